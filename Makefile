@@ -1,0 +1,60 @@
+# Everything sets itself up: a machine with Python 3.11+ and make is enough.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+INSTALL_SELF := $(PIP) --no-deps --no-build-isolation --editable .
+
+.PHONY: help setup dev demo test lint audit crash engines bench lock clean
+
+help:  ## Show the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+setup: .venv/.core  ## Make .venv and install Tacit with the locked versions of what it needs
+
+.venv/.core: requirements/core.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tacit needs Python 3.11 or newer")'
+	$(PYTHON) -m venv .venv
+	$(PIP) --require-hashes -r requirements/core.lock
+	$(INSTALL_SELF)
+	@touch $@
+
+dev: .venv/.dev
+.venv/.dev: requirements/dev.lock .venv/.core
+	$(PIP) --require-hashes -r requirements/dev.lock
+	@touch $@
+
+demo: setup  ## Private answers about a real table, in one command
+	@$(BIN)/tacit demo
+
+test: dev lint  ## Everything that must hold before a change lands (under 10 minutes)
+	$(BIN)/python -m pytest -n 2 -m "not audit and not crash and not spark"
+
+lint: dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+audit: dev  ## Slow statistics of the samplers and mechanisms
+	$(BIN)/python -m pytest -m audit
+
+crash: dev  ## kill -9 and simulated power cuts against the ledger
+	$(BIN)/python -m pytest -m crash -s
+
+engines: dev .venv/.engines  ## The same cells from DuckDB, PostgreSQL and Spark (needs a PostgreSQL server and Java 17)
+	TACIT_REQUIRE_ENGINES=1 $(BIN)/python -m pytest -m "spark or postgres" tests/engines
+
+.venv/.engines: requirements/engines.lock .venv/.dev
+	$(PIP) --require-hashes -r requirements/engines.lock
+	@touch $@
+
+bench: dev  ## Speed against peers in the same run
+	$(BIN)/python -m benchmarks
+
+lock:  ## Resolve the lock files again (needs uv)
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/build.in -o requirements/core.lock
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/build.in --group dev -c requirements/core.lock -o requirements/dev.lock
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/build.in --group dev --extra spark -c requirements/dev.lock -o requirements/engines.lock
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache

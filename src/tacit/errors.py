@@ -1,0 +1,69 @@
+"""Every error a user can meet. A message is one public sentence: what was given, what is allowed, never a private value."""
+
+from __future__ import annotations
+
+
+class TacitError(Exception):
+    """Something was refused. Unless a subclass says otherwise, nothing was spent, and the message says so.
+
+    `code` names the error for machines and never changes; the sentence is for people.
+    """
+
+    code = "refused"
+    nothing_spent = True
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+
+    def __str__(self) -> str:
+        return f"{self.sentence} Nothing was spent." if self.nothing_spent else self.sentence
+
+
+class InvalidDomain(TacitError):
+    """The declared domain is wrong: an empty attribute, edges out of order, a name given twice."""
+
+    code = "invalid_domain"
+
+
+class InvalidQuery(TacitError):
+    """The question is not about the declared domain, or is not one that can be asked."""
+
+    code = "invalid_query"
+
+
+class InvalidBudget(TacitError):
+    """A privacy parameter is not a number in its allowed range."""
+
+    code = "invalid_budget"
+
+
+class BudgetExhausted(TacitError):
+    """The question would cost more than what is left."""
+
+    code = "budget_exhausted"
+
+
+class DataError(TacitError):
+    """The table could not be read into the declared domain. Seen by the owner at load, never by an analyst."""
+
+    code = "data"
+
+
+class LedgerError(TacitError):
+    """The ledger cannot be used: another data set's, an old copy, a broken chain, or held by somebody else."""
+
+    code = "ledger"
+
+
+class ConfigError(TacitError):
+    """The configuration file is wrong."""
+
+    code = "config"
+
+
+class AnswerWithheld(TacitError):
+    """The charge is durable but the answer could not be stored, so it is not shown: the reservation stays spent."""
+
+    code = "answer_withheld"
+    nothing_spent = False

@@ -1,0 +1,102 @@
+"""The privacy budget and the losses charged against it: exact integers, so that sums never drift."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from tacit.errors import InvalidBudget
+
+Measure = Literal["epsilon", "rho"]
+ATOMS = 10**12  # one unit of epsilon or rho is this many atoms; charges round up to whole atoms, budgets down
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """An amount of privacy loss, in pure epsilon or in zCDP's rho.
+
+    >>> Loss.of("epsilon", Fraction(1, 3)) + Loss.of("epsilon", 0.1)
+    Loss('epsilon', 433333333334)
+    >>> print(Loss.of("rho", 0.02))
+    rho = 0.02
+    """
+
+    measure: Measure
+    atoms: int
+
+    @classmethod
+    def of(cls, measure: Measure, amount: Fraction | float) -> Loss:
+        """The loss `amount`, rounded up to whole atoms. A float means the decimal that it prints as."""
+        exact = amount if isinstance(amount, Fraction) else Fraction(repr(amount))
+        return cls(measure, math.ceil(exact * ATOMS))
+
+    @property
+    def exact(self) -> Fraction:
+        return Fraction(self.atoms, ATOMS)
+
+    def _same(self, other: Loss) -> None:
+        if self.measure != other.measure:
+            raise ValueError(f"cannot combine {self.measure} with {other.measure}")
+
+    def __add__(self, other: Loss) -> Loss:
+        self._same(other)
+        return Loss(self.measure, self.atoms + other.atoms)
+
+    def __sub__(self, other: Loss) -> Loss:
+        self._same(other)
+        return Loss(self.measure, self.atoms - other.atoms)
+
+    def __le__(self, other: Loss) -> bool:
+        self._same(other)
+        return self.atoms <= other.atoms
+
+    def split(self, parts: int) -> Loss:
+        """The largest loss that can be spent `parts` times out of this one."""
+        return Loss(self.measure, self.atoms // parts)
+
+    def __float__(self) -> float:
+        return self.atoms / ATOMS
+
+    def __repr__(self) -> str:
+        return f"Loss({self.measure!r}, {self.atoms})"
+
+    def __str__(self) -> str:
+        return f"{self.measure} = {float(self):.6g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The one privacy budget of a data set: (epsilon, delta). delta = 0 means pure differential privacy.
+
+    With delta = 0, losses are added up in epsilon; with delta > 0, in zCDP's rho, whose total follows from both numbers.
+
+    >>> Budget(epsilon=1.0, delta=1e-9)
+    Budget(epsilon=1.0, delta=1e-09)
+    """
+
+    epsilon: float
+    delta: float
+
+    def __init__(self, epsilon: float, delta: float) -> None:
+        object.__setattr__(self, "epsilon", _number("epsilon", epsilon, low=1e-9, high=1000.0))
+        object.__setattr__(self, "delta", _number("delta", delta, low=0.0, high=0.5))
+        if 0 < self.delta < 1e-100:
+            raise InvalidBudget(f"delta is 0 or at least 1e-100, not {self.delta:g}.")
+
+    @property
+    def measure(self) -> Measure:
+        return "epsilon" if self.delta == 0 else "rho"
+
+    def __str__(self) -> str:
+        return f"epsilon = {self.epsilon:g}" + (f", delta = {self.delta:g}" if self.delta else " (pure)")
+
+
+def _number(name: str, given: object, *, low: float, high: float) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        raise InvalidBudget(f"{name} is a number from {low:g} to {high:g}, not {type(given).__name__}.")
+    value = float(given) if abs(given) <= high else math.inf  # a huge int has no float
+    if not low <= value <= high:
+        raise InvalidBudget(f"{name} is a number from {low:g} to {high:g}, not {value:g}.")
+    return value
