@@ -70,7 +70,7 @@ class Loss:
 class Budget:
     """The one privacy budget of a data set: (epsilon, delta). delta = 0 means pure differential privacy.
 
-    With delta = 0, losses are added up in epsilon; with delta > 0, in zCDP's rho, whose total follows from both numbers.
+    With delta = 0, losses add up in epsilon; with delta > 0, in zCDP's rho, whose total follows from both numbers.
 
     >>> Budget(epsilon=1.0, delta=1e-9)
     Budget(epsilon=1.0, delta=1e-09)
@@ -96,7 +96,7 @@ class Budget:
 def _number(name: str, given: object, *, low: float, high: float) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float):
         raise InvalidBudget(f"{name} is a number from {low:g} to {high:g}, not {type(given).__name__}.")
-    value = float(given) if abs(given) <= high else math.inf  # a huge int has no float
+    value = float(given) if abs(given) < 1e300 else math.inf  # a huge int has no float
     if not low <= value <= high:
         raise InvalidBudget(f"{name} is a number from {low:g} to {high:g}, not {value:g}.")
     return value

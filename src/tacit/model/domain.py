@@ -1,0 +1,177 @@
+"""The declared universe X: a product of named attributes. It may be astronomically large and is never listed here."""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import hashlib
+import json
+import math
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from tacit.errors import InvalidDomain, InvalidQuery
+from tacit.model.attribute import Attribute, boolean, category, date, integer, numeric
+from tacit.model.values import Days, Integers, Listed, Value
+
+MAX_ATTRIBUTES = 256
+
+
+class Domain:
+    """Named attributes in a fixed order. Declared by the owner, never inferred from private rows silently.
+
+    >>> domain = Domain({"sex": category(["F", "M"]), "age": integer(0, 99, width=10)})
+    >>> domain.size, domain.shape, domain.index({"sex": "M", "age": 30})
+    (20, (2, 10), (1, 3))
+    >>> domain.project(["age"])
+    Domain(age: integer 10 · 10 cells)
+    """
+
+    __slots__ = ("_attributes", "_folded")
+
+    def __init__(self, attributes: Mapping[str, Attribute]) -> None:
+        if not isinstance(attributes, Mapping) or not 1 <= len(attributes) <= MAX_ATTRIBUTES:
+            raise InvalidDomain(f"a domain maps 1 to {MAX_ATTRIBUTES} names to attributes.")
+        for name, attribute in attributes.items():
+            if not isinstance(name, str) or not name.strip() or not name.isprintable() or len(name) > 128:
+                raise InvalidDomain(f"an attribute's name is printable text of 1 to 128 characters, not {name!r}.")
+            if not isinstance(attribute, Attribute):
+                raise InvalidDomain(f"{name} is declared with tacit.category, integer, numeric, boolean or date.")
+        self._attributes = dict(attributes)
+        self._folded = {name.lower(): name for name in attributes}  # engines do not tell upper from lower case
+        if len(self._folded) < len(attributes):
+            raise InvalidDomain("two attributes have the same name but for upper and lower case.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._attributes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(attribute.size for attribute in self._attributes.values())
+
+    @property
+    def size(self) -> int:
+        """|X|, a Python integer: 10^30 is fine."""
+        return math.prod(self.shape)
+
+    def __getitem__(self, name: str) -> Attribute:
+        return self._attributes[self.resolve(name)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._attributes)
+
+    def __len__(self) -> int:
+        return len(self._attributes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._attributes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Domain) and list(self._attributes.items()) == list(other._attributes.items())
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def items(self) -> Iterable[tuple[str, Attribute]]:
+        return self._attributes.items()
+
+    def resolve(self, name: str, *, where: str = "") -> str:
+        """The declared spelling of a name, upper and lower case aside; refuses an unknown one with a suggestion."""
+        found = name if name in self._attributes else self._folded.get(str(name).lower())
+        if found is None:
+            near = difflib.get_close_matches(str(name).lower(), list(self._folded), n=1)
+            hint = f"did you mean {self._folded[near[0]]!r}?" if near else f"the columns are {', '.join(self.names)}."
+            raise InvalidQuery(f"unknown column {name!r}{where}; {hint}")
+        return found
+
+    def project(self, names: Iterable[str]) -> Domain:
+        """The domain of these attributes alone, in the given order."""
+        return Domain({self.resolve(name): self[name] for name in names})
+
+    def index(self, values: Mapping[str, Value]) -> tuple[int, ...]:
+        """The cell that holds these values, one for each attribute."""
+        if set(map(self.resolve, values)) != set(self.names):
+            raise InvalidQuery(f"a cell has one value for each of {', '.join(self.names)}.")
+        found = {self.resolve(name): self[name].locate(name, value) for name, value in values.items()}
+        return tuple(found[name] for name in self.names)
+
+    @property
+    def key(self) -> str:
+        """A hash of everything declared: equal domains, and only they, have equal keys."""
+        return hashlib.sha256(self.to_toml().encode()).hexdigest()
+
+    def to_toml(self) -> str:
+        """The TOML form; `Domain.from_toml` reads it back to an equal domain."""
+        return "\n".join(
+            f"[domain.{_toml(name)}]\n" + "".join(f"{k} = {_toml(v)}\n" for k, v in _fields(attribute).items())
+            for name, attribute in self.items()
+        )
+
+    @classmethod
+    def from_toml(cls, text: str) -> Domain:
+        try:
+            parsed = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InvalidDomain(f"the domain is not valid TOML: {error}.") from None
+        return cls.from_dict(parsed.get("domain", {}))
+
+    @classmethod
+    def from_dict(cls, tables: Mapping[str, Mapping[str, Any]]) -> Domain:
+        """From parsed TOML: one table for each attribute."""
+        if not isinstance(tables, Mapping):
+            raise InvalidDomain("[domain] holds one table for each attribute, like [domain.age].")
+        return cls({name: _attribute(name, fields) for name, fields in tables.items()})
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name}: {a.kind} {a.size}" for name, a in self.items())
+        return f"Domain({parts} · {self.size:,} cells)"
+
+
+# Each kind's constructor and the fields it takes: the only vocabulary of the TOML form.
+_KINDS: dict[str, tuple[Callable[..., Attribute], set[str], set[str]]] = {
+    "category": (category, {"values"}, {"other", "missing"}),
+    "boolean": (boolean, set(), {"other", "missing"}),
+    "integer": (integer, {"low", "high"}, {"width", "clamp", "other", "missing"}),
+    "numeric": (numeric, {"edges"}, {"clamp", "other", "missing"}),
+    "date": (date, {"low", "high"}, {"by", "clamp", "other", "missing"}),
+}
+
+
+def _attribute(name: str, fields: Mapping[str, Any]) -> Attribute:
+    kind = fields.get("kind") if isinstance(fields, Mapping) else None
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise InvalidDomain(f"[domain.{name}] needs kind = one of {', '.join(_KINDS)}.")
+    make, required, optional = _KINDS[kind]
+    given = {k: v for k, v in fields.items() if k != "kind"}
+    if not required <= set(given) <= required | optional:
+        needs = f"needs {' and '.join(sorted(required))}, " if required else ""
+        raise InvalidDomain(f"[domain.{name}]: kind {kind!r} {needs}and may have {', '.join(sorted(optional))}.")
+    try:
+        return make(**given)
+    except InvalidDomain as error:
+        raise InvalidDomain(f"[domain.{name}]: {error.sentence}") from None
+
+
+def _fields(attribute: Attribute) -> dict[str, Any]:
+    values = attribute.values
+    fields: dict[str, Any] = {"kind": attribute.kind}
+    if isinstance(values, Listed):
+        fields |= {} if attribute.kind == "boolean" else {"values": list(values.values)}
+    elif isinstance(values, Integers):
+        fields |= {"low": values.low, "high": values.high, "width": values.width}
+    elif isinstance(values, Days):
+        fields |= {"low": values.low, "high": values.high, "by": values.by}
+    else:
+        fields |= {"edges": list(values.edges)}
+    fields |= {"clamp": True} if attribute.clamp else {}
+    return fields | {k: v for k, v in (("other", attribute.other), ("missing", attribute.missing)) if v is not None}
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

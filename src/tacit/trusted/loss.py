@@ -1,0 +1,156 @@
+"""What an amount of noise costs, and how much noise an amount of loss buys. Exact rationals; called by the curator.
+
+Neighbours replace one row, and the number of rows is public. So, written once for all of Tacit:
+
+- one count moves by at most 1: L1 = 1, L2² = 1;
+- a partition (a marginal, a histogram: each row in exactly one cell) loses 1 in one cell and gains 1 in another:
+  L1 = 2, L2² = 2, that is sqrt(2) in L2.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tacit.errors import InvalidBudget
+from tacit.model.budget import ATOMS, Budget, Loss, Measure
+from tacit.model.noise_law import MAX_SCALE, Noise
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """How far a vector of counts can move between neighbours: its L1 distance and its squared L2 distance."""
+
+    l1: int
+    l2_squared: int
+
+    def __post_init__(self) -> None:
+        # Integer moves satisfy sum |d| <= sum d² <= (sum |d|)²; anything else is a slip of the pen.
+        if not 0 <= self.l1 <= self.l2_squared <= self.l1**2:
+            raise ValueError(f"no integer vector has L1 = {self.l1} and squared L2 = {self.l2_squared}")
+
+
+def price(noise: Noise, sensitivity: Sensitivity, unit: int, measure: Measure) -> Loss:
+    """The loss of adding `noise` to every entry of a vector of that sensitivity, with `unit` grid steps to a count.
+
+    Guarantee: the noisy vector is epsilon-DP, or rho-zCDP, for the returned amount (rounded up to whole atoms).
+    Formula: laplace epsilon = L1 unit/scale, and rho = epsilon²/2; gaussian rho = L2² unit²/(2 scale²), no epsilon.
+    Source: Ghosh, Roughgarden & Sundararajan 2009; Bun & Steinke 2016, prop. 1.4; Canonne, Kamath & Steinke 2020, thm 4.
+    """
+    scale = Fraction(noise.scale)  # the very number the sampler uses, not its decimal
+    if noise.kind == "laplace":
+        epsilon = sensitivity.l1 * unit / scale
+        return Loss.of(measure, epsilon if measure == "epsilon" else epsilon**2 / 2)
+    if measure == "epsilon":
+        raise ValueError("gaussian noise has no finite price in pure epsilon")
+    return Loss.of(measure, sensitivity.l2_squared * unit**2 / (2 * scale**2))
+
+
+def noise_for(loss: Loss, sensitivity: Sensitivity, unit: int) -> Noise:
+    """The least noise whose price is at most `loss`: laplace for epsilon, gaussian for rho.
+
+    Guarantee: price(noise_for(loss, ...), ...) <= loss, in exact arithmetic.
+    Formula: scale = L1 unit/epsilon, or sqrt(L2² unit²/(2 rho)), rounded up to the next float.
+    Source: the inverse of `price`.
+    """
+    if sensitivity.l1 == 0:
+        raise ValueError("what does not depend on the data needs no noise")
+    if loss.atoms <= 0:
+        raise InvalidBudget(f"An answer costs more than {loss}.")
+    if loss.measure == "epsilon":
+        scale = _float_above(sensitivity.l1 * unit / loss.exact)
+    else:
+        scale = _root_above(sensitivity.l2_squared * unit**2 / (2 * loss.exact))
+    if scale > MAX_SCALE:
+        raise InvalidBudget(f"{loss} is too little: the noise it buys exceeds 64-bit integers.")
+    return Noise("laplace" if loss.measure == "epsilon" else "gaussian", scale)
+
+
+def total(budget: Budget) -> Loss:
+    """The whole budget as an amount that charges are summed against.
+
+    Guarantee: mechanisms whose losses sum to at most this are together (epsilon, delta)-DP.
+    Formula: epsilon itself if delta = 0, otherwise rho_from(epsilon, delta); rounded down to whole atoms.
+    Source: see `delta_from`.
+    """
+    if budget.measure == "epsilon":
+        exact = Fraction(repr(budget.epsilon))  # the decimal the owner wrote
+    else:
+        exact = Fraction(rho_from(budget.epsilon, budget.delta))
+    atoms = math.floor(exact * ATOMS)
+    if atoms == 0:
+        raise InvalidBudget(f"{budget} is less than the smallest amount that is counted, {budget.measure} = 1e-12.")
+    return Loss(budget.measure, atoms)
+
+
+def delta_from(rho: float, epsilon: float) -> float:
+    """A delta such that every rho-zCDP mechanism is (epsilon, delta)-DP.
+
+    Guarantee: the returned delta is never too small: any order gives a valid bound, and rounding is allowed for.
+    Formula: inf over a > 1 of exp((a-1)(a rho - epsilon)) / (a-1) * (1 - 1/a)^a, at most 1.
+    Source: Canonne, Kamath & Steinke 2020, corollary 13.
+    """
+    return min(1.0, math.nextafter(math.exp(_log_delta(rho, epsilon)), math.inf))
+
+
+def rho_from(epsilon: float, delta: float) -> float:
+    """The largest rho, to float precision and rounded down, whose zCDP implies (epsilon, delta)-DP.
+
+    Guarantee: delta_from(rho, epsilon) <= delta.
+    Formula: bisection on delta_from, which grows with rho, up from Bun & Steinke's (sqrt(epsilon+L) - sqrt(L))².
+    Source: Canonne, Kamath & Steinke 2020, corollary 13; the start is Bun & Steinke 2016, prop. 1.3, L = log(1/delta).
+    """
+    goal = math.log(delta)
+    start = (epsilon / (math.sqrt(epsilon - goal) + math.sqrt(-goal))) ** 2
+    low = high = start * (1 - 1e-9)
+    while _log_delta(high, epsilon) <= goal:
+        low, high = high, 2 * high
+    while low < (middle := math.sqrt(low * high)) < high and high - low > 1e-15 * high:
+        low, high = (middle, high) if _log_delta(middle, epsilon) <= goal else (low, middle)
+    return low
+
+
+def epsilon_from(rho: float, delta: float) -> float:
+    """The smallest epsilon, to float precision and rounded up, that rho-zCDP implies at this delta.
+
+    Guarantee: delta_from(rho, epsilon) <= delta.
+    Formula: bisection on delta_from, which falls with epsilon, down from rho + 2 sqrt(rho log(1/delta)).
+    Source: as `rho_from`.
+    """
+    goal = math.log(delta)
+    if rho == 0 or _log_delta(rho, 0.0) <= goal:
+        return 0.0
+    low, high = 0.0, (rho + 2 * math.sqrt(rho * -goal)) * (1 + 1e-9)
+    while low < (middle := (low + high) / 2) < high and high - low > 1e-15 * high:
+        low, high = (low, middle) if _log_delta(rho, middle) <= goal else (middle, high)
+    return high
+
+
+def _log_delta(rho: float, epsilon: float) -> float:
+    """log of delta_from. With u = a - 1: u(1+u) rho - u epsilon - u log(1 + 1/u) - log(1+u), a convex function of u."""
+    if rho <= 0:
+        return -math.inf
+    low, high = 1e-150, max(1.0, epsilon / rho)  # at the upper end the derivative is positive
+    while high > low * (1 + 1e-9):  # the optimum is flat: this error in u moves the value by 1e-18
+        u = math.sqrt(low) * math.sqrt(high)
+        falling = (2 * u + 1) * rho - epsilon < math.log1p(1 / u)
+        low, high = (u, high) if falling else (low, u)
+    terms = (high * (1 + high) * rho, -high * epsilon, -high * math.log1p(1 / high), -math.log1p(high))
+    # Each term is right to a few units in its last place; the margin exceeds what their sum can be off by.
+    return math.fsum(terms) + 1e-15 * sum(map(abs, terms))
+
+
+def _float_above(exact: Fraction) -> float:
+    nearest = float(exact)
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
+def _root_above(exact: Fraction) -> float:
+    """The smallest float whose square, taken exactly, is at least `exact`."""
+    root = math.sqrt(exact)
+    while Fraction(root) ** 2 < exact:
+        root = math.nextafter(root, math.inf)
+    while Fraction(lower := math.nextafter(root, 0.0)) ** 2 >= exact:
+        root = lower
+    return root
