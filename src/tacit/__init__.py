@@ -1,1 +1,70 @@
-"""tacit"""
+"""Tacit: unlimited, adaptively chosen questions about a sensitive table under one differential privacy budget.
+
+>>> import tacit
+>>> domain = tacit.Domain({"sex": tacit.category(["F", "M"]), "age": tacit.integer(0, 99, width=10)})
+>>> domain.size
+20
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from tacit.errors import (
+    AnswerWithheld,
+    BudgetExhausted,
+    ConfigError,
+    DataError,
+    InvalidBudget,
+    InvalidDomain,
+    InvalidQuery,
+    LedgerError,
+    TacitError,
+)
+from tacit.model.answer import Answer, Receipt, Table
+from tacit.model.attribute import Attribute, boolean, category, date, integer, numeric
+from tacit.model.budget import Budget, Loss
+from tacit.model.domain import Domain
+from tacit.model.expression import count, weigh
+from tacit.model.query import Query
+
+if TYPE_CHECKING:
+    from tacit.session import Session
+    from tacit.session import open_session as open
+
+__version__ = "0.1.0"
+__all__ = [
+    "Answer",
+    "AnswerWithheld",
+    "Attribute",
+    "Budget",
+    "BudgetExhausted",
+    "ConfigError",
+    "DataError",
+    "Domain",
+    "InvalidBudget",
+    "InvalidDomain",
+    "InvalidQuery",
+    "LedgerError",
+    "Loss",
+    "Query",
+    "Receipt",
+    "Session",
+    "Table",
+    "TacitError",
+    "boolean",
+    "category",
+    "count",
+    "date",
+    "integer",
+    "numeric",
+    "open",
+    "weigh",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # The session brings in the engine; declaring a domain or reading the help need not wait for that.
+    if name in ("open", "Session"):
+        import tacit.session
+
+        return tacit.session.open_session if name == "open" else tacit.session.Session
+    raise AttributeError(f"module 'tacit' has no attribute {name!r}")

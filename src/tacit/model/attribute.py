@@ -195,7 +195,7 @@ def numeric(
     """
     if not isinstance(edges, list | tuple | range):
         raise InvalidDomain(f"a numeric attribute lists its edges, like [0, 10, 20], not {edges!r}.")
-    return Attribute(Reals(tuple(edges)), other, missing, clamp)
+    return Attribute(Reals(tuple(float(e) if type(e) is int else e for e in edges)), other, missing, clamp)
 
 
 def date(

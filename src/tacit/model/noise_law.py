@@ -1,4 +1,4 @@
-"""The public laws of the integer noise: probabilities, variances and half widths. Formulas only; drawing is elsewhere."""
+"""The public laws of integer noise: probabilities, variances, half widths. Formulas only; drawing is done elsewhere."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
-from scipy.special import erfc, erfcinv
+from scipy.special import betaincc, erfc, erfcinv
 
 NoiseKind = Literal["laplace", "gaussian"]
 MAX_SCALE = 2.0**60  # beyond this, draws would pile up at the limits of a 64-bit integer
 
 _SUMMED = 4096.0  # up to this scale a discrete Gaussian is summed term by term; above it, bounded by the continuous one
+_MIXED = 4096  # up to so many terms a sum of discrete Laplace draws is computed exactly
 _REACH = 10  # standard deviations summed; what lies beyond is bounded and added, and is below 1e-22
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Integer noise: Pr[z] is proportional to exp(-|z|/scale) (laplace) or exp(-z²/(2 scale²)) (gaussian), z an integer.
+    """Integer noise: Pr[z] ∝ exp(-|z|/scale) (laplace) or exp(-z²/(2 scale²)) (gaussian) over the integers z.
 
     `scale` is in steps of the integer grid on which the true value lives.
 
@@ -44,13 +45,13 @@ class Noise:
 def pmf(noise: Noise, z: ArrayLike) -> NDArray[np.float64]:
     """Pr[Z = z] for each integer in `z`.
 
-    >>> float(pmf(Noise("laplace", 1.0), 0))  # tanh(1/2)
-    0.46211715726000973
+    >>> round(float(pmf(Noise("laplace", 1.0), 0)), 9)  # tanh(1/2)
+    0.462117157
     """
-    steps = np.abs(np.asarray(z, dtype=np.float64)) / noise.scale
-    if noise.kind == "laplace":
-        return np.asarray(math.tanh(0.5 / noise.scale) * np.exp(-steps), dtype=np.float64)
-    with np.errstate(over="ignore"):  # the square of a huge ratio is infinite, and its probability 0
+    with np.errstate(over="ignore"):  # a huge ratio is infinite, and its probability 0
+        steps = np.abs(np.asarray(z, dtype=np.float64)) / noise.scale
+        if noise.kind == "laplace":
+            return np.asarray(math.tanh(0.5 / noise.scale) * np.exp(-steps), dtype=np.float64)
         return np.asarray(np.exp(-0.5 * steps * steps) / _gaussian_sums(noise.scale)[0], dtype=np.float64)
 
 
@@ -84,24 +85,27 @@ def quantile(noise: Noise, confidence: float) -> int:
         return int(np.searchsorted(-tails, -miss))  # tails fall, so their negatives rise
     b = noise.scale
 
-    def tail(h: int) -> float:  # Pr[|Z| > h]
-        return 2 * math.exp(-(h + 1) / b) / (1 + math.exp(-1 / b))
+    def holds(h: int) -> bool:  # Pr[|Z| > h] <= miss; the last factor covers rounding
+        return 2 * math.exp(-(h + 1) / b) / (1 + math.exp(-1 / b)) * (1 + 1e-14) <= miss
 
-    return _smallest(lambda h: tail(h) <= miss, near=math.floor(b * max(0.0, math.log(2 / miss))))
+    return _smallest(holds, near=math.floor(b * max(0.0, math.log(2 / miss))))
 
 
 @lru_cache(maxsize=4096)
-def quantile_of_sum(noise: Noise, terms: int, confidence: float) -> int:
+def quantile_of_sum(noise: Noise, terms: int, confidence: float, *, weighted: bool = False) -> int:
     """An integer h with Pr[|Z_1 + ... + Z_terms| <= h] >= confidence, for independent draws; exact for one term.
 
-    Any draws added up may be a fixed subset, so this bounds the error of a sum of released cells.
+    Any draws added up may be a fixed subset, so this bounds the error of a sum of released cells. With `weighted`, each
+    draw may be scaled by a weight in [0, 1] of its own: the subgaussian and the Chernoff bound below hold for that too,
+    because a moment generating function of symmetric noise only falls when its argument shrinks.
 
-    Laplace: the Chernoff bound 2 M(t)^terms exp(-t(h+1)), minimised over t, with the exact moment generating function
-    M(t) = (1-q)² / ((1 - q e^t)(1 - q e^-t)), q = exp(-1/scale). Every t gives a valid bound.
+    Laplace: exact up to 4096 terms, because the sum is the difference of two negative binomials and its positive part
+    a mixture of negative binomials (`_laplace_mixture`). Beyond, the Chernoff bound 2 M(t)^terms exp(-t(h+1)) with the
+    exact M(t) = (1-q)² / ((1 - q e^t)(1 - q e^-t)), q = exp(-1/scale), minimised over t; every t gives a valid bound.
     Gaussian: the smaller of two bounds. (a) The sum is subgaussian with variance proxy terms * scale² (Canonne, Kamath
-    & Steinke 2020, corollary 17). (b) For scale >= 1/2 the probabilities of the sum and of one discrete Gaussian of
+    & Steinke 2020). (b) For scale >= 1/2 the probabilities of the sum and of one discrete Gaussian of
     scale sqrt(terms) * scale differ by a factor of at most exp(tau), tau = 5 sum_j exp(-2 pi² scale² j/(j+1)) over
-    j = 1 .. terms-1 (Kairouz, Liu & Steinke 2021, theorem 9 applied one term at a time); tau is bounded from above.
+    j = 1 .. terms-1 (Kairouz, Liu & Steinke 2021, convolution of discrete Gaussians); tau is bounded from above.
 
     >>> quantile_of_sum(Noise("gaussian", 10.0), 4, 0.95)
     39
@@ -112,10 +116,10 @@ def quantile_of_sum(noise: Noise, terms: int, confidence: float) -> int:
     if terms == 1:
         return quantile(noise, confidence)
     if noise.kind == "laplace":
-        return _laplace_sum(noise.scale, terms, miss)
+        return _laplace_sum_chernoff(noise.scale, terms, miss) if weighted else _laplace_sum(noise.scale, terms, miss)
     subgaussian = math.ceil(noise.scale * math.sqrt(2 * terms * math.log(2 / miss)) * (1 + 1e-12)) - 1
     wide = math.nextafter(noise.scale * math.sqrt(terms) * (1 + 1e-12), math.inf)
-    if noise.scale < 0.5 or wide > MAX_SCALE:
+    if weighted or noise.scale < 0.5 or wide > MAX_SCALE:
         return subgaussian
     rate = (math.pi * noise.scale) ** 2
     tau = 5 * (math.exp(-rate) + (terms - 2) * math.exp(-rate * 4 / 3))  # j = 1, and j = 2 for every later j
@@ -124,18 +128,49 @@ def quantile_of_sum(noise: Noise, terms: int, confidence: float) -> int:
 
 
 def _laplace_sum(b: float, terms: int, miss: float) -> int:
-    q, p = math.exp(-1 / b), -math.expm1(-1 / b)
+    p = -math.expm1(-1 / b)
+    if p == 1.0:  # scale below 0.03: any draw but 0 has a chance below 1e-16
+        p = math.nextafter(1.0, 0.0)
+    chernoff = _laplace_sum_chernoff(b, terms, miss)
+    if terms > _MIXED:
+        return chernoff
+    shape, weight = _laplace_mixture(p, terms)
 
-    def half_width(share: float) -> float:  # t = share / b, 0 < share < 1
-        t = share / b
-        # 1 - q e^t and 1 - q e^-t without cancellation; q e^t = exp((share - 1)/b)
-        log_m = 2 * math.log(p) - math.log(-math.expm1((share - 1) / b)) - math.log(-math.expm1(-(share + 1) / b))
-        return (terms * log_m + math.log(2 / miss)) / t
+    def holds(h: int) -> bool:  # Pr[S > h] is the mixture of Pr[NegativeBinomial(m, p) > h]; the factor covers rounding
+        return 2 * float(weight @ betaincc(shape, h + 1.0, p)) * (1 + 1e-9) <= miss
 
-    if q == 0.0:  # the noise is 0 but for a chance below every float
-        return 0
-    best = minimize_scalar(half_width, bounds=(1e-9, 1 - 1e-9), method="bounded", options={"xatol": 1e-10})
+    return _smallest(holds, near=chernoff)
+
+
+def _laplace_sum_chernoff(b: float, terms: int, miss: float) -> int:
+    log_p = math.log(-math.expm1(-1 / b))
+
+    def half_width(share: float) -> float:  # t = share / b, 0 < share < 1; 1 - q e^t and 1 - q e^-t by expm1
+        log_m = 2 * log_p - math.log(math.expm1((share - 1) / b) * math.expm1(-(share + 1) / b))
+        return (terms * log_m + math.log(2 / miss)) * b / share
+
+    best = minimize_scalar(
+        lambda share: half_width(float(share)), bounds=(1e-9, 1 - 1e-9), method="bounded", options={"xatol": 1e-10}
+    )
     return max(0, math.ceil(float(best.fun) * (1 + 1e-12)) - 1)
+
+
+def _laplace_mixture(p: float, terms: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The shapes m and weights with Pr[S = s] = sum of weight * Pr[NegativeBinomial(m, p) = s] for every s > 0.
+
+    Partial fractions of the generating function p^2k / ((1-qz)(1-q/z))^k at z = 1/q: the weight of m = k - i is
+    (1+q)^-k times the coefficient of v^i in ((1-pv)/(1-av))^k, a = 1/(1+q). That power series solves
+    (1-pv)(1-av) F' = k(a-p) F, a three-term recurrence; run on ratios of neighbours, so that nothing overflows.
+    """
+    q = 1 - p
+    a, d = 1 / (1 + q), q * q / (1 + q)  # d = a - p, without cancellation
+    logs, ratio = np.zeros(terms), terms * d
+    for n in range(1, terms):
+        logs[n] = logs[n - 1] + math.log(ratio)
+        ratio = ((a + p) * n + terms * d - a * p * (n - 1) / ratio) / (n + 1)
+    weight = np.exp(logs - terms * math.log1p(q))
+    kept = weight > 1e-30  # far below the smallest miss, 1e-16
+    return np.arange(terms, 0, -1.0)[kept], weight[kept]
 
 
 def _miss(confidence: float) -> float:

@@ -1,4 +1,4 @@
-"""Whether one more charge fits into the budget, and what has been spent in words an owner knows. Called by the ledger."""
+"""Whether one more charge fits into the budget, and what was spent in words an owner knows. Called by the ledger."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Filter:
 
     The questions, their mechanisms and their prices may depend on everything released before; only `total` is fixed.
 
-    Guarantee: all releases together are total-DP (pure epsilon) or total-zCDP (rho), however adaptively they were chosen.
+    Guarantee: all releases together are total-DP (pure epsilon) or total-zCDP (rho), however adaptively chosen.
     Formula: spent + request <= total, in whole atoms.
     Source: Rogers, Roth, Ullman & Vadhan 2016 (pure); Feldman & Zrnic 2021, Whitehouse et al. 2023 (zCDP).
     """

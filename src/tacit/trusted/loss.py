@@ -26,9 +26,8 @@ class Sensitivity:
     l2_squared: int
 
     def __post_init__(self) -> None:
-        # Integer moves satisfy sum |d| <= sum d² <= (sum |d|)²; anything else is a slip of the pen.
-        if not 0 <= self.l1 <= self.l2_squared <= self.l1**2:
-            raise ValueError(f"no integer vector has L1 = {self.l1} and squared L2 = {self.l2_squared}")
+        if self.l1 < 0 or not bool(self.l1) <= self.l2_squared <= self.l1**2:
+            raise ValueError(f"no vector has L1 = {self.l1} and squared L2 = {self.l2_squared}")
 
 
 def price(noise: Noise, sensitivity: Sensitivity, unit: int, measure: Measure) -> Loss:
@@ -36,7 +35,7 @@ def price(noise: Noise, sensitivity: Sensitivity, unit: int, measure: Measure) -
 
     Guarantee: the noisy vector is epsilon-DP, or rho-zCDP, for the returned amount (rounded up to whole atoms).
     Formula: laplace epsilon = L1 unit/scale, and rho = epsilon²/2; gaussian rho = L2² unit²/(2 scale²), no epsilon.
-    Source: Ghosh, Roughgarden & Sundararajan 2009; Bun & Steinke 2016, prop. 1.4; Canonne, Kamath & Steinke 2020, thm 4.
+    Source: Ghosh, Roughgarden & Sundararajan 2009; Bun & Steinke 2016, prop. 1.4; Canonne, Kamath & Steinke 2020.
     """
     scale = Fraction(noise.scale)  # the very number the sampler uses, not its decimal
     if noise.kind == "laplace":
@@ -101,13 +100,12 @@ def rho_from(epsilon: float, delta: float) -> float:
     Formula: bisection on delta_from, which grows with rho, up from Bun & Steinke's (sqrt(epsilon+L) - sqrt(L))².
     Source: Canonne, Kamath & Steinke 2020, corollary 13; the start is Bun & Steinke 2016, prop. 1.3, L = log(1/delta).
     """
-    goal = math.log(delta)
-    start = (epsilon / (math.sqrt(epsilon - goal) + math.sqrt(-goal))) ** 2
-    low = high = start * (1 - 1e-9)
-    while _log_delta(high, epsilon) <= goal:
+    log = -math.log(delta)
+    low = high = (epsilon / (math.sqrt(epsilon + log) + math.sqrt(log))) ** 2 * (1 - 1e-9)
+    while delta_from(high, epsilon) <= delta:
         low, high = high, 2 * high
     while low < (middle := math.sqrt(low * high)) < high and high - low > 1e-15 * high:
-        low, high = (middle, high) if _log_delta(middle, epsilon) <= goal else (low, middle)
+        low, high = (middle, high) if delta_from(middle, epsilon) <= delta else (low, middle)
     return low
 
 
@@ -118,12 +116,11 @@ def epsilon_from(rho: float, delta: float) -> float:
     Formula: bisection on delta_from, which falls with epsilon, down from rho + 2 sqrt(rho log(1/delta)).
     Source: as `rho_from`.
     """
-    goal = math.log(delta)
-    if rho == 0 or _log_delta(rho, 0.0) <= goal:
+    if delta_from(rho, 0.0) <= delta:
         return 0.0
-    low, high = 0.0, (rho + 2 * math.sqrt(rho * -goal)) * (1 + 1e-9)
+    low, high = 0.0, (rho + 2 * math.sqrt(rho * -math.log(delta))) * (1 + 1e-9)
     while low < (middle := (low + high) / 2) < high and high - low > 1e-15 * high:
-        low, high = (low, middle) if _log_delta(rho, middle) <= goal else (middle, high)
+        low, high = (low, middle) if delta_from(rho, middle) <= delta else (middle, high)
     return high
 
 
@@ -131,12 +128,12 @@ def _log_delta(rho: float, epsilon: float) -> float:
     """log of delta_from. With u = a - 1: u(1+u) rho - u epsilon - u log(1 + 1/u) - log(1+u), a convex function of u."""
     if rho <= 0:
         return -math.inf
-    low, high = 1e-150, max(1.0, epsilon / rho)  # at the upper end the derivative is positive
+    low, high = 1e-150, max(1.0, min(1e150, (epsilon + 1) / rho))  # at the upper end the derivative is positive
     while high > low * (1 + 1e-9):  # the optimum is flat: this error in u moves the value by 1e-18
         u = math.sqrt(low) * math.sqrt(high)
         falling = (2 * u + 1) * rho - epsilon < math.log1p(1 / u)
         low, high = (u, high) if falling else (low, u)
-    terms = (high * (1 + high) * rho, -high * epsilon, -high * math.log1p(1 / high), -math.log1p(high))
+    terms = (high * rho * (1 + high), -high * epsilon, -high * math.log1p(1 / high), -math.log1p(high))
     # Each term is right to a few units in its last place; the margin exceeds what their sum can be off by.
     return math.fsum(terms) + 1e-15 * sum(map(abs, terms))
 

@@ -1,4 +1,4 @@
-"""The only place private noise comes from: OpenDP's exact samplers, fed by the operating system. Called by mechanisms."""
+"""The only place private noise comes from: OpenDP's exact samplers, seeded by the system. Called by the mechanisms."""
 
 from __future__ import annotations
 

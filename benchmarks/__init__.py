@@ -1,0 +1,1 @@
+"""Speed against peers, in the same run: `python -m benchmarks`."""

@@ -1,0 +1,161 @@
+"""What a user gets back: a number or a table with its error bar, where it came from, what it cost, and a receipt."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.model.budget import Loss
+from tacit.model.noise_law import Noise
+from tacit.model.workload import Question
+
+Source = Literal["measured", "repeat", "hypothesis", "public"]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Where in the ledger an answer stands: the entry's number and the hash that seals it and all before it."""
+
+    entry: int
+    seal: str
+
+    def __str__(self) -> str:
+        return f"#{self.entry} {self.seal[:12]}"
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Noisy answers as the curator released them: integers on a grid of `unit` steps to a count. Public."""
+
+    key: str
+    question: Question
+    values: NDArray[np.int64]
+    unit: int
+    noise: Noise
+    cost: Loss
+    receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer. With probability at least `confidence`, `value` is within `error` of the truth.
+
+    `source` says where it comes from: "measured" (bought now), "repeat" (the same question was answered before),
+    "hypothesis" (worked out from published answers) or "public" (follows from the number of rows alone).
+    """
+
+    question: str
+    value: float
+    error: float
+    confidence: float
+    source: Source
+    cost: Loss
+    receipt: Receipt | None
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return self.value - self.error, self.value + self.error
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "question": self.question,
+            "value": self.value,
+            "error": self.error,
+            "confidence": self.confidence,
+            "source": self.source,
+            "cost": {self.cost.measure: float(self.cost)},
+            **_receipt(self.receipt),
+        }
+
+    def __str__(self) -> str:
+        return (
+            f"{_number(self.value)} ± {_number(self.error)} ({self.confidence:.0%}, {self.source}, {_cost(self.cost)})"
+        )
+
+    def _repr_html_(self) -> str:
+        return (
+            f"<p>{html.escape(self.question)}<br><b>{_number(self.value)}</b> ± {_number(self.error)} "
+            f"<small>({self.confidence:.0%} confidence · {self.source} · {_cost(self.cost)})</small></p>"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Counts of all combinations of some attributes' values. `error` holds for each cell by itself."""
+
+    question: str
+    names: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+    values: NDArray[np.float64]
+    error: float
+    confidence: float
+    source: Source
+    cost: Loss
+    receipt: Receipt | None
+
+    def rows(self) -> Iterator[tuple[tuple[str, ...], float]]:
+        """Each combination of labels with its value, the last attribute fastest."""
+        yield from zip(product(*self.labels), self.values.ravel().tolist(), strict=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "question": self.question,
+            "columns": [*self.names, "value"],
+            "rows": [[*labels, value] for labels, value in self.rows()],
+            "error": self.error,
+            "confidence": self.confidence,
+            "source": self.source,
+            "cost": {self.cost.measure: float(self.cost)},
+            **_receipt(self.receipt),
+        }
+
+    @property
+    def caption(self) -> str:
+        return f"each ± {_number(self.error)} ({self.confidence:.0%}, {self.source}, {_cost(self.cost)})"
+
+    def __str__(self) -> str:
+        lines = [[*self.names, "value"], *([*labels, _number(value)] for labels, value in self._shown())]
+        widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+        text = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line[:-1], widths, strict=False))
+            + "  "
+            + line[-1].rjust(widths[-1])
+            for line in lines
+        ]
+        return "\n".join([*text, *self._left_out(), self.caption])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in (*self.names, "value"))
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(label)}</td>" for label in labels) + f"<td>{_number(value)}</td></tr>"
+            for labels, value in self._shown()
+        )
+        notes = "<br>".join(html.escape(note) for note in (*self._left_out(), self.caption))
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><small>{notes}</small>"
+
+    def _shown(self, most: int = 200) -> list[tuple[tuple[str, ...], float]]:
+        return [row for row, _ in zip(self.rows(), range(most), strict=False)]
+
+    def _left_out(self) -> list[str]:
+        left_out = self.values.size - len(self._shown())
+        return [f"… and {left_out:,} more rows"] if left_out else []
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
+
+
+def _cost(cost: Loss) -> str:
+    return f"cost {cost}" if cost.atoms else "free"
+
+
+def _receipt(receipt: Receipt | None) -> dict[str, Any]:
+    return {} if receipt is None else {"entry": receipt.entry, "seal": receipt.seal}

@@ -1,0 +1,56 @@
+"""A question in words, from its canonical form: what the history shows, whoever asked it and however."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tacit.model.domain import Domain
+from tacit.model.query import Factor, Query
+from tacit.model.workload import Intervals, Marginal, Prefixes, Queries, Question
+
+
+def describe(question: Question, domain: Domain) -> str:
+    """
+    >>> from tacit.model.attribute import category, integer
+    >>> from tacit.model.expression import count
+    >>> domain = Domain({"sex": category(["F", "M"]), "age": integer(0, 99, width=10)})
+    >>> describe(count(sex="F", age=(20, 39)).bind(domain), domain)
+    'age in 20–29 … 30–39 and sex = F'
+    >>> describe((~count(sex="F", age=(20, 39))).bind(domain), domain)
+    'not (age in 20–29 … 30–39 and sex = F)'
+    """
+    if isinstance(question, Query):
+        return _query(question, domain)
+    if isinstance(question, Marginal):
+        where = "" if question.where.is_constant else f" where {_query(question.where, domain)}"
+        return f"table of {', '.join(question.names)}{where}"
+    if isinstance(question, Queries):
+        return f"{len(question.listed)} queries"
+    kinds = {Prefixes: "all prefixes of", Intervals: "all intervals of"}
+    return f"{kinds[type(question)]} {question.name}"
+
+
+def _query(query: Query, domain: Domain) -> str:
+    if query.is_constant:
+        return "no row" if query.complement and not query.factors else "all rows"
+    if query.complement and len(query.factors) == 1:  # a complement reads better as the other set of values
+        return _factor(query.factors[0].flipped(), domain)
+    text = " and ".join(_factor(factor, domain) for factor in query.factors)
+    return f"not ({text})" if query.complement else text
+
+
+def _factor(factor: Factor, domain: Domain) -> str:
+    if len(factor.scope) > 1 or factor.unit > 1:
+        return f"{'weights' if factor.unit > 1 else 'a condition'} on {', '.join(factor.scope)}"
+    name, attribute = factor.scope[0], domain[factor.scope[0]]
+    chosen = np.flatnonzero(factor.weights)
+    first, last = int(chosen[0]), int(chosen[-1])
+    if len(chosen) == 1:
+        return f"{name} = {attribute.label(first)}"
+    if attribute.ordered and last < attribute.bins and last - first + 1 == len(chosen):
+        return f"{name} in {attribute.label(first)} … {attribute.label(last)}"
+    left_out = np.flatnonzero(factor.weights == 0)
+    if len(left_out) == 1:
+        return f"{name} ≠ {attribute.label(int(left_out[0]))}"
+    shown = ", ".join(attribute.label(int(i)) for i in chosen[:6])
+    return f"{name} in {{{shown}{', …' if len(chosen) > 6 else ''}}}"

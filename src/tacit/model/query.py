@@ -1,0 +1,288 @@
+"""Linear queries over the domain in factored form, and the canonical form by which two spellings are one question.
+
+A query gives every cell of X a weight in [0, 1]; its answer is the sum of the weights over the rows. Weights live on an
+integer grid (0 and 1 for predicates, multiples of 2^-20 otherwise), so that true answers are exact integers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.errors import InvalidQuery
+from tacit.model.domain import Domain
+
+GRID = 2**20  # grid steps in a weight of 1, for queries that are not predicates
+MAX_TABLE = 2**20  # entries of one factor
+MAX_JOINED = 8  # attributes of one factor: the search for its irreducible parts tries their subsets
+Weights = NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """Weights over a small scope: integers from 0 to `unit`, one axis for each attribute, the scope in sorted order."""
+
+    scope: tuple[str, ...]
+    weights: Weights
+    unit: int
+
+    def __post_init__(self) -> None:
+        self.weights.setflags(write=False)
+
+    def flipped(self) -> Factor:
+        return Factor(self.scope, np.asarray(self.unit - self.weights, dtype=self.weights.dtype), self.unit)
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """A product of factors over disjoint scopes, or one minus such a product: a conjunction never materialises X.
+
+    Queries are always in canonical form: predicates that agree on every cell have equal keys, however they were built.
+
+    >>> from tacit.model.attribute import category
+    >>> domain = Domain({"sex": category(["F", "M"]), "hair": category(["red", "fair", "dark"])})
+    >>> woman, red = Query.among(domain, "sex", [0]), Query.among(domain, "hair", [0])
+    >>> (woman & red).key == (~(~red | ~woman)).key
+    True
+    """
+
+    factors: tuple[Factor, ...]
+    complement: bool
+
+    @classmethod
+    def constant(cls, *, everyone: bool) -> Query:
+        """All rows, or none."""
+        return cls((), complement=not everyone)
+
+    @classmethod
+    def among(cls, domain: Domain, name: str, indices: Iterable[int]) -> Query:
+        """The rows whose value of one attribute is among the listed indices."""
+        weights = np.zeros(domain[name].size, dtype=np.uint8)
+        weights[list(indices)] = 1
+        return _canonical([Factor((domain.resolve(name),), weights, 1)], complement=False)
+
+    @classmethod
+    def weighted(cls, domain: Domain, names: Sequence[str], weights: ArrayLike) -> Query:
+        """Any weights in [0, 1] over the values of a few attributes; rounded to the grid of 2^-20."""
+        names = [domain.resolve(name) for name in names]
+        if len(set(names)) < len(names):
+            raise InvalidQuery("an attribute is weighted twice.")
+        shape = tuple(domain[name].size for name in names)
+        try:
+            array = np.asarray(weights, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidQuery(f"the weights of {', '.join(names)} are numbers from 0 to 1.") from None
+        if array.shape != shape:
+            raise InvalidQuery(f"the weights of {', '.join(names)} have shape {shape}, not {array.shape}.")
+        if not ((array >= 0) & (array <= 1)).all():  # false for NaN
+            raise InvalidQuery(f"the weights of {', '.join(names)} lie between 0 and 1, all of them.")
+        _check_size(names, shape)
+        order = sorted(range(len(names)), key=lambda i: names[i])
+        grid = np.rint(array * GRID).astype(np.int32).transpose(order)
+        return _canonical([Factor(tuple(names[i] for i in order), np.ascontiguousarray(grid), GRID)], complement=False)
+
+    @classmethod
+    def all(cls, queries: Iterable[Query]) -> Query:
+        """The product of the weights: all of several conditions."""
+        return _canonical(_merge(factor for query in queries for factor in _product(query)), complement=False)
+
+    @classmethod
+    def any(cls, queries: Iterable[Query]) -> Query:
+        """One minus the product of the complements: any of several conditions."""
+        return ~cls.all(~query for query in queries)
+
+    @property
+    def unit(self) -> int:
+        """Grid steps in a weight of 1."""
+        return max((factor.unit for factor in self.factors), default=1)
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """The attributes that the answer depends on, sorted."""
+        return tuple(sorted(name for factor in self.factors for name in factor.scope))
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether every row counts the same, so that the answer follows from n alone."""
+        return not self.scope
+
+    @property
+    def core(self) -> Query:
+        """The query or its complement, whichever is the canonical one: one answer gives both, since n is public."""
+        return Query(self.factors, complement=False) if self.complement else self
+
+    @cached_property
+    def key(self) -> str:
+        """A hash of the canonical form: the identity of the question."""
+        digest = hashlib.sha256(b"tacit query 1\x00" + bytes([self.complement]))
+        for factor in self.factors:
+            header = json.dumps([factor.scope, factor.unit, factor.weights.shape, factor.weights.dtype.str])
+            digest.update(header.encode() + b"\x00" + factor.weights.tobytes())
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Query) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __invert__(self) -> Query:
+        return _canonical(self.factors, complement=not self.complement)
+
+    def __and__(self, other: Query) -> Query:
+        return Query.all((self, other))
+
+    def __or__(self, other: Query) -> Query:
+        return Query.any((self, other))
+
+    def __repr__(self) -> str:
+        about = ", ".join(self.scope) or "constant"
+        return f"Query({about}; {self.key[:12]})"
+
+    def table(self, names: Sequence[str], shape: Sequence[int]) -> NDArray[np.int64]:
+        """The weights over all values of `names` (at least the scope), in grid steps, as an array of this shape."""
+        result = np.ones(tuple(shape), dtype=np.int64)
+        unit = 1
+        for factor in self.factors:
+            axes = [names.index(name) for name in factor.scope]
+            spread = np.expand_dims(
+                factor.weights.transpose(np.argsort(axes)), tuple(set(range(len(names))) - set(axes))
+            )
+            result, unit = multiply(result, unit, spread, factor.unit)
+        return unit - result if self.complement else result
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON form, for transcripts; `from_dict` reads it back."""
+        return {
+            "complement": self.complement,
+            "factors": [
+                {"scope": list(f.scope), "shape": list(f.weights.shape), "unit": f.unit, "weights": _encode(f)}
+                for f in self.factors
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, form: dict[str, Any]) -> Query:
+        return cls(tuple(_decode(factor) for factor in form["factors"]), form["complement"])
+
+
+def multiply(a: NDArray[Any], unit_a: int, b: NDArray[Any], unit_b: int) -> tuple[NDArray[np.int64], int]:
+    """The product of two arrays of weights on their grids, rounded to the grid: the one rounding rule everywhere."""
+    product = np.multiply(a, b, dtype=np.int64)
+    if unit_a > 1 and unit_b > 1:
+        return (product + GRID // 2) // GRID, GRID
+    return product, max(unit_a, unit_b)
+
+
+def _product(query: Query) -> tuple[Factor, ...]:
+    """The query as a plain product; a complement of several factors becomes one table over their joint scope."""
+    if not query.complement:
+        return query.factors
+    if not query.factors:
+        return (Factor((), np.zeros((), dtype=np.uint8), 1),)
+    return (reduce(_join, query.factors).flipped(),)
+
+
+def _join(a: Factor, b: Factor) -> Factor:
+    """The product of two factors as one table over both scopes."""
+    scope = tuple(sorted({*a.scope, *b.scope}))
+    sizes = dict(zip(a.scope, a.weights.shape, strict=True)) | dict(zip(b.scope, b.weights.shape, strict=True))
+    _check_size(scope, [sizes[name] for name in scope])
+    spread = [f.weights.reshape([sizes[n] if n in f.scope else 1 for n in scope]) for f in (a, b)]
+    weights, unit = multiply(spread[0], a.unit, spread[1], b.unit)
+    return Factor(scope, weights.astype(np.uint8 if unit == 1 else np.int32), unit)
+
+
+def _check_size(scope: Sequence[str], shape: Sequence[int]) -> None:
+    if len(scope) > MAX_JOINED or math.prod(shape) > MAX_TABLE:
+        raise InvalidQuery(
+            f"the question ties {len(scope)} attributes together ({', '.join(scope)}: {math.prod(shape):,} values); "
+            f"at most {MAX_JOINED} attributes and {MAX_TABLE:,} values can be. A conjunction has no such limit."
+        )
+
+
+def _merge(factors: Iterable[Factor]) -> list[Factor]:
+    """The same product over disjoint scopes: factors that share an attribute are joined."""
+    disjoint: list[Factor] = []
+    for factor in factors:
+        overlapping = [f for f in disjoint if not set(f.scope).isdisjoint(factor.scope)]
+        disjoint = [f for f in disjoint if f not in overlapping] + [reduce(_join, overlapping, factor)]
+    return disjoint
+
+
+def _canonical(factors: Iterable[Factor], *, complement: bool) -> Query:
+    """The one form of a query: irreducible factors in order of scope, a lone factor in its canonical orientation."""
+    parts = [part for factor in factors for part in _irreducible(_reduced(factor))]
+    if any(not part.weights.any() for part in parts):
+        return Query((), not complement)
+    scalars = [part for part in parts if not part.scope]
+    parts = sorted((part for part in parts if part.scope), key=lambda part: part.scope)
+    constant = reduce(_join, scalars, _ONE)
+    if constant.weights != constant.unit:  # a weight between 0 and 1 that every row has
+        parts = [_join(parts[0], constant), *parts[1:]] if parts else [constant]
+    if len(parts) == 1:
+        flipped = _irreducible(_reduced(parts[0].flipped()))
+        if len(flipped) > 1 or flipped[0].weights.tobytes() < parts[0].weights.tobytes():
+            parts, complement = sorted(flipped, key=lambda part: part.scope), not complement
+    return Query(tuple(parts), complement)
+
+
+_ONE = Factor((), np.ones((), dtype=np.uint8), 1)
+
+
+def _reduced(factor: Factor) -> Factor:
+    """Without the attributes on which the weights do not depend, and as 0/1 where they are."""
+    scope, weights = list(factor.scope), factor.weights
+    if len(scope) == 1 and factor.unit == 1 and weights.min() < weights.max():
+        return factor  # the everyday case: a condition on one attribute
+    for axis in reversed(range(len(scope))):
+        first = weights.take([0], axis)
+        if (weights == first).all():
+            weights = first.squeeze(axis)
+            del scope[axis]
+    if factor.unit > 1 and ((weights == 0) | (weights == factor.unit)).all():
+        return Factor(tuple(scope), (weights > 0).astype(np.uint8), 1)
+    return Factor(tuple(scope), weights.copy(order="C"), factor.unit)
+
+
+def _irreducible(factor: Factor) -> list[Factor]:
+    """The finest product of 0/1 tables that a 0/1 table is; weighted tables stay whole.
+
+    A set is a product over a split of its attributes exactly when its size is the product of its projections' sizes.
+    The finest such split is unique, so it does not matter in which order splits are tried.
+    """
+    if factor.unit > 1 or len(factor.scope) < 2:
+        return [factor]
+    axes, total = range(len(factor.scope)), int(np.count_nonzero(factor.weights))
+    for size in range(1, len(axes) // 2 + 1):
+        for some in combinations(axes, size):
+            rest = tuple(axis for axis in axes if axis not in some)
+            onto_some, onto_rest = (factor.weights.max(axis=axis) for axis in (rest, some))
+            if np.count_nonzero(onto_some) * np.count_nonzero(onto_rest) == total:
+                return [
+                    part
+                    for kept, weights in ((some, onto_some), (rest, onto_rest))
+                    for part in _irreducible(Factor(tuple(factor.scope[a] for a in kept), weights, 1))
+                ]
+    return [factor]
+
+
+def _encode(factor: Factor) -> str | list[int]:
+    return np.packbits(factor.weights).tobytes().hex() if factor.unit == 1 else factor.weights.ravel().tolist()
+
+
+def _decode(form: dict[str, Any]) -> Factor:
+    shape, unit = tuple(form["shape"]), form["unit"]
+    if unit == 1:
+        bits = np.unpackbits(np.frombuffer(bytes.fromhex(form["weights"]), dtype=np.uint8), count=math.prod(shape))
+        return Factor(tuple(form["scope"]), bits.reshape(shape), 1)
+    return Factor(tuple(form["scope"]), np.array(form["weights"], dtype=np.int32).reshape(shape), unit)

@@ -1,0 +1,55 @@
+"""One noisy histogram of the whole domain, bought with the whole budget: the best there is on small domains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tacit.errors import InvalidDomain
+from tacit.model.budget import Loss
+from tacit.model.query import Query
+from tacit.model.workload import Marginal, histogram
+from tacit.release.estimate import Estimate, TableEstimate
+from tacit.release.noisy_table import NoisyTable
+from tacit.trusted.curator import MAX_ANSWERS, Curator
+
+
+class Histogram:
+    """Everything is answered from one release, which the first question buys. After that all questions are free."""
+
+    def __init__(self, curator: Curator, *, confidence: float) -> None:
+        if curator.domain.size > MAX_ANSWERS:
+            raise InvalidDomain(
+                f"a histogram is for domains of at most {MAX_ANSWERS:,} cells; this one has {curator.domain.size:,}."
+            )
+        self._curator = curator
+        self._confidence = confidence
+        self._cells = histogram(curator.domain)
+        self._known = False
+        self._table: NoisyTable
+
+    def estimate(self, queries: Sequence[Query]) -> list[Estimate]:
+        cost = self._buy()
+        estimates = [self._table.estimate(query) for query in queries]
+        if cost.atoms:  # the first question pays for all
+            estimates[0] = replace(estimates[0], source="measured", cost=cost)
+        return estimates
+
+    def table(self, marginal: Marginal) -> TableEstimate:
+        cost = self._buy()
+        estimate = self._table.table(marginal)
+        return replace(estimate, source="measured", cost=cost) if cost.atoms else estimate
+
+    def most(self, questions: int) -> Loss:
+        nothing = Loss(self._curator.total.measure, 0)
+        return nothing if self._curator.find([self._cells])[0] else self._curator.left
+
+    def _buy(self) -> Loss:
+        """Buy the histogram unless it was bought before; what was paid now."""
+        if self._known:
+            return Loss(self._curator.total.measure, 0)
+        paid_before = self._curator.find([self._cells])[0] is not None
+        measured = self._curator.measure([self._cells], self._curator.left)[0]
+        self._table = NoisyTable(measured, self._curator.domain, self._curator.rows, self._confidence)
+        self._known = True
+        return Loss(self._curator.total.measure, 0) if paid_before else measured.cost

@@ -1,0 +1,87 @@
+"""A released noisy table, and all that follows from it for free: any query within its attributes, any coarser table."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.model.answer import Measured
+from tacit.model.budget import Loss
+from tacit.model.domain import Domain
+from tacit.model.noise_law import quantile_of_sum
+from tacit.model.query import GRID, Query
+from tacit.model.workload import Marginal
+from tacit.release.estimate import Estimate, TableEstimate
+
+
+class NoisyTable:
+    """Noisy counts of every combination of some attributes. Post-processing only."""
+
+    def __init__(self, measured: Measured, domain: Domain, rows: int, confidence: float) -> None:
+        assert isinstance(measured.question, Marginal)
+        assert measured.question.where.is_constant
+        self.names = measured.question.names
+        self._sizes = {name: domain[name].size for name in self.names}
+        self._cells = measured.values.reshape(tuple(self._sizes.values()))
+        self._noise, self._receipt, self._measure = measured.noise, measured.receipt, measured.cost.measure
+        self._rows, self._confidence = rows, confidence
+        self._sums = lru_cache(maxsize=256)(self._sum_over)
+
+    def covers(self, question: Query | Marginal) -> bool:
+        return set(_scope(question)) <= set(self.names)
+
+    def half_width(self, question: Query | Marginal) -> int:
+        """The error of an estimate of the question (of each cell, for a table), in grid steps."""
+        scope = _scope(question)
+        draws = math.prod(size for name, size in self._sizes.items() if name not in scope)
+        if isinstance(question, Query):
+            chosen = min(int(np.count_nonzero(side)) for side in self._sides(question))
+            weighted = question.unit > 1
+        else:
+            inside, _ = self._sides(question.where, scope)
+            chosen = int(np.count_nonzero(inside, axis=self._beyond(scope, question.names)).max())
+            weighted = question.where.unit > 1
+        bound = quantile_of_sum(self._noise, max(1, chosen) * draws, self._confidence, weighted=weighted)
+        return bound * (GRID if weighted else 1)
+
+    def estimate(self, query: Query) -> Estimate:
+        """The query's answer from the cells on its smaller side: n is public, so the rest is n less those."""
+        inside, outside = self._sides(query)
+        sums = self._sums(query.scope)
+        if np.count_nonzero(inside) <= np.count_nonzero(outside):
+            value = int((inside * sums).sum())
+        else:
+            value = self._rows * query.unit - int((outside * sums).sum())
+        return Estimate(value, self.half_width(query), "hypothesis", self._free, self._receipt)
+
+    def table(self, marginal: Marginal) -> TableEstimate:
+        """A table of fewer attributes, or of fewer rows."""
+        scope = _scope(marginal)
+        inside, _ = self._sides(marginal.where, scope)
+        cells = (inside * self._sums(scope)).sum(axis=self._beyond(scope, marginal.names))
+        return TableEstimate(cells, self.half_width(marginal), "hypothesis", self._free, self._receipt)
+
+    def _sum_over(self, names: tuple[str, ...]) -> NDArray[np.int64]:
+        """The noisy counts of fewer attributes: sums over the others."""
+        return np.asarray(self._cells.sum(axis=self._beyond(self.names, names)))
+
+    def _sides(self, query: Query, scope: tuple[str, ...] | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The query's weights over `scope` in grid steps, and those of its complement."""
+        names = query.scope if scope is None else scope
+        inside = query.table(names, [self._sizes[name] for name in names])
+        return inside, query.unit - inside
+
+    def _beyond(self, names: tuple[str, ...], kept: tuple[str, ...]) -> tuple[int, ...]:
+        return tuple(axis for axis, name in enumerate(names) if name not in kept)
+
+    @property
+    def _free(self) -> Loss:
+        return Loss(self._measure, 0)
+
+
+def _scope(question: Query | Marginal) -> tuple[str, ...]:
+    """The attributes it depends on, sorted."""
+    return question.scope if isinstance(question, Query) else tuple(sorted({*question.names, *question.where.scope}))

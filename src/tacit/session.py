@@ -1,0 +1,312 @@
+"""What the owner opens and the analyst talks to: one table, one domain, one budget, any number of questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from tacit.errors import ConfigError, InvalidQuery
+from tacit.model import sql
+from tacit.model.answer import Answer, Measured, Receipt, Table
+from tacit.model.budget import Budget, Loss
+from tacit.model.describe import describe
+from tacit.model.domain import Domain
+from tacit.model.expression import Expression
+from tacit.model.noise_law import quantile
+from tacit.model.query import Query
+from tacit.model.workload import Marginal, marginal
+from tacit.release.direct import Direct
+from tacit.release.estimate import Estimate, Mechanism, TableEstimate
+from tacit.release.histogram import Histogram
+from tacit.trusted.accountant import epsilon_spent
+from tacit.trusted.anchor import Anchor
+from tacit.trusted.curator import MAX_ANSWERS, Curator
+from tacit.trusted.ledger import Ledger
+from tacit.trusted.loss import total
+from tacit.trusted.records import Records
+
+MECHANISMS = ("auto", "direct", "histogram")
+MAX_BATCH = 10_000
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The mechanism of a session, and why: from public parameters alone."""
+
+    mechanism: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Past:
+    """One line of the history: a question in words, what it cost, and its receipt."""
+
+    question: str
+    cost: Loss
+    receipt: Receipt
+
+
+class Session:
+    """Answers questions about one table under one budget. Made by `tacit.open`; closes with `close()` or `with`."""
+
+    def __init__(
+        self, curator: Curator, ledger: Ledger, budget: Budget, choice: Choice, mechanism: Mechanism, confidence: float
+    ) -> None:
+        self._curator, self._ledger, self._mechanism = curator, ledger, mechanism
+        self.budget, self.choice, self.confidence = budget, choice, confidence
+
+    @property
+    def domain(self) -> Domain:
+        return self._curator.domain
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, which is public."""
+        return self._curator.rows
+
+    @property
+    def total(self) -> Loss:
+        return self._curator.total
+
+    @property
+    def spent(self) -> Loss:
+        """What is spent for good. The same amount as an epsilon: `epsilon_spent`."""
+        return self._curator.spent
+
+    @property
+    def left(self) -> Loss:
+        return self._curator.left
+
+    @property
+    def epsilon_spent(self) -> float:
+        """The epsilon that everything released so far amounts to, at the budget's delta."""
+        return epsilon_spent(self.spent, self.budget)
+
+    @property
+    def history(self) -> list[Past]:
+        """Everything bought so far, oldest first."""
+        return [Past(describe(m.question, self.domain), m.cost, m.receipt) for m in self._curator.released()]
+
+    def ask(self, question: str | Expression | Query) -> Answer | Table:
+        """Answer one question: SQL, or `tacit.count(...)`. A GROUP BY gives a table.
+
+        >>> session.ask("SELECT COUNT(*) FROM data WHERE sex = 'F'")   # doctest: +SKIP
+        """
+        if isinstance(question, str):
+            select = sql.parse(question, self.domain)
+            if select.group:
+                return self._table(select.group, select.where.bind(self.domain))
+            question = select.where
+        return self.ask_many([question])[0]
+
+    def ask_many(self, questions: Sequence[str | Expression | Query]) -> list[Answer]:
+        """Answer a batch of questions (no GROUP BY), all or none, with one commit."""
+        if isinstance(questions, str | Expression | Query) or not isinstance(questions, Sequence):
+            raise InvalidQuery("ask_many takes a list of questions.")
+        if not 1 <= len(questions) <= MAX_BATCH:
+            raise InvalidQuery(f"a batch has 1 to {MAX_BATCH:,} questions; this one has {len(questions):,}.")
+        queries = [self._bind(question) for question in questions]
+        asked = list({query.core: None for query in queries if not query.is_constant})
+        with self._curator.turn():
+            known = dict(zip(asked, self._curator.find(asked), strict=True))
+            new = [query for query in asked if known[query] is None]
+            estimates = dict(zip(new, self._mechanism.estimate(new), strict=True)) if new else {}
+        for query, measured in known.items():
+            if measured is not None:
+                estimates[query] = self._repeat(measured)
+        seen: set[Query] = set()
+        answers = []
+        for query in queries:
+            answers.append(self._answer(query, estimates.get(query.core), query.core not in seen))
+            seen.add(query.core)
+        return answers
+
+    def table(self, *names: str, where: str | Expression | Query | None = None) -> Table:
+        """The counts of all combinations of these attributes' values: a marginal, or GROUP BY table."""
+        condition = Query.constant(everyone=True) if where is None else self._bind(where)
+        return self._table(names, condition)
+
+    def cost_at_most(self, question: str | Expression | Query) -> Loss:
+        """The most that a question could cost if it were asked now. Spends nothing."""
+        query = self._bind(question)
+        nothing = Loss(self.total.measure, 0)
+        if query.is_constant or self._curator.find([query.core])[0] is not None:
+            return nothing
+        return self._mechanism.most(1)
+
+    def close(self) -> None:
+        self._ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        sizes = f"{self.rows:,} rows, {self.domain.size:,} cells"
+        return f"Session({sizes}, {self.choice.mechanism}; {self.left} left of {self.total})"
+
+    def _bind(self, question: str | Expression | Query) -> Query:
+        if isinstance(question, str):
+            select = sql.parse(question, self.domain)
+            if select.group:
+                raise InvalidQuery("a GROUP BY is asked by itself, with ask or table.")
+            question = select.where
+        if isinstance(question, Expression):
+            return question.bind(self.domain)
+        if not isinstance(question, Query):
+            raise InvalidQuery(f"a question is SQL text or made with tacit.count, not {type(question).__name__}.")
+        return question
+
+    def _answer(self, query: Query, estimate: Estimate | None, first: bool) -> Answer:
+        text = describe(query, self.domain)
+        free = Loss(self.total.measure, 0)
+        if estimate is None:  # a constant: every row has the same weight
+            weight = query.table((), ()).item()
+            return Answer(text, _count(weight * self.rows, query.unit), 0, self.confidence, "public", free, None)
+        value = self.rows * query.unit - estimate.value if query.complement else estimate.value
+        source, cost = (estimate.source, estimate.cost) if first else ("repeat", free)
+        error = _count(estimate.half_width, query.unit)
+        return Answer(text, _count(value, query.unit), error, self.confidence, source, cost, estimate.receipt)
+
+    def _repeat(self, measured: Measured) -> Estimate:
+        half_width = quantile(measured.noise, self.confidence)
+        free = Loss(self.total.measure, 0)
+        return Estimate(int(measured.values[0]), half_width, "repeat", free, measured.receipt)
+
+    def _table(self, names: Sequence[str], where: Query) -> Table:
+        names = tuple(self.domain.resolve(name) for name in names)
+        question = marginal(self.domain, *names, where=where)
+        if question.size(self.domain) > MAX_ANSWERS:
+            raise InvalidQuery(
+                f"the table would have {question.size(self.domain):,} cells; the most is {MAX_ANSWERS:,}."
+            )
+        with self._curator.turn():
+            measured = self._curator.find([question])[0]
+            estimate = self._mechanism.table(question) if measured is None else self._repeat_table(measured)
+        values = estimate.values.transpose([question.names.index(name) for name in names]) / where.unit
+        return Table(
+            question=describe(question, self.domain),
+            names=names,
+            labels=tuple(tuple(self.domain[n].label(i) for i in range(self.domain[n].size)) for n in names),
+            values=np.ascontiguousarray(values),
+            error=_count(estimate.half_width, where.unit),
+            confidence=self.confidence,
+            source=estimate.source,
+            cost=estimate.cost,
+            receipt=estimate.receipt,
+        )
+
+    def _repeat_table(self, measured: Measured) -> TableEstimate:
+        assert isinstance(measured.question, Marginal)
+        shape = tuple(self.domain[name].size for name in measured.question.names)
+        half_width, free = quantile(measured.noise, self.confidence), Loss(self.total.measure, 0)
+        return TableEstimate(measured.values.reshape(shape), half_width, "repeat", free, measured.receipt)
+
+
+def _count(steps: int, unit: int) -> float:
+    return steps if unit == 1 else steps / unit
+
+
+def open_session(
+    *,
+    data: Any,
+    domain: Domain | str | Path,
+    budget: Budget,
+    ledger: str | Path,
+    table: str | None = None,
+    mechanism: str = "auto",
+    questions: int = 100,
+    confidence: float = 0.95,
+    anchor: str | Path | None = None,
+    accept_rollback: str | None = None,
+) -> Session:
+    """Open a table for private questions. The ledger is made on the first call and continued ever after.
+
+    data: a CSV, Parquet or DuckDB file, a SELECT over files, a DataFrame, an Arrow table, a DuckDB relation, a Spark
+        DataFrame or a postgresql:// URL (with `table`).
+    domain: what may be asked about: a `Domain`, or the path of its TOML form.
+    budget: the one (epsilon, delta) that all answers together stay within.
+    ledger: the SQLite file that records every charge and answer. The owner's secret, like the data.
+    mechanism: "direct" (fresh noise for every new question), "histogram" (one noisy histogram of the whole domain, for
+        small domains), or "auto", which chooses between them from the public sizes.
+    questions: how many new questions the budget is shared among, for "direct".
+    anchor: where the newest state of the ledger is remembered, so that restoring an old copy is noticed.
+    accept_rollback: the owner's reason to go on with an older copy; recorded in the ledger.
+    """
+    if not isinstance(domain, Domain):
+        domain = Domain.from_toml(_read_text(Path(domain)))
+    if not isinstance(budget, Budget):
+        raise ConfigError("budget is a tacit.Budget, like tacit.Budget(epsilon=1.0, delta=1e-9).")
+    if isinstance(questions, bool) or not isinstance(questions, int) or not 1 <= questions <= 10**9:
+        raise ConfigError(f"questions is a whole number from 1 to 1,000,000,000, not {questions!r}.")
+    if not isinstance(confidence, float) or not 0.5 <= confidence <= 1 - 1e-9:
+        raise ConfigError(f"confidence is a number from 0.5 to 0.999999999, not {confidence!r}.")
+    choice = choose(mechanism, domain, budget, questions)
+    records = Records.load(data, domain, table)
+    terms = {"domain": domain.key, "mechanism": choice.mechanism}
+    if choice.mechanism == "direct":
+        terms["questions"] = str(questions)
+
+    def binding(secret: bytes) -> dict[str, str]:
+        return {**terms, "data": records.fingerprint(secret)}
+
+    book = _open_ledger(
+        Path(ledger), budget, binding, Anchor(None if anchor is None else Path(anchor)), accept_rollback
+    )
+    curator = Curator(records, book)
+    made: Mechanism
+    if choice.mechanism == "direct":
+        made = Direct(curator, questions=questions, confidence=confidence)
+    else:
+        made = Histogram(curator, confidence=confidence)
+    return Session(curator, book, budget, choice, made, confidence)
+
+
+def choose(mechanism: str, domain: Domain, budget: Budget, questions: int) -> Choice:
+    """The mechanism for these public parameters.
+
+    A query over half of the domain has variance |X|/2 times a cell's in a noisy histogram, and a fresh answer out of k
+    has k² (pure) or k (zCDP) times the variance that the whole budget would buy for one. So the histogram is better up
+    to |X| = k²/2 cells under pure privacy (8/epsilon² each, against 2 k²/epsilon²) and |X| = k under zCDP (1/rho each,
+    against k/(2 rho)).
+    """
+    if mechanism not in MECHANISMS:
+        raise ConfigError(f"mechanism is one of {', '.join(MECHANISMS)}, not {mechanism!r}.")
+    limit = min(MAX_ANSWERS, questions * questions // 2 if budget.delta == 0 else questions)
+    if mechanism == "histogram" and domain.size > MAX_ANSWERS:
+        raise ConfigError(f"a histogram takes at most {MAX_ANSWERS:,} cells; the domain has {domain.size:,}.")
+    if mechanism != "auto":
+        return Choice(mechanism, "asked for")
+    best = "histogram" if domain.size <= limit else "direct"
+    side = "at most" if best == "histogram" else "more than"
+    return Choice(best, f"{domain.size:,} cells are {side} the {limit:,} up to which one histogram is better")
+
+
+def _open_ledger(
+    path: Path,
+    budget: Budget,
+    binding: Callable[[bytes], dict[str, str]],
+    anchor: Anchor,
+    accept_rollback: str | None,
+) -> Ledger:
+    if not path.exists():
+        return Ledger.create(path, budget=budget, total=total(budget), binding=binding, anchor=anchor)
+    return Ledger.open(
+        path, budget=budget, total=total(budget), binding=binding, anchor=anchor, accept_rollback=accept_rollback
+    )
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise ConfigError(f"{path.name} cannot be read as a text file.") from None

@@ -1,0 +1,318 @@
+"""Where the rows are: DuckDB (files, frames, Arrow), PostgreSQL or Spark. Called by records and by `tacit init`.
+
+A source knows its columns and runs the one statement. Only grouped cells leave the engine, and nothing of what an
+engine says when it fails is repeated, not even as the cause of an error: engines print the values they stumble over.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from tacit.errors import DataError
+from tacit.model.domain import Domain
+from tacit.model.values import Listed
+from tacit.trusted.statement import SOURCE, Column, ColumnType, render
+
+T = TypeVar("T")
+Cells = tuple[list[NDArray[np.int64]], NDArray[np.int64]]
+
+_CSV = re.compile(r"\.(csv|tsv|txt)(\.(gz|zst))?$", re.IGNORECASE)
+_PARQUET = re.compile(r"\.(parquet|pq)$", re.IGNORECASE)
+_QUERY = re.compile(r"\s*(SELECT|WITH|FROM)\s", re.IGNORECASE)
+_ACCEPTED = (
+    "a CSV or Parquet file, a DuckDB file or postgresql:// address with a table name, a query for DuckDB, "
+    "a DuckDB relation, a pandas, polars or Spark DataFrame, or an Arrow table"
+)
+_NUMBERS = "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT FLOAT DOUBLE REAL INT"
+_TYPES: dict[str, ColumnType] = {
+    **dict.fromkeys(_NUMBERS.split(), "number"),
+    **dict.fromkeys(("DECIMAL", "NUMERIC"), "decimal"),
+    **dict.fromkeys(("VARCHAR", "ENUM", "STRING", "CHAR", "TEXT"), "text"),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP_NTZ"), "timestamp"),
+    **dict.fromkeys(('"NULL"', "NULL", "VOID"), "empty"),
+    "TIMESTAMP WITH TIME ZONE": "zoned",
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+}
+
+
+@runtime_checkable
+class Source(Protocol):
+    """A table in some engine."""
+
+    def describe(self) -> tuple[Column, ...]:
+        """Every column's name and coarse type."""
+
+    def types(self, domain: Domain) -> Mapping[str, Column]:
+        """The column of each declared attribute; refuses a domain that names a column the table does not have."""
+
+    def run(self, select: exp.Select) -> Cells:
+        """The statement's words and counts."""
+
+
+def open_source(data: object, table: str | None = None) -> Source:
+    """The engine and table that `data` stands for; no row is read yet.
+
+    Guarantee: an error names what was given and what is accepted, never a value of the data.
+    Formula: by type; text is an address, a query or a path, in this order.
+    Source: DESIGN, section 3.
+    """
+    if isinstance(data, Source):
+        return data
+    if isinstance(data, str) and re.match(r"postgres(ql)?://", data):
+        if not table:
+            raise DataError('a PostgreSQL address needs a table name too: table="people".')
+        return Postgres(data, table)
+    if type(data).__module__.startswith("pyspark.sql"):
+        return Spark(data)
+    if isinstance(data, str | os.PathLike):
+        text = os.fspath(data)
+        if isinstance(text, str) and "\0" not in text:
+            return _query(text) if isinstance(data, str) and _QUERY.match(text) else _path(text, table)
+    if isinstance(data, duckdb.DuckDBPyRelation):
+        return DuckDB("the relation", lambda _: data)
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(data, pandas.DataFrame):
+        return DuckDB("the DataFrame", lambda _: _connect().from_df(data))
+    if hasattr(data, "__arrow_c_stream__"):
+        _needs("pyarrow", "arrow")
+        return DuckDB(f"the {type(data).__name__}", lambda _: _connect().from_arrow(data))
+    raise DataError(f"data of type {type(data).__name__} is not accepted; give {_ACCEPTED}.")
+
+
+def _query(text: str) -> Source:
+    return DuckDB("the query", lambda _: _connect().sql(text))
+
+
+def _path(text: str, table: str | None) -> Source:
+    shown = Path(text).name
+    if "://" in text:
+        raise DataError(f"{shown} is not a local file; give {_ACCEPTED}.")
+    several = any(mark in text for mark in "*?[") and not os.path.exists(text)
+    if not several and not os.path.exists(text):
+        raise DataError(f"there is no file {text}.")
+    if os.path.isdir(text):
+        return DuckDB(shown, lambda _: _connect().read_parquet(os.path.join(text, "**", "*.parquet")), "Parquet")
+    if not several and _quietly(lambda: _is_duckdb(text), f"{shown} could not be read."):
+        if not table:
+            raise DataError(f'{shown} is a DuckDB database: say which table of it, like table="people".')
+        return DuckDB(f"table {table} of {shown}", lambda _: _attached(text, table))
+    if table:
+        raise DataError(f"{shown} is not a database, so it has no table {table}.")
+    if _PARQUET.search(text):
+        return DuckDB(shown, lambda _: _connect().read_parquet(text), "Parquet")
+    if _CSV.search(text):
+        tabs = {"sep": "\t"} if ".tsv" in text.lower() else {}
+        return DuckDB(shown, lambda dtype: _connect().read_csv(text, header=True, dtype=dtype or None, **tabs), "CSV")
+    raise DataError(f"{shown} is not a kind of file that Tacit reads; give {_ACCEPTED}.")
+
+
+class DuckDB:
+    """A relation of an embedded DuckDB. `relate` makes it, given the types that columns of a CSV file are read as."""
+
+    def __init__(self, shown: str, relate: Callable[[dict[str, str]], Any], form: str = "") -> None:
+        self._shown, self._relate = shown, relate
+        self._failure = f"{shown} could not be read{' as ' * bool(form)}{form}."
+        self._as_declared = form == "CSV"
+        self._relation = _quietly(lambda: relate({}), self._failure)
+
+    def describe(self) -> tuple[Column, ...]:
+        def columns() -> tuple[Column, ...]:
+            names, types = self._relation.columns, self._relation.types
+            return tuple(Column(name, _coarse(str(kind))) for name, kind in zip(names, types, strict=True))
+
+        return _quietly(columns, self._failure)
+
+    def types(self, domain: Domain) -> Mapping[str, Column]:
+        found = _match(self.describe(), domain)
+        if self._as_declared:  # what a CSV column holds is declared, not guessed from its first private rows
+            dtype = {column.name: kind for name, column in found.items() if (kind := _csv_type(domain, name))}
+            self._relation = _quietly(lambda: self._relate(dtype), self._failure)
+            found = _match(self.describe(), domain)
+        return found
+
+    def run(self, select: exp.Select) -> Cells:
+        sql = render(select, "duckdb", exp.to_table(SOURCE))
+        result = _quietly(lambda: self._relation.query(SOURCE, sql).fetchnumpy(), self._failure)
+        *words, counts = result.values()
+        return words, counts
+
+
+class Postgres:
+    """A table or view of a PostgreSQL server, which does the grouping."""
+
+    def __init__(self, url: str, table: str) -> None:
+        _needs("psycopg", "postgres")
+        self._url, self._shown = url, table
+        failure = f'{table!r} does not name a PostgreSQL table; write it like people or archive."People 2024".'
+        self._table: exp.Expr = _quietly(lambda: exp.to_table(table, dialect="postgres"), failure)
+
+    def describe(self) -> tuple[Column, ...]:
+        def columns(connection: Any) -> tuple[Column, ...]:
+            query = exp.select("*").from_(self._table).limit(0).sql(dialect="postgres")
+            described = connection.execute(query).description
+            kinds = "SELECT oid, format_type(oid, NULL), typcategory FROM pg_type WHERE oid = ANY(%s)"
+            rows = connection.execute(kinds, ([column.type_code for column in described],)).fetchall()
+            types = {oid: "text" if category in ("S", "E") else _coarse(name) for oid, name, category in rows}
+            return tuple(Column(column.name, types[column.type_code]) for column in described)
+
+        return self._ask(columns)
+
+    def types(self, domain: Domain) -> Mapping[str, Column]:
+        return _match(self.describe(), domain)
+
+    def run(self, select: exp.Select) -> Cells:
+        sql = render(select, "postgres", self._table)
+        width = len(select.selects)
+
+        def cells(connection: Any) -> Cells:
+            received = bytearray()
+            with connection.cursor().copy(f"COPY ({sql}) TO STDOUT (FORMAT BINARY)") as rows:
+                for row in rows:
+                    received += row
+            # PostgreSQL's binary COPY: 19 bytes of header, then each row as a field count and, for each field, its
+            # length and its big-endian number; 2 bytes close the stream.
+            fields: list[Any] = [("fields", ">i2")]
+            for i in range(width):
+                fields += [(f"length{i}", ">i4"), (f"number{i}", ">i8")]
+            dtype = np.dtype(fields)
+            rows_read = np.frombuffer(received, dtype, (len(received) - 21) // dtype.itemsize, offset=19)
+            *words, counts = (rows_read[f"number{i}"].astype(np.int64) for i in range(width))
+            return words, counts
+
+        return self._ask(cells)
+
+    def _ask(self, work: Callable[[Any], T]) -> T:
+        import psycopg
+
+        failure = "the PostgreSQL server could not be reached: check the address, the user and the password."
+        connection = _quietly(lambda: psycopg.connect(self._url), failure)
+
+        def ask() -> T:
+            connection.execute("SET TRANSACTION READ ONLY")
+            connection.execute("SET LOCAL standard_conforming_strings = on")  # a backslash in a value is a backslash
+            return work(connection)
+
+        try:
+            return _quietly(
+                ask, f"the PostgreSQL table {self._shown} could not be read: check its name and your rights."
+            )
+        finally:
+            connection.close()
+
+
+class Spark:
+    """A Spark DataFrame; the cluster does the grouping."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+        self._failure = "the Spark DataFrame could not be read."
+
+    def describe(self) -> tuple[Column, ...]:
+        def columns() -> tuple[Column, ...]:
+            # Spark's plain timestamp is an instant, shown in the session's time zone; timestamp_ntz has none.
+            types = {"timestamp": "TIMESTAMP WITH TIME ZONE"}
+            return tuple(
+                Column(field.name, _coarse(types.get(kind := field.dataType.simpleString(), kind)))
+                for field in self._frame.schema.fields
+            )
+
+        return _quietly(columns, self._failure)
+
+    def types(self, domain: Domain) -> Mapping[str, Column]:
+        return _match(self.describe(), domain)
+
+    def run(self, select: exp.Select) -> Cells:
+        view = f"tacit_{uuid.uuid4().hex}"
+        sql = render(select, "spark", exp.to_table(view))
+
+        def cells() -> Cells:
+            session = self._frame.sparkSession
+            self._frame.createOrReplaceTempView(view)
+            try:
+                table = session.sql(sql).toArrow()
+            finally:
+                session.catalog.dropTempView(view)
+            *words, counts = (column.to_numpy().astype(np.int64) for column in table.columns)
+            return words, counts
+
+        return _quietly(cells, self._failure)
+
+
+def _quietly(work: Callable[[], T], failure: str) -> T:
+    try:
+        return work()
+    except DataError:
+        raise
+    except Exception:
+        pass
+    # Raised out here, where no exception is being handled: the engine's message is not even attached as context.
+    raise DataError(failure)
+
+
+def _needs(module: str, extra: str) -> None:
+    if find_spec(module) is None:
+        raise DataError(f"this kind of data needs {module}: pip install 'tacit[{extra}]'.")
+
+
+def _connect() -> Any:
+    settings = ("autoinstall_known_extensions", "autoload_known_extensions", "python_enable_replacements")
+    connection = duckdb.connect(config=dict.fromkeys(settings, False))
+    connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
+def _is_duckdb(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(12)[8:] == b"DUCK"
+
+
+def _attached(path: str, table: str) -> Any:
+    connection = _connect()
+    connection.execute(f"ATTACH {exp.Literal.string(path).sql('duckdb')} AS attached (READ_ONLY)")
+    named = exp.to_table(table, dialect="duckdb")
+    named.set("catalog" if named.args.get("db") else "db", exp.to_identifier("attached"))
+    return connection.sql(exp.select("*").from_(named).sql("duckdb"))
+
+
+def _coarse(kind: str) -> ColumnType:
+    name = kind.upper()
+    if name in _TYPES or name.endswith("]"):  # a list of numbers is not a number
+        return _TYPES.get(name, "other")
+    return _TYPES.get(re.split(r"[( ]", name)[0], "other")
+
+
+def _csv_type(domain: Domain, name: str) -> str | None:
+    values = domain[name].values
+    if isinstance(values, Listed):
+        return {"category": "VARCHAR" if isinstance(values.values[0], str) else "DOUBLE"}.get(values.kind)
+    return "TIMESTAMP" if values.kind == "date" else "DOUBLE"
+
+
+def _match(columns: Iterable[Column], domain: Domain) -> dict[str, Column]:
+    exact = {column.name: column for column in columns}
+    folded: dict[str, list[Column]] = {}
+    for column in exact.values():
+        folded.setdefault(column.name.lower(), []).append(column)
+    found: dict[str, Column] = {}
+    for name in domain:
+        near = [exact[name]] if name in exact else folded.get(name.lower(), [])
+        if len(near) != 1:
+            has = ", ".join(list(exact)[:20]) + ", …" * (len(exact) > 20)
+            raise DataError(
+                f"the table has {'several columns' if near else 'no column'} {name}; its columns are {has}."
+            )
+        found[name] = near[0]
+    return found

@@ -1,0 +1,254 @@
+"""The one SQL statement that turns a table into cells: every engine runs it. Pure; called by records and sources.
+
+Each declared attribute becomes a small code: its bin, then `other`, then `missing`, and two reserved codes for rows
+that fall nowhere declared. Codes are packed side by side into as few BIGINT words as hold them, and rows are counted by
+word. What must hold on every engine alike:
+
+- numbers are compared as DOUBLE; NULL and NaN are missing; NaN is larger than Infinity everywhere, so what is not `<=`
+  Infinity is missing, without a test of its own; infinite numbers and dates lie outside;
+- text is compared byte by byte, blanks at its end aside (CHAR(n) pads with them);
+- ranges are checked before anything is rounded or cast, so no value overflows.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from sqlglot import exp
+
+from tacit.errors import DataError
+from tacit.model.attribute import Attribute
+from tacit.model.domain import Domain
+from tacit.model.values import Days, Integers, Listed, Reals
+
+Dialect = Literal["duckdb", "postgres", "spark"]
+ColumnType = Literal["number", "decimal", "text", "boolean", "date", "timestamp", "zoned", "empty", "other"]
+
+WORD_BITS = 62
+MAX_CELLS = 2**27  # distinct cells held in memory
+MAX_CHAIN = 24  # a longer list of values is looked up in a joined table; below it a chain of comparisons is faster
+MAX_WRITTEN = 2**16  # values or edges of one attribute that are written out in the statement
+SOURCE = "tacit_source"  # stands for the table until `render` puts the engine's own name there
+
+_BYTE_ORDER: dict[Dialect, exp.Expr] = {
+    "duckdb": exp.var("C"),
+    "postgres": exp.to_identifier("C", quoted=True),
+    "spark": exp.var("UTF8_BINARY"),
+}
+_HOLDS: dict[ColumnType, str] = {
+    "number": "numbers",
+    "decimal": "decimal numbers",
+    "text": "text",
+    "boolean": "true and false",
+    "date": "dates",
+    "timestamp": "timestamps",
+    "zoned": "timestamps with a time zone",
+    "other": "a type without bins",
+}
+_TAKES: dict[str, tuple[ColumnType, ...]] = {
+    "text": ("text",),
+    "whole numbers": ("number", "decimal"),
+    "boolean": ("boolean", "number", "decimal"),
+    "integer": ("number", "decimal"),
+    "numeric": ("number", "decimal"),
+    "date": ("date", "timestamp"),
+}
+
+
+class Column(NamedTuple):
+    """A column of the table: its own spelling and roughly what it holds."""
+
+    name: str
+    type: ColumnType
+
+
+class Slot(NamedTuple):
+    """Where an attribute's code lies: in which word, above how many bits, and how wide."""
+
+    word: int
+    shift: int
+    bits: int
+
+
+def slots(domain: Domain) -> tuple[Slot, ...]:
+    """The place of each attribute's code in the packed words, in the domain's order.
+
+    Guarantee: codes 0..size+1 of every attribute fit, and no two attributes share a bit.
+    Formula: powers of two as radices, so that decoding is shifts and masks; a word holds 62 bits.
+    Source: positional notation.
+    """
+    found: list[Slot] = []
+    word = shift = 0
+    for size in domain.shape:
+        bits = (size + 1).bit_length()
+        if shift + bits > WORD_BITS:
+            word, shift = word + 1, 0
+        found.append(Slot(word, shift, bits))
+        shift += bits
+    return tuple(found)
+
+
+def build(domain: Domain, columns: Mapping[str, Column]) -> exp.Select:
+    """SELECT word 0, word 1, …, COUNT(*) FROM the table GROUP BY the words.
+
+    Guarantee: every row is counted once, in the cell its values lie in or under a reserved code; only codes leave.
+    Formula: word = Σ code · 2^shift; code = bin | other | missing | size (outside) | size + 1 (missing, undeclared).
+    Source: DESIGN, "materialise once".
+    """
+    words: dict[int, exp.Expr] = {}
+    inner, joins = exp.select(), []
+    for i, ((name, attribute), slot) in enumerate(zip(domain.items(), slots(domain), strict=True)):
+        column = columns[name]
+        _check(name, attribute, column.type)
+        inner = inner.select(exp.alias_(_value(attribute, column), f"v{i}"), copy=False)
+        lookup = isinstance(attribute.values, Listed) and attribute.bins > MAX_CHAIN and column.type != "empty"
+        if lookup:
+            joins.append(_lookup(attribute, i))
+        code: exp.Expr = exp.cast(_code(attribute, column.type, i, lookup), "bigint")
+        if slot.shift:
+            code = exp.Mul(this=code, expression=exp.cast(_number(2**slot.shift), "bigint"))
+        words[slot.word] = exp.Add(this=words[slot.word], expression=code) if slot.word in words else code
+    query = exp.select(*(exp.alias_(word, f"w{w}") for w, word in words.items()), copy=False)
+    query = query.select(exp.alias_(exp.Count(this=exp.Star()), "n"), copy=False)
+    query = query.from_(inner.from_(exp.to_table(SOURCE)).subquery("data"), copy=False)
+    for values, condition in joins:
+        query = query.join(values, on=condition, join_type="left", copy=False)
+    return query.group_by(*(_number(w + 1) for w in words), copy=False).limit(MAX_CELLS + 1, copy=False)
+
+
+def render(select: exp.Select, dialect: Dialect, table: exp.Expr) -> str:
+    """The statement in an engine's own spelling.
+
+    Guarantee: the dialects differ in spelling only: quotes, type names, the name of byte order, the name of the table.
+    Formula: sqlglot's generator, after the two names were put in.
+    Source: sqlglot.
+    """
+
+    def spell(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Collate):
+            node.set("expression", _BYTE_ORDER[dialect].copy())
+        elif isinstance(node, exp.Table) and node.name == SOURCE:
+            return table.copy()
+        return node
+
+    return select.transform(spell).sql(dialect=dialect)
+
+
+def _check(name: str, attribute: Attribute, held: ColumnType) -> None:
+    declared, values = attribute.kind, attribute.values
+    if isinstance(values, Listed) and declared == "category":
+        declared = "text" if isinstance(values.values[0], str) else "whole numbers"
+    if held != "empty" and held not in _TAKES[declared]:
+        as_declared = f"a category of {declared}" if attribute.kind == "category" else attribute.kind
+        remedy = "to the local day or time" if held == "zoned" else "to what is declared"
+        raise DataError(
+            f"column {name} holds {_HOLDS[held]} and is declared {as_declared}: cast it {remedy} in a view or a query."
+        )
+    written = attribute.bins if isinstance(values, Listed | Reals) else 0
+    if written > MAX_WRITTEN:
+        raise DataError(f"{name} lists {written:,} values, and at most {MAX_WRITTEN:,} can be looked up: group them.")
+
+
+def _value(attribute: Attribute, column: Column) -> exp.Expr:
+    """The column as what it is compared as; done once a row, below the comparisons."""
+    this: exp.Expr = exp.column(exp.to_identifier(column.name, quoted=True))
+    if column.type == "text":
+        trimmed = exp.Trim(this=exp.cast(this, "text"), expression=exp.Literal.string(" "), position="TRAILING")
+        return exp.Collate(this=trimmed, expression=_BYTE_ORDER["duckdb"].copy())
+    if column.type in ("number", "decimal"):
+        # A decimal may have more digits than a DOUBLE: 24.99999999999999999 is rounded down before it could become 25.
+        floor = column.type == "decimal" and isinstance(attribute.values, Integers)
+        return exp.cast(exp.Floor(this=this) if floor else this, "double")
+    return exp.cast(this, "date") if column.type in ("date", "timestamp") else this
+
+
+def _code(attribute: Attribute, held: ColumnType, i: int, lookup: bool) -> exp.Expr:
+    values, size = attribute.values, attribute.size
+    missing = size + 1 if attribute.missing_index is None else attribute.missing_index
+    outside = size if attribute.other_index is None else attribute.other_index
+    below, above = (0, attribute.bins - 1) if attribute.clamp else (outside, outside)
+
+    def v() -> exp.Expr:
+        return exp.column(f"v{i}", table="data")
+
+    if held == "empty":
+        return _number(missing)
+    if held == "boolean":
+        return _case([(v(), _number(1)), (exp.Not(this=v()), _number(0))], _number(missing))
+    if isinstance(values, Listed):
+        known = exp.Not(this=exp.Is(this=v(), expression=exp.Null()))
+        nowhere = (known if held == "text" else exp.LTE(this=v(), expression=_double("Infinity")), _number(outside))
+        if lookup:
+            unlisted = _case([nowhere], _number(missing))
+            return exp.Coalesce(this=exp.column("code", table=f"t{i}"), expressions=[unlisted])
+        listed = [(exp.EQ(this=v(), expression=x), _number(k)) for k, x in enumerate(_listed(values))]
+        return _case([*listed, nowhere], _number(missing))
+    if isinstance(values, Days):
+        first, end, top = _day(values.low), _day(values.high, after=1), None
+        index = _day_index(values, v)
+    elif isinstance(values, Integers):
+        first, end, top = _double(values.low), _double(values.end), _double("Infinity")
+        index = exp.Sub(this=exp.Floor(this=v()), expression=_double(values.low))
+        if values.width > 1:  # exact: a quotient of whole numbers below 2**53 never rounds up to the next whole number
+            index = exp.Floor(this=exp.Div(this=exp.paren(index), expression=_double(values.width)))
+    else:
+        first, end, top = _double(values.edges[0]), _double(values.edges[-1]), _double("Infinity")
+        index = _tree(v, values.edges, 0, attribute.bins)
+    inside = _case([(exp.GTE(this=v(), expression=first), exp.cast(index, "bigint"))], _number(below))
+    # Dates have no NaN, and their infinity is the largest: only NULL is not above or below the end.
+    beyond = exp.GTE(this=v(), expression=end.copy()) if top is None else exp.LTE(this=v(), expression=top)
+    return _case([(exp.LT(this=v(), expression=end), inside), (beyond, _number(above))], _number(missing))
+
+
+def _tree(v: Callable[[], exp.Expr], edges: Sequence[float], first: int, end: int) -> exp.Expr:
+    """Which of the bins first..end-1 holds v, by halving: a comparison for each level."""
+    if end - first == 1:
+        return _number(first)
+    middle = (first + end) // 2
+    low, high = _tree(v, edges, first, middle), _tree(v, edges, middle, end)
+    return _case([(exp.LT(this=v(), expression=_double(edges[middle])), low)], high)
+
+
+def _day_index(days: Days, v: Callable[[], exp.Expr]) -> exp.Expr:
+    if days.by == "day":
+        return exp.Sub(this=v(), expression=_day(days.low))
+
+    def part(name: str) -> exp.Expr:
+        return exp.cast(exp.Extract(this=exp.var(name), expression=v()), "bigint")
+
+    if days.by == "year":
+        return exp.Sub(this=part("YEAR"), expression=_number(days.low.year))
+    months = exp.Add(this=exp.Mul(this=part("YEAR"), expression=_number(12)), expression=part("MONTH"))
+    return exp.Sub(this=months, expression=_number(12 * days.low.year + days.low.month))
+
+
+def _lookup(attribute: Attribute, i: int) -> tuple[exp.Expr, exp.Expr]:
+    """A table of the listed values and their codes, and when a row meets it."""
+    assert isinstance(attribute.values, Listed)
+    rows = [exp.Tuple(expressions=[x, _number(k)]) for k, x in enumerate(_listed(attribute.values))]
+    name = exp.TableAlias(this=exp.to_identifier(f"t{i}"), columns=[exp.to_identifier(c) for c in ("value", "code")])
+    values = exp.Values(expressions=rows, alias=name)
+    return values, exp.EQ(this=exp.column(f"v{i}", table="data"), expression=exp.column("value", table=f"t{i}"))
+
+
+def _case(branches: list[tuple[exp.Expr, exp.Expr]], default: exp.Expr) -> exp.Expr:
+    return exp.Case(ifs=[exp.If(this=condition, true=result) for condition, result in branches], default=default)
+
+
+def _listed(values: Listed) -> list[exp.Expr]:
+    return [exp.Literal.string(x) if isinstance(x, str) else _double(int(x)) for x in values.values]
+
+
+def _number(value: int) -> exp.Expr:
+    return exp.Literal.number(value)
+
+
+def _double(value: float | str) -> exp.Expr:
+    # From text: a bare 0.1 is a decimal, and a bare 1e300 no number at all, on some engines.
+    return exp.cast(exp.Literal.string(value if isinstance(value, str) else repr(float(value))), "double")
+
+
+def _day(day: dt.date, after: int = 0) -> exp.Expr:
+    return exp.cast(exp.Literal.string((day + dt.timedelta(days=after)).isoformat()), "date")

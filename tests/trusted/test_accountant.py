@@ -1,0 +1,57 @@
+"""The filter: plain sums against one total."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.model.budget import Budget, Loss
+from tacit.trusted.accountant import Filter, epsilon_spent
+from tacit.trusted.loss import delta_from, total
+
+requests = st.lists(st.integers(0, 10**13), max_size=30)
+
+
+@given(limit=st.integers(0, 10**13), asked=requests)
+def test_admitted_requests_never_sum_to_more_than_the_total(limit: int, asked: list[int]) -> None:
+    # Catches `request <= total` (the sum forgotten) and any rounding in the comparison.
+    budget, spent = Filter(Loss("rho", limit)), Loss("rho", 0)
+    for atoms in asked:
+        fits = spent.atoms + atoms <= limit
+        assert budget.admits(spent, Loss("rho", atoms)) == fits
+        if fits:
+            spent += Loss("rho", atoms)
+    assert spent.atoms <= limit
+
+
+def test_the_last_atom_can_be_spent_and_no_more() -> None:
+    # Catches < for <=, and floats: 0.1 + 0.2 fits into 0.3 exactly.
+    budget = Filter(Loss.of("epsilon", 0.3))
+    assert budget.admits(Loss.of("epsilon", 0.1), Loss.of("epsilon", 0.2))
+    assert not budget.admits(Loss.of("epsilon", 0.1), Loss.of("epsilon", 0.2) + Loss("epsilon", 1))
+
+
+def test_what_is_not_a_charge_is_an_error() -> None:
+    # Catches a negative request, which would refill the budget, and epsilon added to rho.
+    budget = Filter(Loss("rho", 10))
+    for spent, request in [(0, -1), (-1, 0)]:
+        with pytest.raises(ValueError, match="negative"):
+            budget.admits(Loss("rho", spent), Loss("rho", request))
+    for spent_in, asked_in in [("rho", "epsilon"), ("epsilon", "rho"), ("epsilon", "epsilon")]:
+        with pytest.raises(ValueError, match="combine"):
+            budget.admits(Loss(spent_in, 0), Loss(asked_in, 1))  # type: ignore[arg-type]
+
+
+def test_epsilon_spent_is_what_the_budget_promised() -> None:
+    pure = Budget(epsilon=2.0, delta=0)
+    assert epsilon_spent(Loss.of("epsilon", 0.7), pure) == 0.7
+    approximate = Budget(epsilon=1.0, delta=1e-9)
+    whole = total(approximate)
+    assert epsilon_spent(whole, approximate) == pytest.approx(1.0, rel=1e-9)
+    half = epsilon_spent(whole.split(2), approximate)
+    assert 0.5 < half < 0.75  # half of rho is about 1/sqrt(2) of epsilon: catches a linear display
+    assert delta_from(float(whole.split(2)), half) <= 1e-9
+    assert epsilon_spent(Loss("rho", 0), approximate) == 0
+    with pytest.raises(ValueError, match="rho"):
+        epsilon_spent(Loss("epsilon", 1), approximate)
