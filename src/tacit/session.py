@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -21,12 +21,12 @@ from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.workload import Marginal, marginal
 from tacit.release.direct import Direct
-from tacit.release.estimate import Estimate, Mechanism, TableEstimate
+from tacit.release.estimate import Estimate, Mechanism, TableEstimate, of_measured
 from tacit.release.histogram import Histogram
 from tacit.trusted.accountant import epsilon_spent
 from tacit.trusted.anchor import Anchor
 from tacit.trusted.curator import MAX_ANSWERS, Curator
-from tacit.trusted.ledger import Ledger
+from tacit.trusted.ledger import Binding, Ledger
 from tacit.trusted.loss import total
 from tacit.trusted.records import Records
 
@@ -97,12 +97,8 @@ class Session:
 
         >>> session.ask("SELECT COUNT(*) FROM data WHERE sex = 'F'")   # doctest: +SKIP
         """
-        if isinstance(question, str):
-            select = sql.parse(question, self.domain)
-            if select.group:
-                return self._table(select.group, select.where.bind(self.domain))
-            question = select.where
-        return self.ask_many([question])[0]
+        names, query = self._read(question)
+        return self._table(names, query) if names else self.ask_many([query])[0]
 
     def ask_many(self, questions: Sequence[str | Expression | Query]) -> list[Answer]:
         """Answer a batch of questions (no GROUP BY), all or none, with one commit."""
@@ -111,19 +107,19 @@ class Session:
         if not 1 <= len(questions) <= MAX_BATCH:
             raise InvalidQuery(f"a batch has 1 to {MAX_BATCH:,} questions; this one has {len(questions):,}.")
         queries = [self._bind(question) for question in questions]
-        asked = list({query.core: None for query in queries if not query.is_constant})
+        asked = list({query: None for query in queries if not query.is_constant})
         with self._curator.turn():
-            known = dict(zip(asked, self._curator.find(asked), strict=True))
-            new = [query for query in asked if known[query] is None]
+            before = dict(zip(asked, self._curator.find([query.core for query in asked]), strict=True))
+            new = [query for query, measured in before.items() if measured is None]
             estimates = dict(zip(new, self._mechanism.estimate(new), strict=True)) if new else {}
-        for query, measured in known.items():
+        for query, measured in before.items():
             if measured is not None:
-                estimates[query] = self._repeat(measured)
-        seen: set[Query] = set()
+                estimates[query] = of_measured(measured, query, self.rows, self.confidence, paid_now=False)
         answers = []
         for query in queries:
-            answers.append(self._answer(query, estimates.get(query.core), query.core not in seen))
-            seen.add(query.core)
+            answers.append(self._answer(query, estimates.get(query)))
+            if query in estimates:  # the same question again in this batch
+                estimates[query] = replace(estimates[query], source="repeat", cost=self._free)
         return answers
 
     def table(self, *names: str, where: str | Expression | Query | None = None) -> Table:
@@ -133,11 +129,10 @@ class Session:
 
     def cost_at_most(self, question: str | Expression | Query) -> Loss:
         """The most that a question could cost if it were asked now. Spends nothing."""
-        query = self._bind(question)
-        nothing = Loss(self.total.measure, 0)
-        if query.is_constant or self._curator.find([query.core])[0] is not None:
-            return nothing
-        return self._mechanism.most(1)
+        names, query = self._read(question)
+        asked = marginal(self.domain, *names, where=query) if names else query.core
+        known = not names and query.is_constant
+        return self._free if known or self._curator.find([asked])[0] is not None else self._mechanism.most()
 
     def close(self) -> None:
         self._ledger.close()
@@ -154,33 +149,34 @@ class Session:
         sizes = f"{self.rows:,} rows, {self.domain.size:,} cells"
         return f"Session({sizes}, {self.choice.mechanism}; {self.left} left of {self.total})"
 
-    def _bind(self, question: str | Expression | Query) -> Query:
+    @property
+    def _free(self) -> Loss:
+        return Loss(self.total.measure, 0)
+
+    def _read(self, question: str | Expression | Query) -> tuple[tuple[str, ...], Query]:
+        """The attributes a question groups by, and the rows it is about."""
         if isinstance(question, str):
             select = sql.parse(question, self.domain)
-            if select.group:
-                raise InvalidQuery("a GROUP BY is asked by itself, with ask or table.")
-            question = select.where
+            return select.group, select.where.bind(self.domain)
         if isinstance(question, Expression):
-            return question.bind(self.domain)
+            return (), question.bind(self.domain)
         if not isinstance(question, Query):
             raise InvalidQuery(f"a question is SQL text or made with tacit.count, not {type(question).__name__}.")
-        return question
+        return (), question
 
-    def _answer(self, query: Query, estimate: Estimate | None, first: bool) -> Answer:
+    def _bind(self, question: str | Expression | Query) -> Query:
+        names, query = self._read(question)
+        if names:
+            raise InvalidQuery("a GROUP BY is asked by itself, with ask or table.")
+        return query
+
+    def _answer(self, query: Query, estimate: Estimate | None) -> Answer:
         text = describe(query, self.domain)
-        free = Loss(self.total.measure, 0)
         if estimate is None:  # a constant: every row has the same weight
-            weight = query.table((), ()).item()
-            return Answer(text, _count(weight * self.rows, query.unit), 0, self.confidence, "public", free, None)
-        value = self.rows * query.unit - estimate.value if query.complement else estimate.value
-        source, cost = (estimate.source, estimate.cost) if first else ("repeat", free)
-        error = _count(estimate.half_width, query.unit)
-        return Answer(text, _count(value, query.unit), error, self.confidence, source, cost, estimate.receipt)
-
-    def _repeat(self, measured: Measured) -> Estimate:
-        half_width = quantile(measured.noise, self.confidence)
-        free = Loss(self.total.measure, 0)
-        return Estimate(int(measured.values[0]), half_width, "repeat", free, measured.receipt)
+            value = _count(query.table((), ()).item() * self.rows, query.unit)
+            return Answer(text, value, 0, self.confidence, "public", self._free, None)
+        value, error = (_count(steps, query.unit) for steps in (estimate.value, estimate.half_width))
+        return Answer(text, value, error, self.confidence, estimate.source, estimate.cost, estimate.receipt)
 
     def _table(self, names: Sequence[str], where: Query) -> Table:
         names = tuple(self.domain.resolve(name) for name in names)
@@ -208,8 +204,8 @@ class Session:
     def _repeat_table(self, measured: Measured) -> TableEstimate:
         assert isinstance(measured.question, Marginal)
         shape = tuple(self.domain[name].size for name in measured.question.names)
-        half_width, free = quantile(measured.noise, self.confidence), Loss(self.total.measure, 0)
-        return TableEstimate(measured.values.reshape(shape), half_width, "repeat", free, measured.receipt)
+        half_width = quantile(measured.noise, self.confidence)
+        return TableEstimate(measured.values.reshape(shape), half_width, "repeat", self._free, measured.receipt)
 
 
 def _count(steps: int, unit: int) -> float:
@@ -252,13 +248,12 @@ def open_session(
         raise ConfigError(f"confidence is a number from 0.5 to 0.999999999, not {confidence!r}.")
     choice = choose(mechanism, domain, budget, questions)
     records = Records.load(data, domain, table)
-    terms = {"domain": domain.key, "mechanism": choice.mechanism}
-    if choice.mechanism == "direct":
-        terms["questions"] = str(questions)
-
-    def binding(secret: bytes) -> dict[str, str]:
-        return {**terms, "data": records.fingerprint(secret)}
-
+    binding: Binding = {
+        "domain": domain.key,
+        "data": records.fingerprint,
+        "mechanism": choice.mechanism,
+        "questions": str(questions) if choice.mechanism == "direct" else "any number",
+    }
     book = _open_ledger(
         Path(ledger), budget, binding, Anchor(None if anchor is None else Path(anchor)), accept_rollback
     )
@@ -291,17 +286,12 @@ def choose(mechanism: str, domain: Domain, budget: Budget, questions: int) -> Ch
     return Choice(best, f"{domain.size:,} cells are {side} the {limit:,} up to which one histogram is better")
 
 
-def _open_ledger(
-    path: Path,
-    budget: Budget,
-    binding: Callable[[bytes], dict[str, str]],
-    anchor: Anchor,
-    accept_rollback: str | None,
-) -> Ledger:
+def _open_ledger(path: Path, budget: Budget, binding: Binding, anchor: Anchor, accept_rollback: str | None) -> Ledger:
+    whole = total(budget)
     if not path.exists():
-        return Ledger.create(path, budget=budget, total=total(budget), binding=binding, anchor=anchor)
+        return Ledger.create(path, budget=budget, total=whole, binding=binding, anchor=anchor)
     return Ledger.open(
-        path, budget=budget, total=total(budget), binding=binding, anchor=anchor, accept_rollback=accept_rollback
+        path, budget=budget, total=whole, binding=binding, anchor=anchor, accept_rollback=accept_rollback
     )
 
 

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from typing import Any, Self
 from unittest import mock
 
-from tacit.trusted import anchor
-from tacit.trusted.ledger import Entry, Ledger, Mark, Outcome, Reservation
+from tacit.trusted import durable
+from tacit.trusted.chain import Entry, Mark
+from tacit.trusted.ledger import Ledger, Outcome, Reservation
 
 
 class ReleasesBeforeCommit(Ledger):
@@ -48,32 +49,22 @@ class AnchorsBeforeCommit(Ledger):
         return entry
 
 
-class LeavesTheAnchorBehind(Ledger):
-    """Shows what another process stored without telling the anchor."""
-
-    def _shown(self, entries: list[Entry]) -> list[Entry]:
-        return entries
-
-
 @contextmanager
 def planted(bug: str) -> Iterator[type[Ledger]]:
     """The ledger class that has `bug`, with whatever else must be broken for as long as the block runs."""
-    pragmas = [p.replace("synchronous=FULL", "synchronous=NORMAL") for p in anchor._PRAGMAS]
-    trusting = mock.patch.object(anchor, "_RECOVER", "SELECT 1")
+    pragmas = [p.replace("synchronous=FULL", "synchronous=NORMAL") for p in durable._PRAGMAS]
     match bug:
-        case "none":
-            yield Ledger
         case "release before commit":
             yield ReleasesBeforeCommit
         case "synchronous=NORMAL":
-            with mock.patch.object(anchor, "_PRAGMAS", pragmas):
+            with mock.patch.object(durable, "_PRAGMAS", pragmas):
                 yield Ledger
         case "unanswered intents refunded":
             yield RefundsAtOpen
         case "anchor before commit":
             yield AnchorsBeforeCommit
         case "recovered commits not synced":
-            with trusting:
+            with mock.patch.object(durable, "_RECOVER", "SELECT 1"):
                 yield Ledger
         case _:
             raise ValueError(bug)

@@ -15,8 +15,9 @@ import apsw
 from crash_workload import Report, broken, make, reopen, shut, step
 
 from tacit.errors import TacitError
-from tacit.trusted import anchor
-from tacit.trusted.ledger import Entry, Ledger
+from tacit.trusted import durable
+from tacit.trusted.chain import Entry
+from tacit.trusted.ledger import Ledger
 
 SECTOR = 512
 Event = tuple[Any, ...]  # (verb, file name, *details), or ("show", answers)
@@ -153,7 +154,7 @@ def read_files(folder: Path) -> dict[str, bytes]:
 @contextmanager
 def recording(folder: Path, log: list[Event]) -> Iterator[None]:
     recorder = Recorder(folder, log)
-    with mock.patch.object(anchor, "_connect", recorder.connect):
+    with mock.patch.object(durable, "_connect", recorder.connect):
         yield
     recorder.unregister()
 
@@ -185,7 +186,7 @@ def cut_power(folder: Path, *, cuts: int, seed: int, kind: type[Ledger] = Ledger
         here.mkdir()
         make(here)
         base, log = read_files(here), list[Event]()
-        with mock.patch.object(anchor, "_CHECKPOINT_EVERY", rng.choice((3, 20, 256))):
+        with mock.patch.object(durable, "_CHECKPOINT_EVERY", rng.choice((3, 20, 256))):
             with recording(here, log):
                 work(here, log, kind, rng, steps=20)
             start = 0

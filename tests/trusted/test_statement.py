@@ -34,7 +34,8 @@ AWKWARD: dict[str, tuple[str, Attribute, list[tuple[Any, int]]]] = {
     "whole": (
         "BIGINT",
         integer(17, 90, width=5, **BOTH),  # 15 bins, other 15, missing 16
-        [(17, 0), (21, 0), (22, 1), (90, 14), (91, 15), (16, 15), (None, 16), (2**62, 15), (-(2**62), 15), (2**53 + 1, 15)],
+        [(17, 0), (21, 0), (22, 1), (90, 14), (91, 15), (16, 15), (None, 16), (2**62, 15), (-(2**62), 15),
+         (2**53 + 1, 15)],
     ),
     "real": (
         "DOUBLE",
@@ -47,7 +48,8 @@ AWKWARD: dict[str, tuple[str, Attribute, list[tuple[Any, int]]]] = {
     "far": (  # a subtraction of the low end before rounding down would lose the fraction
         "DOUBLE",
         integer(-(2**51), 2**51, width=2**50, missing="unknown", clamp=True),
-        [(math.nextafter(0, -1), 1), (0.0, 2), (-0.0, 2), (2.0**51, 4), (INF, 4), (-INF, 0), (1e300, 4), (NAN, 5), (None, 5)],
+        [(math.nextafter(0, -1), 1), (0.0, 2), (-0.0, 2), (2.0**51, 4), (INF, 4), (-INF, 0), (1e300, 4),
+         (NAN, 5), (None, 5)],
     ),
     "fixed": (
         "DECIMAL(38,18)",
@@ -69,30 +71,37 @@ AWKWARD: dict[str, tuple[str, Attribute, list[tuple[Any, int]]]] = {
         numeric([0, 1, 2], clamp=True, missing="unknown"),
         [(-INF, 0), (-0.0, 0), (1.0, 1), (2.0, 1), (INF, 1), (NAN, 2), (None, 2), (1e300, 1)],
     ),
-    "price": ("DECIMAL(18,2)", numeric([0, 0.1, 0.29, 1], **BOTH), [(Decimal("0.10"), 1), (Decimal("0.29"), 2), (None, 4)]),
+    "price": ("DECIMAL(18,2)", numeric([0, 0.1, 0.29, 1], **BOTH), [(Decimal("0.10"), 1),
+        (Decimal("0.29"), 2), (None, 4)]),
     WEIRD: (
         "TEXT",
         category(["O'Brien", 'a"b', "a\\b", " lead", "É", "", "%s", "{x}", "F"], **BOTH),  # other 9, missing 10
         [
-            ("O'Brien", 0), ('a"b', 1), ("a\\b", 2), (" lead", 3), ("lead", 9), (" lead  ", 3), ("É", 4), ("E\u0301", 9),
-            ("", 5), ("   ", 5), ("%s", 6), ("{x}", 7), ("F ", 8), ("f", 9), ("F\t", 9), ("F\u00a0", 9), (None, 10), ("NULL", 9),
+            ("O'Brien", 0), ('a"b', 1), ("a\\b", 2), (" lead", 3), ("lead", 9), (" lead  ", 3), ("É", 4),
+            ("E\u0301", 9),
+            ("", 5), ("   ", 5), ("%s", 6), ("{x}", 7), ("F ", 8), ("f", 9), ("F\t", 9), ("F\u00a0", 9),
+            (None, 10), ("NULL", 9),
         ],
     ),
-    "padded": ("CHAR(8)", category(["ab", "abcdefgh"], **BOTH), [("ab      ", 0), ("abcdefgh", 1), ("abc     ", 2), (None, 3)]),
+    "padded": ("CHAR(8)", category(["ab", "abcdefgh"], **BOTH), [("ab      ", 0), ("abcdefgh", 1),
+        ("abc     ", 2), (None, 3)]),
     "many": (
         "TEXT",
         category(MANY, **BOTH),  # 40 values: looked up in a joined table; other 40, missing 41
         [(value, code) for code, value in enumerate(MANY) if code >= 33]
         + [("value 34 ", 34), ("Value 34", 40), ("lead", 40), ("o'brien", 40), (None, 41), ("", 40)],
     ),
-    "listed": ("DOUBLE", category([0, 1, -7], **BOTH), [(0.0, 0), (-0.0, 0), (1.0, 1), (-7.0, 2), (0.5, 3), (NAN, 4), (None, 4), (INF, 3)]),
+    "listed": ("DOUBLE", category([0, 1, -7], **BOTH), [(0.0, 0), (-0.0, 0), (1.0, 1), (-7.0, 2), (0.5, 3),
+        (NAN, 4), (None, 4), (INF, 3)]),
     "many listed": (
         "DOUBLE",
         category(list(range(-20, 20)), **BOTH),
-        [(-0.0, 20), (0.0, 20), (-20.0, 0), (19.0, 39), (19.000000000000004, 40), (20.0, 40), (NAN, 41), (-INF, 40), (None, 41)],
+        [(-0.0, 20), (0.0, 20), (-20.0, 0), (19.0, 39), (19.000000000000004, 40), (20.0, 40), (NAN, 41),
+         (-INF, 40), (None, 41)],
     ),
     "flag": ("BOOLEAN", boolean(missing="unknown"), [(True, 1), (False, 0), (None, 2)]),
-    "flag number": ("DOUBLE", boolean(**BOTH), [(1.0, 1), (0.0, 0), (-0.0, 0), (2.0, 2), (NAN, 3), (None, 3), (INF, 2)]),
+    "flag number": ("DOUBLE", boolean(**BOTH), [(1.0, 1), (0.0, 0), (-0.0, 0), (2.0, 2), (NAN, 3), (None, 3),
+        (INF, 2)]),
     "day": (
         "DATE",
         date("2023-12-30", "2024-03-01", **BOTH),  # 63 bins, other 63, missing 64
@@ -103,15 +112,18 @@ AWKWARD: dict[str, tuple[str, Attribute, list[tuple[Any, int]]]] = {
         "TIMESTAMP",
         date("2019-12-01", "2021-01-31", by="month", **BOTH),  # 14 bins, other 14, missing 15
         [("2019-12-01 00:00:00", 0), ("2019-11-30 23:59:59.999999", 14), ("2020-02-29 23:59:59.999999", 2),
-         ("2021-01-31 23:59:59.999999", 13), ("2021-02-01 00:00:00", 14), (None, 15), ("infinity", 14), ("-infinity", 14)],
+         ("2021-01-31 23:59:59.999999", 13), ("2021-02-01 00:00:00", 14), (None, 15), ("infinity", 14),
+         ("-infinity", 14)],
     ),
     "year": (
         "DATE",
         date("1900-01-01", "2024-12-31", by="year", clamp=True, missing="unknown"),
-        [("1900-01-01", 0), ("1899-12-31", 0), ("1969-12-31", 69), ("2024-12-31", 124), ("2025-01-01", 124), (None, 125),
+        [("1900-01-01", 0), ("1899-12-31", 0), ("1969-12-31", 69), ("2024-12-31", 124), ("2025-01-01", 124),
+         (None, 125),
          ("infinity", 124), ("-infinity", 0)],
     ),
-    "early": ("TIMESTAMP", date("1969-12-30", "1970-01-02", **BOTH), [("1969-12-31 23:59:59.999999", 1), ("1970-01-01 00:00:00", 2)]),
+    "early": ("TIMESTAMP", date("1969-12-30", "1970-01-02", **BOTH), [("1969-12-31 23:59:59.999999", 1),
+        ("1970-01-01 00:00:00", 2)]),
 }  # fmt: skip
 DOMAIN = Domain({name: attribute for name, (_, attribute, _) in AWKWARD.items()})
 ROWS = 2 * max(len(pairs) for _, _, pairs in AWKWARD.values()) + 1
@@ -204,7 +216,7 @@ def test_the_awkward_rows_notice_a_planted_bug(
     relation: duckdb.DuckDBPyRelation, monkeypatch: pytest.MonkeyPatch, place: object, name: str, bug: object
 ) -> None:
     monkeypatch.setattr(place, name, bug)
-    with pytest.raises((AssertionError, DataError)):
+    with pytest.raises(AssertionError):
         check_awkward(relation)
 
 

@@ -76,13 +76,14 @@ class Answer:
 
     def __str__(self) -> str:
         return (
-            f"{_number(self.value)} ± {_number(self.error)} ({self.confidence:.0%}, {self.source}, {_cost(self.cost)})"
+            f"{_number(self.value)} ± {_number(self.error)} "
+            f"({_percent(self.confidence)}, {self.source}, {_cost(self.cost)})"
         )
 
     def _repr_html_(self) -> str:
         return (
             f"<p>{html.escape(self.question)}<br><b>{_number(self.value)}</b> ± {_number(self.error)} "
-            f"<small>({self.confidence:.0%} confidence · {self.source} · {_cost(self.cost)})</small></p>"
+            f"<small>({_percent(self.confidence)} confidence · {self.source} · {_cost(self.cost)})</small></p>"
         )
 
 
@@ -119,7 +120,7 @@ class Table:
 
     @property
     def caption(self) -> str:
-        return f"each ± {_number(self.error)} ({self.confidence:.0%}, {self.source}, {_cost(self.cost)})"
+        return f"each ± {_number(self.error)} ({_percent(self.confidence)}, {self.source}, {_cost(self.cost)})"
 
     def __str__(self) -> str:
         lines = [[*self.names, "value"], *([*labels, _number(value)] for labels, value in self._shown())]
@@ -151,6 +152,10 @@ class Table:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
+
+
+def _percent(confidence: float) -> str:
+    return f"{100 * confidence:.10g}%"  # 0.999 is not 100%
 
 
 def _cost(cost: Loss) -> str:

@@ -40,6 +40,8 @@ class Attribute:
                 raise InvalidDomain(f"{word} = {label!r} is one of the listed values too.")
         if self.other is not None and self.other == self.missing:
             raise InvalidDomain(f"other and missing are both called {self.other!r}; give them different labels.")
+        if not isinstance(self.clamp, bool):
+            raise InvalidDomain(f"clamp is true or false, not {self.clamp!r}.")
         if self.clamp and (self.other is not None or not self.ordered):
             raise InvalidDomain("clamp is for ordered attributes that have no 'other' value.")
 
@@ -93,13 +95,13 @@ class Attribute:
         if isinstance(self.values, Listed):
             index = self.values.locate(value)
             if index is None:
-                raise InvalidQuery(f"{name} has no value {value!r}; {self._suggest(value)}")
+                raise InvalidQuery(f"{name} has no value {_shown(value)}; {self._suggest(value)}")
             return index
         if isinstance(self.values, Days) and isinstance(value, str):
-            value += "-01-01"[: 10 - len(value)]  # the label of a month or a year
+            value = self.values.first_day(value)
         point = self._point(name, value)
         if not self.edge(0) <= point < self.edge(self.bins):
-            raise InvalidQuery(f"{name} takes {self.takes}, the question asks {value}.")
+            raise InvalidQuery(f"{name} takes {self.takes}, the question asks {self.values.show(point)}.")
         return bisect_right(self.values.starts, point) - 1
 
     def find(self, name: str, value: Value) -> int:
@@ -147,13 +149,18 @@ class Attribute:
         point = None if isinstance(value, bool) else self.values.read(value)
         if point is None or not abs(point) < 1e300:
             wants = {"integer": "whole numbers", "numeric": "numbers", "date": "dates like 2024-05-31"}[self.kind]
-            raise InvalidQuery(f"{name} takes {wants}, the question asks {value!r}.")
+            raise InvalidQuery(f"{name} takes {wants}, the question asks {_shown(value)}.")
         return point
 
     def _suggest(self, value: Value) -> str:
         listed = [self.label(index) for index in range(min(self.size, 1000))]
-        near = difflib.get_close_matches(str(value), listed, n=1)
+        near = difflib.get_close_matches(value, listed, n=1) if isinstance(value, str) and len(value) < 100 else []
         return f"did you mean {near[0]!r}?" if near else f"it takes {self.takes}."
+
+
+def _shown(value: object) -> str:
+    """A value as a message repeats it: cut short, and a number of thousands of digits is not written out at all."""
+    return "a huge number" if isinstance(value, int) and abs(value) >= 2**200 else repr(value)[:60]
 
 
 def category(
@@ -195,7 +202,9 @@ def numeric(
     """
     if not isinstance(edges, list | tuple | range):
         raise InvalidDomain(f"a numeric attribute lists its edges, like [0, 10, 20], not {edges!r}.")
-    return Attribute(Reals(tuple(float(e) if type(e) is int else e for e in edges)), other, missing, clamp)
+    # As floats, and -0.0 as 0.0: edges that are equal numbers make equal attributes.
+    floats = (e + 0.0 if type(e) in (int, float) and abs(e) < 1e300 else e for e in edges)
+    return Attribute(Reals(tuple(floats)), other, missing, clamp)
 
 
 def date(

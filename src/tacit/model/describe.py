@@ -22,7 +22,7 @@ def describe(question: Question, domain: Domain) -> str:
     if isinstance(question, Query):
         return _query(question, domain)
     if isinstance(question, Marginal):
-        where = "" if question.where.is_constant else f" where {_query(question.where, domain)}"
+        where = "" if question.where == Query.constant(everyone=True) else f" where {_query(question.where, domain)}"
         return f"table of {', '.join(question.names)}{where}"
     if isinstance(question, Queries):
         return f"{len(question.listed)} queries"
@@ -32,7 +32,9 @@ def describe(question: Question, domain: Domain) -> str:
 
 def _query(query: Query, domain: Domain) -> str:
     if query.is_constant:
-        return "no row" if query.complement and not query.factors else "all rows"
+        if query.factors:  # one weight for everyone
+            return f"{int(query.table((), ())) / query.unit:.6g} of all rows"
+        return "no row" if query.complement else "all rows"
     if query.complement and len(query.factors) == 1:  # a complement reads better as the other set of values
         return _factor(query.factors[0].flipped(), domain)
     text = " and ".join(_factor(factor, domain) for factor in query.factors)

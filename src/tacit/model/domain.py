@@ -69,7 +69,7 @@ class Domain:
         return name in self._attributes
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Domain) and list(self._attributes.items()) == list(other._attributes.items())
+        return isinstance(other, Domain) and self.key == other.key  # to Python False == 0, but these are two domains
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -79,7 +79,7 @@ class Domain:
 
     def resolve(self, name: str, *, where: str = "") -> str:
         """The declared spelling of a name, upper and lower case aside; refuses an unknown one with a suggestion."""
-        found = name if name in self._attributes else self._folded.get(str(name).lower())
+        found = name if isinstance(name, str) and name in self._attributes else self._folded.get(str(name).lower())
         if found is None:
             near = difflib.get_close_matches(str(name).lower(), list(self._folded), n=1)
             hint = f"did you mean {self._folded[near[0]]!r}?" if near else f"the columns are {', '.join(self.names)}."
@@ -113,7 +113,7 @@ class Domain:
     def from_toml(cls, text: str) -> Domain:
         try:
             parsed = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:  # plain ones too, for numbers or nesting beyond Python's limits
             raise InvalidDomain(f"the domain is not valid TOML: {error}.") from None
         return cls.from_dict(parsed.get("domain", {}))
 

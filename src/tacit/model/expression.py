@@ -126,6 +126,9 @@ def count(*conditions: Expression, **where: Any) -> Expression:
     A value asks for equality, a list for any of its values, a pair for a range (both ends included; for numeric
     attributes the upper end excluded), None for the missing value.
     """
+    for condition in conditions:
+        if not isinstance(condition, Expression):
+            raise InvalidQuery(f"a condition is written like count(sex='F'), not {type(condition).__name__}.")
     return All((*conditions, *(_condition(name, value) for name, value in where.items())))
 
 

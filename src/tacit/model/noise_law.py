@@ -116,10 +116,15 @@ def quantile_of_sum(noise: Noise, terms: int, confidence: float, *, weighted: bo
     if terms == 1:
         return quantile(noise, confidence)
     if noise.kind == "laplace":
-        return _laplace_sum_chernoff(noise.scale, terms, miss) if weighted else _laplace_sum(noise.scale, terms, miss)
+        # A weighted sum is not whole, so being above h is not being at least h + 1.
+        return (
+            _laplace_sum_chernoff(noise.scale, terms, miss) + 1 if weighted else _laplace_sum(noise.scale, terms, miss)
+        )
     subgaussian = math.ceil(noise.scale * math.sqrt(2 * terms * math.log(2 / miss)) * (1 + 1e-12)) - 1
     wide = math.nextafter(noise.scale * math.sqrt(terms) * (1 + 1e-12), math.inf)
-    if weighted or noise.scale < 0.5 or wide > MAX_SCALE:
+    if weighted:
+        return subgaussian + 1
+    if noise.scale < 0.5 or wide > MAX_SCALE:
         return subgaussian
     rate = (math.pi * noise.scale) ** 2
     tau = 5 * (math.exp(-rate) + (terms - 2) * math.exp(-rate * 4 / 3))  # j = 1, and j = 2 for every later j

@@ -78,9 +78,12 @@ class Query:
             raise InvalidQuery("an attribute is weighted twice.")
         shape = tuple(domain[name].size for name in names)
         try:
-            array = np.asarray(weights, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InvalidQuery(f"the weights of {', '.join(names)} are numbers from 0 to 1.") from None
+            given = np.asarray(weights)
+        except (TypeError, ValueError):  # ragged
+            given = np.asarray(None)
+        if given.dtype.kind not in "biuf":  # numpy would read '0.5' and None as numbers too
+            raise InvalidQuery(f"the weights of {', '.join(names)} are numbers from 0 to 1.")
+        array = given.astype(np.float64)
         if array.shape != shape:
             raise InvalidQuery(f"the weights of {', '.join(names)} have shape {shape}, not {array.shape}.")
         if not ((array >= 0) & (array <= 1)).all():  # false for NaN
@@ -231,9 +234,14 @@ def _canonical(factors: Iterable[Factor], *, complement: bool) -> Query:
         parts = [_join(parts[0], constant), *parts[1:]] if parts else [constant]
     if len(parts) == 1:
         flipped = _irreducible(_reduced(parts[0].flipped()))
-        if len(flipped) > 1 or flipped[0].weights.tobytes() < parts[0].weights.tobytes():
+        if len(flipped) > 1 or _size(flipped[0]) < _size(parts[0]):
             parts, complement = sorted(flipped, key=lambda part: part.scope), not complement
     return Query(tuple(parts), complement)
+
+
+def _size(factor: Factor) -> tuple[int, bytes]:
+    """Orders a table and its complement: the one that selects fewer comes first, and no two compare equal."""
+    return int(factor.weights.sum(dtype=np.int64)), factor.flipped().weights.tobytes()
 
 
 _ONE = Factor((), np.ones((), dtype=np.uint8), 1)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import sqlglot
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ParseError
 
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
@@ -17,6 +18,16 @@ MAX_DEPTH = 40
 _ALLOWED = "Ask SELECT COUNT(*) FROM data WHERE … or SELECT a, b, COUNT(*) FROM data WHERE … GROUP BY a, b."
 _COMPARISONS: dict[type[exp.Expr], Comparison] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _MIRRORED: dict[Comparison, Comparison] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+# Every token a statement is made of, declared columns aside. The parser never sees another one: some of its own grammar
+# (arrays, structs, joins) takes it a time that doubles with every level.
+_TOKENS = frozenset(
+    getattr(TokenType, name)
+    for words in (
+        "SELECT FROM WHERE GROUP_BY AND OR NOT IN BETWEEN IS ISNULL NOTNULL NULL UNKNOWN TRUE FALSE ALIAS DATE VAR",
+        "EQ NEQ LT LTE GT GTE DASH PLUS STAR DOT COMMA L_PAREN R_PAREN DCOLON SEMICOLON NUMBER STRING IDENTIFIER",
+    )
+    for name in words.split()
+)
 
 
 @dataclass(frozen=True)
@@ -36,21 +47,24 @@ def parse(text: str, domain: Domain) -> Select:
     """
     if len(text) > MAX_LENGTH:
         raise InvalidQuery(f"a statement has at most {MAX_LENGTH:,} characters; this one has {len(text):,}.")
-    if _depth(text) > MAX_DEPTH:
-        raise InvalidQuery(f"a statement nests at most {MAX_DEPTH} parentheses.")
     try:
-        statements = sqlglot.parse(text, dialect="duckdb")
-    except sqlglot.errors.ParseError as error:
+        tokens = DuckDB().tokenize(text)
+        _check(tokens, domain)
+        statements = DuckDB().parser().parse(tokens, text)
+    except InvalidQuery:
+        raise
+    except ParseError as error:
         place = error.errors[0] if error.errors else {}
         raise InvalidQuery(
             f"the statement cannot be read (line {place.get('line', 1)}, column {place.get('col', 1)}). {_ALLOWED}"
         ) from None
-    except (sqlglot.errors.SqlglotError, RecursionError):
+    except Exception:  # text on which the parser itself fails, with whatever error, is a statement that cannot be read
         raise InvalidQuery(f"the statement cannot be read. {_ALLOWED}") from None
-    if len(statements) != 1 or not isinstance(statements[0], exp.Select):
+    asked = [node for node in statements if node is not None and not isinstance(node, exp.Semicolon)]
+    if len(asked) != 1 or not isinstance(asked[0], exp.Select):
         raise InvalidQuery(f"one SELECT statement is asked at a time. {_ALLOWED}")
     try:
-        return _select(statements[0], domain)
+        return _select(asked[0], domain)
     except RecursionError:
         raise InvalidQuery("the statement has too many conditions; list values with IN.") from None
 
@@ -59,19 +73,22 @@ def _select(select: exp.Select, domain: Domain) -> Select:
     for clause, given in select.args.items():
         if given and clause not in ("expressions", "from_", "where", "group"):
             raise InvalidQuery(f"{clause.strip('_').upper()} is not answered here. {_ALLOWED}")
-    table = select.args.get("from_")
-    if table is None or not isinstance(table.this, exp.Table) or table.this.sql().lower() != "data":
+    table = select.args["from_"].this if select.args.get("from_") else None
+    if not isinstance(table, exp.Table) or not _only(table, "this") or table.name.lower() != "data":
         raise InvalidQuery("there is one table, and it is called data: write FROM data.")
     columns, counts = [], 0
     for item in select.expressions:
         item = item.unalias()
-        if isinstance(item, exp.Count) and isinstance(item.this, exp.Star):
+        if isinstance(item, exp.Count) and item.sql(comments=False) == "COUNT(*)":
             counts += 1
         elif isinstance(item, exp.Column):
             columns.append(_column(item, domain))
         else:
             raise InvalidQuery(f"{item.sql(dialect='duckdb')[:60]} is not answered here. {_ALLOWED}")
-    group = [_column(item, domain) for item in (select.args["group"].expressions if select.args.get("group") else [])]
+    grouping = select.args.get("group") or exp.Group()
+    if not _only(grouping, "expressions"):  # ROLLUP, CUBE, ALL and their kind
+        raise InvalidQuery(f"{grouping.sql(comments=False).strip()[:60]} is not answered here. {_ALLOWED}")
+    group = [_column(item, domain) for item in grouping.expressions]
     if counts != 1 or set(columns) != set(group) or len(columns) != len(group):
         raise InvalidQuery(f"the statement has one COUNT(*), and each other column in GROUP BY too. {_ALLOWED}")
     where = select.args.get("where")
@@ -106,7 +123,7 @@ def _comparison(node: exp.Expr, domain: Domain) -> Expression:
         if isinstance(node, kind):
             name, value, mirrored = _sides(node, domain)
             return Compare(name, _MIRRORED[operator] if mirrored else operator, value)
-    if isinstance(node, exp.Between):
+    if isinstance(node, exp.Between) and _only(node, "this", "low", "high"):
         name = _column(node.this, domain)
         return All((Compare(name, ">=", _value(node.args["low"])), Compare(name, "<=", _value(node.args["high"]))))
     if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
@@ -114,9 +131,8 @@ def _comparison(node: exp.Expr, domain: Domain) -> Expression:
     if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
         return Among(_column(node.this, domain), (None,))
     if isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean):
-        return Among(_column(node.this, domain), (bool(node.expression.this),))
-    if node.find(exp.Select):
-        raise InvalidQuery("sub-selects are not answered; declare a view in the data source.")
+        name = _column(node.this, domain)  # IS TRUE is false, not unknown, where the value is missing
+        return All((Among(name, (bool(node.expression.this),)), Not(Among(name, (None,)))))
     raise InvalidQuery(
         f"{node.sql(dialect='duckdb')[:60]} is not a condition that can be asked; use =, <>, <, <=, >, >=, BETWEEN, "
         "IN, IS NULL, AND, OR and NOT on the declared columns."
@@ -135,8 +151,7 @@ def _column(node: exp.Expr, domain: Domain) -> str:
     if not isinstance(node, exp.Column) or node.args.get("table"):
         raise InvalidQuery(f"{node.sql(dialect='duckdb')[:60]} is not a declared column by its plain name.")
     meta = node.this.meta
-    column = meta.get("col", 1) - (meta.get("end", 0) - meta.get("start", 0))
-    return domain.resolve(node.name, where=f" (line {meta.get('line', 1)}, column {column})")
+    return domain.resolve(node.name, where=_place(*(meta.get(word, 1) for word in ("line", "col", "start", "end"))))
 
 
 def _value(node: exp.Expr) -> Value:
@@ -155,15 +170,37 @@ def _value(node: exp.Expr) -> Value:
     text = str(node.this)
     if node.is_string:
         return text
-    try:
-        return int(text)
-    except ValueError:
-        return float(text)
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    raise InvalidQuery(f"{text[:60]} is not a number that can be read.")
 
 
-def _depth(text: str) -> int:
-    deepest = depth = 0
-    for character in text:
-        depth += (character == "(") - (character == ")")
-        deepest = max(deepest, depth)
-    return deepest
+def _only(node: exp.Expr, *allowed: str) -> bool:
+    """Whether a node says nothing beyond these of its arguments."""
+    return all(name in allowed for name, given in node.args.items() if given)
+
+
+def _check(tokens: list[Token], domain: Domain) -> None:
+    columns = {name.lower() for name in domain}
+    depth = 0
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth > MAX_DEPTH:
+            raise InvalidQuery(f"a statement nests at most {MAX_DEPTH} parentheses.")
+        place = _place(token.line, token.col, token.start, token.end)
+        if token.token_type == TokenType.SELECT and depth > 0:
+            raise InvalidQuery(f"sub-selects are not answered{place}; declare a view in the data source.")
+        if token.token_type in _TOKENS:
+            continue
+        named = before is not None and before.token_type == TokenType.ALIAS
+        if not named and token.text.lower() not in columns:
+            raise InvalidQuery(f"{token.text[:60]} is not answered here{place}. {_ALLOWED}")
+        token.token_type = TokenType.VAR  # a column or an alias called order or row
+
+
+def _place(line: int, col: int, start: int, end: int) -> str:
+    """Where a word begins; the parser says where it ends."""
+    return f" (line {line}, column {col - (end - start)})"

@@ -28,13 +28,13 @@ class Listed:
 
     def __post_init__(self) -> None:
         kinds = {type(value) for value in self.values}
-        if self.values != (False, True) and kinds not in ({str}, {int}):
+        if kinds not in ({str}, {int}) and not (kinds == {bool} and self.values == (False, True)):
             raise InvalidDomain("a category lists at least one value, all text or all whole numbers.")
         if len(set(self.values)) < len(self.values):
             raise InvalidDomain("a value of a category is listed twice.")
         for value in self.values:
             if isinstance(value, str) and (value.endswith(" ") or not value.isprintable()):
-                raise InvalidDomain(f"{value!r} cannot be listed: blanks at the end of a value do not count.")
+                raise InvalidDomain(f"{value!r} cannot be listed: a value is printable text without blanks at its end.")
             if isinstance(value, int) and abs(value) >= 2**53:
                 raise InvalidDomain("the whole numbers of a category lie within ±2**53.")
 
@@ -54,7 +54,7 @@ class Listed:
         return str(self.values[index]).lower() if self.kind == "boolean" else str(self.values[index])
 
     def locate(self, value: Value) -> int | None:
-        if isinstance(value, float | dt.date) or (isinstance(value, bool) and self.kind != "boolean"):
+        if not isinstance(value, str | int) or (isinstance(value, bool) and self.kind != "boolean"):
             return None
         if isinstance(value, str) and self.kind == "boolean":
             return {"false": 0, "true": 1}.get(value.lower())
@@ -124,7 +124,7 @@ class Reals:
         return value if isinstance(value, int | float) else None
 
     def show(self, point: Point) -> str:
-        return f"{point:.15g}"
+        return repr(float(point)).removesuffix(".0")  # the shortest decimal that is this number
 
     def label(self, first: Point, end: Point) -> str:
         return f"[{self.show(first)}, {self.show(end)})"
@@ -167,6 +167,11 @@ class Days:
     @property
     def end(self) -> int:
         return self.high.toordinal() + 1
+
+    def first_day(self, text: str) -> str:
+        """The first day of the month or the year that is called so in tables; any other text as it is."""
+        length, rest = {"day": (10, ""), "month": (7, "-01"), "year": (4, "-01-01")}[self.by]
+        return text + rest if len(text) == length else text
 
     def read(self, value: Value) -> Point | None:
         if isinstance(value, str):

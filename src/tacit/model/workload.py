@@ -144,5 +144,7 @@ def from_dict(form: dict[str, Any]) -> Question:
             return Queries(tuple(map(Query.from_dict, form["listed"])))
         case "prefixes":
             return Prefixes(form["name"])
-        case _:
+        case "intervals":
             return Intervals(form["name"])
+        case unknown:
+            raise InvalidQuery(f"there is no kind of question called {unknown!r}.")

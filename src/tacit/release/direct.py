@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tacit.errors import InvalidQuery
-from tacit.model.answer import Measured
 from tacit.model.budget import Loss
 from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.workload import Marginal
-from tacit.release.estimate import Estimate, TableEstimate
+from tacit.release.estimate import Estimate, TableEstimate, of_measured
 from tacit.release.noisy_table import NoisyTable
 from tacit.trusted.curator import Curator
 
@@ -18,8 +17,8 @@ from tacit.trusted.curator import Curator
 class Direct:
     """The budget is cut into equal parts, one for each new question. What released tables determine well is free.
 
-    "Well" means with an error bar no wider than a fresh measurement's. The first such table in the ledger's order gives
-    the answer, so a question has the same answer whenever it is asked.
+    "Well" means with an error bar at most twice as wide as a fresh measurement's, which every single cell of a table
+    has. The first such table in the ledger's order gives the answer, so it is the same whenever the question is asked.
     """
 
     def __init__(self, curator: Curator, *, questions: int, confidence: float) -> None:
@@ -33,33 +32,43 @@ class Direct:
 
     def estimate(self, queries: Sequence[Query]) -> list[Estimate]:
         self._catch_up()
-        known = [self._determined(query) for query in queries]
-        bought = iter(self._curator.measure([q for q, e in zip(queries, known, strict=True) if e is None], self._price))
-        return [estimate or self._read(next(bought)) for estimate in known]
+        known = {query: self._determined(query) for query in queries}
+        cores = list({query.core: None for query, estimate in known.items() if estimate is None})
+        bought = dict(zip(cores, self._curator.measure(cores, self._price), strict=True)) if cores else {}
+        unpaid = set(cores)  # a query and its complement are paid once
+        estimates = []
+        for query, estimate in known.items():
+            if estimate is None:
+                paid_now = query.core in unpaid
+                unpaid.discard(query.core)
+                measured, rows = bought[query.core], self._curator.rows
+                estimate = of_measured(measured, query, rows, self._confidence, paid_now=paid_now)
+            estimates.append(estimate)
+        return estimates
 
     def table(self, marginal: Marginal) -> TableEstimate:
         self._catch_up()
-        fresh = quantile(self._curator.expected_noise(marginal, self._price), self._confidence)
+        fresh = self._fresh(marginal)
         for table in self._tables:
-            if table.covers(marginal) and table.half_width(marginal) <= fresh:
+            if table.covers(marginal) and table.half_width(marginal) <= 2 * fresh:
                 return table.table(marginal)
         measured = self._curator.measure([marginal], self._price)[0]
         shape = tuple(self._curator.domain[name].size for name in marginal.names)
         return TableEstimate(measured.values.reshape(shape), fresh, "measured", measured.cost, measured.receipt)
 
-    def most(self, questions: int) -> Loss:
-        return Loss(self._price.measure, self._price.atoms * questions)
+    def most(self) -> Loss:
+        return self._price
 
     def _determined(self, query: Query) -> Estimate | None:
-        fresh = quantile(self._curator.expected_noise(query, self._price), self._confidence)
+        fresh = self._fresh(query)
         for table in self._tables:
-            if table.covers(query) and table.half_width(query) <= fresh:
+            if table.covers(query) and table.half_width(query) <= 2 * fresh + query.unit:  # a step for rounding
                 return table.estimate(query)
         return None
 
-    def _read(self, measured: Measured) -> Estimate:
-        half_width = quantile(measured.noise, self._confidence)
-        return Estimate(int(measured.values[0]), half_width, "measured", measured.cost, measured.receipt)
+    def _fresh(self, question: Query | Marginal) -> int:
+        """The half width of a measurement bought now."""
+        return quantile(self._curator.expected_noise(question, self._price), self._confidence)
 
     def _catch_up(self) -> None:
         """Fold in what this or another process has released since the last look."""

@@ -9,15 +9,16 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.model.answer import Receipt, Source
+from tacit.model.answer import Measured, Receipt, Source
 from tacit.model.budget import Loss
+from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.workload import Marginal
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A value and a half width, both in grid steps (`unit` to a count), for a canonical query."""
+    """A value and a half width for one query, both in grid steps (`unit` to a count)."""
 
     value: int
     half_width: int
@@ -38,12 +39,21 @@ class TableEstimate:
 
 
 class Mechanism(Protocol):
-    """A way of answering. It is given canonical queries that were not measured before."""
+    """A way of answering. It is given different queries, none constant, whose cores were not measured before."""
 
     def estimate(self, queries: Sequence[Query]) -> list[Estimate]: ...
 
     def table(self, marginal: Marginal) -> TableEstimate: ...
 
-    def most(self, questions: int) -> Loss:
-        """The most that so many new questions could cost now."""
+    def most(self) -> Loss:
+        """The most that one new question could cost now."""
         ...
+
+
+def of_measured(measured: Measured, query: Query, rows: int, confidence: float, *, paid_now: bool) -> Estimate:
+    """What a measurement of the query's core says about the query: n is public, so a complement is n less the core."""
+    core = int(measured.values[0])
+    value = rows * query.unit - core if query.complement else core
+    cost = measured.cost if paid_now else Loss(measured.cost.measure, 0)
+    source: Source = "measured" if paid_now else "repeat"
+    return Estimate(value, quantile(measured.noise, confidence), source, cost, measured.receipt)

@@ -15,7 +15,8 @@ from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Query
 from tacit.model.workload import Marginal, Prefixes, Queries, Question, from_dict, key, to_dict
-from tacit.trusted.ledger import Entry, Ledger, Outcome
+from tacit.trusted.chain import Entry
+from tacit.trusted.ledger import Ledger, Outcome
 from tacit.trusted.loss import noise_for, price
 from tacit.trusted.noise import Noise, add_noise
 from tacit.trusted.records import Records

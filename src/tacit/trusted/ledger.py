@@ -8,11 +8,10 @@ intent; an `override` is the owner's acceptance that entries were lost.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,9 +19,15 @@ from typing import Any, Self
 
 from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError
 from tacit.model.budget import Budget, Loss
-from tacit.trusted.anchor import Anchor, DurableFile, Mark
+from tacit.trusted.accountant import Filter
+from tacit.trusted.anchor import Anchor
+from tacit.trusted.chain import Entry, Mark, canonical, chain_hash, check, digest, mark
+from tacit.trusted.durable import DurableFile
 
 _FORMAT = "1"
+# What a ledger belongs to. A value may be made from the ledger's own secret, so that a fingerprint of the data says
+# nothing to somebody who does not hold the ledger: receipts, which are hashes over all of this, are public.
+Binding = Mapping[str, str | Callable[[bytes], str]]
 _PAGE = 500  # rows read at a time, so that no reader holds up a checkpoint for long
 _SCHEMA = [
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -36,21 +41,6 @@ _SCHEMA = [
         for verb in ("UPDATE", "DELETE")
     ),
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of the ledger. `spent` is the running total after it, in atoms."""
-
-    seq: int
-    kind: str
-    key: str | None
-    intent: int | None
-    atoms: int
-    spent: int
-    body: str
-    time: str
-    hash: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +81,22 @@ class Ledger:
             raise LedgerError(f"{path.name} is not a ledger, or one of another version of this program.")
         self.id = meta["id"]
         self._meta = meta
-        self._origin = Mark(0, _digest(meta), 0)
+        self._origin = Mark(0, digest(meta), 0)
         self.total = Loss(*json.loads(meta["total"]))
         self._known = self._origin  # the newest entry that this process has seen: it must never be gone again
         self._anchored = -1  # everything up to here is known to the anchor
 
     @classmethod
-    def create(
-        cls, path: str | Path, *, budget: Budget, total: Loss, binding: Mapping[str, str], anchor: Anchor
-    ) -> Self:
+    def create(cls, path: str | Path, *, budget: Budget, total: Loss, binding: Binding, anchor: Anchor) -> Self:
         """A new, empty ledger.
 
         Guarantee: the file appears whole or not at all, with mode 0600, and never replaces another.
         Formula: build beside, sync, link. Source: see the class.
         """
         path = Path(path)
-        meta = {"format": _FORMAT, "id": secrets.token_hex(16), **_terms(budget, total, binding)}
+        secret = secrets.token_hex(32)
+        meta = {"format": _FORMAT, "id": secrets.token_hex(16), "secret": secret}
+        meta |= _terms(budget, total, binding, secret)
         rows: list[tuple[str, tuple[object, ...]]] = [(statement, ()) for statement in _SCHEMA]
         rows += [("INSERT INTO meta VALUES (?, ?)", item) for item in meta.items()]
         try:
@@ -124,7 +114,7 @@ class Ledger:
         *,
         budget: Budget,
         total: Loss,
-        binding: Mapping[str, str],
+        binding: Binding,
         anchor: Anchor,
         accept_rollback: str | None = None,
     ) -> Self:
@@ -142,7 +132,7 @@ class Ledger:
             raise LedgerError(f"There is no ledger {path.name}.")
         self = cls(path, anchor)
         try:
-            self._check_terms(_terms(budget, total, binding))
+            self._check_terms(_terms(budget, total, binding, self._meta["secret"]))
             self._check_ends()
             with self._file.transaction() as db:
                 problem = self._problem()
@@ -170,13 +160,17 @@ class Ledger:
         return self.find_many([key]).get(key)
 
     def find_many(self, keys: Iterable[str]) -> dict[str, Entry]:
-        """The stored answers among `keys`. Guarantee, Formula, Source: as for `find`."""
+        """The stored answers among `keys`, in their order.
+
+        Guarantee: as for `find`. Formula: the outcomes of `keys`. Source: see the class.
+        """
         wanted = list(dict.fromkeys(keys))
         found: list[Entry] = []
         for start in range(0, len(wanted), _PAGE):
             part = tuple(wanted[start : start + _PAGE])
             found += self._select(f"WHERE key IN ({','.join('?' * len(part))})", *part)
-        return {entry.key: entry for entry in self._shown(found) if entry.key is not None}
+        stored = {entry.key: entry for entry in self._shown(found)}
+        return {key: stored[key] for key in wanted if key in stored}
 
     def reserve(self, loss: Loss, *, purpose: str) -> Reservation:
         """Set `loss` aside, before the data are looked at.
@@ -190,14 +184,14 @@ class Ledger:
         with self._file.transaction() as db:
             head = self._sound()
             left = self._left(head)
-            if not loss <= left:
+            if not Filter(self.total).admits(Loss(loss.measure, head.spent), loss):
                 shown = "slightly less" if str(left) == str(loss) else left
                 raise BudgetExhausted(f"The question costs {loss} and {shown} is left of {self.total}.")
-            body = _canonical({"purpose": purpose})
+            body = canonical({"purpose": purpose})
             entry = self._append(db, head, "intent", atoms=loss.atoms, spent=head.spent + loss.atoms, body=body)
         # The anchor need not know of intents: nothing is shown on the strength of one alone, and the anchor moves past
         # it with the next outcome. An old copy that lacks only intents has lost nothing that anybody saw.
-        self._known = max(self._known, _mark(entry))
+        self._known = max(self._known, mark(entry))
         return Reservation(entry.seq, entry.atoms)
 
     def settle(self, reservation: Reservation | None, outcomes: Sequence[Outcome]) -> list[Entry]:
@@ -228,9 +222,9 @@ class Ledger:
                         intent=None if reservation is None else reservation.seq,
                         atoms=outcome.atoms,
                         spent=head.spent + outcome.atoms,
-                        body=_canonical({"answered_by": earlier[0].seq}) if earlier else outcome.body,
+                        body=canonical({"answered_by": earlier[0].seq}) if earlier else outcome.body,
                     )
-                    head = _mark(entry)
+                    head = mark(entry)
                     entries.append(earlier[0] if earlier else entry)
             self._known = max(self._known, head)
             self._anchor.advance(self.id, head)
@@ -275,27 +269,7 @@ class Ledger:
         Formula: hash = SHA-256(previous hash, entry); totals as in `reserve` and `settle`.
         Source: Haber & Stornetta 1991.
         """
-        mark, waiting, settling, charged, count = self._origin, dict[int, int](), None, 0, 0
-        for entry in self.entries():
-            spent, follows = mark.spent + entry.atoms, entry.seq == mark.seq + 1
-            if entry.kind == "intent":
-                waiting[entry.seq] = entry.atoms
-                follows &= spent <= self.total.atoms or entry.atoms == 0
-            elif entry.kind == "outcome" and entry.intent is None:
-                follows &= entry.atoms == 0
-            elif entry.kind == "outcome":
-                if entry.intent in waiting:
-                    settling, charged = entry.intent, -waiting.pop(entry.intent)
-                    spent += charged
-                charged += entry.atoms
-                follows &= entry.intent == settling and charged <= 0
-            else:
-                follows = entry.kind == "override" and entry.seq > mark.seq
-            settling = entry.intent  # the outcomes of one intent stand together
-            honest = entry.atoms >= 0 and entry.spent == spent and entry.hash == _hash(mark.hash, entry)
-            if not (follows and honest):
-                raise LedgerError(f"The ledger is damaged: entry {entry.seq} does not follow from those before it.")
-            mark, count = _mark(entry), count + 1
+        count = check(self.entries(), self._origin, self.total)
         with self._file.transaction():
             self._sound()  # the end was not cut off
         return count
@@ -337,7 +311,7 @@ class Ledger:
     ) -> Entry:
         time = datetime.now(UTC).isoformat(timespec="milliseconds")
         entry = Entry(seq or head.seq + 1, kind, key, intent, atoms, spent, body, time, hash="")
-        entry = replace(entry, hash=_hash(head.hash, entry))
+        entry = replace(entry, hash=chain_hash(head.hash, entry))
         db.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(entry))
         return entry
 
@@ -353,7 +327,7 @@ class Ledger:
         # The sequence jumps past the lost entries, so that the anchor still only ever moves forward.
         seq = max(head.seq, seen.seq if seen else 0) + 1
         atoms = carried - head.spent
-        self._append(db, head, "override", atoms=atoms, spent=carried, body=_canonical(body), seq=seq)
+        self._append(db, head, "override", atoms=atoms, spent=carried, body=canonical(body), seq=seq)
 
     def _problem(self) -> str | None:
         seen = self._anchor.newest(self.id)
@@ -384,7 +358,7 @@ class Ledger:
         last = self._select("ORDER BY seq DESC LIMIT 2")
         links += [(before.hash, last[0]) for before in last[1:]]
         for previous, entry in links:
-            if entry.hash != _hash(previous, entry):
+            if entry.hash != chain_hash(previous, entry):
                 raise LedgerError(f"The ledger is damaged: entry {entry.seq} does not follow from the one before it.")
 
     def _check_unsettled(self, reservation: Reservation) -> None:
@@ -411,7 +385,7 @@ class Ledger:
 
     def _head(self) -> Mark:
         last = self._select("ORDER BY seq DESC LIMIT 1")
-        return _mark(last[0]) if last else self._origin
+        return mark(last[0]) if last else self._origin
 
     def _left(self, head: Mark) -> Loss:
         return Loss(self.total.measure, max(0, self.total.atoms - head.spent))
@@ -425,25 +399,10 @@ class Ledger:
 _COLUMNS = ", ".join(field.name for field in fields(Entry))
 
 
-def _terms(budget: Budget, total: Loss, binding: Mapping[str, str]) -> dict[str, str]:
+def _terms(budget: Budget, total: Loss, binding: Binding, secret: str) -> dict[str, str]:
+    made = {name: value if isinstance(value, str) else value(bytes.fromhex(secret)) for name, value in binding.items()}
     return {
-        "budget": _canonical([budget.epsilon, budget.delta]),
-        "total": _canonical([total.measure, total.atoms]),
-        "binding": _canonical(dict(binding)),
+        "budget": canonical([budget.epsilon, budget.delta]),
+        "total": canonical([total.measure, total.atoms]),
+        "binding": canonical(made),
     }
-
-
-def _mark(entry: Entry) -> Mark:
-    return Mark(entry.seq, entry.hash, entry.spent)
-
-
-def _hash(previous: str, entry: Entry) -> str:
-    return _digest([previous, *astuple(entry)[:-1]])
-
-
-def _digest(value: object) -> str:
-    return hashlib.sha256(_canonical(value).encode()).hexdigest()
-
-
-def _canonical(value: object) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -23,7 +23,7 @@ from sqlglot import exp
 from tacit.errors import DataError
 from tacit.model.domain import Domain
 from tacit.model.values import Listed
-from tacit.trusted.statement import SOURCE, Column, ColumnType, render
+from tacit.trusted.statement import SOURCE, Column, ColumnType, Dialect, render
 
 T = TypeVar("T")
 Cells = tuple[list[NDArray[np.int64]], NDArray[np.int64]]
@@ -123,9 +123,9 @@ class DuckDB:
     """A relation of an embedded DuckDB. `relate` makes it, given the types that columns of a CSV file are read as."""
 
     def __init__(self, shown: str, relate: Callable[[dict[str, str]], Any], form: str = "") -> None:
-        self._shown, self._relate = shown, relate
+        self._shown, self._relate, self._form = shown, relate, form
         self._failure = f"{shown} could not be read{' as ' * bool(form)}{form}."
-        self._as_declared = form == "CSV"
+        self._dtype: dict[str, str] = {}
         self._relation = _quietly(lambda: relate({}), self._failure)
 
     def describe(self) -> tuple[Column, ...]:
@@ -137,17 +137,34 @@ class DuckDB:
 
     def types(self, domain: Domain) -> Mapping[str, Column]:
         found = _match(self.describe(), domain)
-        if self._as_declared:  # what a CSV column holds is declared, not guessed from its first private rows
-            dtype = {column.name: kind for name, column in found.items() if (kind := _csv_type(domain, name))}
-            self._relation = _quietly(lambda: self._relate(dtype), self._failure)
+        if self._form == "CSV":  # what a column holds is declared, not guessed from its first private rows
+            self._dtype = {column.name: kind for name, column in found.items() if (kind := _csv_type(domain, name))}
+            self._relation = _quietly(lambda: self._relate(self._dtype), self._failure)
             found = _match(self.describe(), domain)
         return found
 
     def run(self, select: exp.Select) -> Cells:
         sql = render(select, "duckdb", exp.to_table(SOURCE))
-        result = _quietly(lambda: self._relation.query(SOURCE, sql).fetchnumpy(), self._failure)
-        *words, counts = result.values()
-        return words, counts
+        try:
+            result = _quietly(lambda: self._relation.query(SOURCE, sql).fetchnumpy(), self._failure)
+        except DataError as error:
+            failure = error
+        else:
+            *words, counts = result.values()
+            return words, counts
+        for name, kind in self._dtype.items():
+            if self._reads(name, "VARCHAR") and not self._reads(name, kind):
+                wanted = "a date like 2024-05-31" if kind == "TIMESTAMP" else "a number"
+                raise DataError(f"column {name} of {self._shown} holds something that is not {wanted}.")
+        raise failure
+
+    def _reads(self, name: str, kind: str) -> bool:
+        sql = exp.select(exp.Count(this=exp.column(name, quoted=True))).from_(SOURCE).sql("duckdb")
+        try:
+            self._relate({name: kind}).query(SOURCE, sql).fetchall()
+        except duckdb.Error:
+            return False
+        return True
 
 
 class Postgres:
@@ -156,8 +173,7 @@ class Postgres:
     def __init__(self, url: str, table: str) -> None:
         _needs("psycopg", "postgres")
         self._url, self._shown = url, table
-        failure = f'{table!r} does not name a PostgreSQL table; write it like people or archive."People 2024".'
-        self._table: exp.Expr = _quietly(lambda: exp.to_table(table, dialect="postgres"), failure)
+        self._table = _named(table, "postgres")
 
     def describe(self) -> tuple[Column, ...]:
         def columns(connection: Any) -> tuple[Column, ...]:
@@ -282,9 +298,22 @@ def _is_duckdb(path: str) -> bool:
 def _attached(path: str, table: str) -> Any:
     connection = _connect()
     connection.execute(f"ATTACH {exp.Literal.string(path).sql('duckdb')} AS attached (READ_ONLY)")
-    named = exp.to_table(table, dialect="duckdb")
+    named = _named(table, "duckdb")
     named.set("catalog" if named.args.get("db") else "db", exp.to_identifier("attached"))
     return connection.sql(exp.select("*").from_(named).sql("duckdb"))
+
+
+def _named(table: str, dialect: Dialect) -> exp.Table:
+    """A table's name, every part of it quoted: PostgreSQL takes a bare `user` for a function."""
+    failure = f'{table!r} does not name a table; write it like people or archive."People 2024".'
+    named = _quietly(lambda: exp.to_table(table, dialect=dialect), failure)
+    for part in named.parts:
+        if not isinstance(part, exp.Identifier):
+            raise DataError(failure)
+        if dialect == "postgres" and not part.quoted:
+            part.set("this", part.name.lower())
+        part.set("quoted", True)
+    return named
 
 
 def _coarse(kind: str) -> ColumnType:
@@ -303,16 +332,14 @@ def _csv_type(domain: Domain, name: str) -> str | None:
 
 def _match(columns: Iterable[Column], domain: Domain) -> dict[str, Column]:
     exact = {column.name: column for column in columns}
-    folded: dict[str, list[Column]] = {}
-    for column in exact.values():
-        folded.setdefault(column.name.lower(), []).append(column)
     found: dict[str, Column] = {}
     for name in domain:
-        near = [exact[name]] if name in exact else folded.get(name.lower(), [])
-        if len(near) != 1:
+        # DuckDB calls the second of two columns that differ in case only AGE_1, so that is a likeness too.
+        alike = [c for c in exact.values() if name.lower() in (c.name.lower(), re.sub(r"_\d+$", "", c.name.lower()))]
+        near = [exact[name]] if name in exact else alike
+        if len(near) != 1 or name.lower() != near[0].name.lower():
             has = ", ".join(list(exact)[:20]) + ", …" * (len(exact) > 20)
-            raise DataError(
-                f"the table has {'several columns' if near else 'no column'} {name}; its columns are {has}."
-            )
+            lacks = "several columns like" if len(near) > 1 else "no column"
+            raise DataError(f"the table has {lacks} {name}; its columns are {has}.")
         found[name] = near[0]
     return found

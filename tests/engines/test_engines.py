@@ -1,0 +1,239 @@
+"""PostgreSQL and Spark put the awkward rows into the very cells DuckDB does. Real engines, local to this machine."""
+
+from __future__ import annotations
+
+import datetime as dt
+import getpass
+import glob
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "trusted"))
+from test_statement import AWKWARD, ROWS, awkward, awkward_sql, cells, check_awkward
+
+from tacit.errors import DataError
+from tacit.model.attribute import category, date, integer
+from tacit.model.domain import Domain
+from tacit.trusted.records import Records
+
+SECRET = "s3cret-4711"
+
+
+def unavailable(why: str) -> NoReturn:
+    """Skips, or fails where the engines were promised."""
+    if os.environ.get("TACIT_REQUIRE_ENGINES"):
+        pytest.fail(why)
+    pytest.skip(why)
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    """A server of our own in a temporary folder, reached through a socket there; its address."""
+    psycopg = pytest.importorskip("psycopg")
+    found = shutil.which("initdb") or next(iter(sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))[::-1]), None)
+    if found is None:
+        unavailable("there is no PostgreSQL server on this machine")
+    programs = Path(found).parent
+    user = getpass.getuser()
+    if os.geteuid() == 0:  # the server refuses to run as root
+        user = next((u.pw_name for name in ("postgres", "nobody") for u in pwd.getpwall() if u.pw_name == name), "")
+        if not user:
+            unavailable("PostgreSQL does not run as root, and there is no user postgres or nobody")
+    folder = tempfile.mkdtemp(prefix="pg")
+    as_user: dict[str, Any] = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
+    if os.geteuid() == 0:
+        shutil.chown(folder, user)
+        as_user |= {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
+    data = os.path.join(folder, "data")
+    try:
+        initdb = [
+            programs / "initdb",
+            "-D",
+            data,
+            "-U",
+            "tacit",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "--no-sync",
+        ]
+        subprocess.run(initdb, check=True, timeout=120, **as_user)
+        server = subprocess.Popen([programs / "postgres", "-D", data, "-k", folder, "-h", "", "-F"], **as_user)
+        try:
+            url = f"postgresql://tacit@/postgres?host={urllib.parse.quote(folder, safe='')}"
+            for _ in range(300):
+                try:
+                    psycopg.connect(url).close()
+                    break
+                except psycopg.OperationalError:
+                    time.sleep(0.1)
+            yield url
+        finally:
+            server.terminate()
+            server.wait(timeout=30)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def execute(url: str, *statements: str) -> None:
+    import psycopg
+
+    with psycopg.connect(url) as connection:
+        for sql in statements:
+            connection.execute(sql)
+
+
+@pytest.mark.postgres
+class TestPostgres:
+    def test_awkward_rows(self, postgres: str) -> None:
+        execute(postgres, *awkward_sql("awkward", double="DOUBLE PRECISION"))
+        check_awkward(postgres, "awkward")
+
+    def test_text_compares_byte_by_byte_whatever_the_collation(self, postgres: str) -> None:
+        # Catches '=' under a collation that takes upper for lower case; enums are text too.
+        execute(
+            postgres,
+            "CREATE COLLATION sloppy (provider = icu, locale = 'und-u-ks-level1', deterministic = false)",
+            "CREATE TYPE answer AS ENUM ('yes', 'no')",
+            'CREATE TABLE "Mixed Case" '
+            '(sex TEXT COLLATE sloppy, said answer, "Age" REAL, many VARCHAR(9) COLLATE sloppy)',
+            """INSERT INTO "Mixed Case" VALUES ('f', 'yes', 24.9, 'V1'), ('F', 'no', 25, 'v1')""",
+        )
+        many = category([f"v{i}" for i in range(40)], other="other")
+        domain = Domain(
+            {"sex": category(["F"], other="other"), "said": category(["no", "yes"]), "age": integer(0, 49, width=25)}
+            | {"many": many}
+        )
+        records = Records.load(postgres, domain, '"Mixed Case"')
+        assert cells(records) == {(1, 1, 0, 40): 1, (0, 0, 1, 1): 1}
+
+    def test_several_words_and_a_view_in_a_schema(self, postgres: str) -> None:
+        execute(
+            postgres,
+            "CREATE SCHEMA archive",
+            "CREATE VIEW archive.wide AS SELECT "
+            + ", ".join(f"(i * {k + 1}) % 1000 AS c{k}" for k in range(8))
+            + " FROM generate_series(0, 4999) AS i",
+        )
+        domain = Domain({f"c{k}": integer(0, 999) for k in range(8)})
+        records = Records.load(postgres, domain, "archive.wide")
+        assert records.rows == 5000
+        assert cells(records) == {tuple(i * (k + 1) % 1000 for k in range(8)): 5 for i in range(1000)}
+
+    def test_errors_say_nothing_private(self, postgres: str) -> None:
+        execute(
+            postgres,
+            "CREATE TABLE secretive AS SELECT 1 AS age, now() AS seen",
+            f"CREATE VIEW failing AS SELECT CAST(word AS INTEGER) AS age FROM (VALUES ('{SECRET}')) AS t(word)",
+        )
+        domain = Domain({"age": integer(0, 99)})
+        day = Domain({"seen": date("2020-01-01", "2020-12-31")})
+        for url, table, asked, says in [
+            (postgres, "failing", domain, "could not be read"),
+            (postgres, "nowhere", domain, "nowhere could not be read: check its name"),
+            (postgres, "nowhere; DROP TABLE secretive", domain, "could not be read: check its name"),
+            (postgres, "generate_series(1, 9)", domain, "does not name a table"),
+            (postgres, "user", domain, "user could not be read: check its name"),
+            (postgres, "secretive", day, "time zone and is declared date"),
+            (postgres, "secretive", Domain({"agee": integer(0, 99)}), "no column agee; its columns are age, seen."),
+            (f"postgresql://tacit:{SECRET}@localhost:1/x", "t", domain, "could not be reached"),
+        ]:
+            with pytest.raises(DataError) as error:
+                Records.load(url, asked, table)
+            assert says in str(error.value)
+            assert SECRET not in str(error.value)
+            assert error.value.__cause__ is None
+            assert error.value.__context__ is None
+        assert Records.load(postgres, domain, "secretive").rows == 1
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        unavailable("there is no Java on this machine")
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        unavailable("pyspark is not installed")
+    builder = SparkSession.builder.master("local[2]").appName("tacit tests")
+    settings = {
+        "ui.enabled": "false",
+        "sql.shuffle.partitions": "2",
+        "driver.host": "127.0.0.1",
+        "driver.bindAddress": "127.0.0.1",
+    }
+    for name, value in settings.items():
+        builder = builder.config(f"spark.{name}", value)
+    with tempfile.TemporaryDirectory(prefix="spark") as folder:
+        session = builder.config("spark.sql.warehouse.dir", folder).getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+        yield session
+        session.stop()
+
+
+def spark_value(value: Any, kind: str) -> Any:
+    """Spark knows no infinite dates: the ends of its calendar lie outside just as well."""
+    if value is None or kind not in ("DATE", "TIMESTAMP"):
+        return value
+    value = {"infinity": "9999-12-31", "-infinity": "0001-01-01"}.get(value, value)
+    return dt.date.fromisoformat(value) if kind == "DATE" else dt.datetime.fromisoformat(value)
+
+
+@pytest.mark.spark
+class TestSpark:
+    def test_awkward_rows(self, spark: Any) -> None:
+        from pyspark.sql import types as t
+
+        kinds = {
+            "BIGINT": t.LongType(), "DOUBLE": t.DoubleType(), "TEXT": t.StringType(), "CHAR(8)": t.StringType(),
+            "BOOLEAN": t.BooleanType(), "DATE": t.DateType(), "TIMESTAMP": t.TimestampNTZType(),
+            "DECIMAL(38,18)": t.DecimalType(38, 18), "DECIMAL(18,2)": t.DecimalType(18, 2),
+        }  # fmt: skip
+        schema = t.StructType([t.StructField(name, kinds[kind]) for name, (kind, _, _) in AWKWARD.items()])
+        rows = [
+            tuple(spark_value(awkward(name, i)[0], kind) for name, (kind, _, _) in AWKWARD.items()) for i in range(ROWS)
+        ]
+        check_awkward(spark.createDataFrame(rows, schema).coalesce(1))
+
+    def test_text_compares_byte_by_byte_whatever_the_collation(self, spark: Any) -> None:
+        frame = spark.sql(
+            "SELECT x COLLATE UTF8_LCASE AS Sex, x COLLATE UTF8_LCASE AS many FROM VALUES ('f'), ('F') AS t(x)"
+        )
+        many = category(["F", *(f"v{i}" for i in range(40))], other="other")
+        records = Records.load(frame, Domain({"sex": category(["F"], other="other"), "many": many}))
+        assert cells(records) == {(1, 41): 1, (0, 0): 1}
+
+    def test_several_words(self, spark: Any) -> None:
+        frame = spark.range(5000).selectExpr(*(f"(id * {k + 1}) % 1000 AS c{k}" for k in range(8)))
+        records = Records.load(frame, Domain({f"c{k}": integer(0, 999) for k in range(8)}))
+        assert cells(records) == {tuple(i * (k + 1) % 1000 for k in range(8)): 5 for i in range(1000)}
+
+    def test_errors_say_nothing_private(self, spark: Any) -> None:
+        frame = spark.sql(
+            f"SELECT CAST(word AS INT) AS age, current_timestamp() AS seen FROM VALUES ('{SECRET}') AS t(word)"
+        )
+        for domain, says in [
+            (Domain({"age": integer(0, 99)}), "the Spark DataFrame could not be read."),
+            (Domain({"seen": date("2020-01-01", "2020-12-31")}), "time zone and is declared date"),
+            (Domain({"name": integer(0, 9)}), "no column name; its columns are age, seen."),
+        ]:
+            with pytest.raises(DataError) as error:
+                Records.load(frame, domain)
+            assert says in str(error.value)
+            assert SECRET not in str(error.value)
+            assert error.value.__cause__ is None
+            assert error.value.__context__ is None
+        assert not spark.catalog.listTables()

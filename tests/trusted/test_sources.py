@@ -1,0 +1,284 @@
+"""Wherever the rows are, they give the same cells; whatever goes wrong, no private value is in the error."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from tacit.errors import DataError
+from tacit.model.attribute import boolean, category, date, integer, numeric
+from tacit.model.domain import Domain
+from tacit.trusted.records import Records
+from tacit.trusted.sources import Source, open_source
+from tacit.trusted.statement import Column
+
+SECRET = "s3cret-4711"
+DOMAIN = Domain(
+    {
+        "Age": integer(17, 90, width=5, missing="unknown"),
+        "sex": category(["F", "M", "01"], other="other", missing="unknown"),
+        "income": numeric([0, 10_000, 25_000], clamp=True, missing="unknown"),
+        "married": boolean(missing="unknown"),
+        "born": date("1950-01-01", "2009-12-31", by="year", missing="unknown"),
+    }
+)
+ROWS: list[tuple[Any, ...]] = [
+    (17, "F", -5.0, True, "1950-01-01"),
+    (21, "M", 9999.99, False, "1999-12-31"),
+    (22, "01", 10_000.0, None, "2000-02-29"),
+    (None, None, None, None, None),
+    (90, "F ", 1e12, True, "2009-12-31"),
+    (90, "é'\"", 1e12, True, "2009-12-31"),
+    (17, "F", -5.0, True, "1950-01-01"),
+]
+CELLS = {
+    (0, 0, 0, 1, 0): 2,
+    (0, 1, 0, 0, 49): 1,
+    (1, 2, 1, 2, 50): 1,
+    (15, 4, 2, 2, 60): 1,
+    (14, 0, 1, 1, 59): 1,
+    (14, 3, 1, 1, 59): 1,
+}
+
+
+def cells(records: Records) -> dict[tuple[int, ...], int]:
+    codes = zip(*(codes.tolist() for codes in records._codes.values()), strict=True)
+    return dict(zip(codes, records._counts.tolist(), strict=True))
+
+
+def arrow() -> pa.Table:
+    columns = list(zip(*ROWS, strict=True))
+    born = [None if day is None else pd.Timestamp(day).date() for day in columns[4]]
+    return pa.table({"age": columns[0], "sex": columns[1], "income": columns[2], "married": columns[3], "born": born})
+
+
+def written(folder: Path) -> str:
+    connection = duckdb.connect()
+    connection.register("rows", arrow())
+    path = str(folder / "it's people.csv")
+    connection.execute("COPY (SELECT * FROM rows) TO '" + path.replace("'", "''") + "' (HEADER)")
+    return path
+
+
+def gzipped(folder: Path) -> str:
+    path = folder / "people.csv.gz"
+    path.write_bytes(gzip.compress(Path(written(folder)).read_bytes()))
+    return str(path)
+
+
+def tabs(folder: Path) -> Path:
+    path = folder / "people.tsv"
+    arrow().to_pandas().to_csv(path, sep="\t", index=False)
+    return path
+
+
+def parquet(folder: Path) -> str:
+    pyarrow.parquet.write_table(arrow(), folder / "people.parquet")
+    return str(folder / "people.parquet")
+
+
+def parts(folder: Path) -> str:
+    (folder / "parts" / "deep").mkdir(parents=True)
+    pyarrow.parquet.write_table(arrow().slice(0, 3), folder / "parts" / "a.parquet")
+    pyarrow.parquet.write_table(arrow().slice(3), folder / "parts" / "deep" / "b.parquet")
+    return str(folder / "parts")
+
+
+def pattern(folder: Path) -> str:
+    for i in range(2):
+        pyarrow.parquet.write_table(arrow().slice(4 * i, 4), folder / f"part{i}.parquet")
+    return str(folder / "part*.parquet")
+
+
+def database(folder: Path) -> str:
+    path = folder / "people.db"
+    with duckdb.connect(str(path)) as connection:
+        rows = arrow()
+        connection.register("rows", rows)
+        connection.execute('CREATE SCHEMA old; CREATE TABLE old."My People" AS SELECT * FROM rows')
+    return str(path)
+
+
+class Stream:
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return arrow().__arrow_c_stream__(requested_schema)
+
+
+def categorical(folder: Path) -> pd.DataFrame:
+    frame = arrow().to_pandas()
+    return frame.assign(sex=frame.sex.astype("category"), born=pd.to_datetime(frame.born))
+
+
+SOURCES: dict[str, Callable[[Path], object]] = {
+    "csv": written,
+    "csv.gz": gzipped,
+    "tsv": tabs,
+    "parquet": parquet,
+    "a folder of parquet": parts,
+    "a pattern": pattern,
+    "query": lambda folder: f"SELECT * EXCLUDE (note), FROM (SELECT *, 1 AS note FROM '{parquet(folder)}')",
+    "relation": lambda folder: duckdb.connect().read_parquet(parquet(folder)),
+    "pandas": lambda folder: arrow().to_pandas(),
+    "pandas categories and timestamps": categorical,
+    "polars": lambda folder: pl.from_arrow(arrow()),
+    "pyarrow": lambda folder: arrow(),
+    "record batches": lambda folder: arrow().to_reader(),
+    "arrow stream": lambda folder: Stream(),
+    "source": lambda folder: open_source(arrow()),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_source_gives_the_same_cells(name: str, tmp_path: Path) -> None:
+    # Catches: '01' or 'F' guessed to be a number or a truth value, a column looked up by exact case, lost parts.
+    assert cells(Records.load(SOURCES[name](tmp_path), DOMAIN)) == CELLS
+
+
+def test_a_table_of_a_database_file(tmp_path: Path) -> None:
+    path = database(tmp_path)
+    assert cells(Records.load(path, DOMAIN, 'old."My People"')) == CELLS
+    with duckdb.connect(path) as connection:  # it was opened read-only and let go
+        assert connection.execute('SELECT COUNT(*) FROM old."My People"').fetchone() == (len(ROWS),)
+    for table, says in ((None, "say which table"), ("nowhere", "table nowhere of people.db could not be read.")):
+        with pytest.raises(DataError, match=says):
+            Records.load(path, DOMAIN, table)
+
+
+def test_describe_tells_names_and_coarse_types(tmp_path: Path) -> None:
+    frame = categorical(tmp_path).assign(
+        zoned=pd.Timestamp("2020-01-01", tz="UTC"), none=None, list=[[1]] * len(ROWS), cents=pa.scalar(1).as_py()
+    )
+    source = open_source(frame)
+    assert isinstance(source, Source)
+    assert source.describe() == (
+        Column("age", "number"),
+        Column("sex", "text"),
+        Column("income", "number"),
+        Column("married", "boolean"),
+        Column("born", "timestamp"),
+        Column("zoned", "zoned"),
+        Column("none", "empty"),
+        Column("list", "other"),
+        Column("cents", "number"),
+    )
+    relation = duckdb.sql(
+        "SELECT CAST(1 AS DECIMAL(9,2)) AS d, CAST('[' AS ENUM('[', 'x')) AS e, [1.5] AS l, TIME '1:00' AS t"
+    )
+    assert [column.type for column in open_source(relation).describe()] == ["decimal", "text", "other", "other"]
+
+
+def test_a_column_without_any_value_is_missing_everywhere() -> None:
+    frame = pd.DataFrame({"sex": [None, None]})
+    assert cells(Records.load(frame, Domain({"sex": category(["F"], missing="unknown")}))) == {(1,): 2}
+
+
+def refused(data: object, domain: Domain = DOMAIN, table: str | None = None) -> str:
+    """The sentence of the refusal, after a look for the secret in everything the error carries."""
+    with pytest.raises(DataError) as caught:
+        Records.load(data, domain, table)
+    error = caught.value
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    assert SECRET not in str(error) + repr(error)
+    return error.sentence
+
+
+def file(folder: Path, name: str, text: str | bytes) -> str:
+    (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return str(folder / name)
+
+
+AGE = Domain({"age": integer(0, 99)})
+
+
+def test_a_file_that_cannot_be_read_is_named_and_nothing_in_it(tmp_path: Path) -> None:
+    assert refused(file(tmp_path, "a.parquet", f"PAR1{SECRET}"), AGE) == "a.parquet could not be read as Parquet."
+    assert refused(file(tmp_path, "a.csv", b"age,name\n1,\xff\xfe" + SECRET.encode() + b'"\n2,"x\n'), AGE).startswith(
+        "a.csv could"
+    )
+    assert refused(file(tmp_path, "b.csv.gz", SECRET), AGE) == "b.csv.gz could not be read as CSV."
+    assert refused(file(tmp_path, "a.xlsx", SECRET), AGE).startswith(
+        "a.xlsx is not a kind of file that Tacit reads; give"
+    )
+    assert refused(str(tmp_path / "none.csv"), AGE) == f"there is no file {tmp_path / 'none.csv'}."
+    assert refused(str(tmp_path / "none*.csv"), AGE) == "none*.csv could not be read as CSV."
+    assert refused("https://example.org/a.csv", AGE).startswith("a.csv is not a local file")
+    assert refused(f"SELECT CAST('{SECRET}' AS INT) AS age", AGE) == "the query could not be read."
+    assert refused("SELECT age FRM x", AGE) == "the query could not be read."
+    assert refused({"age": [1]}, AGE).startswith("data of type dict is not accepted; give a CSV")
+    assert (
+        refused(file(tmp_path, "c.csv", "age\n1\n"), AGE, "people")
+        == "c.csv is not a database, so it has no table people."
+    )
+    assert refused("postgresql://localhost/x", AGE).startswith("a PostgreSQL address needs a table name")
+
+
+def test_a_csv_value_of_another_kind_is_told_by_its_column(tmp_path: Path) -> None:
+    rows = "".join(f"{i % 100},F,2020-01-01\n" for i in range(30_000))  # beyond what the engine looks at to guess types
+    path = file(tmp_path, "a.csv", f"age,sex,day\n{rows}{SECRET},F,2020-01-01\n")
+    assert refused(path, AGE) == "column age of a.csv holds something that is not a number."
+    day = Domain({"day": date("2020-01-01", "2020-12-31")})
+    path = file(tmp_path, "b.csv", f"age,sex,day\n{rows}1,F,{SECRET}\n")
+    assert refused(path, day) == "column day of b.csv holds something that is not a date like 2024-05-31."
+    path = file(tmp_path, "c.csv", "age,sex,day\n1,F,01/02/2020\n")  # January or February?
+    assert refused(path, day) == "column day of c.csv holds something that is not a date like 2024-05-31."
+    assert Records.load(path, AGE).rows == 1
+
+
+def test_columns_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"age": [SECRET], "when": [pd.Timestamp("2020-01-01", tz="UTC")]})
+    assert (
+        refused(frame, Domain({"name": category(["x"])})) == "the table has no column name; its columns are age, when."
+    )
+    assert refused(frame, AGE).startswith("column age holds text and is declared integer: cast it")
+    assert "time zone" in refused(frame, Domain({"when": date("2020-01-01", "2020-12-31")}))
+    two = pa.table({"Age": [1], "age": [2]})  # the engine renames the second; it must not be taken for the first
+    assert refused(two, AGE).startswith("the table has several columns like age")
+    assert cells(Records.load(two, Domain({"Age": integer(0, 99)}))) == {(1,): 1}
+    assert refused(pa.table({"age_1": [1]}), AGE) == "the table has no column age; its columns are age_1."
+
+
+def test_rows_that_fall_nowhere_are_refused_without_a_value_or_a_count() -> None:
+    frame = pd.DataFrame({"age": [4711.0, 5, None], "sex": [SECRET, "F", "F"]})
+    domain = Domain({"age": integer(0, 99), "sex": category(["F"])})
+    assert refused(frame, domain) == (
+        'age has values outside what is declared (0 to 99): add other="other" or clamp=True to it, or declare more; '
+        'age has missing values and declares no label for them: add missing="unknown" to it; '
+        'sex has values outside what is declared (F): add other="other" to it, or declare more.'
+    )
+    assert refused(frame.head(0), domain) == "the table has no rows."
+
+
+def test_csv_and_parquet_need_neither_pandas_nor_pyarrow(tmp_path: Path) -> None:
+    # Catches an import of an extra in the core.
+    program = (
+        "import sys; sys.modules['pandas'] = sys.modules['pyarrow'] = sys.modules['psycopg'] = None\n"
+        "from tacit.model.domain import Domain; from tacit.model.attribute import integer\n"
+        "from tacit.trusted.records import Records\n"
+        "for path in sys.argv[1:]: print(Records.load(path, Domain({'age': integer(0, 99, missing='unknown')})).rows)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program, written(tmp_path), parquet(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.split() == ["7", "7"]
+
+
+def test_a_query_sees_no_python_variable_and_fetches_no_extension() -> None:
+    frame = pd.DataFrame({"age": [1]})
+    assert len(frame) == 1
+    assert refused("SELECT * FROM frame", AGE) == "the query could not be read."
+    assert refused("SELECT * FROM 'https://example.org/a.parquet'", AGE) == "the query could not be read."
