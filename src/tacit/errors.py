@@ -1,4 +1,4 @@
-"""Every error a user can meet. A message is one public sentence: what was given, what is allowed, never a private value."""
+"""Every error a user can meet. A message is one public sentence: what was given, what is allowed, no private value."""
 
 from __future__ import annotations
 

@@ -162,6 +162,8 @@ class Session:
             return (), question.bind(self.domain)
         if not isinstance(question, Query):
             raise InvalidQuery(f"a question is SQL text or made with tacit.count, not {type(question).__name__}.")
+        if not question.fits(self.domain):
+            raise InvalidQuery("the question was made for another domain.")
         return (), question
 
     def _bind(self, question: str | Expression | Query) -> Query:

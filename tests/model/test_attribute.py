@@ -165,7 +165,7 @@ def test_listed_values() -> None:
         (date("2020-01-01", "2020-12-31"), "2020-02-30"),
         (date("2020-01-01", "2020-12-31"), dt.datetime(2020, 5, 5, 12)),
     ],
-    ids=lambda given_: repr(given_)[:40],
+    ids=lambda value: type(value).__name__,
 )
 def test_what_is_no_value_is_refused(attribute: Attribute, value: Any) -> None:
     with pytest.raises(InvalidQuery) as refusal:
@@ -178,25 +178,64 @@ def test_what_is_no_value_is_refused(attribute: Attribute, value: Any) -> None:
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: integer(0, 99, width=10).below("age", 25), "age cannot be cut at 25: the nearest bin edges are 20 and 30."),
-        (lambda: integer(0, 99, width=10).below("age", 24, included=True), "age cannot be cut at 25: the nearest bin edges are 20 and 30."),
-        (lambda: integer(17, 90, width=5).below("age", 89), "age cannot be cut at 89: the nearest bin edges are 87 and 91."),
+        (
+            lambda: integer(0, 99, width=10).below("age", 25),
+            "age cannot be cut at 25: the nearest bin edges are 20 and 30.",
+        ),
+        (
+            lambda: integer(0, 99, width=10).below("age", 24, included=True),
+            "age cannot be cut at 25: the nearest bin edges are 20 and 30.",
+        ),
+        (
+            lambda: integer(17, 90, width=5).below("age", 89),
+            "age cannot be cut at 89: the nearest bin edges are 87 and 91.",
+        ),
         (lambda: integer(0, 99, width=10).find("age", 25), "age = 25 lies in the bin 20–29; ask for whole bins."),
         (lambda: integer(0, 99).locate("age", 120), "age takes 0 to 99, the question asks 120."),
         (lambda: integer(0, 99).below("age", 120), "age takes 0 to 99, the question asks 120."),
-        (lambda: numeric([0, 0.1, 2.5]).below("pay", 1), "pay cannot be cut at 1: the nearest bin edges are 0.1 and 2.5."),
-        (lambda: numeric([0, 0.1 + 0.2, 1]).below("pay", 0.3), "pay cannot be cut at 0.3: the nearest bin edges are 0 and 0.30000000000000004."),
-        (lambda: numeric([0, 2, 5]).below("pay", 2, included=True), "the bins of pay are half-open, so a bin may start but never end with 2: ask pay < 2 or pay >= 2."),
+        (
+            lambda: numeric([0, 0.1, 2.5]).below("pay", 1),
+            "pay cannot be cut at 1: the nearest bin edges are 0.1 and 2.5.",
+        ),
+        (
+            lambda: numeric([0, 0.1 + 0.2, 1]).below("pay", 0.3),
+            "pay cannot be cut at 0.3: the nearest bin edges are 0 and 0.30000000000000004.",
+        ),
+        (
+            lambda: numeric([0, 2, 5]).below("pay", 2, included=True),
+            "the bins of pay are half-open, so a bin may start but never end with 2: ask pay < 2 or pay >= 2.",
+        ),
         (lambda: numeric([0, 2, 5]).locate("pay", 5), "pay takes 0 to below 5, the question asks 5."),
-        (lambda: date("2020-01-01", "2020-12-31", by="month").below("day", "2020-03-10"), "day cannot be cut at 2020-03-10: the nearest bin edges are 2020-03-01 and 2020-04-01."),
-        (lambda: date("2020-01-01", "2020-12-31").locate("day", "2021-01-01"), "day takes 2020-01-01 to 2020-12-31, the question asks 2021-01-01."),
-        (lambda: date("2020-01-01", "2020-12-31").locate("day", "hello"), "day takes dates like 2024-05-31, the question asks 'hello'."),
-        (lambda: date("2020-01-01", "2020-12-31", by="year").locate("day", "2020-01-01 12:00"), "day takes dates like 2024-05-31, the question asks '2020-01-01 12:00'."),
-        (lambda: category(["north", "south"]).find("region", "nort"), "region has no value 'nort'; did you mean 'north'?"),
-        (lambda: category(["north", "south"], missing="unknown").find("region", "x"), "region has no value 'x'; it takes north, south, unknown."),
-        (lambda: category(list("abcdefghij")).find("x", "zzz"), "x has no value 'zzz'; it takes a, b, c, d, e, f, g, h, …."),
+        (
+            lambda: date("2020-01-01", "2020-12-31", by="month").below("day", "2020-03-10"),
+            "day cannot be cut at 2020-03-10: the nearest bin edges are 2020-03-01 and 2020-04-01.",
+        ),
+        (
+            lambda: date("2020-01-01", "2020-12-31").locate("day", "2021-01-01"),
+            "day takes 2020-01-01 to 2020-12-31, the question asks 2021-01-01.",
+        ),
+        (
+            lambda: date("2020-01-01", "2020-12-31").locate("day", "hello"),
+            "day takes dates like 2024-05-31, the question asks 'hello'.",
+        ),
+        (
+            lambda: date("2020-01-01", "2020-12-31", by="year").locate("day", "2020-01-01 12:00"),
+            "day takes dates like 2024-05-31, the question asks '2020-01-01 12:00'.",
+        ),
+        (
+            lambda: category(["north", "south"]).find("region", "nort"),
+            "region has no value 'nort'; did you mean 'north'?",
+        ),
+        (
+            lambda: category(["north", "south"], missing="unknown").find("region", "x"),
+            "region has no value 'x'; it takes north, south, unknown.",
+        ),
+        (
+            lambda: category(list("abcdefghij")).find("x", "zzz"),
+            "x has no value 'zzz'; it takes a, b, c, d, e, f, g, h, ….",
+        ),
     ],
-)  # fmt: skip
+)
 def test_refusals_name_what_is_allowed(call: Callable[[], object], sentence: str) -> None:
     with pytest.raises(InvalidQuery) as refusal:
         call()

@@ -91,7 +91,7 @@ class Query:
         _check_size(names, shape)
         order = sorted(range(len(names)), key=lambda i: names[i])
         grid = np.rint(array * GRID).astype(np.int32).transpose(order)
-        return _canonical([Factor(tuple(names[i] for i in order), np.ascontiguousarray(grid), GRID)], complement=False)
+        return _canonical([Factor(tuple(names[i] for i in order), grid.copy(order="C"), GRID)], complement=False)
 
     @classmethod
     def all(cls, queries: Iterable[Query]) -> Query:
@@ -113,10 +113,23 @@ class Query:
         """The attributes that the answer depends on, sorted."""
         return tuple(sorted(name for factor in self.factors for name in factor.scope))
 
+    def fits(self, domain: Domain) -> bool:
+        """Whether the query was made for this domain, or one that looks the same to it."""
+        return all(
+            set(factor.scope) <= set(domain.names)
+            and factor.weights.shape == tuple(domain[name].size for name in factor.scope)
+            for factor in self.factors
+        )
+
     @property
     def is_constant(self) -> bool:
         """Whether every row counts the same, so that the answer follows from n alone."""
         return not self.scope
+
+    @property
+    def is_everyone(self) -> bool:
+        """Whether every row counts fully."""
+        return not self.factors and not self.complement
 
     @property
     def core(self) -> Query:

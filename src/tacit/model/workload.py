@@ -84,6 +84,10 @@ def marginal(domain: Domain, *names: str, where: Query | None = None) -> Margina
     found = [domain.resolve(name) for name in names]
     if not found or len(set(found)) < len(found):
         raise InvalidQuery("a table has at least one attribute, and each of them once.")
+    if where is not None and where.unit > 1:
+        raise InvalidQuery("the rows of a table are chosen by conditions, not by weights.")
+    if where is not None and where.is_constant and not where.is_everyone:
+        raise InvalidQuery("no row can meet the condition, so every cell of the table is 0.")
     return Marginal(tuple(sorted(found)), where or Query.constant(everyone=True))
 
 

@@ -74,6 +74,6 @@ class Direct:
         """Fold in what this or another process has released since the last look."""
         for measured in self._curator.released(after=self._read_to):
             self._read_to = measured.receipt.entry
-            if isinstance(measured.question, Marginal) and measured.question.where.is_constant:
+            if isinstance(measured.question, Marginal) and measured.question.where.is_everyone:
                 curator = self._curator
                 self._tables.append(NoisyTable(measured, curator.domain, curator.rows, self._confidence))

@@ -12,9 +12,12 @@ from tacit.model.answer import Measured
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.noise_law import quantile_of_sum
-from tacit.model.query import GRID, Query
+from tacit.model.query import Query
 from tacit.model.workload import Marginal
 from tacit.release.estimate import Estimate, TableEstimate
+
+
+_REMEMBERED = 2**16  # cells of a sum that is kept for the next question
 
 
 class NoisyTable:
@@ -22,13 +25,13 @@ class NoisyTable:
 
     def __init__(self, measured: Measured, domain: Domain, rows: int, confidence: float) -> None:
         assert isinstance(measured.question, Marginal)
-        assert measured.question.where.is_constant
+        assert measured.question.where.is_everyone
         self.names = measured.question.names
         self._sizes = {name: domain[name].size for name in self.names}
         self._cells = measured.values.reshape(tuple(self._sizes.values()))
         self._noise, self._receipt, self._measure = measured.noise, measured.receipt, measured.cost.measure
         self._rows, self._confidence = rows, confidence
-        self._sums = lru_cache(maxsize=256)(self._sum_over)
+        self._small_sums = lru_cache(maxsize=256)(self._sum_over)
 
     def covers(self, question: Query | Marginal) -> bool:
         return set(_scope(question)) <= set(self.names)
@@ -38,18 +41,16 @@ class NoisyTable:
         scope = _scope(question)
         draws = math.prod(size for name, size in self._sizes.items() if name not in scope)
         if isinstance(question, Query):
-            chosen = min(int(np.count_nonzero(side)) for side in self._sides(question))
+            chosen = min(int(np.count_nonzero(side)) for side in self._sides(question, scope))
             weighted = question.unit > 1
-        else:
-            inside, _ = self._sides(question.where, scope)
-            chosen = int(np.count_nonzero(inside, axis=self._beyond(scope, question.names)).max())
-            weighted = question.where.unit > 1
-        bound = quantile_of_sum(self._noise, max(1, chosen) * draws, self._confidence, weighted=weighted)
-        return bound * (GRID if weighted else 1)
+            return question.unit * quantile_of_sum(self._noise, chosen * draws, self._confidence, weighted=weighted)
+        inside, _ = self._sides(question.where, scope)
+        chosen = int(np.count_nonzero(inside, axis=self._beyond(scope, question.names)).max())
+        return quantile_of_sum(self._noise, max(1, chosen) * draws, self._confidence)
 
     def estimate(self, query: Query) -> Estimate:
         """The query's answer from the cells on its smaller side: n is public, so the rest is n less those."""
-        inside, outside = self._sides(query)
+        inside, outside = self._sides(query, query.scope)
         sums = self._sums(query.scope)
         if np.count_nonzero(inside) <= np.count_nonzero(outside):
             value = int((inside * sums).sum())
@@ -64,14 +65,17 @@ class NoisyTable:
         cells = (inside * self._sums(scope)).sum(axis=self._beyond(scope, marginal.names))
         return TableEstimate(cells, self.half_width(marginal), "hypothesis", self._free, self._receipt)
 
+    def _sums(self, names: tuple[str, ...]) -> NDArray[np.int64]:
+        small = math.prod(self._sizes[name] for name in names) <= _REMEMBERED
+        return self._small_sums(names) if small else self._sum_over(names)
+
     def _sum_over(self, names: tuple[str, ...]) -> NDArray[np.int64]:
         """The noisy counts of fewer attributes: sums over the others."""
         return np.asarray(self._cells.sum(axis=self._beyond(self.names, names)))
 
-    def _sides(self, query: Query, scope: tuple[str, ...] | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _sides(self, query: Query, scope: tuple[str, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The query's weights over `scope` in grid steps, and those of its complement."""
-        names = query.scope if scope is None else scope
-        inside = query.table(names, [self._sizes[name] for name in names])
+        inside = query.table(scope, [self._sizes[name] for name in scope])
         return inside, query.unit - inside
 
     def _beyond(self, names: tuple[str, ...], kept: tuple[str, ...]) -> tuple[int, ...]:

@@ -9,12 +9,12 @@ from contextlib import AbstractContextManager
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InvalidQuery
+from tacit.errors import AnswerWithheld, InvalidQuery, TacitError
 from tacit.model.answer import Measured, Receipt
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Query
-from tacit.model.workload import Marginal, Prefixes, Queries, Question, from_dict, key, to_dict
+from tacit.model.workload import Intervals, Marginal, Prefixes, Queries, Question, from_dict, key, to_dict
 from tacit.trusted.chain import Entry
 from tacit.trusted.ledger import Ledger, Outcome
 from tacit.trusted.loss import noise_for, price
@@ -110,8 +110,11 @@ class Curator:
         worst_case = Loss(self.total.measure, sum(p.atoms for p in prices.values()))
         reservation = self._ledger.reserve(worst_case, purpose=f"measure {len(questions)}")
         # From here on the data are looked at. Whatever goes wrong now, the reservation stays spent.
-        truths = {k: self._truth(question) for k, question in questions.items()}
-        drawn = _add_noise_together(truths, noises)
+        try:
+            truths = {k: self._truth(question) for k, question in questions.items()}
+            drawn = _add_noise_together(truths, noises)
+        except TacitError as error:  # `_check` should have refused it; the message must not say that nothing was spent
+            raise AnswerWithheld(f"{error.sentence} What was reserved for the answer stays spent.") from None
         outcomes = [
             Outcome(k, prices[k].atoms, _body(question, drawn[k], noises[k])) for k, question in questions.items()
         ]
@@ -119,12 +122,20 @@ class Curator:
 
     def _check(self, question: Question) -> None:
         """Refuse what cannot be measured, before anything is reserved. Prices rest on what is checked here."""
+        if isinstance(question, Marginal) and (
+            len(set(question.names)) < len(question.names) or question.where.unit > 1
+        ):
+            raise InvalidQuery(
+                "a table has each attribute once, and its rows are chosen by conditions, not by weights."
+            )
+        if isinstance(question, Prefixes | Intervals) and not self.domain[question.name].ordered:
+            raise InvalidQuery(f"{question.name} has no order, so it has no ranges.")
+        if any(name not in self.domain for name in _names(question)):
+            raise InvalidQuery(f"the question is about attributes other than {', '.join(self.domain)}.")
         if not isinstance(question, Query):
             size = question.size(self.domain)
             if not 1 <= size <= MAX_ANSWERS:
                 raise InvalidQuery(f"the question has {size:,} answers; one measurement takes 1 to {MAX_ANSWERS:,}.")
-        if isinstance(question, Marginal) and len(set(question.names)) < len(question.names):
-            raise InvalidQuery("an attribute stands twice in a table.")
         for query in _parts(question):
             _check_weights(query, self.domain)
         if sensitivity(question, self.domain).l1 == 0:
@@ -168,14 +179,21 @@ def _parts(question: Question) -> Sequence[Query]:
     )
 
 
+def _names(question: Question) -> Sequence[str]:
+    if isinstance(question, Prefixes | Intervals):
+        return [question.name]
+    tabled = question.names if isinstance(question, Marginal) else ()
+    return [*tabled, *(name for query in _parts(question) for name in query.scope)]
+
+
 def _check_weights(query: Query, domain: Domain) -> None:
     """Every cell's weight lies in [0, 1], so that one row moves the answer by at most one."""
     scope = [name for factor in query.factors for name in factor.scope]
     if len(set(scope)) < len(scope):
         raise InvalidQuery("an attribute stands in two factors of the question.")
+    if not query.fits(domain):
+        raise InvalidQuery("the question was made for another domain.")
     for factor in query.factors:
-        if factor.weights.shape != tuple(domain[name].size for name in factor.scope):
-            raise InvalidQuery("the question was made for another domain.")
         whole = factor.unit in (1, GRID) and factor.weights.dtype.kind in "iu"
         if not whole or factor.weights.min() < 0 or factor.weights.max() > factor.unit:
             raise InvalidQuery("the weights of the question lie between 0 and 1, all of them.")

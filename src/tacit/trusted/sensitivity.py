@@ -27,7 +27,9 @@ def sensitivity(question: Query | Workload, domain: Domain) -> Sensitivity:
         return _both(0 if question.is_constant else 1)
     if isinstance(question, Marginal):
         cells = question.size(domain)
-        return _both(2 if cells > 1 else 0 if question.where.is_constant else 1)
+        if question.where.is_constant and not question.where.is_everyone:
+            return _both(0)  # no row is counted
+        return _both(2 if cells > 1 else 0 if question.where.is_everyone else 1)
     if isinstance(question, Prefixes):
         bins = domain[question.name].bins
         return _both(bins if domain[question.name].extras else bins - 1)

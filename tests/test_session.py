@@ -1,0 +1,306 @@
+"""A session as its users see it: the same question once, errors that cost nothing, restarts, and both mechanisms."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tacit
+from tacit.session import MAX_BATCH, Session, choose
+
+DOMAIN = tacit.Domain(
+    {
+        "sex": tacit.category(["F", "M"]),
+        "age": tacit.integer(0, 99, width=10),
+        "smoker": tacit.boolean(missing="unknown"),
+    }
+)
+N = 600
+
+
+def people() -> pd.DataFrame:
+    i = np.arange(N)
+    smoker = pd.Series(np.where(i % 7 == 0, None, i % 3 == 0), dtype="object")
+    return pd.DataFrame({"sex": np.where(i % 3, "F", "M"), "age": i % 100, "smoker": smoker})
+
+
+def start(folder: Path, **changes: Any) -> Session:
+    settings: dict[str, Any] = {
+        "data": people(),
+        "domain": DOMAIN,
+        "budget": tacit.Budget(epsilon=5.0, delta=1e-9),
+        "ledger": folder / "people.tacit",
+        "mechanism": "direct",
+        "questions": 10,
+    }
+    return tacit.open(**(settings | changes))
+
+
+SAME = [
+    "SELECT COUNT(*) FROM data WHERE sex = 'F' AND age BETWEEN 20 AND 39",
+    "select count(*) from data where not (age < 20 or age >= 40 or sex <> 'F')",
+    tacit.count(sex="F", age=(20, 39)),
+    tacit.count(age=(20, 39)) & tacit.count(sex=["F"]),
+    tacit.count(sex="F", age=(20, 29)) | tacit.count(sex="F", age=(30, 39)),
+    tacit.count(tacit.count(age=(0, 39)), tacit.count(age=(20, 99)), sex="F"),
+]
+
+
+def test_the_same_question_is_paid_once_however_it_is_written(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        answers = [session.ask(question) for question in SAME]
+        spent = session.spent
+    assert len({(a.value, a.error, a.receipt) for a in answers if isinstance(a, tacit.Answer)}) == 1
+    assert [a.source for a in answers] == ["measured"] + ["repeat"] * 5
+    assert spent == answers[0].cost
+    assert all(a.cost.atoms == 0 for a in answers[1:])
+
+
+def test_the_same_bytes_after_a_restart_and_for_another_session(tmp_path: Path) -> None:
+    with start(tmp_path) as one, start(tmp_path) as two:
+        first = one.ask(SAME[0])
+        assert two.ask(SAME[2]).to_dict() | {"source": "", "cost": ""} == first.to_dict() | {"source": "", "cost": ""}
+        table = one.table("sex", "age")
+        assert two.table("age", "sex").values.T.tolist() == table.values.tolist()
+        spent = one.spent
+    with start(tmp_path) as again:
+        assert again.spent == spent
+        assert again.ask(SAME[1]).value == first.value  # type: ignore[union-attr]
+        assert again.table("sex", "age").values.tolist() == table.values.tolist()
+        assert again.spent == spent
+        assert [past.question for past in again.history] == ["age in 20–29 … 30–39 and sex = F", "table of age, sex"]
+
+
+def test_a_complement_and_the_whole_are_free(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        women = session.ask(tacit.count(sex="F"))
+        men = session.ask(tacit.count(sex="M"))
+        assert isinstance(women, tacit.Answer)
+        assert isinstance(men, tacit.Answer)
+        assert women.value + men.value == N
+        assert men.cost.atoms == 0
+        everyone, nobody = session.ask("SELECT COUNT(*) FROM data"), session.ask(tacit.count(sex=[]))
+        assert (everyone.value, nobody.value) == (N, 0)  # type: ignore[union-attr]
+        assert everyone.source == nobody.source == "public"
+        assert session.ask(tacit.weigh("sex", weights=[0.25, 0.25])).value == N / 4  # type: ignore[union-attr]
+
+
+def test_a_cell_of_a_released_table_is_free_and_the_same_as_in_the_table(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        table = session.table("sex", "smoker")
+        spent = session.spent
+        for i, sex in enumerate(["F", "M"]):
+            for j, smoker in enumerate([False, True, None]):
+                cell = session.ask(tacit.count(sex=sex, smoker=smoker))
+                assert isinstance(cell, tacit.Answer)
+                assert (cell.value, cell.source) == (table.values[i, j], "hypothesis")
+        assert session.spent == spent
+
+
+def test_batches_share_a_commit_and_count_duplicates_once(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        before = len(list(session._ledger.entries()))
+        answers = session.ask_many([*SAME[:3], tacit.count(smoker=True), "SELECT COUNT(*) FROM data"])
+        assert [a.source for a in answers] == ["measured", "repeat", "repeat", "measured", "public"]
+        entries = list(session._ledger.entries())[before:]
+        assert [entry.kind for entry in entries] == ["intent", "outcome", "outcome"]
+        assert sum(a.cost.atoms for a in answers) == session.spent.atoms
+
+
+def test_error_bars_cover(tmp_path: Path) -> None:
+    # 400 measured answers at 95 %: at least 350 must cover (the chance of fewer is below 1e-9).
+    truth = people()
+    with start(tmp_path, questions=400, budget=tacit.Budget(epsilon=400.0, delta=0.0)) as session:
+        questions, truths = [], []
+        for sex in (["F"], ["M"], ["F", "M"]):
+            for low in range(0, 100, 10):
+                for high in range(low + 9, 100, 10):
+                    for smoker in (True, False, None):
+                        if len(questions) < 400 and not (len(sex) == 2 and (low, high) == (0, 99)):
+                            questions.append(tacit.count(sex=sex, age=(low, high), smoker=smoker))
+                            chosen = truth.sex.isin(sex) & truth.age.between(low, high)
+                            chosen &= truth.smoker.isna() if smoker is None else truth.smoker == smoker
+                            truths.append(int(chosen.sum()))
+        answers = session.ask_many(questions)
+    covered = sum(abs(a.value - t) <= a.error for a, t in zip(answers, truths, strict=True))
+    assert 350 <= covered < 400  # all covering would mean bars that are too wide
+
+
+def test_exhaustion_spends_nothing_and_known_answers_stay_free(tmp_path: Path) -> None:
+    with start(tmp_path, questions=2) as session:
+        session.ask(tacit.count(age=(0, 9)))
+        session.ask(tacit.count(age=(10, 19)))
+        left = session.left
+        with pytest.raises(tacit.BudgetExhausted, match=r"costs rho = .* left .* Nothing was spent\.$"):
+            session.ask(tacit.count(age=(20, 29)))
+        with pytest.raises(tacit.BudgetExhausted):
+            session.ask_many([tacit.count(age=(0, 9)), tacit.count(age=(30, 39))])
+        assert session.left == left
+        assert session.ask(tacit.count(age=(0, 9))).source == "repeat"
+        assert session.cost_at_most(tacit.count(age=(0, 9))).atoms == 0
+        assert session.cost_at_most("SELECT sex, COUNT(*) FROM data GROUP BY sex").atoms > 0
+
+
+def test_exactly_as_many_questions_as_declared_for_any_number(tmp_path: Path) -> None:
+    for questions in (1, 3, 7):
+        folder = tmp_path / str(questions)
+        folder.mkdir()
+        with start(folder, questions=questions, budget=tacit.Budget(epsilon=1.0, delta=0.0)) as session:
+            for i in range(questions):
+                session.ask(tacit.count(age=(10 * i, 10 * i + 9)))
+            with pytest.raises(tacit.BudgetExhausted):
+                session.ask(tacit.count(age=(90, 99)))
+
+
+BAD: list[Any] = [
+    "SELECT COUNT(*) FROM data WHERE agee = 1",
+    "SELECT COUNT(*) FROM data WHERE age = 120",
+    "SELECT COUNT(*) FROM data WHERE age BETWEEN 20 AND 35",
+    "DROP TABLE data",
+    "",
+    tacit.count(sex="X"),
+    tacit.count(nothing=1),
+    tacit.count(age=(0, 200)),
+    tacit.count(age=(5, 9)),
+    tacit.weigh("age", weights=[math.nan] * 10),
+    tacit.weigh("age", weights=[2.0] * 10),
+    tacit.weigh("age", weights=[0.5] * 3),
+    tacit.weigh("age", weights="abc"),
+    None,
+    42,
+    b"SELECT COUNT(*) FROM data",
+    ["SELECT COUNT(*) FROM data"],
+]
+
+
+@pytest.mark.parametrize("mechanism", ["direct", "histogram"])
+def test_bad_questions_cost_nothing_and_say_so(tmp_path: Path, mechanism: str) -> None:
+    with start(tmp_path, mechanism=mechanism) as session:
+        for question in BAD:
+            with pytest.raises(tacit.InvalidQuery) as caught:
+                session.ask(question)
+            assert str(caught.value).endswith("Nothing was spent.")
+            with pytest.raises(tacit.InvalidQuery):
+                session.ask_many([SAME[0], question])
+            with pytest.raises(tacit.InvalidQuery):
+                session.cost_at_most(question)
+        for names in ((), ("sex", "sex"), ("nothing",), (1,)):
+            with pytest.raises(tacit.InvalidQuery):
+                session.table(*names)  # type: ignore[arg-type]
+        with pytest.raises(tacit.InvalidQuery):
+            session.table("age", where=tacit.weigh("sex", weights=[0.5, 1.0]))
+        for batch in ([], "SELECT COUNT(*) FROM data", [SAME[0]] * (MAX_BATCH + 1), None):
+            with pytest.raises(tacit.InvalidQuery):
+                session.ask_many(batch)  # type: ignore[arg-type]
+        assert session.spent.atoms == 0
+        assert session.history == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"questions": 0}, tacit.ConfigError),
+        ({"questions": 1.5}, tacit.ConfigError),
+        ({"confidence": 95}, tacit.ConfigError),
+        ({"confidence": math.nan}, tacit.ConfigError),
+        ({"mechanism": "magic"}, tacit.ConfigError),
+        ({"budget": 1.0}, tacit.ConfigError),
+        ({"domain": "nowhere.toml"}, tacit.ConfigError),
+        ({"data": "nowhere.csv"}, tacit.DataError),
+        ({"data": 7}, tacit.DataError),
+        ({"data": people().drop(columns="age")}, tacit.DataError),
+        ({"data": people().assign(age=200)}, tacit.DataError),
+        ({"data": people().head(0)}, tacit.DataError),
+        ({"budget": tacit.Budget(epsilon=1e-9, delta=1e-9)}, tacit.InvalidBudget),
+        ({"ledger": "no/such/folder/l.tacit"}, tacit.LedgerError),
+    ],
+)
+def test_bad_settings_are_refused_in_one_sentence(tmp_path: Path, changes: Any, error: type[Exception]) -> None:
+    with pytest.raises(error) as caught:
+        start(tmp_path, **changes)
+    assert str(caught.value).endswith("Nothing was spent.")
+    assert caught.value.__cause__ is None
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"data": people().assign(sex="F")}, "data"),
+        ({"budget": tacit.Budget(epsilon=6.0, delta=1e-9)}, "budget"),
+        ({"mechanism": "histogram"}, "mechanism"),
+        ({"questions": 11}, "questions"),
+        ({"domain": DOMAIN.project(["sex", "age"])}, "domain"),
+    ],
+)
+def test_a_ledger_of_something_else_is_refused(tmp_path: Path, changes: Any, named: str) -> None:
+    start(tmp_path).close()
+    with pytest.raises(tacit.LedgerError, match=named):
+        start(tmp_path, **changes)
+
+
+def test_the_order_of_rows_does_not_matter_to_the_ledger(tmp_path: Path) -> None:
+    start(tmp_path).close()
+    start(tmp_path, data=people().sample(frac=1, random_state=1)).close()
+
+
+def test_restoring_an_old_ledger_is_refused_until_the_owner_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "people.tacit"
+    with start(tmp_path) as session:
+        session.ask(tacit.count(sex="F"))
+    old = path.read_bytes()
+    with start(tmp_path) as session:
+        session.ask(tacit.count(age=(0, 9)))
+        spent = session.spent
+    for name in ("people.tacit-wal", "people.tacit-shm"):
+        (tmp_path / name).unlink(missing_ok=True)
+    path.write_bytes(old)
+    with pytest.raises(tacit.LedgerError, match="accept"):
+        start(tmp_path)
+    with start(tmp_path, accept_rollback="disk failure") as session:
+        assert spent <= session.spent
+
+
+def test_the_histogram_is_bought_once_and_answers_everything(tmp_path: Path) -> None:
+    with start(tmp_path, mechanism="histogram") as session:
+        first = session.ask(tacit.count(sex="F"))
+        assert first.source == "measured"
+        assert session.left.atoms == 0
+        table = session.table("sex", "age")
+        women = session.table("age", where=tacit.count(sex="F"))
+        assert women.values.tolist() == table.values[0].tolist()
+        assert session.ask(tacit.count(sex="F")).value == first.value  # type: ignore[union-attr]
+        wide = session.ask(~tacit.count(sex="F", age=(0, 9)))
+        narrow = session.ask(tacit.count(sex="F", age=(0, 9)))
+        assert isinstance(wide, tacit.Answer)
+        assert isinstance(narrow, tacit.Answer)
+        assert wide.value + narrow.value == N
+        assert wide.error == narrow.error
+    with start(tmp_path, mechanism="histogram") as session:
+        assert session.ask(tacit.count(sex="F")).value == first.value  # type: ignore[union-attr]
+
+
+def test_auto_chooses_by_public_sizes_alone() -> None:
+    pure, approximate = tacit.Budget(epsilon=1.0, delta=0.0), tacit.Budget(epsilon=1.0, delta=1e-9)
+    assert choose("auto", DOMAIN, approximate, 59).mechanism == "direct"  # 60 cells
+    assert choose("auto", DOMAIN, approximate, 60).mechanism == "histogram"
+    assert choose("auto", DOMAIN, pure, 10).mechanism == "direct"
+    assert choose("auto", DOMAIN, pure, 11).mechanism == "histogram"
+    large = tacit.Domain({f"a{i}": tacit.integer(0, 99) for i in range(15)})
+    assert large.size == 10**30
+    assert choose("auto", large, pure, 10**9).mechanism == "direct"
+
+
+def test_a_domain_of_ten_to_the_thirty_works(tmp_path: Path) -> None:
+    domain = tacit.Domain({f"a{i}": tacit.integer(0, 99) for i in range(15)})
+    rows = pd.DataFrame({f"a{i}": [i, i + 1, i + 2] for i in range(15)})
+    with start(
+        tmp_path, data=rows, domain=domain, budget=tacit.Budget(epsilon=1000.0, delta=0.0), questions=1
+    ) as session:
+        answer = session.ask(tacit.count(**{f"a{i}": i for i in range(15)}))
+    assert answer.value == 1  # type: ignore[union-attr]
