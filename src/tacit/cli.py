@@ -124,9 +124,9 @@ def ask(questions: tuple[str, ...], config: str, as_json: bool, accept_rollback:
       tacit ask --dry-run "SELECT COUNT(*) FROM data WHERE smoker"
     """
     with _open(config, accept_rollback) as session:
-        for question in questions:
+        costs = [session.cost_at_most(question) for question in questions]  # refuses a bad one before any is asked
+        for question, cost in zip(questions, costs, strict=True):
             if dry_run:
-                cost = session.cost_at_most(question)
                 facts = {"question": question, "cost_at_most": {cost.measure: float(cost)}}
                 _show(facts, as_json, partial(_print_cost, question, cost))
                 continue
@@ -242,7 +242,7 @@ def _status(session: Session, console: Console) -> None:
         f"[bold]{session.rows:,}[/] rows, [bold]{session.domain.size:,}[/] cells; {session.budget}", highlight=False
     )
     console.print(f"mechanism {session.choice.mechanism} ({session.choice.reason})", highlight=False)
-    console.print(f"[red]{'█' * filled}[/][green]{'█' * (40 - filled)}[/] {spent:.1%} spent", highlight=False)
+    console.print(f"[red]{'█' * filled}[/][green]{'░' * (40 - filled)}[/] {spent:.1%} spent", highlight=False)
     console.print(
         f"spent {session.spent} (epsilon so far {session.epsilon_spent:.4g}), left {session.left} of {session.total}",
         highlight=False,

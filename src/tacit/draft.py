@@ -5,10 +5,10 @@ Column names and types are taken to be public. Their values are not: they are lo
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 
+from tacit.model.domain import toml_key, toml_value
 from tacit.trusted.peek import Seen
 from tacit.trusted.statement import Column
 
@@ -68,14 +68,14 @@ def draft(
     seen: Mapping[str, Seen] | None,
 ) -> str:
     """The text of a configuration. `seen` holds what was read from the rows, if the owner allowed it."""
-    named = f"table = {json.dumps(table)}\n" if table else ""
-    head = _HEAD.format(shown=shown, source=_text(source), table=named, ledger=_text(ledger))
+    named = f"table = {toml_value(table)}\n" if table else ""
+    head = _HEAD.format(shown=shown, source=toml_value(source), table=named, ledger=toml_value(ledger))
     parts = [_attribute(column, seen.get(column.name) if seen is not None else None) for column in columns]
     return head + (_PEEKED if seen is not None else "") + "\n" + "\n".join(parts)
 
 
 def _attribute(column: Column, seen: Seen | None) -> str:
-    title = f"[domain.{_text(column.name)}]\n"
+    title = f"[domain.{toml_key(column.name)}]\n"
     missing = 'missing = "unknown"   # seen: some rows have no value\n' if seen and seen.has_missing else ""
     if column.type in ("number", "decimal"):
         return title + _number(seen) + missing
@@ -83,10 +83,13 @@ def _attribute(column: Column, seen: Seen | None) -> str:
         return title + 'kind = "boolean"\n' + missing
     if column.type in ("date", "timestamp"):
         return title + _dates(seen) + missing
-    if column.type in ("text", "empty"):
-        return title + _category(seen) + missing
-    commented = f"{title}# this type of column cannot be asked about; turn it into text, a number or a date in a view"
-    return "\n".join("# " + line.removeprefix("# ") for line in commented.splitlines()) + "\n"
+    if column.type not in ("text", "empty"):
+        return _commented(
+            title, "This type of column cannot be asked about; make it text, a number or a date in a view."
+        )
+    if seen is not None and seen.values is None:
+        return _commented(title + _ASK_CATEGORY, "Too many values to list. A name or an identifier is better left out.")
+    return title + _category(seen) + missing
 
 
 def _number(seen: Seen | None) -> str:
@@ -94,32 +97,34 @@ def _number(seen: Seen | None) -> str:
         return _ASK_NUMBER
     low, high = float(seen.low), float(seen.high)
     if seen.whole:
-        width = max(1, math.ceil((high - low + 1) / 100))
-        return (
-            f'kind = "integer"\nlow = {int(low)}   # seen\nhigh = {int(high)}   # seen\nwidth = {width}\nclamp = true\n'
-        )
-    step = (high - low) / 10 or 1.0
-    edges = sorted({float(f"{low + step * i:.6g}") for i in range(11)})
-    return f'kind = "numeric"\nedges = {edges}   # seen\nclamp = true\n'
+        width = max(1, round(_round_step((high - low) / 40)))
+        first, last = math.floor(low / width) * width, math.floor(high / width) * width + width - 1
+        return f'kind = "integer"\nlow = {first}   # seen\nhigh = {last}   # seen\nwidth = {width}\nclamp = true\n'
+    step = _round_step((high - low) / 10)
+    edges = [float(f"{i * step:.12g}") for i in range(math.floor(low / step), math.floor(high / step) + 2)]
+    return f'kind = "numeric"\nedges = {toml_value(edges)}   # seen\nclamp = true\n'
+
+
+def _round_step(wanted: float) -> float:
+    """The smallest of 1, 2, 5 times a power of ten that is at least `wanted`: round bounds say less than exact ones."""
+    power = 10.0 ** math.floor(math.log10(wanted)) if wanted > 0 else 1.0
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= wanted)
 
 
 def _dates(seen: Seen | None) -> str:
     if seen is None or seen.low is None:
         return _ASK_DATE
     first, last = seen.low.year, seen.high.year
-    return f'kind = "date"\nlow = {first:04}-01-01   # seen\nhigh = {last:04}-12-31   # seen\nby = "month"\n'
+    return (
+        f'kind = "date"\nlow = {first:04}-01-01   # seen\nhigh = {last:04}-12-31   # seen\nby = "month"\nclamp = true\n'
+    )
 
 
 def _category(seen: Seen | None) -> str:
-    if seen is None:
+    if seen is None or seen.values is None:
         return _ASK_CATEGORY
-    if seen.values is None:
-        return (
-            "# Too many different values to list. A name or an identifier? Such columns are better left out.\n"
-            + _ASK_CATEGORY
-        )
-    return f'kind = "category"\nvalues = [{", ".join(map(_text, seen.values))}]   # seen\nother = "other"\n'
+    return f'kind = "category"\nvalues = {toml_value(list(seen.values))}   # seen\nother = "other"\n'
 
 
-def _text(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+def _commented(text: str, why: str) -> str:
+    return f"# {why}\n" + "".join(f"# {line}\n" for line in text.splitlines())

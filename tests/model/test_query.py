@@ -102,7 +102,7 @@ def dense(query: Query, domain: Domain) -> NDArray[np.int64]:
     return query.table(domain.names, domain.shape)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(st.data())
 def test_tables_and_keys_against_brute_force(data: st.DataObject) -> None:
     domain = domain_of(data.draw(SIZES))
@@ -124,7 +124,7 @@ def test_tables_and_keys_against_brute_force(data: st.DataObject) -> None:
     assert a.query.scope == tuple(sorted(depends))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.data())
 def test_one_condition_in_many_spellings_has_one_key(data: st.DataObject) -> None:
     # Random pairs rarely agree, so here the same cells are put together in another way: one by one, in random order.
@@ -141,7 +141,7 @@ def test_one_condition_in_many_spellings_has_one_key(data: st.DataObject) -> Non
     assert weighted.key == tree.query.key
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_json_round_trip(data: st.DataObject) -> None:
     domain = domain_of(data.draw(SIZES))
@@ -159,7 +159,7 @@ def test_json_round_trip(data: st.DataObject) -> None:
     np.testing.assert_array_equal(dense(again, domain), dense(query, domain))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_weights_and_the_order_of_attributes(data: st.DataObject) -> None:
     domain = domain_of(data.draw(SIZES))

@@ -66,6 +66,13 @@ AWKWARD: dict[str, tuple[str, Attribute, list[tuple[Any, int]]]] = {
             (1e299, 6), (math.nextafter(1e299, 0), 5), (INF, 6), (-INF, 6), (NAN, 7), (None, 7), (1.7e308, 6),
         ],
     ),
+    "even": (  # whole, evenly spaced edges, which are computed instead of compared
+        "DOUBLE",
+        numeric([-20, -10, 0, 10.0, 20], **BOTH),  # 4 bins, other 4, missing 5
+        [(-20.0, 0), (math.nextafter(-20, -30), 4), (math.nextafter(-10, -20), 0), (-10.0, 1), (-0.5, 1), (-0.0, 2),
+         (math.nextafter(10, 0), 2), (10.0, 3), (math.nextafter(20, 0), 3), (20.0, 4),
+         (INF, 4), (-INF, 4), (NAN, 5), (None, 5)],
+    ),
     "clamped": (
         "DOUBLE",
         numeric([0, 1, 2], clamp=True, missing="unknown"),
@@ -258,7 +265,7 @@ def columns(draw: st.DrawFn) -> tuple[Attribute, str, st.SearchStrategy[Any]]:
         fractional = st.floats() | st.floats(low - 5, low + 405) | whole.map(float)
         return attribute, *draw(st.sampled_from([("BIGINT", whole), ("DOUBLE", fractional)]))
     if kind == "numeric":
-        edges = sorted(draw(st.sets(st.floats(-1e6, 1e6), min_size=2, max_size=40)))
+        edges = sorted(draw(st.sets(st.floats(-1e6, 1e6) | st.integers(0, 3), min_size=2, max_size=40)))
         near = st.sampled_from(edges)
         around = near | near.map(lambda x: math.nextafter(x, -INF)) | near.map(lambda x: math.nextafter(x, INF))
         return numeric(edges, **draw(ENDS)), "DOUBLE", around | st.floats()
@@ -342,7 +349,12 @@ def test_a_column_of_another_type_is_refused_with_a_hint(attribute: Attribute, h
     assert says in str(error.value)
 
 
-def test_more_edges_than_a_statement_can_hold_are_refused() -> None:
-    attribute = numeric(list(range(statement.MAX_WRITTEN + 2)))
-    with pytest.raises(DataError, match="at most 65,536"):
-        build(Domain({"x": attribute}), {"x": Column("x", "number")})
+def test_more_values_or_edges_than_a_statement_can_hold_are_refused() -> None:
+    for attribute, held, says in (
+        (numeric([x / 2 for x in range(5000)]), "number", "whole and evenly spaced"),
+        (category(range(2**16 + 1)), "number", "at most 65,536"),
+    ):
+        with pytest.raises(DataError, match=says):
+            build(Domain({"x": attribute}), {"x": Column("x", held)})
+    even = build(Domain({"x": numeric(range(0, 10**6, 10))}), {"x": Column("x", "number")})
+    assert len(even.sql()) < 1000  # computed, not written out

@@ -7,6 +7,7 @@ import difflib
 import hashlib
 import json
 import math
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -105,7 +106,7 @@ class Domain:
     def to_toml(self) -> str:
         """The TOML form; `Domain.from_toml` reads it back to an equal domain."""
         return "\n".join(
-            f"[domain.{_toml(name)}]\n" + "".join(f"{k} = {_toml(v)}\n" for k, v in _fields(attribute).items())
+            f"[domain.{toml_key(name)}]\n" + "".join(f"{k} = {toml_value(v)}\n" for k, v in _fields(attribute).items())
             for name, attribute in self.items()
         )
 
@@ -169,9 +170,13 @@ def _fields(attribute: Attribute) -> dict[str, Any]:
     return fields | {k: v for k, v in (("other", attribute.other), ("missing", attribute.missing)) if v is not None}
 
 
-def _toml(value: object) -> str:
+def toml_key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_value(name)
+
+
+def toml_value(value: object) -> str:
     if isinstance(value, dt.date):
         return value.isoformat()
     if isinstance(value, list):
-        return "[" + ", ".join(map(_toml, value)) + "]"
+        return "[" + ", ".join(map(toml_value, value)) + "]"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

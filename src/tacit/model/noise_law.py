@@ -10,8 +10,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize_scalar
-from scipy.special import betaincc, erfc, erfcinv
 
 NoiseKind = Literal["laplace", "gaussian"]
 MAX_SCALE = 2.0**60  # beyond this, draws would pile up at the limits of a 64-bit integer
@@ -80,6 +78,8 @@ def quantile(noise: Noise, confidence: float) -> int:
     miss = _miss(confidence)
     if noise.kind == "gaussian":
         if noise.scale > _SUMMED:
+            from scipy.special import erfcinv  # scipy is imported where it is needed: most questions do without
+
             return math.ceil(noise.scale * (math.sqrt(2) * float(erfcinv(miss)) + 1e-12))
         tails = _gaussian_tails(noise.scale)
         return int(np.searchsorted(-tails, -miss))  # tails fall, so their negatives rise
@@ -139,6 +139,8 @@ def _laplace_sum(b: float, terms: int, miss: float) -> int:
     chernoff = _laplace_sum_chernoff(b, terms, miss)
     if terms > _MIXED:
         return chernoff
+    from scipy.special import betaincc
+
     shape, weight = _laplace_mixture(p, terms)
 
     def holds(h: int) -> bool:  # Pr[S > h] is the mixture of Pr[NegativeBinomial(m, p) > h]; the factor covers rounding
@@ -148,6 +150,8 @@ def _laplace_sum(b: float, terms: int, miss: float) -> int:
 
 
 def _laplace_sum_chernoff(b: float, terms: int, miss: float) -> int:
+    from scipy.optimize import minimize_scalar
+
     log_p = math.log(-math.expm1(-1 / b))
 
     def half_width(share: float) -> float:  # t = share / b, 0 < share < 1; 1 - q e^t and 1 - q e^-t by expm1
@@ -212,5 +216,5 @@ def _gaussian_tails(scale: float) -> NDArray[np.float64]:
     """Pr[|Z| > h] for h = 0, 1, ..., summed from the far end, where the terms are smallest."""
     reach = math.ceil(_REACH * scale) + 2
     law = pmf(Noise("gaussian", scale), np.arange(reach, 0, -1))
-    beyond = float(erfc(reach / (scale * math.sqrt(2))))  # at least Pr[|Z| > reach], proposition 25 again
+    beyond = float(math.erfc(reach / (scale * math.sqrt(2))))  # at least Pr[|Z| > reach], proposition 25 again
     return np.append((2 * np.cumsum(law) + beyond)[::-1], beyond)

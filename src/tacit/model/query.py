@@ -254,7 +254,7 @@ def _canonical(factors: Iterable[Factor], *, complement: bool) -> Query:
 
 def _size(factor: Factor) -> tuple[int, bytes]:
     """Orders a table and its complement: the one that selects fewer comes first, and no two compare equal."""
-    return int(factor.weights.sum(dtype=np.int64)), factor.flipped().weights.tobytes()
+    return int(factor.weights.sum(dtype=np.int64)), factor.weights.tobytes()
 
 
 _ONE = Factor((), np.ones((), dtype=np.uint8), 1)

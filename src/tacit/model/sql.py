@@ -79,15 +79,15 @@ def _select(select: exp.Select, domain: Domain) -> Select:
     columns, counts = [], 0
     for item in select.expressions:
         item = item.unalias()
-        if isinstance(item, exp.Count) and item.sql(comments=False) == "COUNT(*)":
+        if isinstance(item, exp.Count) and _text(item) == "COUNT(*)":
             counts += 1
         elif isinstance(item, exp.Column):
             columns.append(_column(item, domain))
         else:
-            raise InvalidQuery(f"{item.sql(dialect='duckdb')[:60]} is not answered here. {_ALLOWED}")
+            raise InvalidQuery(f"{_text(item)} is not answered here. {_ALLOWED}")
     grouping = select.args.get("group") or exp.Group()
     if not _only(grouping, "expressions"):  # ROLLUP, CUBE, ALL and their kind
-        raise InvalidQuery(f"{grouping.sql(comments=False).strip()[:60]} is not answered here. {_ALLOWED}")
+        raise InvalidQuery(f"{_text(grouping)} is not answered here. {_ALLOWED}")
     group = [_column(item, domain) for item in grouping.expressions]
     if counts != 1 or set(columns) != set(group) or len(columns) != len(group):
         raise InvalidQuery(f"the statement has one COUNT(*), and each other column in GROUP BY too. {_ALLOWED}")
@@ -134,7 +134,7 @@ def _comparison(node: exp.Expr, domain: Domain) -> Expression:
         name = _column(node.this, domain)  # IS TRUE is false, not unknown, where the value is missing
         return All((Among(name, (bool(node.expression.this),)), Not(Among(name, (None,)))))
     raise InvalidQuery(
-        f"{node.sql(dialect='duckdb')[:60]} is not a condition that can be asked; use =, <>, <, <=, >, >=, BETWEEN, "
+        f"{_text(node)} is not a condition that can be asked; use =, <>, <, <=, >, >=, BETWEEN, "
         "IN, IS NULL, AND, OR and NOT on the declared columns."
     )
 
@@ -149,7 +149,7 @@ def _sides(node: exp.Expr, domain: Domain) -> tuple[str, Value, bool]:
 
 def _column(node: exp.Expr, domain: Domain) -> str:
     if not isinstance(node, exp.Column) or node.args.get("table"):
-        raise InvalidQuery(f"{node.sql(dialect='duckdb')[:60]} is not a declared column by its plain name.")
+        raise InvalidQuery(f"{_text(node)} is not a declared column by its plain name.")
     meta = node.this.meta
     return domain.resolve(node.name, where=_place(*(meta.get(word, 1) for word in ("line", "col", "start", "end"))))
 
@@ -164,9 +164,7 @@ def _value(node: exp.Expr) -> Value:
     if isinstance(node, exp.Cast) and node.to.this == exp.DType.DATE and node.this.is_string:
         return str(node.this.this)
     if not isinstance(node, exp.Literal):
-        raise InvalidQuery(
-            f"{node.sql(dialect='duckdb')[:60]} is not a plain value, like 5, 2.5, 'F' or DATE '2024-05-31'."
-        )
+        raise InvalidQuery(f"{_text(node)} is not a plain value, like 5, 2.5, 'F' or DATE '2024-05-31'.")
     text = str(node.this)
     if node.is_string:
         return text
@@ -178,6 +176,14 @@ def _value(node: exp.Expr) -> Value:
     raise InvalidQuery(f"{text[:60]} is not a number that can be read.")
 
 
+def _text(node: exp.Expr) -> str:
+    """A piece of the statement for a message."""
+    try:
+        return node.sql(dialect="duckdb", comments=False).strip()[:60]
+    except Exception:  # what can be read cannot always be written: DATE()
+        return "this expression"
+
+
 def _only(node: exp.Expr, *allowed: str) -> bool:
     """Whether a node says nothing beyond these of its arguments."""
     return all(name in allowed for name, given in node.args.items() if given)
@@ -186,19 +192,21 @@ def _only(node: exp.Expr, *allowed: str) -> bool:
 def _check(tokens: list[Token], domain: Domain) -> None:
     columns = {name.lower() for name in domain}
     depth = 0
-    for before, token in zip([None, *tokens], tokens, strict=False):
+    for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
         if depth > MAX_DEPTH:
             raise InvalidQuery(f"a statement nests at most {MAX_DEPTH} parentheses.")
         place = _place(token.line, token.col, token.start, token.end)
         if token.token_type == TokenType.SELECT and depth > 0:
             raise InvalidQuery(f"sub-selects are not answered{place}; declare a view in the data source.")
+        alias = before is not None and before.token_type == TokenType.ALIAS
+        call = after is not None and after.token_type == TokenType.L_PAREN
+        column = token.text.lower() in columns and not call
         if token.token_type in _TOKENS:
             continue
-        named = before is not None and before.token_type == TokenType.ALIAS
-        if not named and token.text.lower() not in columns:
+        if not alias and not column:
             raise InvalidQuery(f"{token.text[:60]} is not answered here{place}. {_ALLOWED}")
-        token.token_type = TokenType.VAR  # a column or an alias called order or row
+        token.token_type = TokenType.IDENTIFIER  # as if quoted: a column or an alias called order or row
 
 
 def _place(line: int, col: int, start: int, end: int) -> str:

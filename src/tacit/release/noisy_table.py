@@ -16,7 +16,6 @@ from tacit.model.query import Query
 from tacit.model.workload import Marginal
 from tacit.release.estimate import Estimate, TableEstimate
 
-
 _REMEMBERED = 2**16  # cells of a sum that is kept for the next question
 
 

@@ -138,7 +138,7 @@ class Ledger:
                 problem = self._problem()
                 if problem and not accept_rollback:
                     raise LedgerError(
-                        f"{problem} If the loss is real, `Ledger.open(..., accept_rollback=REASON)`, or "
+                        f"{problem} If the loss is real, `tacit.open(..., accept_rollback=REASON)`, or "
                         "`--accept-rollback REASON` on the command line, goes on and records it."
                     )
                 if problem and accept_rollback:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sqlglot import exp
+
 from tacit.errors import DataError
 from tacit.trusted.sources import DuckDB, Source, open_source
 from tacit.trusted.statement import Column
@@ -46,4 +48,29 @@ def look(data: object, table: str | None) -> Mapping[str, Seen]:
 
 
 def _look(source: DuckDB, column: Column) -> Seen:
-    raise AssertionError
+    name = exp.column(column.name, quoted=True)
+    has_missing = exp.func("BOOL_OR", name.is_(exp.null()))
+    if column.type in ("text", "empty"):
+        kept = exp.Trim(this=exp.cast(name, "TEXT"), expression=exp.Literal.string(" "), position="TRAILING")
+        values = exp.func("LIST", exp.Distinct(expressions=[kept]))
+        few = exp.func("APPROX_COUNT_DISTINCT", name)
+        missing, number = source.look(exp.select(has_missing, few))
+        listed = sorted(value for value in source.look(exp.select(values))[0] or [] if value) if number < 200 else []
+        return Seen(None, None, False, tuple(listed) if 0 < len(listed) <= MAX_LISTED else None, bool(missing))
+    if column.type in ("number", "decimal"):
+        finite = exp.column(column.name, quoted=True)
+        value = exp.cast(finite, "DOUBLE")
+        inside = exp.func("ISFINITE", value)
+        bounds = [exp.Filter(this=exp.func(f, value), expression=exp.Where(this=inside)) for f in ("MIN", "MAX")]
+        whole = exp.Filter(
+            this=exp.func("BOOL_AND", exp.EQ(this=exp.func("FLOOR", value), expression=value)),
+            expression=exp.Where(this=inside),
+        )
+        absent = exp.func("BOOL_OR", exp.or_(name.is_(exp.null()), exp.func("ISNAN", value)))
+        low, high, is_whole, missing = source.look(exp.select(*bounds, whole, absent))
+        return Seen(low, high, bool(is_whole), None, bool(missing))
+    if column.type in ("date", "timestamp"):
+        day = exp.cast(name, "DATE")
+        low, high, missing = source.look(exp.select(exp.func("MIN", day), exp.func("MAX", day), has_missing))
+        return Seen(low, high, False, None, bool(missing))
+    return Seen(None, None, False, None, bool(source.look(exp.select(has_missing))[0]))

@@ -27,8 +27,8 @@ def sensitivity(question: Query | Workload, domain: Domain) -> Sensitivity:
         return _both(0 if question.is_constant else 1)
     if isinstance(question, Marginal):
         cells = question.size(domain)
-        if question.where.is_constant and not question.where.is_everyone:
-            return _both(0)  # no row is counted
+        if question.where == Query.constant(everyone=False):
+            return _both(0)  # no row is counted; a constant weight between 0 and 1 does count rows
         return _both(2 if cells > 1 else 0 if question.where.is_everyone else 1)
     if isinstance(question, Prefixes):
         bins = domain[question.name].bins

@@ -62,6 +62,16 @@ class Source(Protocol):
         """The statement's words and counts."""
 
 
+def is_address(text: str) -> bool:
+    """Whether the text is the address of a server rather than a path. No data involved."""
+    return re.match(r"postgres(ql)?://", text) is not None
+
+
+def is_query(text: str) -> bool:
+    """Whether the text is a query for DuckDB rather than a path. No data involved."""
+    return _QUERY.match(text) is not None
+
+
 def open_source(data: object, table: str | None = None) -> Source:
     """The engine and table that `data` stands for; no row is read yet.
 
@@ -71,7 +81,7 @@ def open_source(data: object, table: str | None = None) -> Source:
     """
     if isinstance(data, Source):
         return data
-    if isinstance(data, str) and re.match(r"postgres(ql)?://", data):
+    if isinstance(data, str) and is_address(data):
         if not table:
             raise DataError('a PostgreSQL address needs a table name too: table="people".')
         return Postgres(data, table)
@@ -80,7 +90,7 @@ def open_source(data: object, table: str | None = None) -> Source:
     if isinstance(data, str | os.PathLike):
         text = os.fspath(data)
         if isinstance(text, str) and "\0" not in text:
-            return _query(text) if isinstance(data, str) and _QUERY.match(text) else _path(text, table)
+            return _query(text) if isinstance(data, str) and is_query(text) else _path(text, table)
     if isinstance(data, duckdb.DuckDBPyRelation):
         return DuckDB("the relation", lambda _: data)
     pandas = sys.modules.get("pandas")
@@ -142,6 +152,11 @@ class DuckDB:
             self._relation = _quietly(lambda: self._relate(self._dtype), self._failure)
             found = _match(self.describe(), domain)
         return found
+
+    def look(self, select: exp.Select) -> tuple[Any, ...]:
+        """The first row of any statement over the table: the owner's own look, see peek."""
+        sql = select.from_(SOURCE).sql(dialect="duckdb")
+        return tuple(_quietly(lambda: self._relation.query(SOURCE, sql).fetchall()[0], self._failure))
 
     def run(self, select: exp.Select) -> Cells:
         sql = render(select, "duckdb", exp.to_table(SOURCE))

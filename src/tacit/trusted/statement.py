@@ -21,7 +21,7 @@ from sqlglot import exp
 from tacit.errors import DataError
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
-from tacit.model.values import Days, Integers, Listed, Reals
+from tacit.model.values import Bins, Days, Integers, Listed, Reals
 
 Dialect = Literal["duckdb", "postgres", "spark"]
 ColumnType = Literal["number", "decimal", "text", "boolean", "date", "timestamp", "zoned", "empty", "other"]
@@ -29,7 +29,8 @@ ColumnType = Literal["number", "decimal", "text", "boolean", "date", "timestamp"
 WORD_BITS = 62
 MAX_CELLS = 2**27  # distinct cells held in memory
 MAX_CHAIN = 24  # a longer list of values is looked up in a joined table; below it a chain of comparisons is faster
-MAX_WRITTEN = 2**16  # values or edges of one attribute that are written out in the statement
+MAX_LISTED = 2**16  # values of one category: a statement of about a megabyte
+MAX_EDGES = 2**12  # edges of one attribute, unless they are whole and evenly spaced: then they are computed
 SOURCE = "tacit_source"  # stands for the table until `render` puts the engine's own name there
 
 _BYTE_ORDER: dict[Dialect, exp.Expr] = {
@@ -106,11 +107,11 @@ def build(domain: Domain, columns: Mapping[str, Column]) -> exp.Select:
         lookup = isinstance(attribute.values, Listed) and attribute.bins > MAX_CHAIN and column.type != "empty"
         if lookup:
             joins.append(_lookup(attribute, i))
-        code: exp.Expr = exp.cast(_code(attribute, column.type, i, lookup), "bigint")
+        code: exp.Expr = exp.cast(_code(attribute, column.type, i, lookup), "bigint", copy=False)
         if slot.shift:
             code = exp.Mul(this=code, expression=exp.cast(_number(2**slot.shift), "bigint"))
         words[slot.word] = exp.Add(this=words[slot.word], expression=code) if slot.word in words else code
-    query = exp.select(*(exp.alias_(word, f"w{w}") for w, word in words.items()), copy=False)
+    query = exp.select(*(exp.alias_(word, f"w{w}", copy=False) for w, word in words.items()), copy=False)
     query = query.select(exp.alias_(exp.Count(this=exp.Star()), "n"), copy=False)
     query = query.from_(inner.from_(exp.to_table(SOURCE)).subquery("data"), copy=False)
     for values, condition in joins:
@@ -131,9 +132,17 @@ def render(select: exp.Select, dialect: Dialect, table: exp.Expr) -> str:
             node.set("expression", _BYTE_ORDER[dialect].copy())
         elif isinstance(node, exp.Table) and node.name == SOURCE:
             return table.copy()
+        elif dialect == "spark" and isinstance(node, exp.Literal) and "${" in node.name:
+            # Spark puts settings in for ${…} before it parses, inside of text too.
+            return exp.Concat(expressions=[exp.Literal.string(part) for part in _halves(node.name)])
         return node
 
     return select.transform(spell).sql(dialect=dialect)
+
+
+def _halves(text: str) -> list[str]:
+    parts = text.split("${")
+    return [("{" * (i > 0)) + part + ("$" * (i < len(parts) - 1)) for i, part in enumerate(parts)]
 
 
 def _check(name: str, attribute: Attribute, held: ColumnType) -> None:
@@ -146,9 +155,14 @@ def _check(name: str, attribute: Attribute, held: ColumnType) -> None:
         raise DataError(
             f"column {name} holds {_HOLDS[held]} and is declared {as_declared}: cast it {remedy} in a view or a query."
         )
-    written = attribute.bins if isinstance(values, Listed | Reals) else 0
-    if written > MAX_WRITTEN:
-        raise DataError(f"{name} lists {written:,} values, and at most {MAX_WRITTEN:,} can be looked up: group them.")
+    if isinstance(values, Listed) and attribute.bins > MAX_LISTED:
+        raise DataError(
+            f"{name} lists {attribute.bins:,} values; at most {MAX_LISTED:,} can be told apart: group them."
+        )
+    if isinstance(_evenly(values), Reals) and attribute.bins > MAX_EDGES:
+        raise DataError(
+            f"{name} has {attribute.bins:,} bins; more than {MAX_EDGES:,} need edges that are whole and evenly spaced."
+        )
 
 
 def _value(attribute: Attribute, column: Column) -> exp.Expr:
@@ -159,13 +173,13 @@ def _value(attribute: Attribute, column: Column) -> exp.Expr:
         return exp.Collate(this=trimmed, expression=_BYTE_ORDER["duckdb"].copy())
     if column.type in ("number", "decimal"):
         # A decimal may have more digits than a DOUBLE: 24.99999999999999999 is rounded down before it could become 25.
-        floor = column.type == "decimal" and isinstance(attribute.values, Integers)
+        floor = column.type == "decimal" and isinstance(_evenly(attribute.values), Integers)
         return exp.cast(exp.Floor(this=this) if floor else this, "double")
     return exp.cast(this, "date") if column.type in ("date", "timestamp") else this
 
 
 def _code(attribute: Attribute, held: ColumnType, i: int, lookup: bool) -> exp.Expr:
-    values, size = attribute.values, attribute.size
+    values, size = _evenly(attribute.values), attribute.size
     missing = size + 1 if attribute.missing_index is None else attribute.missing_index
     outside = size if attribute.other_index is None else attribute.other_index
     below, above = (0, attribute.bins - 1) if attribute.clamp else (outside, outside)
@@ -183,7 +197,8 @@ def _code(attribute: Attribute, held: ColumnType, i: int, lookup: bool) -> exp.E
         if lookup:
             unlisted = _case([nowhere], _number(missing))
             return exp.Coalesce(this=exp.column("code", table=f"t{i}"), expressions=[unlisted])
-        listed = [(exp.EQ(this=v(), expression=x), _number(k)) for k, x in enumerate(_listed(values))]
+        written = [exp.Literal.string(x) if isinstance(x, str) else _double(x) for x in values.values]
+        listed = [(exp.EQ(this=v(), expression=x), _number(code)) for code, x in enumerate(written)]
         return _case([*listed, nowhere], _number(missing))
     if isinstance(values, Days):
         first, end, top = _day(values.low), _day(values.high, after=1), None
@@ -196,10 +211,19 @@ def _code(attribute: Attribute, held: ColumnType, i: int, lookup: bool) -> exp.E
     else:
         first, end, top = _double(values.edges[0]), _double(values.edges[-1]), _double("Infinity")
         index = _tree(v, values.edges, 0, attribute.bins)
-    inside = _case([(exp.GTE(this=v(), expression=first), exp.cast(index, "bigint"))], _number(below))
+    inside = _case([(exp.GTE(this=v(), expression=first), exp.cast(index, "bigint", copy=False))], _number(below))
     # Dates have no NaN, and their infinity is the largest: only NULL is not above or below the end.
     beyond = exp.GTE(this=v(), expression=end.copy()) if top is None else exp.LTE(this=v(), expression=top)
     return _case([(exp.LT(this=v(), expression=end), inside), (beyond, _number(above))], _number(missing))
+
+
+def _evenly(values: Listed | Bins) -> Listed | Bins:
+    """Whole, evenly spaced edges as the integers they bound: a number and its floor lie in the same bin."""
+    if isinstance(values, Reals) and all(float(e).is_integer() and abs(e) < 2**52 for e in values.edges):
+        first, second, *_, last = (*map(int, values.edges), int(values.edges[-1]))
+        if values.edges == tuple(range(first, last + 1, second - first)):
+            return Integers(first, last - 1, second - first)
+    return values
 
 
 def _tree(v: Callable[[], exp.Expr], edges: Sequence[float], first: int, end: int) -> exp.Expr:
@@ -227,18 +251,16 @@ def _day_index(days: Days, v: Callable[[], exp.Expr]) -> exp.Expr:
 def _lookup(attribute: Attribute, i: int) -> tuple[exp.Expr, exp.Expr]:
     """A table of the listed values and their codes, and when a row meets it."""
     assert isinstance(attribute.values, Listed)
-    rows = [exp.Tuple(expressions=[x, _number(k)]) for k, x in enumerate(_listed(attribute.values))]
+    values = [exp.Literal.string(x) if isinstance(x, str) else _number(x) for x in attribute.values.values]
+    rows = [exp.Tuple(expressions=[value, _number(code)]) for code, value in enumerate(values)]
     name = exp.TableAlias(this=exp.to_identifier(f"t{i}"), columns=[exp.to_identifier(c) for c in ("value", "code")])
-    values = exp.Values(expressions=rows, alias=name)
-    return values, exp.EQ(this=exp.column(f"v{i}", table="data"), expression=exp.column("value", table=f"t{i}"))
+    return exp.Values(expressions=rows, alias=name), exp.EQ(
+        this=exp.column(f"v{i}", table="data"), expression=exp.column("value", table=f"t{i}")
+    )
 
 
 def _case(branches: list[tuple[exp.Expr, exp.Expr]], default: exp.Expr) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=condition, true=result) for condition, result in branches], default=default)
-
-
-def _listed(values: Listed) -> list[exp.Expr]:
-    return [exp.Literal.string(x) if isinstance(x, str) else _double(int(x)) for x in values.values]
 
 
 def _number(value: int) -> exp.Expr:

@@ -1,0 +1,275 @@
+"""Sensitivities against enumeration: all small databases, all their neighbours, every kind of question."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import combinations, combinations_with_replacement, product
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tacit.model.attribute import boolean, category, integer, numeric
+from tacit.model.domain import Domain
+from tacit.model.query import GRID, Query
+from tacit.model.workload import Intervals, Marginal, Prefixes, Queries, Question, histogram
+from tacit.trusted.loss import Sensitivity
+from tacit.trusted.sensitivity import sensitivity
+
+Rule = Callable[[Question, Domain], Sensitivity]
+
+DOMAINS = {
+    "plain": Domain({"age": integer(0, 3), "sex": category(["F", "M"])}),
+    "missing": Domain({"age": integer(0, 2, missing="unknown"), "flag": boolean()}),
+    "other and missing": Domain({"age": integer(0, 4, other="else", missing="unknown")}),
+    "extras everywhere": Domain(
+        {"pay": numeric([0, 1, 5], other="else"), "hair": category(["red", "fair"], missing="unknown")}
+    ),
+    "one bin": Domain({"age": integer(0, 0), "sex": category(["F", "M"])}),
+    "one bin or missing": Domain({"age": integer(0, 0, missing="unknown"), "sex": category(["F", "M"])}),
+    "two bins": Domain({"age": integer(0, 1)}),
+    "one cell": Domain({"age": integer(0, 0)}),
+    "wide": Domain({"age": integer(0, 6)}),
+}
+ROWS = (1, 2, 3)
+
+
+@cache
+def neighbours(name: str, rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The histograms of every database of so many rows, twice: before and after one row is replaced, for all pairs."""
+    cells = DOMAINS[name].size
+    before, after = [], []
+    for database in combinations_with_replacement(range(cells), rows):
+        for row, new in product(range(rows), range(cells)):
+            before.append(np.bincount(database, minlength=cells))
+            after.append(np.bincount((*database[:row], new, *database[row + 1 :]), minlength=cells))
+    return np.array(before), np.array(after)
+
+
+def worst(question: Question, name: str, rows: int) -> tuple[int, int]:
+    """The largest L1 and squared L2 distance between the answers of neighbours, in grid steps and their squares."""
+    domain = DOMAINS[name]
+    queries = [question] if isinstance(question, Query) else list(question.queries(domain))
+    if not queries:
+        return 0, 0
+    weights = [query.table(domain.names, domain.shape).ravel() * (GRID // query.unit) for query in queries]
+    before, after = neighbours(name, rows)
+    moved = np.abs(before @ np.array(weights).T - after @ np.array(weights).T)
+    return int(moved.sum(axis=1).max()), int((moved**2).sum(axis=1).max())
+
+
+def holds(rule: Rule, question: Question, name: str) -> bool:
+    claimed = rule(question, DOMAINS[name])
+    return all(
+        l1 <= claimed.l1 * GRID and l2_squared <= claimed.l2_squared * GRID**2
+        for l1, l2_squared in (worst(question, name, rows) for rows in ROWS)
+    )
+
+
+def tight(question: Question, name: str) -> bool:
+    claimed = sensitivity(question, DOMAINS[name])
+    return all(worst(question, name, rows) == (claimed.l1 * GRID, claimed.l2_squared * GRID**2) for rows in ROWS)
+
+
+def predicates(domain: Domain) -> list[Query]:
+    singles = [
+        Query.among(domain, name, chosen)
+        for name, attribute in domain.items()
+        for size in range(attribute.size + 1)
+        for chosen in combinations(range(attribute.size), size)
+    ]
+    chance = random.Random(7)
+    mixed = [Query.all(chance.sample(singles, 2)) for _ in range(20)]
+    mixed += [Query.any(chance.sample(singles, 2)) for _ in range(20)]
+    return [
+        Query.constant(everyone=True),
+        Query.constant(everyone=False),
+        *singles,
+        *mixed,
+        *(~query for query in mixed),
+    ]
+
+
+def weighted(domain: Domain) -> list[Query]:
+    chance = np.random.default_rng(7)
+    found = []
+    for name, attribute in domain.items():
+        for _ in range(5):
+            found.append(Query.weighted(domain, [name], chance.random(attribute.size)))
+        found.append(Query.weighted(domain, [name], np.full(attribute.size, 0.5)))
+        found.append(Query.weighted(domain, [name], np.full(attribute.size, 0.9)))
+        found.append(Query.weighted(domain, [name], np.linspace(0, 1, attribute.size)))
+    found.append(Query.weighted(domain, domain.names, chance.random(domain.shape)))
+    return [*found, *(~query for query in found), found[0] & found[-1], found[1] | found[-1]]
+
+
+def marginals(domain: Domain, where: list[Query]) -> Iterator[Marginal]:
+    for size in range(1, len(domain) + 1):
+        for names in combinations(sorted(domain.names), size):
+            for condition in where:
+                yield Marginal(names, condition)
+
+
+def ranges(domain: Domain) -> Iterator[Prefixes | Intervals]:
+    for name, attribute in domain.items():
+        if attribute.ordered:
+            yield Prefixes(name)
+            yield Intervals(name)
+
+
+def lists(domain: Domain) -> Iterator[Queries]:
+    chance = random.Random(11)
+    pool, heavy = predicates(domain), weighted(domain)
+    yield Queries(())
+    yield Queries((pool[0], pool[1]))
+    for size in (1, 2, 3, 5, 8, 20):
+        for source in (pool, heavy, pool + heavy):
+            for _ in range(4):
+                yield Queries(tuple(chance.choices(source, k=size)))
+    for query in pool[2:6]:
+        yield Queries((query, ~query))
+        yield Queries((query,) * 4)
+    for question in ranges(domain):
+        yield Queries(tuple(question.queries(domain)))
+    yield Queries(tuple(histogram(domain).queries(domain)))
+
+
+def questions(domain: Domain) -> list[Question]:
+    singles = predicates(domain)
+    return [
+        *singles,
+        *weighted(domain),
+        *marginals(domain, [*singles, *weighted(domain)]),
+        *ranges(domain),
+        *lists(domain),
+    ]
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_no_neighbour_is_further_away_than_claimed(name: str) -> None:
+    for question in questions(DOMAINS[name]):
+        assert holds(sensitivity, question, name), question
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_predicates_are_tight(name: str) -> None:
+    for query in predicates(DOMAINS[name]):
+        assert tight(query, name), query
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_tables_are_tight(name: str) -> None:
+    domain = DOMAINS[name]
+    seen = 0
+    for table in marginals(domain, predicates(domain)):
+        counted = sum(not query.is_constant or query.is_everyone for query in table.queries(domain))
+        if counted == 1 < table.size(domain):
+            continue  # the condition leaves one cell of the table: 2 is claimed where 1 would do
+        assert tight(table, name), table
+        seen += 1
+    assert seen > 0
+    assert tight(histogram(domain), name)
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_ranges_are_tight(name: str) -> None:
+    for question in ranges(DOMAINS[name]):
+        assert tight(question, name), question
+
+
+@pytest.mark.parametrize("bins", range(1, 10))
+@pytest.mark.parametrize("missing", [None, "unknown"])
+def test_ranges_of_any_length_are_tight(bins: int, missing: str | None) -> None:
+    # One row is enough: a database's other rows stay. Odd and even lengths round differently.
+    domain = Domain({"x": integer(0, bins - 1, missing=missing)})
+    for question in ranges(domain):
+        rows = np.array([query.table(domain.names, domain.shape) for query in question.queries(domain)]).T
+        moved = np.abs(rows[:, None, :] - rows[None, :, :])
+        claimed = sensitivity(question, domain)
+        assert (claimed.l1, claimed.l2_squared) == (moved.sum(axis=2).max(), (moved**2).sum(axis=2).max())
+
+
+def test_a_list_over_too_many_cells_is_charged_by_its_length() -> None:
+    domain = Domain({f"a{i}": integer(0, 99) for i in range(10)})
+    listed = tuple(Query.among(domain, name, [0]) for name in domain)
+    assert sensitivity(Queries((*listed, Query.constant(everyone=True))), domain) == Sensitivity(10, 10)
+    few = tuple(Query.among(domain, "a0", [i]) for i in range(50))
+    assert sensitivity(Queries(few), domain) == Sensitivity(2, 2)
+
+
+def claim(bound: int) -> Sensitivity:
+    return Sensitivity(bound, bound)
+
+
+def total_weights(question: Queries, domain: Domain) -> NDArray[np.float64]:
+    tables = [
+        query.table(domain.names, domain.shape) / query.unit for query in question.listed if not query.is_constant
+    ]
+    return np.sum(tables, axis=0) if tables else np.zeros(domain.shape)
+
+
+def table_as_one_count(question: Question, domain: Domain) -> Sensitivity:
+    assert isinstance(question, Marginal)
+    return claim(1)
+
+
+def table_of_weights_as_nobody(question: Question, domain: Domain) -> Sensitivity:
+    assert isinstance(question, Marginal)
+    where = question.where
+    return claim(0) if where.is_constant and not where.is_everyone else sensitivity(question, domain)
+
+
+def prefixes_without_extras(question: Question, domain: Domain) -> Sensitivity:
+    assert isinstance(question, Prefixes)
+    return claim(domain[question.name].bins - 1)
+
+
+def intervals_of_one_bin_less(question: Question, domain: Domain) -> Sensitivity:
+    assert isinstance(question, Intervals)
+    return claim(domain[question.name].bins ** 2 // 4)
+
+
+def intervals_in_l2_as_if_independent(question: Question, domain: Domain) -> Sensitivity:
+    assert isinstance(question, Intervals)
+    bound = sensitivity(question, domain).l1
+    return Sensitivity(bound, min(bound, 2))
+
+
+def list_as_its_heaviest_cell(question: Question, domain: Domain) -> Sensitivity:
+    assert isinstance(question, Queries)
+    return claim(int(np.ceil(total_weights(question, domain).max(initial=0))))
+
+
+def list_with_weights_rounded_down(question: Question, domain: Domain) -> Sensitivity:
+    assert isinstance(question, Queries)
+    tables = [query.table(domain.names, domain.shape) // query.unit for query in question.listed]
+    return claim(2 * int(np.sum(tables, axis=0).max())) if tables else claim(0)
+
+
+def list_without_repeats(question: Question, domain: Domain) -> Sensitivity:
+    assert isinstance(question, Queries)
+    return sensitivity(Queries(tuple({query.core: query for query in question.listed}.values())), domain)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "kind"),
+    [
+        (table_as_one_count, Marginal),
+        (table_of_weights_as_nobody, Marginal),
+        (prefixes_without_extras, Prefixes),
+        (intervals_of_one_bin_less, Intervals),
+        (intervals_in_l2_as_if_independent, Intervals),
+        (list_as_its_heaviest_cell, Queries),
+        (list_with_weights_rounded_down, Queries),
+        (list_without_repeats, Queries),
+    ],
+)
+def test_planted_mistakes_are_caught(mutant: Rule, kind: type) -> None:
+    asked = [
+        (question, name) for name in DOMAINS for question in questions(DOMAINS[name]) if isinstance(question, kind)
+    ]
+    caught = [question for question, name in asked if not holds(mutant, question, name)]
+    assert caught, "the checker accepts a sensitivity that is too small"
+    assert len(caught) < len(asked)  # and it is the mistake that it catches, not the kind of question

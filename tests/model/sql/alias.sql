@@ -1,0 +1,2 @@
+SELECT COUNT(*) AS rows FROM data
+-- expect: all rows

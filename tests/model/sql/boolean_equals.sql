@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE smoker = FALSE
+-- expect: smoker = false

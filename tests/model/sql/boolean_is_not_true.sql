@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE smoker IS NOT TRUE
+-- expect: smoker ≠ true

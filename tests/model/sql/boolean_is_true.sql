@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE smoker IS TRUE
+-- expect: smoker = true

@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE "eye colour" = 'it''s green'
+-- expect: eye colour = it's green

@@ -1,0 +1,2 @@
+SELECT /* how many */ COUNT(*) FROM data /* all */ WHERE sex = 'F' -- women
+-- expect: sex = F

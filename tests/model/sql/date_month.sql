@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE visit = '2024-02'
+-- expect: visit = 2024-02

@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE FALSE
+-- expect: no row

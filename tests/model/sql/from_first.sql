@@ -1,0 +1,2 @@
+FROM data SELECT COUNT(*) WHERE sex = 'F'
+-- expect: sex = F

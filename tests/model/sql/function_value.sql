@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE visit < now()
+-- expect: refused: NOW() is not a plain value, like 5, 2.5, 'F' or DATE '2024-05-31'.

@@ -1,0 +1,2 @@
+SELECT sex, COUNT(*) FROM data GROUP BY sex
+-- expect: table of sex

@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE region IN ('north', 'east')
+-- expect: region in {north, east}

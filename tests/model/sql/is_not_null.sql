@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE region IS NOT NULL
+-- expect: region ≠ unknown

@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE region IS NULL
+-- expect: region = unknown

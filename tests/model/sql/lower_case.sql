@@ -1,0 +1,2 @@
+select count(*) from data where SEX = 'F'
+-- expect: sex = F

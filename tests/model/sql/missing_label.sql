@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE region = 'unknown'
+-- expect: region = unknown

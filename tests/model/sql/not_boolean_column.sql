@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE NOT smoker
+-- expect: smoker = false

@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE sex <> 'F'
+-- expect: sex = M

@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE region = 'abroad'
+-- expect: region = abroad

@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM main.data
+-- expect: refused: there is one table, and it is called data: write FROM data.

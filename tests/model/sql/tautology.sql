@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE sex = 'F' OR sex = 'M'
+-- expect: all rows

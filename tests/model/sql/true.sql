@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE TRUE
+-- expect: all rows

@@ -1,0 +1,174 @@
+"""Answers as people and programs see them: escaped, serialisable, and a released 0 is an answer."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit.model.answer import Answer, Receipt, Table
+from tacit.model.attribute import category, integer
+from tacit.model.budget import Loss
+from tacit.model.domain import Domain
+
+EVIL = "<script>alert('x')</script>"
+FREE, PAID = Loss("rho", 0), Loss.of("rho", 0.02)
+
+
+def answer(**changes: Any) -> Answer:
+    given: dict[str, Any] = {
+        "question": "sex = F",
+        "value": 1234.0,
+        "error": 12.5,
+        "confidence": 0.95,
+        "source": "measured",
+        "cost": PAID,
+        "receipt": Receipt(3, "ab" * 32),
+    }
+    return Answer(**(given | changes))
+
+
+def table(**changes: Any) -> Table:
+    domain = Domain({"sex": category(["F", EVIL]), "age": integer(0, 29, width=10)})
+    given: dict[str, Any] = {
+        "question": "table of sex, age",
+        "names": ("sex", "age"),
+        "labels": tuple(tuple(domain[n].label(i) for i in range(domain[n].size)) for n in domain),
+        "values": np.array([[0.0, 1.0, 1200.0], [-3.0, 4.25, 0.0]]),
+        "error": 7.0,
+        "confidence": 0.95,
+        "source": "hypothesis",
+        "cost": FREE,
+        "receipt": None,
+    }
+    return Table(**(given | changes))
+
+
+class Page(HTMLParser):
+    """The tags and the text of a piece of HTML, as a browser would take it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.text: list[str] = []
+        self.rows: list[list[str]] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+        if self.tags[-1] in ("td", "th") and self.rows:
+            self.rows[-1].append(data)
+
+
+def test_an_answer_in_one_line() -> None:
+    assert str(answer()) == "1,234 ± 12.50 (95%, measured, cost rho = 0.02)"
+    assert str(answer(cost=FREE, source="repeat")) == "1,234 ± 12.50 (95%, repeat, free)"
+    assert answer().interval == (1221.5, 1246.5)
+
+
+@pytest.mark.parametrize(
+    ("confidence", "shown"), [(0.95, "95%"), (0.999, "99.9%"), (0.9999999, "99.99999%"), (0.5, "50%")]
+)
+def test_confidence_is_never_rounded_to_certainty(confidence: float, shown: str) -> None:
+    assert f"({shown}, " in str(answer(confidence=confidence))
+    assert f"({shown} confidence" in answer(confidence=confidence)._repr_html_()
+    assert f"({shown}, " in table(confidence=confidence).caption
+
+
+@pytest.mark.parametrize("zero", [0.0, 0, np.float64(0)])
+def test_a_released_zero_is_an_answer(zero: float) -> None:
+    nothing = answer(value=zero, error=zero)
+    assert str(nothing).startswith("0 ± 0 (")
+    assert "<b>0</b> ± 0" in nothing._repr_html_()
+    form = json.loads(json.dumps(nothing.to_dict()))
+    assert form["value"] == 0
+    assert form["value"] is not None
+    assert form["error"] == 0
+    assert nothing.interval == (0, 0)
+    first = answer(receipt=Receipt(0, "00" * 32)).to_dict()
+    assert first["entry"] == 0
+
+
+def test_an_answer_is_json() -> None:
+    form = json.loads(json.dumps(answer().to_dict()))
+    assert form == {
+        "question": "sex = F",
+        "value": 1234.0,
+        "error": 12.5,
+        "confidence": 0.95,
+        "source": "measured",
+        "cost": {"rho": 0.02},
+        "entry": 3,
+        "seal": "ab" * 32,
+    }
+    assert {"entry", "seal"}.isdisjoint(answer(receipt=None).to_dict())
+
+
+def test_a_question_is_escaped() -> None:
+    page = Page(answer(question=f"name = {EVIL}")._repr_html_())
+    assert "script" not in page.tags
+    assert f"name = {EVIL}" in page.text
+
+
+def test_a_table_prints_its_rows() -> None:
+    assert str(table()).splitlines() == [
+        "sex                          age    value",
+        "F                            0–9        0",
+        "F                            10–19      1",
+        "F                            20–29  1,200",
+        f"{EVIL}  0–9       -3",
+        f"{EVIL}  10–19   4.25",
+        f"{EVIL}  20–29      0",
+        "each ± 7 (95%, hypothesis, free)",
+    ]
+    assert list(table().rows())[2] == (("F", "20–29"), 1200.0)
+
+
+def test_a_table_in_html() -> None:
+    page = Page(table()._repr_html_())
+    assert "script" not in page.tags
+    assert page.rows[0] == ["sex", "age", "value"]
+    assert page.rows[1:] == [
+        ["F", "0–9", "0"],
+        ["F", "10–19", "1"],
+        ["F", "20–29", "1,200"],
+        [EVIL, "0–9", "-3"],
+        [EVIL, "10–19", "4.25"],
+        [EVIL, "20–29", "0"],
+    ]
+    odd = Page(table(names=("<b>", "age"), question=EVIL)._repr_html_())
+    assert "b" not in odd.tags
+    assert "script" not in odd.tags
+    assert odd.rows[0][0] == "<b>"
+
+
+def test_a_table_is_json() -> None:
+    form = json.loads(json.dumps(table().to_dict()))
+    assert form["columns"] == ["sex", "age", "value"]
+    assert form["rows"][0] == ["F", "0–9", 0.0]
+    assert form["rows"][3] == [EVIL, "0–9", -3.0]
+    assert len(form["rows"]) == 6
+    assert form["cost"] == {"rho": 0.0}
+
+
+@pytest.mark.parametrize(("rows", "left_out"), [(1, 0), (199, 0), (200, 0), (201, 1), (5000, 4800)])
+def test_long_tables_are_cut_when_shown_and_whole_in_json(rows: int, left_out: int) -> None:
+    long = table(names=("x",), labels=(tuple(map(str, range(rows))),), values=np.zeros(rows))
+    shown = str(long).splitlines()
+    assert len(shown) == 1 + min(rows, 200) + bool(left_out) + 1
+    assert (f"… and {left_out:,} more rows" in shown) == bool(left_out)
+    assert ("more rows" in long._repr_html_()) == bool(left_out)
+    assert len(long.to_dict()["rows"]) == rows
+
+
+def test_a_receipt_is_short() -> None:
+    assert str(Receipt(7, "0123456789abcdef" * 4)) == "#7 0123456789ab"

@@ -1,0 +1,204 @@
+"""The command line as a newcomer meets it: two commands to an answer, one sentence for every mistake."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tacit.cli import main
+
+SECRETS = ["Wilhelmina", "31337", "gold-vault"]
+CSV = (
+    "name,sex,age,active,joined\n"
+    + "".join(f"p{i},{'FM'[i % 2]},{20 + i % 50},{i % 3 == 0},2020-0{i % 9 + 1}-15\n" for i in range(300))
+    + "Wilhelmina,F,44,true,2020-03-03\n"
+)
+CONFIG = """
+[data]
+source = "people.csv"
+[budget]
+epsilon = 5.0
+delta = 1e-9
+[session]
+ledger = "people.tacit"
+mechanism = "direct"
+questions = 3
+[domain.sex]
+kind = "category"
+values = ["F", "M"]
+[domain.age]
+kind = "integer"
+low = 0
+high = 99
+width = 10
+[domain.active]
+kind = "boolean"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "people.csv").write_text(CSV)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def tacit(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+def refused(result: Result, *words: str, code: int = 1) -> None:
+    """One sentence on standard error, the right exit code, no traceback, nothing private."""
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("tacit: ")
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.stderr
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    for word in words:
+        assert word in result.stderr
+    for secret in SECRETS:
+        assert secret not in result.stderr
+
+
+def test_from_a_csv_to_an_answer(folder: Path) -> None:
+    assert tacit("init", "people.csv", "--peek-at-values").exit_code == 0
+    asked = tacit(
+        "ask", "--json", "SELECT COUNT(*) FROM data WHERE sex = 'F'", "SELECT sex, COUNT(*) FROM data GROUP BY sex"
+    )
+    assert asked.exit_code == 0, asked.output
+    number, table = (json.loads(line) for line in asked.stdout.splitlines())
+    assert number["source"] == "measured"
+    assert abs(number["value"] - 151) <= 10 * number["error"]
+    assert [row[0] for row in table["rows"]] == ["F", "M", "other"]
+    again = json.loads(tacit("ask", "--json", "SELECT COUNT(*) FROM data WHERE NOT sex <> 'F'").stdout)
+    assert (again["value"], again["source"], again["entry"]) == (number["value"], "repeat", number["entry"])
+
+
+def test_a_draft_looks_at_no_value_unless_told_to(folder: Path) -> None:
+    assert tacit("init", "people.csv").exit_code == 0
+    drafted = (folder / "tacit.toml").read_text()
+    for value in ("Wilhelmina", '"p1"', "2020-03", "low = 20", "seen"):
+        assert value not in drafted.replace("# low = 2020-01-01", "")
+    for column in ("name", "sex", "age", "active", "joined"):
+        assert f"[domain.{column}]" in drafted
+    refused(tacit("ask", "SELECT COUNT(*) FROM data"), "[domain.name]", "needs values")
+    refused(tacit("init", "people.csv"), "exists already")
+    peeked = tacit("init", "people.csv", "--peek-at-values", "-o", "peeked.toml")
+    assert "public" in peeked.stdout
+    text = (folder / "peeked.toml").read_text()
+    assert 'values = ["F", "M"]   # seen' in text
+    assert "# [domain.name]" in text  # 301 different names: left out
+    assert "Wilhelmina" not in text
+
+
+def test_status_shows_the_budget_and_what_was_bought(folder: Path) -> None:
+    (folder / "tacit.toml").write_text(CONFIG)
+    tacit("ask", "SELECT COUNT(*) FROM data WHERE active")
+    facts = json.loads(tacit("status", "--json").stdout)
+    assert facts["rows"] == 301
+    assert facts["cells"] == 40
+    assert [past["question"] for past in facts["history"]] == ["active = true"]
+    assert facts["spent"]["rho"] + facts["left"]["rho"] == pytest.approx(facts["total"]["rho"], rel=1e-12)
+    assert 0 < facts["epsilon_spent"] < 5
+    text = tacit("status").stdout
+    assert "301 rows" in text
+    assert "active = true" in text
+
+
+def test_dry_run_spends_nothing(folder: Path) -> None:
+    (folder / "tacit.toml").write_text(CONFIG)
+    question = "SELECT COUNT(*) FROM data WHERE active"
+    assert "at most rho" in tacit("ask", "--dry-run", question).stdout
+    assert json.loads(tacit("status", "--json").stdout)["spent"] == {"rho": 0.0}
+    tacit("ask", question)
+    assert "free" in tacit("ask", "--dry-run", question).stdout
+
+
+def test_one_bad_question_of_several_spends_nothing(folder: Path) -> None:
+    (folder / "tacit.toml").write_text(CONFIG)
+    refused(tacit("ask", "SELECT COUNT(*) FROM data WHERE active", "SELECT COUNT(*) FROM data WHERE agee = 3"), "agee")
+    assert json.loads(tacit("status", "--json").stdout)["spent"] == {"rho": 0.0}
+
+
+def test_an_exhausted_budget_has_its_own_exit_code(folder: Path) -> None:
+    (folder / "tacit.toml").write_text(CONFIG)
+    for age in (20, 30, 40):
+        assert tacit("ask", f"SELECT COUNT(*) FROM data WHERE age >= {age}").exit_code == 0
+    refused(tacit("ask", "SELECT COUNT(*) FROM data WHERE age >= 50"), "left", "Nothing was spent", code=3)
+    assert tacit("ask", "SELECT COUNT(*) FROM data WHERE age >= 40").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("epsilon = 5.0", ""), ["[budget]", "epsilon"]),
+        (("epsilon = 5.0", "epsilon = -1"), ["epsilon"]),
+        (("epsilon = 5.0", 'epsilon = "one"'), ["epsilon", "number"]),
+        (("epsilon = 5.0", "epsilon = nan"), ["epsilon"]),
+        (("questions = 3", "questions = true"), ["questions"]),
+        (("questions = 3", "queries = 3"), ["queries", "questions"]),
+        (("[budget]", "[budgett]"), ["[budgett]"]),
+        (("[budget]", "[budget"), ["TOML"]),
+        (('"people.csv"', '"nowhere.csv"'), ["nowhere.csv"]),
+        (('"people.csv"', '"broken.parquet"'), ["broken.parquet"]),
+        (('"people.csv"', '"secret.csv"'), ["age"]),
+        (('"people.csv"', '"empty.csv"'), []),
+        (('"people.csv"', "\"SELECT 1/0 AS sex, '31337' AS age\""), []),
+        (('mechanism = "direct"', 'mechanism = "oracle"'), ["oracle", "histogram"]),
+        (("[domain.age]", "[domain.agee]"), ["agee"]),
+        (("high = 99", "high = -1"), ["[domain.age]"]),
+        (('kind = "boolean"', 'kind = "boolish"'), ["[domain.active]", "boolean"]),
+        (('kind = "boolean"', 'kind = "boolean"\nsize = 3'), ["[domain.active]"]),
+        (('"people.tacit"', '"no/where/people.tacit"'), ["people.tacit"]),
+        (('"people.tacit"', '"people.csv"'), ["people.csv"]),
+    ],
+)
+def test_every_mistake_is_one_sentence(folder: Path, change: tuple[str, str], words: list[str]) -> None:
+    (folder / "broken.parquet").write_bytes(b"PAR1 gold-vault 31337 not really")
+    (folder / "secret.csv").write_text("sex,age,active\nF,gold-vault,true\nM,31337,false\n")
+    (folder / "empty.csv").write_text("sex,age,active\n")
+    assert change[0] in CONFIG
+    (folder / "tacit.toml").write_text(CONFIG.replace(*change))
+    refused(tacit("status"), *words)
+
+
+def test_the_ledger_of_another_table_is_refused(folder: Path) -> None:
+    (folder / "tacit.toml").write_text(CONFIG)
+    tacit("ask", "SELECT COUNT(*) FROM data WHERE active")
+    (folder / "people.csv").write_text(CSV.replace("Wilhelmina,F,44", "Wilhelmina,M,44"))
+    refused(tacit("status"), "another data")
+
+
+def test_help_teaches() -> None:
+    for command in ([], ["init"], ["ask"], ["status"], ["demo"]):
+        result = tacit(*command, "--help")
+        assert result.exit_code == 0
+    assert "Examples:" in tacit("ask", "--help").stdout
+    assert "Exit codes" in tacit("--help").stdout
+    assert tacit("ask").exit_code == 2
+
+
+def test_the_demo_shows_answers_and_what_is_left() -> None:
+    result = tacit("demo", "--json")
+    assert result.exit_code == 0, result.output
+    shown: dict[str, Any] = json.loads(result.stdout)
+    assert len(shown["answers"]) == 8
+    assert shown["left"]["rho"] > 0
+    assert {"measured", "repeat", "hypothesis"} <= {answer["source"] for answer in shown["answers"]}
+    text = tacit("demo").stdout
+    assert "privacy unit is a row" in " ".join(text.split())
+    assert "Private answers" in text
+
+
+def test_a_closed_pipe_is_no_error(folder: Path) -> None:
+    (folder / "tacit.toml").write_text(CONFIG)
+    command = f"{sys.executable} -m tacit ask --json 'SELECT COUNT(*) FROM data' | true"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    assert "Traceback" not in done.stderr
