@@ -54,7 +54,14 @@ BY_HAND = """
 
 
 def by_hand(path: str) -> int:
-    return len(duckdb.connect().execute(BY_HAND, [path]).fetchnumpy()["n"])
+    # As Arrow: numpy would get a Python object for every text, which is not DuckDB's time.
+    connection = duckdb.connect()
+    return int(connection.sql(BY_HAND, params=[path]).to_arrow_table().num_rows)
+
+
+def by_hand_coded(path: str) -> int:
+    coded = BY_HAND.replace("sex, occupation,", "sex = 'M' AS s, CAST(substr(occupation, 12) AS TINYINT) AS o,")
+    return len(duckdb.connect().execute(coded, [path]).fetchnumpy()["n"])
 
 
 def load(path: str) -> int:
@@ -76,7 +83,7 @@ def high_water() -> int:
 
 
 def main() -> None:
-    ways: dict[str, Callable[[str], int]] = {"by_hand": by_hand, "load": load}
+    ways: dict[str, Callable[[str], int]] = {"by_hand": by_hand, "by_hand_coded": by_hand_coded, "load": load}
     if len(sys.argv) == 3 and sys.argv[1] in ways:  # a child of peak_memory
         ways[sys.argv[1]](sys.argv[2])
         print(high_water())
@@ -90,13 +97,14 @@ def main() -> None:
                 start = time.perf_counter()
                 cells[name] = way(path)
                 best[name] = min(best[name], time.perf_counter() - start)
-        assert cells["by_hand"] == cells["load"], cells
+        assert len(set(cells.values())) == 1, cells
         memory = {name: peak_memory(name, path) for name in ways}
-    ratio = best["load"] / best["by_hand"]
+    ratio = best["load"] / min(best["by_hand"], best["by_hand_coded"])
     print(f"load: {ROWS:,} rows, {len(DOMAIN)} attributes, {cells['load']:,} distinct cells, best of {ROUNDS}")
-    print(f"  DuckDB's GROUP BY  {best['by_hand']:6.2f} s  {memory['by_hand']:6,} MB")
-    print(f"  Records.load       {best['load']:6.2f} s  {memory['load']:6,} MB")
-    print(f"  ratio              {ratio:6.2f}    (limit {LIMIT}) {'ok' if ratio <= LIMIT else 'TOO SLOW'}")
+    shown = ("DuckDB's GROUP BY, to Arrow", "DuckDB's GROUP BY of small integers, to numpy", "Records.load")
+    for name, what in zip(ways, shown, strict=True):
+        print(f"  {what:46}{best[name]:6.2f} s  {memory[name]:6,} MB")
+    print(f"  ratio to the faster {ratio:.2f} (limit {LIMIT}) {'ok' if ratio <= LIMIT else 'TOO SLOW'}")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from tacit.release.estimate import Estimate, Mechanism, TableEstimate, of_measur
 from tacit.release.histogram import Histogram
 from tacit.trusted.accountant import epsilon_spent
 from tacit.trusted.anchor import Anchor
-from tacit.trusted.curator import MAX_ANSWERS, Curator
+from tacit.trusted.curator import MAX_ANSWERS, Curator, own
 from tacit.trusted.ledger import Binding, Ledger
 from tacit.trusted.loss import total
 from tacit.trusted.records import Records
@@ -58,7 +58,21 @@ class Session:
         self, curator: Curator, ledger: Ledger, budget: Budget, choice: Choice, mechanism: Mechanism, confidence: float
     ) -> None:
         self._curator, self._ledger, self._mechanism = curator, ledger, mechanism
-        self.budget, self.choice, self.confidence = budget, choice, confidence
+        self._budget, self._choice, self._confidence = budget, choice, confidence
+
+    @property
+    def budget(self) -> Budget:
+        return self._budget
+
+    @property
+    def choice(self) -> Choice:
+        """The mechanism, and why."""
+        return self._choice
+
+    @property
+    def confidence(self) -> float:
+        """Of the error bars."""
+        return self._confidence
 
     @property
     def domain(self) -> Domain:
@@ -162,9 +176,9 @@ class Session:
             return (), question.bind(self.domain)
         if not isinstance(question, Query):
             raise InvalidQuery(f"a question is SQL text or made with tacit.count, not {type(question).__name__}.")
-        if not question.fits(self.domain):
-            raise InvalidQuery("the question was made for another domain.")
-        return (), question
+        copy = own(question, self.domain)
+        assert isinstance(copy, Query)
+        return (), copy
 
     def _bind(self, question: str | Expression | Query) -> Query:
         names, query = self._read(question)
@@ -183,6 +197,12 @@ class Session:
     def _table(self, names: Sequence[str], where: Query) -> Table:
         names = tuple(self.domain.resolve(name) for name in names)
         question = marginal(self.domain, *names, where=where)
+        labels = tuple(tuple(self.domain[n].label(i) for i in range(self.domain[n].size)) for n in names)
+        if question.size(self.domain) == 1:  # one cell: the same question as its condition
+            one = self.ask_many([where])[0]
+            cell = np.full((1,) * len(names), float(one.value))
+            about = describe(question, self.domain)
+            return Table(about, names, labels, cell, one.error, one.confidence, one.source, one.cost, one.receipt)
         if question.size(self.domain) > MAX_ANSWERS:
             raise InvalidQuery(
                 f"the table would have {question.size(self.domain):,} cells; the most is {MAX_ANSWERS:,}."
@@ -194,7 +214,7 @@ class Session:
         return Table(
             question=describe(question, self.domain),
             names=names,
-            labels=tuple(tuple(self.domain[n].label(i) for i in range(self.domain[n].size)) for n in names),
+            labels=labels,
             values=np.ascontiguousarray(values),
             error=_count(estimate.half_width, where.unit),
             confidence=self.confidence,

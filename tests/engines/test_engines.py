@@ -40,7 +40,10 @@ def unavailable(why: str) -> NoReturn:
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[str]:
     """A server of our own in a temporary folder, reached through a socket there; its address."""
-    psycopg = pytest.importorskip("psycopg")
+    try:
+        import psycopg
+    except ImportError:
+        unavailable("psycopg is not installed")
     found = shutil.which("initdb") or next(iter(sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))[::-1]), None)
     if found is None:
         unavailable("there is no PostgreSQL server on this machine")

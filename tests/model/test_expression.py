@@ -14,7 +14,7 @@ import pytest
 from tacit.errors import InvalidQuery
 from tacit.model.attribute import boolean, category, date, integer, numeric
 from tacit.model.domain import Domain
-from tacit.model.expression import Expression, count, weigh
+from tacit.model.expression import Compare, Expression, count, weigh
 from tacit.model.query import Query
 from tacit.model.sql import parse
 from tacit.model.workload import marginal
@@ -303,3 +303,19 @@ def test_bad_conditions_are_refused(ask: Any, words: str) -> None:
     with pytest.raises(InvalidQuery) as refusal:
         ask()
     assert words in refusal.value.sentence
+
+
+def test_a_value_outside_the_bins_is_neither_below_nor_above() -> None:
+    # Catches a complement that counts rows of which only is known that they lie outside.
+    domain = Domain({"age": integer(0, 99, width=10, other="outside", missing="unknown")})
+    assert (~Compare("age", "<", 30)).bind(domain) == Compare("age", ">=", 30).bind(domain)
+    assert (~count(age="outside")).bind(domain) == count(age=(0, 99)).bind(domain)
+    assert count(age=None).bind(domain) == count(age="unknown").bind(domain)
+
+
+def test_python_words_on_conditions_are_refused() -> None:
+    # `count(sex="F") and count(age=(20, 29))` would silently be its second half.
+    with pytest.raises(InvalidQuery, match="&"):
+        count(sex="F") and count(sex="M")
+    with pytest.raises(InvalidQuery):
+        not count(sex="F")

@@ -141,6 +141,30 @@ def test_one_condition_in_many_spellings_has_one_key(data: st.DataObject) -> Non
     assert weighted.key == tree.query.key
 
 
+@pytest.mark.parametrize("sizes", [[2, 2], [2, 3], [2, 2, 2]], ids=str)
+def test_every_predicate_of_a_small_domain_has_one_key(sizes: list[int]) -> None:
+    # All sets of cells, each in several spellings, and all boxes and their complements by way of their sides.
+    domain = domain_of(sizes)
+    cells = list(product(*(range(size) for size in sizes)))
+    points = [Query.all(Query.among(domain, n, [i]) for n, i in zip(domain.names, cell, strict=True)) for cell in cells]
+    subsets = [[[i for i in range(size) if bits >> i & 1] for bits in range(2**size)] for size in sizes]
+    spelled: list[Query] = []
+    for bits in range(2 ** len(cells)):
+        inside = [point for i, point in enumerate(points) if bits >> i & 1]
+        outside = [point for i, point in enumerate(points) if not bits >> i & 1]
+        weights = np.array([bits >> i & 1 for i in range(len(cells))]).reshape(sizes)
+        spelled += [Query.any(inside), ~Query.any(outside), Query.all(~point for point in outside)]
+        spelled += [Query.weighted(domain, domain.names, weights)]
+    for chosen in product(*subsets):
+        sides = [Query.among(domain, name, some) for name, some in zip(domain.names, chosen, strict=True)]
+        spelled += [Query.all(sides), Query.any(sides), ~Query.all(~side for side in sides), ~Query.any(sides)]
+    tables = {dense(query, domain).tobytes() for query in spelled}
+    assert len(tables) == 2 ** len(cells)
+    assert len({query.key for query in spelled}) == len(tables)
+    assert len({(dense(query, domain).tobytes(), query.key) for query in spelled}) == len(tables)
+    assert len({query.core.key for query in spelled}) == len(tables) // 2
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_json_round_trip(data: st.DataObject) -> None:
@@ -185,6 +209,9 @@ def test_products_of_weights() -> None:
     half, fair = Query.weighted(domain, ["d"], [0.5, 1]), Query.weighted(domain, ["b"], [0.25, 0.5])
     np.testing.assert_array_equal(dense(half & fair, domain) * 8, GRID * np.array([[1, 2], [2, 4]]))
     np.testing.assert_array_equal(dense(half | fair, domain) * 8, GRID * np.array([[5, 6], [8, 8]]))
+    three = Query.weighted(domain, ["b"], [3 / GRID, 1])
+    assert dense(half & three, domain)[0, 0] == 2  # half of three steps is rounded to the nearest, ties up
+    assert dense(Query.weighted(domain, ["d"], [0.49, 1]) & three, domain)[0, 0] == 1
     constant = Query.weighted(domain, ["d"], [0.25, 0.25])
     assert constant.is_constant
     np.testing.assert_array_equal(dense(constant, domain), np.full((2, 2), GRID // 4))
@@ -289,3 +316,13 @@ def test_keys_do_not_change_between_versions() -> None:
     query = Query.among(domain, "sex", [0]) & Query.among(domain, "age", [2, 3])
     assert query.key == "a5c949fbf496ee97661504a06bb31fff127c6bd1173b2093de5e43d419aef3af"
     assert repr(query) == f"Query(age, sex; {query.key[:12]})"
+
+
+def test_keys_are_pinned() -> None:
+    # Ledgers remember keys for ever. Whoever changes the canonical form must change the version word in `Query.key` and
+    # the ledger's format with it, or old answers are paid again.
+    domain = Domain({"sex": category(["F", "M"]), "age": integer(0, 99, width=10)})
+    woman, young = Query.among(domain, "sex", [0]), Query.among(domain, "age", [0, 1, 2])
+    weighted = Query.weighted(domain, ["age"], [i / 10 for i in range(10)])
+    keys = [query.key[:16] for query in (woman, woman & young, woman | young, weighted)]
+    assert keys == ["f50db4123a05a358", "296398137366bf9d", "031e48f2187cfdcb", "c2f37944847a9c95"]

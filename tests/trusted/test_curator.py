@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tacit.errors import BudgetExhausted, InvalidQuery
+from tacit.errors import AnswerWithheld, BudgetExhausted, InvalidQuery
 from tacit.model.attribute import category, integer
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
@@ -154,6 +154,9 @@ def forged(weights: Any, unit: int, scope: tuple[str, ...] = ("sex",)) -> Query:
         Prefixes("nobody"),
         forged([0, 1], 1, ("SEX",)),
         Marginal(("SEX",), EVERYONE),
+        Marginal(("sex", "city"), EVERYONE),  # not in order: the same table would have two keys
+        Query((), complement=np.int64(0)),  # type: ignore[arg-type]
+        "SELECT COUNT(*) FROM data",
     ],
 )
 def test_forged_questions_are_refused_before_anything_is_reserved(curator: Curator, question: Any) -> None:
@@ -184,8 +187,10 @@ def test_a_failure_after_the_reservation_keeps_it_spent(curator: Curator, monkey
 
     with monkeypatch.context() as patch:
         patch.setattr(Records, "answer", broken)
-        with pytest.raises(MemoryError):
+        with pytest.raises(AnswerWithheld) as caught:
             curator.measure([Query.among(DOMAIN, "sex", [0])], EPSILON)
+    assert "stays spent" in str(caught.value)
+    assert caught.value.__context__ is None  # what went wrong may depend on the data
     assert curator.spent == EPSILON
     curator.measure([Query.among(DOMAIN, "sex", [0])], EPSILON)
     assert curator.spent == EPSILON + EPSILON
@@ -209,3 +214,58 @@ def test_released_replays_everything_in_order(curator: Curator) -> None:
     assert [m.values.tolist() for m in replayed] == [m.values.tolist() for m in measured]
     assert [m.receipt for m in replayed] == [m.receipt for m in measured]
     assert next(curator.released(after=replayed[2].receipt.entry)).question == questions[3]
+
+
+class Liar(np.ndarray):
+    """Says that all its weights are 0 when asked for the largest."""
+
+    def max(self, *_: Any, **__: Any) -> Any:
+        return 0
+
+
+def unchecked(weights: np.ndarray[Any, Any], unit: int = 1) -> Query:
+    """A query whose factor keeps the very array it is given."""
+    factor = object.__new__(Factor)
+    for name, value in (("scope", ("sex",)), ("weights", weights), ("unit", unit)):
+        object.__setattr__(factor, name, value)
+    return Query((factor,), complement=False)
+
+
+def test_an_array_that_lies_about_itself_is_refused(curator: Curator) -> None:
+    # Catches a check that asks the caller's object instead of the weights.
+    with pytest.raises(InvalidQuery):
+        curator.measure([unchecked(np.array([0, 2**11]).view(Liar), 1)], EPSILON)
+    with pytest.raises(InvalidQuery):
+        curator.measure([unchecked(np.ma.MaskedArray([0, 2**11], mask=[False, True]))], EPSILON)
+    assert curator.spent.atoms == 0
+
+
+@pytest.mark.usefixtures("no_noise")
+def test_weights_changed_after_the_check_change_nothing(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Catches a second look at the caller's array between the price and the truth.
+    weights = np.array([0, GRID // 2], dtype=np.int32)
+    reserve = Ledger.reserve
+
+    def change_then_reserve(self: Ledger, *arguments: Any, **named: Any) -> Any:
+        weights[:] = 2**30
+        return reserve(self, *arguments, **named)
+
+    monkeypatch.setattr(Ledger, "reserve", change_then_reserve)
+    measured = curator.measure([unchecked(weights, GRID)], EPSILON)[0]
+    assert measured.values.tolist() == [3 * GRID // 2]  # three men at half weight
+
+
+@pytest.mark.usefixtures("no_noise")
+def test_other_spellings_of_a_query_are_one_question(curator: Curator) -> None:
+    # Catches a key taken from the caller's object: uint8, int64 and grid weights, and a key that was tampered with.
+    tampered = Query.among(DOMAIN, "sex", [0])
+    tampered.__dict__["key"] = "0" * 64
+    spellings = [
+        Query.among(DOMAIN, "sex", [0]),
+        forged([1, 0], 1),
+        forged([GRID, 0], GRID),
+        tampered,
+    ]
+    measured = curator.measure(spellings, EPSILON)
+    assert len({m.receipt for m in measured}) == 1
+    assert curator.spent == EPSILON

@@ -27,7 +27,7 @@ NAN, INF = math.nan, math.inf
 ULP_BELOW_25 = math.nextafter(25, 0)
 WEIRD = "we\"ird 'na`me"
 BOTH: dict[str, Any] = {"other": "other", "missing": "unknown"}
-MANY = [f"value {i}" for i in range(35)] + ["O'Brien", "a\\b", "É", " lead", "{x}"]
+MANY = [f"value {i}" for i in range(35)] + ["O'Brien", "a\\b", "É", " lead", "${x}"]
 
 # Column: its SQL type, its attribute, and pairs of a value and the code it must get, written by hand.
 AWKWARD: dict[str, tuple[str, Attribute, list[tuple[Any, int]]]] = {
@@ -82,11 +82,11 @@ AWKWARD: dict[str, tuple[str, Attribute, list[tuple[Any, int]]]] = {
         (Decimal("0.29"), 2), (None, 4)]),
     WEIRD: (
         "TEXT",
-        category(["O'Brien", 'a"b', "a\\b", " lead", "É", "", "%s", "{x}", "F"], **BOTH),  # other 9, missing 10
+        category(["O'Brien", 'a"b', "a\\b", " lead", "É", "", "%s", "${x}", "F"], **BOTH),  # other 9, missing 10
         [
             ("O'Brien", 0), ('a"b', 1), ("a\\b", 2), (" lead", 3), ("lead", 9), (" lead  ", 3), ("É", 4),
             ("E\u0301", 9),
-            ("", 5), ("   ", 5), ("%s", 6), ("{x}", 7), ("F ", 8), ("f", 9), ("F\t", 9), ("F\u00a0", 9),
+            ("", 5), ("   ", 5), ("%s", 6), ("${x}", 7), ("F ", 8), ("f", 9), ("F\t", 9), ("F\u00a0", 9),
             (None, 10), ("NULL", 9),
         ],
     ),
@@ -352,7 +352,7 @@ def test_a_column_of_another_type_is_refused_with_a_hint(attribute: Attribute, h
 def test_more_values_or_edges_than_a_statement_can_hold_are_refused() -> None:
     for attribute, held, says in (
         (numeric([x / 2 for x in range(5000)]), "number", "whole and evenly spaced"),
-        (category(range(2**16 + 1)), "number", "at most 65,536"),
+        (category(range(2**14 + 1)), "number", "at most 16,384"),
     ):
         with pytest.raises(DataError, match=says):
             build(Domain({"x": attribute}), {"x": Column("x", held)})

@@ -6,7 +6,6 @@ leave out the rows whose age is missing. `IS NULL`, and the missing value's decl
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -32,9 +31,15 @@ class Expression:
     def __invert__(self) -> Expression:
         return Not(self)
 
+    def __bool__(self) -> bool:
+        raise InvalidQuery("conditions are combined with &, | and ~; Python's and, or and not do not work on them.")
+
     def bind(self, domain: Domain) -> Query:
         """The query that counts the rows for which this is true."""
-        return self.truth(domain, True)
+        try:
+            return self.truth(domain, True)
+        except RecursionError:
+            raise InvalidQuery("the condition is nested too deeply.") from None
 
     def truth(self, domain: Domain, wanted: bool) -> Query:
         """The rows for which this is true (wanted) or false; rows for which it is neither are in no case counted."""
@@ -74,13 +79,17 @@ class Among(Expression):
         listed = {attribute.find(self.name, value) for value in self.values if value is not None}
         if None in self.values and attribute.missing_index is not None:  # where none is declared, no row is missing
             listed.add(attribute.missing_index)
-        about_missing = None in self.values or attribute.missing_index in listed
-        return _leaf(domain, self.name, listed, wanted, skip_missing=not about_missing)
+        if not wanted:  # a missing value is not equal to anything, nor different from it
+            listed = set(range(attribute.size)) - listed - {attribute.missing_index}
+        return Query.among(domain, self.name, listed)
 
 
 @dataclass(frozen=True)
 class Compare(Expression):
-    """The attribute is below or above a value, which must be an edge of its bins."""
+    """The attribute is below or above a value, which must be an edge of its bins.
+
+    A row whose value is missing, or only known to lie outside the bins, is neither.
+    """
 
     name: str
     operator: Comparison
@@ -93,8 +102,8 @@ class Compare(Expression):
                 f"{self.name} has no order, so {self.name} {self.operator} {self.value!r} has no meaning."
             )
         cut = attribute.below(self.name, self.value, included=self.operator in ("<=", ">"))
-        chosen = range(cut) if self.operator.startswith("<") else range(cut, attribute.bins)
-        return _leaf(domain, self.name, chosen, wanted, skip_missing=True)
+        below = self.operator.startswith("<") == wanted
+        return Query.among(domain, self.name, range(cut) if below else range(cut, attribute.bins))
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,17 +116,6 @@ class Weigh(Expression):
     def truth(self, domain: Domain, wanted: bool) -> Query:
         query = Query.weighted(domain, self.names, self.weights)
         return query if wanted else ~query
-
-
-def _leaf(domain: Domain, name: str, chosen: Iterable[int], wanted: bool, *, skip_missing: bool) -> Query:
-    attribute = domain[name]
-    weights = np.zeros(attribute.size, dtype=np.uint8)
-    weights[list(chosen)] = 1
-    if not wanted:
-        weights = 1 - weights
-        if skip_missing and attribute.missing_index is not None:
-            weights[attribute.missing_index] = 0
-    return Query.among(domain, name, np.flatnonzero(weights))
 
 
 def count(*conditions: Expression, **where: Any) -> Expression:

@@ -36,7 +36,9 @@ class Factor:
     unit: int
 
     def __post_init__(self) -> None:
-        self.weights.setflags(write=False)
+        weights = np.asarray(self.weights)
+        frozen = np.frombuffer(weights.tobytes(), dtype=weights.dtype).reshape(weights.shape)  # never writable again
+        object.__setattr__(self, "weights", frozen)
 
     def flipped(self) -> Factor:
         return Factor(self.scope, np.asarray(self.unit - self.weights, dtype=self.weights.dtype), self.unit)
@@ -94,9 +96,14 @@ class Query:
         return _canonical([Factor(tuple(names[i] for i in order), grid.copy(order="C"), GRID)], complement=False)
 
     @classmethod
+    def product(cls, factors: Iterable[Factor], *, complement: bool) -> Query:
+        """The query of these factors, in canonical form."""
+        return _canonical(_merge(factors), complement=complement)
+
+    @classmethod
     def all(cls, queries: Iterable[Query]) -> Query:
         """The product of the weights: all of several conditions."""
-        return _canonical(_merge(factor for query in queries for factor in _product(query)), complement=False)
+        return cls.product((factor for query in queries for factor in _product(query)), complement=False)
 
     @classmethod
     def any(cls, queries: Iterable[Query]) -> Query:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tacit.errors import InvalidQuery
 from tacit.model.budget import Loss
-from tacit.model.noise_law import quantile
+from tacit.model.noise_law import quantile, variance
 from tacit.model.query import Query
 from tacit.model.workload import Marginal
 from tacit.release.estimate import Estimate, TableEstimate, of_measured
@@ -17,8 +17,8 @@ from tacit.trusted.curator import Curator
 class Direct:
     """The budget is cut into equal parts, one for each new question. What released tables determine well is free.
 
-    "Well" means with an error bar at most twice as wide as a fresh measurement's, which every single cell of a table
-    has. The first such table in the ledger's order gives the answer, so it is the same whenever the question is asked.
+    "Well" means with at most five times the variance of a fresh measurement, which every single cell of a table has.
+    The first such table in the ledger's order gives the answer, so it is the same whenever the question is asked.
     """
 
     def __init__(self, curator: Curator, *, questions: int, confidence: float) -> None:
@@ -48,32 +48,29 @@ class Direct:
 
     def table(self, marginal: Marginal) -> TableEstimate:
         self._catch_up()
-        fresh = self._fresh(marginal)
-        for table in self._tables:
-            if table.covers(marginal) and table.half_width(marginal) <= 2 * fresh:
-                return table.table(marginal)
+        if table := self._first_that_tells(marginal):
+            return table.table(marginal)
         measured = self._curator.measure([marginal], self._price)[0]
         shape = tuple(self._curator.domain[name].size for name in marginal.names)
-        return TableEstimate(measured.values.reshape(shape), fresh, "measured", measured.cost, measured.receipt)
+        half_width = quantile(measured.noise, self._confidence)
+        return TableEstimate(measured.values.reshape(shape), half_width, "measured", measured.cost, measured.receipt)
 
     def most(self) -> Loss:
         return self._price
 
     def _determined(self, query: Query) -> Estimate | None:
-        fresh = self._fresh(query)
-        for table in self._tables:
-            if table.covers(query) and table.half_width(query) <= 2 * fresh + query.unit:  # a step for rounding
-                return table.estimate(query)
-        return None
+        table = self._first_that_tells(query)
+        return table.estimate(query) if table else None
 
-    def _fresh(self, question: Query | Marginal) -> int:
-        """The half width of a measurement bought now."""
-        return quantile(self._curator.expected_noise(question, self._price), self._confidence)
+    def _first_that_tells(self, question: Query | Marginal) -> NoisyTable | None:
+        steps = question.unit if isinstance(question, Query) else 1
+        fresh = variance(self._curator.expected_noise(question, self._price)) / steps**2
+        return next((t for t in self._tables if t.covers(question) and t.variance(question) <= 5 * fresh), None)
 
     def _catch_up(self) -> None:
         """Fold in what this or another process has released since the last look."""
         for measured in self._curator.released(after=self._read_to):
-            self._read_to = measured.receipt.entry
             if isinstance(measured.question, Marginal) and measured.question.where.is_everyone:
                 curator = self._curator
                 self._tables.append(NoisyTable(measured, curator.domain, curator.rows, self._confidence))
+            self._read_to = measured.receipt.entry

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tacit.model.answer import Measured
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
-from tacit.model.noise_law import quantile_of_sum
+from tacit.model.noise_law import quantile_of_sum, variance
 from tacit.model.query import Query
 from tacit.model.workload import Marginal
 from tacit.release.estimate import Estimate, TableEstimate
@@ -35,26 +35,23 @@ class NoisyTable:
     def covers(self, question: Query | Marginal) -> bool:
         return set(_scope(question)) <= set(self.names)
 
+    def variance(self, question: Query | Marginal) -> float:
+        """A bound on the variance of an estimate (of each cell, for a table), in counts."""
+        return self._draws(question) * variance(self._noise)
+
     def half_width(self, question: Query | Marginal) -> int:
         """The error of an estimate of the question (of each cell, for a table), in grid steps."""
-        scope = _scope(question)
-        draws = math.prod(size for name, size in self._sizes.items() if name not in scope)
-        if isinstance(question, Query):
-            chosen = min(int(np.count_nonzero(side)) for side in self._sides(question, scope))
-            weighted = question.unit > 1
-            return question.unit * quantile_of_sum(self._noise, chosen * draws, self._confidence, weighted=weighted)
-        inside, _ = self._sides(question.where, scope)
-        chosen = int(np.count_nonzero(inside, axis=self._beyond(scope, question.names)).max())
-        return quantile_of_sum(self._noise, max(1, chosen) * draws, self._confidence)
+        steps = question.unit if isinstance(question, Query) else 1
+        return steps * quantile_of_sum(self._noise, self._draws(question), self._confidence, weighted=steps > 1)
 
     def estimate(self, query: Query) -> Estimate:
         """The query's answer from the cells on its smaller side: n is public, so the rest is n less those."""
         inside, outside = self._sides(query, query.scope)
         sums = self._sums(query.scope)
         if np.count_nonzero(inside) <= np.count_nonzero(outside):
-            value = int((inside * sums).sum())
+            value = _dot(inside, sums)
         else:
-            value = self._rows * query.unit - int((outside * sums).sum())
+            value = self._rows * query.unit - _dot(outside, sums)
         return Estimate(value, self.half_width(query), "hypothesis", self._free, self._receipt)
 
     def table(self, marginal: Marginal) -> TableEstimate:
@@ -63,6 +60,17 @@ class NoisyTable:
         inside, _ = self._sides(marginal.where, scope)
         cells = (inside * self._sums(scope)).sum(axis=self._beyond(scope, marginal.names))
         return TableEstimate(cells, self.half_width(marginal), "hypothesis", self._free, self._receipt)
+
+    def _draws(self, question: Query | Marginal) -> int:
+        """How many noise draws are summed in the estimate (in the fullest cell of a table)."""
+        scope = _scope(question)
+        each = math.prod(size for name, size in self._sizes.items() if name not in scope)
+        if isinstance(question, Query):
+            chosen = min(int(np.count_nonzero(side)) for side in self._sides(question, scope))
+        else:
+            inside, _ = self._sides(question.where, scope)
+            chosen = int(np.count_nonzero(inside, axis=self._beyond(scope, question.names)).max())
+        return each * max(1, chosen)  # a product of small weights may round to none
 
     def _sums(self, names: tuple[str, ...]) -> NDArray[np.int64]:
         small = math.prod(self._sizes[name] for name in names) <= _REMEMBERED
@@ -83,6 +91,13 @@ class NoisyTable:
     @property
     def _free(self) -> Loss:
         return Loss(self._measure, 0)
+
+
+def _dot(weights: NDArray[np.int64], sums: NDArray[np.int64]) -> int:
+    largest = int(weights.max(initial=0)) * int(np.abs(sums).max(initial=0)) * weights.size
+    if largest < 2**62:
+        return int((weights * sums).sum())
+    return sum(int(w) * int(s) for w, s in zip(weights.flat, sums.flat, strict=True) if w)
 
 
 def _scope(question: Query | Marginal) -> tuple[str, ...]:

@@ -46,5 +46,5 @@ def epsilon_spent(spent: Loss, budget: Budget) -> float:
     if spent.atoms == 0:
         return 0.0
     if spent.measure == "epsilon":
-        return float(spent)
+        return math.nextafter(float(spent), math.inf)
     return epsilon_from(math.nextafter(float(spent), math.inf), budget.delta)

@@ -9,20 +9,21 @@ from contextlib import AbstractContextManager
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import AnswerWithheld, InvalidQuery, TacitError
+from tacit.errors import AnswerWithheld, InvalidQuery
 from tacit.model.answer import Measured, Receipt
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
-from tacit.model.query import GRID, Query
-from tacit.model.workload import Intervals, Marginal, Prefixes, Queries, Question, from_dict, key, to_dict
+from tacit.model.query import Query
+from tacit.model.workload import Marginal, Prefixes, Queries, Question, from_dict, key, to_dict
 from tacit.trusted.chain import Entry
 from tacit.trusted.ledger import Ledger, Outcome
 from tacit.trusted.loss import noise_for, price
 from tacit.trusted.noise import Noise, add_noise
+from tacit.trusted.questions import MAX_ANSWERS, own, unit
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import sensitivity
 
-MAX_ANSWERS = 2**22  # in one measurement: a minute of drawing
+__all__ = ["MAX_ANSWERS", "Curator", "own"]
 
 
 class Curator:
@@ -35,8 +36,16 @@ class Curator:
     def __init__(self, records: Records, ledger: Ledger) -> None:
         self._records = records
         self._ledger = ledger
-        self.domain: Domain = records.domain
-        self.rows: int = records.rows
+
+    @property
+    def domain(self) -> Domain:
+        """The declared domain. Guarantee: public. Formula: as declared. Source: the owner."""
+        return self._records.domain
+
+    @property
+    def rows(self) -> int:
+        """n. Guarantee: public by convention. Formula: the number of rows. Source: docs/PRIVACY.md."""
+        return self._records.rows
 
     @property
     def total(self) -> Loss:
@@ -62,14 +71,14 @@ class Curator:
 
         Guarantee: does not look at the data. Formula: `loss.noise_for`. Source: `loss.noise_for`.
         """
-        return noise_for(loss, sensitivity(question, self.domain), _unit(question))
+        return self._noise(own(question, self.domain), loss)
 
     def find(self, questions: Sequence[Question]) -> list[Measured | None]:
         """What was measured before, for each question.
 
         Guarantee: post-processing of released answers. Formula: the stored entry of the question's key. Source: ledger.
         """
-        keys = [key(question) for question in questions]
+        keys = [key(own(question, self.domain)) for question in questions]
         found = self._ledger.find_many(keys)
         return [self._read(found[k]) if k in found else None for k in keys]
 
@@ -91,20 +100,20 @@ class Curator:
             public form alone (sensitivity, grid, loss).
         Source: Dwork, McSherry, Nissim & Smith 2006; Canonne, Kamath & Steinke 2020.
         """
+        copies = [own(question, self.domain) for question in questions]
+        keys = [key(copy) for copy in copies]
         with self.turn():
-            keys = [key(question) for question in questions]
             found = self._ledger.find_many(keys)
-            new = {k: question for k, question in zip(keys, questions, strict=True) if k not in found}
+            new = {k: copy for k, copy in zip(keys, copies, strict=True) if k not in found}
             if new:
                 found |= self._measure(new, loss)
         return [self._read(found[k]) for k in keys]
 
     def _measure(self, questions: dict[str, Question], loss: Loss) -> dict[str, Entry]:
-        for question in questions.values():
-            self._check(question)
-        noises = {k: self.expected_noise(question, loss) for k, question in questions.items()}
+        """`questions` are the curator's own copies."""
+        noises = {k: self._noise(question, loss) for k, question in questions.items()}
         prices = {
-            k: price(noises[k], sensitivity(question, self.domain), _unit(question), self.total.measure)
+            k: price(noises[k], sensitivity(question, self.domain), unit(question), self.total.measure)
             for k, question in questions.items()
         }
         worst_case = Loss(self.total.measure, sum(p.atoms for p in prices.values()))
@@ -113,33 +122,18 @@ class Curator:
         try:
             truths = {k: self._truth(question) for k, question in questions.items()}
             drawn = _add_noise_together(truths, noises)
-        except TacitError as error:  # `_check` should have refused it; the message must not say that nothing was spent
-            raise AnswerWithheld(f"{error.sentence} What was reserved for the answer stays spent.") from None
-        outcomes = [
-            Outcome(k, prices[k].atoms, _body(question, drawn[k], noises[k])) for k, question in questions.items()
-        ]
+            outcomes = [Outcome(k, prices[k].atoms, _body(q, drawn[k], noises[k])) for k, q in questions.items()]
+        except Exception:  # what went wrong may depend on the data, so nothing is said about it
+            outcomes = []
+        if not outcomes:
+            raise AnswerWithheld("The answer could not be worked out. What was reserved for it stays spent.")
         return dict(zip(questions, self._ledger.settle(reservation, outcomes), strict=True))
 
-    def _check(self, question: Question) -> None:
-        """Refuse what cannot be measured, before anything is reserved. Prices rest on what is checked here."""
-        if isinstance(question, Marginal) and (
-            len(set(question.names)) < len(question.names) or question.where.unit > 1
-        ):
-            raise InvalidQuery(
-                "a table has each attribute once, and its rows are chosen by conditions, not by weights."
-            )
-        if isinstance(question, Prefixes | Intervals) and not self.domain[question.name].ordered:
-            raise InvalidQuery(f"{question.name} has no order, so it has no ranges.")
-        if any(name not in self.domain for name in _names(question)):
-            raise InvalidQuery(f"the question is about attributes other than {', '.join(self.domain)}.")
-        if not isinstance(question, Query):
-            size = question.size(self.domain)
-            if not 1 <= size <= MAX_ANSWERS:
-                raise InvalidQuery(f"the question has {size:,} answers; one measurement takes 1 to {MAX_ANSWERS:,}.")
-        for query in _parts(question):
-            _check_weights(query, self.domain)
-        if sensitivity(question, self.domain).l1 == 0:
+    def _noise(self, question: Question, loss: Loss) -> Noise:
+        moves = sensitivity(question, self.domain)
+        if moves.l1 == 0:
             raise InvalidQuery("the answer follows from the number of rows, which is public: nothing to measure.")
+        return noise_for(loss, moves, unit(question))
 
     def _truth(self, question: Question) -> NDArray[np.int64]:
         """The exact answers, in grid steps. Never leaves this class without noise."""
@@ -148,8 +142,8 @@ class Curator:
         if isinstance(question, Marginal):
             return self._records.table(question.names, question.where).ravel()
         if isinstance(question, Queries):
-            unit = _unit(question)
-            answers = [self._records.answer(query) * (unit // query.unit) for query in question.listed]
+            steps = unit(question)
+            answers = [self._records.answer(query) * (steps // query.unit) for query in question.listed]
             return np.array(answers, dtype=np.int64)
         counts = self._records.table((question.name,))[: self.domain[question.name].bins]
         sums = np.concatenate([[0], np.cumsum(counts)])
@@ -171,38 +165,6 @@ class Curator:
         )
 
 
-def _parts(question: Question) -> Sequence[Query]:
-    if isinstance(question, Query):
-        return [question]
-    return (
-        question.listed if isinstance(question, Queries) else [question.where] if isinstance(question, Marginal) else []
-    )
-
-
-def _names(question: Question) -> Sequence[str]:
-    if isinstance(question, Prefixes | Intervals):
-        return [question.name]
-    tabled = question.names if isinstance(question, Marginal) else ()
-    return [*tabled, *(name for query in _parts(question) for name in query.scope)]
-
-
-def _check_weights(query: Query, domain: Domain) -> None:
-    """Every cell's weight lies in [0, 1], so that one row moves the answer by at most one."""
-    scope = [name for factor in query.factors for name in factor.scope]
-    if len(set(scope)) < len(scope):
-        raise InvalidQuery("an attribute stands in two factors of the question.")
-    if not query.fits(domain):
-        raise InvalidQuery("the question was made for another domain.")
-    for factor in query.factors:
-        whole = factor.unit in (1, GRID) and factor.weights.dtype.kind in "iu"
-        if not whole or factor.weights.min() < 0 or factor.weights.max() > factor.unit:
-            raise InvalidQuery("the weights of the question lie between 0 and 1, all of them.")
-
-
-def _unit(question: Question) -> int:
-    return max((query.unit for query in _parts(question)), default=1)
-
-
 def _add_noise_together(truths: dict[str, NDArray[np.int64]], noises: dict[str, Noise]) -> dict[str, NDArray[np.int64]]:
     """One vector draw for all questions with the same noise: a draw by itself costs ten times a drawn entry."""
     drawn: dict[str, NDArray[np.int64]] = {}
@@ -218,7 +180,7 @@ def _body(question: Question, values: NDArray[np.int64], noise: Noise) -> str:
     body = {
         "question": to_dict(question),
         "values": values.tolist(),
-        "unit": _unit(question),
+        "unit": unit(question),
         "noise": {"kind": noise.kind, "scale": noise.scale},
     }
     return json.dumps(body, sort_keys=True, separators=(",", ":"))

@@ -44,7 +44,7 @@ class Records:
 
         Guarantee: every row is in exactly one declared cell, or the load is refused without naming a value or a count.
         Formula: one GROUP BY; a reserved code shows that some row fell nowhere declared.
-        Source: DESIGN, section 3.
+        Source: docs/ARCHITECTURE.md, "From a table to cells".
         """
         source = open_source(data, table)
         words, counts = source.run(build(domain, source.types(domain)))
@@ -76,7 +76,7 @@ class Records:
 
         Guarantee: exact; replacing one row moves it by at most `query.unit`.
         Formula: Σ over cells of count · weight, weight = the product of the factors; unit · n minus that if complement.
-        Source: DESIGN, section 3; the rounding of products of weights is `model.query.multiply`.
+        Source: docs/ARCHITECTURE.md; the rounding of products of weights is `model.query.multiply`.
         """
         chosen = _places(self._choose([factor for factor in query.factors if factor.unit == 1]))
         counts = self._counts if chosen is None else self._counts[chosen]
@@ -96,7 +96,7 @@ class Records:
 
         Guarantee: exact; replacing one row moves one entry down by at most 1 and one up by at most 1.
         Formula: one count for each combination of the named attributes' values, in the given order.
-        Source: DESIGN, section 3.
+        Source: docs/ARCHITECTURE.md, "From a table to cells".
         """
         onto = self.domain.project(names)
         if onto.size > MAX_TABLE:

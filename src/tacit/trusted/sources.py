@@ -77,7 +77,7 @@ def open_source(data: object, table: str | None = None) -> Source:
 
     Guarantee: an error names what was given and what is accepted, never a value of the data.
     Formula: by type; text is an address, a query or a path, in this order.
-    Source: DESIGN, section 3.
+    Source: docs/ARCHITECTURE.md, "From a table to cells".
     """
     if isinstance(data, Source):
         return data

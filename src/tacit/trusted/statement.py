@@ -29,8 +29,8 @@ ColumnType = Literal["number", "decimal", "text", "boolean", "date", "timestamp"
 WORD_BITS = 62
 MAX_CELLS = 2**27  # distinct cells held in memory
 MAX_CHAIN = 24  # a longer list of values is looked up in a joined table; below it a chain of comparisons is faster
-MAX_LISTED = 2**16  # values of one category: a statement of about a megabyte
-MAX_EDGES = 2**12  # edges of one attribute, unless they are whole and evenly spaced: then they are computed
+MAX_LISTED = 2**14  # values of one category: what Spark parses with the memory it has by default
+MAX_EDGES = 2**11  # likewise; edges that are whole and evenly spaced are computed and have no such limit
 SOURCE = "tacit_source"  # stands for the table until `render` puts the engine's own name there
 
 _BYTE_ORDER: dict[Dialect, exp.Expr] = {
@@ -96,7 +96,7 @@ def build(domain: Domain, columns: Mapping[str, Column]) -> exp.Select:
 
     Guarantee: every row is counted once, in the cell its values lie in or under a reserved code; only codes leave.
     Formula: word = Σ code · 2^shift; code = bin | other | missing | size (outside) | size + 1 (missing, undeclared).
-    Source: DESIGN, "materialise once".
+    Source: docs/ARCHITECTURE.md, "From a table to cells".
     """
     words: dict[int, exp.Expr] = {}
     inner, joins = exp.select(), []

@@ -1,0 +1,15 @@
+"""`make bench`: every benchmark, each against a peer in the same run."""
+
+from __future__ import annotations
+
+from benchmarks import bench_load, bench_noise, bench_true_answer
+
+
+def main() -> None:
+    for benchmark in (bench_noise, bench_true_answer, bench_load):
+        print(f"\n== {benchmark.__doc__.splitlines()[0] if benchmark.__doc__ else benchmark.__name__}\n", flush=True)
+        benchmark.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""The curator's own copy of a question: plain, checked and canonical. Everything that prices rest on is settled here.
+
+A question comes from code that is not trusted. Its arrays may change after they were looked at, and its methods may
+lie; so the curator reads its fields once, into objects that nobody else holds, and uses nothing else afterwards.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tacit.errors import InvalidQuery
+from tacit.model.domain import Domain
+from tacit.model.query import GRID, Factor, Query
+from tacit.model.workload import Intervals, Marginal, Prefixes, Queries, Question
+
+MAX_ANSWERS = 2**22  # to one question: a minute of drawing
+
+
+def own(question: Question, domain: Domain) -> Question:
+    """A private copy of a question, in canonical form; refuses what is not one about this domain.
+
+    Guarantee: the copy shares nothing with the original; every cell has a weight in [0, 1] on the grid; scopes are
+        disjoint; attributes are the domain's; its key is that of every other way of asking the same.
+    Formula: exact types, 0 <= weights <= unit, unit in {1, 2^20}, shapes of the domain; then the canonical form.
+    Source: this module; `model.query` for the canonical form.
+    """
+    if type(question) is Query:
+        return _query(question, domain)
+    if type(question) is Marginal:
+        names = tuple(_name(name, domain) for name in question.names)
+        where = _query(question.where, domain)
+        if not names or names != tuple(sorted(set(names))) or where.unit > 1:
+            raise InvalidQuery("a table names each attribute once, in order, and its rows are chosen without weights.")
+        return _sized(Marginal(names, where), domain)
+    if type(question) is Queries:
+        return _sized(Queries(tuple(_query(query, domain) for query in question.listed)), domain)
+    for kind in (Prefixes, Intervals):
+        if type(question) is kind:
+            name = _name(question.name, domain)
+            if not domain[name].ordered:
+                raise InvalidQuery(f"{name} has no order, so it has no ranges.")
+            return _sized(kind(name), domain)
+    raise InvalidQuery("a question is a query or a workload.")
+
+
+def unit(question: Question) -> int:
+    """Grid steps in a count. Guarantee: that of its finest part. Formula: the largest unit. Source: `model.query`."""
+    if isinstance(question, Query):
+        return question.unit
+    return max((query.unit for query in question.listed), default=1) if isinstance(question, Queries) else 1
+
+
+def _sized(question: Question, domain: Domain) -> Question:
+    assert not isinstance(question, Query)
+    size = question.size(domain)
+    if not 1 <= size <= MAX_ANSWERS:
+        raise InvalidQuery(f"the question has {size:,} answers; one measurement takes 1 to {MAX_ANSWERS:,}.")
+    return question
+
+
+def _query(query: Query, domain: Domain) -> Query:
+    if type(query) is not Query or type(query.complement) is not bool:
+        raise InvalidQuery("a question is a query or a workload.")
+    factors = tuple(_factor(factor, domain) for factor in tuple(query.factors))
+    scope = [name for factor in factors for name in factor.scope]
+    if len(set(scope)) < len(scope):
+        raise InvalidQuery("an attribute stands in two factors of the question.")
+    return Query.product(factors, complement=query.complement)
+
+
+def _factor(factor: Factor, domain: Domain) -> Factor:
+    if type(factor) is not Factor or type(factor.unit) is not int or factor.unit not in (1, GRID):
+        raise InvalidQuery("the weights of a question are whole steps of its grid.")
+    scope, steps = tuple(_name(name, domain) for name in factor.scope), factor.unit
+    weights = np.array(factor.weights, copy=True, subok=False)  # plain numpy: no subclass answers for itself below
+    if scope != tuple(sorted(scope)) or weights.shape != tuple(domain[name].size for name in scope):
+        raise InvalidQuery("the question was made for another domain.")
+    if weights.dtype.kind not in "iu" or weights.min() < 0 or weights.max() > steps:
+        raise InvalidQuery("the weights of the question lie between 0 and 1, all of them.")
+    return Factor(scope, weights.astype(np.uint8 if steps == 1 else np.int32), steps)
+
+
+def _name(name: str, domain: Domain) -> str:
+    if type(name) is not str or name not in domain:
+        raise InvalidQuery(f"the question is about attributes other than {', '.join(domain)}.")
+    return name
