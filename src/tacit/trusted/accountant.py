@@ -38,7 +38,7 @@ def epsilon_spent(spent: Loss, budget: Budget) -> float:
     """The epsilon that the amount spent so far amounts to, at the budget's delta. For display.
 
     Guarantee: what was released so far is (epsilon_spent, budget.delta)-DP.
-    Formula: epsilon itself, or loss.epsilon_from(rho, delta); rounded up.
+    Formula: epsilon itself, to the nearest float, or loss.epsilon_from(rho, delta), rounded up.
     Source: Canonne, Kamath & Steinke 2020, corollary 13.
     """
     if spent.measure != budget.measure:
@@ -46,5 +46,5 @@ def epsilon_spent(spent: Loss, budget: Budget) -> float:
     if spent.atoms == 0:
         return 0.0
     if spent.measure == "epsilon":
-        return math.nextafter(float(spent), math.inf)
+        return float(spent)
     return epsilon_from(math.nextafter(float(spent), math.inf), budget.delta)

@@ -1,0 +1,41 @@
+"""Database update algorithms (seed notes: DUA): how public knowledge learns from one answer.
+
+Values here are fractions of n. A query's value on a distribution over X is its expected weight, a number in [0, 1].
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar
+
+from tacit.model.query import Query
+
+
+class Hypothesis(Protocol):
+    """Public knowledge that can answer any query without the data."""
+
+    def answer(self, query: Query) -> float:
+        """The query's value as a fraction of n, in [0, 1]."""
+        ...
+
+
+H = TypeVar("H", bound=Hypothesis)
+
+
+class UpdateRule(Protocol[H]):
+    """A B(alpha)-database update algorithm (Roth, lecture 8, definition 2).
+
+    If every update is made with a query on which hypothesis and data differ by at least alpha, and with an answer within
+    alpha of the data's, then there are at most `max_updates(alpha)` updates, whatever the data.
+    """
+
+    def initial(self) -> H:
+        """The hypothesis before anything is known."""
+        ...
+
+    def update(self, hypothesis: H, query: Query, answer: float) -> H:
+        """The next hypothesis. It may reuse the memory of the given one, which must not be used any more."""
+        ...
+
+    def max_updates(self, alpha: float) -> float:
+        """B(alpha) of the seeds."""
+        ...
