@@ -24,7 +24,7 @@ H = TypeVar("H", bound=Hypothesis)
 class UpdateRule(Protocol[H]):
     """A B(alpha)-database update algorithm (Roth, lecture 8, definition 2).
 
-    If every update is made with a query on which hypothesis and data differ by at least alpha, and with an answer within
+    If every update is made with a query on which hypothesis and data differ by at least alpha, and an answer within
     alpha of the data's, then there are at most `max_updates(alpha)` updates, whatever the data.
     """
 

@@ -24,10 +24,11 @@ from tacit.trusted.anchor import Anchor
 from tacit.trusted.chain import Entry, Mark, canonical, chain_hash, check, digest, mark
 from tacit.trusted.durable import DurableFile
 
-_FORMAT = "1"
+_FORMAT = "2"
 # What a ledger belongs to. A value may be made from the ledger's own secret, so that a fingerprint of the data says
 # nothing to somebody who does not hold the ledger: receipts, which are hashes over all of this, are public.
 Binding = Mapping[str, str | Callable[[bytes], str]]
+Purpose = str | Mapping[str, Any]  # public, and JSON
 _PAGE = 500  # rows read at a time, so that no reader holds up a checkpoint for long
 _SCHEMA = [
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -35,6 +36,10 @@ _SCHEMA = [
     " NOT NULL, spent INTEGER NOT NULL, body TEXT NOT NULL, time TEXT NOT NULL, hash TEXT NOT NULL)",
     "CREATE UNIQUE INDEX answers ON entries (key) WHERE key IS NOT NULL",  # one answer per question, whoever races
     "CREATE INDEX settled ON entries (intent) WHERE intent IS NOT NULL",
+    "CREATE INDEX intents ON entries (seq) WHERE kind = 'intent'",
+    # What a mechanism must remember and nobody may learn, such as a noisy threshold: receipts are public, so it stays
+    # outside the chain, and it goes when its intent is settled.
+    "CREATE TABLE private (entry INTEGER PRIMARY KEY, value TEXT NOT NULL)",
     *(
         f"CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table} BEGIN SELECT RAISE(ABORT, 'append-only'); END"
         for table in ("meta", "entries")
@@ -172,10 +177,11 @@ class Ledger:
         stored = {entry.key: entry for entry in self._shown(found)}
         return {key: stored[key] for key in wanted if key in stored}
 
-    def reserve(self, loss: Loss, *, purpose: str) -> Reservation:
-        """Set `loss` aside, before the data are looked at.
+    def reserve(self, loss: Loss, *, purpose: Purpose, private: str | None = None) -> Reservation:
+        """Set `loss` aside, before the data are looked at. `purpose` is public; `private` is the mechanism's state.
 
-        Guarantee: durable when it returns, and never more than what is left; refused, it writes nothing.
+        Guarantee: durable when it returns, and never more than what is left; refused, it writes nothing. `private`
+            enters no hash and no entry, and is deleted when the reservation is settled.
         Formula: spent + loss <= total, read and written in one transaction.
         Source: privacy filter of plain sums (Rogers et al. 2016).
         """
@@ -189,6 +195,8 @@ class Ledger:
                 raise BudgetExhausted(f"The question costs {loss} and {shown} is left of {self.total}.")
             body = canonical({"purpose": purpose})
             entry = self._append(db, head, "intent", atoms=loss.atoms, spent=head.spent + loss.atoms, body=body)
+            if private is not None:
+                db.execute("INSERT INTO private VALUES (?, ?)", (entry.seq, private))
         # The anchor need not know of intents: nothing is shown on the strength of one alone, and the anchor moves past
         # it with the next outcome. An old copy that lacks only intents has lost nothing that anybody saw.
         self._known = max(self._known, mark(entry))
@@ -210,6 +218,7 @@ class Ledger:
                 head = self._sound()
                 if reservation is not None:
                     self._check_unsettled(reservation)
+                    db.execute("DELETE FROM private WHERE entry = ?", (reservation.seq,))
                     head = head._replace(spent=head.spent - reserved)
                 entries = []
                 for outcome in outcomes:
@@ -235,6 +244,23 @@ class Ledger:
                 "stays spent."
             ) from None
         return entries
+
+    def private_of(self, seq: int) -> str | None:
+        """The private state that intent `seq` was reserved with, until it is settled.
+
+        Guarantee: for the mechanism that stored it only; never shown, never hashed. Formula: the row. Source: class.
+        """
+        with self._file.use() as db:
+            row = db.execute("SELECT value FROM private WHERE entry = ?", (seq,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def open_intents(self) -> list[Entry]:
+        """The intents without outcome, newest last: what a restart may go on with, and what counts as spent in full.
+
+        Guarantee: as for `find`. Formula: intents that no outcome names. Source: see the class.
+        """
+        unsettled = "kind = 'intent' AND NOT EXISTS (SELECT 1 FROM entries AS o WHERE o.intent = entries.seq)"
+        return self._shown(self._select(f"WHERE {unsettled} ORDER BY seq"))
 
     @property
     def spent(self) -> Loss:

@@ -66,6 +66,61 @@ def noise_for(loss: Loss, sensitivity: Sensitivity, unit: int) -> Noise:
     return Noise("laplace" if loss.measure == "epsilon" else "gaussian", scale)
 
 
+def choice_price(scale: float, move: int, measure: Measure) -> Loss:
+    """The loss of one `noisy_max` over scores that move by at most `move` between neighbours.
+
+    Guarantee: the choice is epsilon-DP, or rho-zCDP, for the returned amount (rounded up to whole atoms).
+    Formula: epsilon = 2 move/scale; rho = epsilon²/8, because the choice has bounded range epsilon.
+    Source: McSherry & Talwar 2007; Cesar & Rogers 2021, lemma 3.4; McKenna & Sheldon 2020 for permute-and-flip.
+    """
+    epsilon = 2 * move / Fraction(scale)
+    return Loss.of(measure, epsilon if measure == "epsilon" else epsilon**2 / 8)
+
+
+def choice_scale(loss: Loss, move: int) -> float:
+    """The least scale of `noisy_max` whose price is at most `loss`.
+
+    Guarantee: choice_price(choice_scale(loss, move), move, ...) <= loss.
+    Formula: 2 move/epsilon, with epsilon = sqrt(8 rho) for rho.
+    Source: the inverse of `choice_price`.
+    """
+    if loss.atoms <= 0:
+        raise InvalidBudget(f"A choice costs more than {loss}.")
+    if loss.measure == "epsilon":
+        return _float_above(2 * move / loss.exact)
+    return _root_above(move**2 / (2 * loss.exact))
+
+
+def gate_price(threshold_scale: float, comparison_scale: float, move: int, measure: Measure) -> Loss:
+    """The loss of one gate (AboveThreshold, shut at its first hit) over values that move by at most `move`.
+
+    Guarantee: all that a gate ever says is epsilon-DP, or rho-zCDP, for the returned amount, however many questions.
+    Formula: epsilon = move/threshold_scale + 2 move/comparison_scale; rho = epsilon²/2.
+    Source: docs/PRIVACY.md, "The gate": one-sided exponential noise; Bun & Steinke 2016, prop. 1.4 for rho.
+    """
+    epsilon = move / Fraction(threshold_scale) + 2 * move / Fraction(comparison_scale)
+    return Loss.of(measure, epsilon if measure == "epsilon" else epsilon**2 / 2)
+
+
+def gate_scales(loss: Loss, move: int) -> tuple[float, float]:
+    """The scales of the threshold's and the comparisons' noise that `loss` buys.
+
+    Guarantee: gate_price(*gate_scales(loss, move), move, ...) <= loss.
+    Formula: epsilon split 1 : 2^(2/3), which makes the variance of their difference least; scales move/epsilon_1 and
+        2 move/epsilon_2, rounded up.
+    Source: Lyu, Su & Li 2017, section 4.2, for one hit; exponential noise halves all variances alike.
+    """
+    if loss.atoms <= 0:
+        raise InvalidBudget(f"A gate costs more than {loss}.")
+    # sqrt(2 rho), rounded down; the split need not be exact, only its sum must not exceed what is paid for
+    epsilon = loss.exact if loss.measure == "epsilon" else 1 / Fraction(_root_above(1 / (2 * loss.exact)))
+    first = epsilon * _THRESHOLD_SHARE
+    return _float_above(move / first), _float_above(2 * move / (epsilon - first))
+
+
+_THRESHOLD_SHARE = Fraction(1) / (1 + Fraction(2 ** (2 / 3)))
+
+
 def total(budget: Budget) -> Loss:
     """The whole budget as an amount that charges are summed against.
 

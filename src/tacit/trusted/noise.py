@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.model.budget import Measure
 from tacit.model.noise_law import Noise, NoiseKind
 
-__all__ = ["Noise", "NoiseKind", "add_noise"]
+__all__ = ["Noise", "NoiseKind", "add_noise", "draw_geometric", "noisy_max"]
 
 
 def add_noise(values: NDArray[np.int64], noise: Noise) -> NDArray[np.int64]:
@@ -26,6 +27,31 @@ def add_noise(values: NDArray[np.int64], noise: Noise) -> NDArray[np.int64]:
     return np.array(drawn, dtype=np.int64).reshape(values.shape)
 
 
+def draw_geometric(scale: float, size: int) -> NDArray[np.int64]:
+    """`size` fresh draws of one-sided exponential noise over 0, 1, 2, …
+
+    Guarantee: each draw has exactly the law Pr[z] ∝ exp(-z/scale), z >= 0.
+    Formula: discrete Laplace draws, those below 0 thrown away: on z >= 0 the two laws are proportional.
+    Source: as `add_noise`.
+    """
+    drawn = np.empty(0, dtype=np.int64)
+    while drawn.size < size:  # at least half of the draws are kept, on average
+        more = add_noise(np.zeros(2 * (size - drawn.size) + 2, dtype=np.int64), Noise("laplace", scale))
+        drawn = np.concatenate([drawn, more[more >= 0]])
+    return drawn[:size]
+
+
+def noisy_max(scores: NDArray[np.int64], scale: float, measure: Measure) -> int:
+    """The place of a large score.
+
+    Guarantee: if every score moves by at most d between neighbours: 2d/scale-DP, and for rho (2d/scale)²/8-zCDP.
+    Formula: rho: Pr[i] ∝ exp(score_i/scale), the exponential mechanism, as the largest of scores plus Gumbel noise;
+        epsilon: permute-and-flip, the largest of scores plus exponential noise, which is never worse.
+    Source: McSherry & Talwar 2007; McKenna & Sheldon 2020; Cesar & Rogers 2021 for rho; OpenDP's make_noisy_max.
+    """
+    return int(_selector(measure, scale)(scores))
+
+
 @lru_cache(maxsize=256)  # construction costs as much as a draw, and the scales in use are few
 def _sampler(kind: NoiseKind, scale: float) -> Any:
     # Imported here because it takes half a second, which planning and reading a public file need not wait for.
@@ -38,3 +64,13 @@ def _sampler(kind: NoiseKind, scale: float) -> Any:
     if kind == "laplace":
         return dp.m.make_laplace(vector, dp.l1_distance(T="i64"), scale=scale)
     return dp.m.make_gaussian(vector, dp.l2_distance(T="f64"), scale=scale)
+
+
+@lru_cache(maxsize=256)
+def _selector(measure: Measure, scale: float) -> Any:
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    vector = dp.vector_domain(dp.atom_domain(T="i64"))
+    divergence = dp.max_divergence() if measure == "epsilon" else dp.zero_concentrated_divergence()
+    return dp.m.make_noisy_max(vector, dp.linf_distance(T="i64"), divergence, scale=scale)

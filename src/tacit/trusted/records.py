@@ -7,7 +7,9 @@ Every cell is one small code for each attribute, so true answers are integer dot
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from tacit.trusted.statement import MAX_CELLS, Slot, build, slots
 
 MAX_ROWS = 2**62 // GRID  # so that no sum of counts times weights overflows
 MAX_TABLE = 2**26
+_REMEMBERED = 2**14  # cells of a table that is kept for further questions about the same attributes
 
 Codes = NDArray[np.unsignedinteger[Any]]
 Mask = NDArray[np.bool_]
@@ -30,13 +33,14 @@ Places = NDArray[np.intp]
 class Records:
     """Sparse integer counts over the domain; never leaves trusted/."""
 
-    __slots__ = ("_codes", "_counts", "domain", "rows")
+    __slots__ = ("_codes", "_counts", "_tables", "domain", "rows")
 
     def __init__(self, domain: Domain, codes: Sequence[Codes], counts: NDArray[np.int64]) -> None:
         self.domain = domain
         self.rows = int(counts.sum())
         self._codes = dict(zip(domain.names, codes, strict=True))
         self._counts = counts
+        self._tables = lru_cache(maxsize=1024)(self.table)  # the same few attributes are asked about again and again
 
     @classmethod
     def load(cls, data: object, domain: Domain, table: str | None = None) -> Records:
@@ -78,6 +82,24 @@ class Records:
         Formula: Σ over cells of count · weight, weight = the product of the factors; unit · n minus that if complement.
         Source: docs/ARCHITECTURE.md; the rounding of products of weights is `model.query.multiply`.
         """
+        total = self._from_table(query)
+        if total is None:
+            total = self._from_cells(query)
+        return query.unit * self.rows - total if query.complement else total
+
+    def _from_table(self, query: Query) -> int | None:
+        """The product's sum from a remembered table of the query's attributes, where that is small."""
+        scope = query.scope
+        if math.prod(self.domain[name].size for name in scope) > _REMEMBERED:
+            return None
+        table: NDArray[np.int64] = self._tables(scope)
+        if all(len(factor.scope) == 1 for factor in query.factors) and sum(f.unit > 1 for f in query.factors) < 2:
+            for factor in reversed(query.factors):  # factors are in order of scope: the last one has the last axis
+                table = table @ factor.weights.astype(np.int64)
+            return int(table)
+        return int((table * Query(query.factors, complement=False).table(scope, table.shape)).sum())
+
+    def _from_cells(self, query: Query) -> int:
         chosen = _places(self._choose([factor for factor in query.factors if factor.unit == 1]))
         counts = self._counts if chosen is None else self._counts[chosen]
         weights: NDArray[np.int64] | None = None
@@ -88,8 +110,7 @@ class Records:
                 weights, unit = (
                     (looked_up, factor.unit) if weights is None else multiply(weights, unit, looked_up, factor.unit)
                 )
-        total = int(counts.sum()) if weights is None else int(np.dot(counts, weights))
-        return query.unit * self.rows - total if query.complement else total
+        return int(counts.sum()) if weights is None else int(np.dot(counts, weights))
 
     def table(self, names: Iterable[str], where: Query | None = None) -> NDArray[np.int64]:
         """The true counts of a marginal, among the rows that meet a condition.

@@ -1,0 +1,157 @@
+"""The gate: one run of AboveThreshold (sparse vector). Opened by the curator.
+
+It says whether a question's value passes a noisy threshold, for as many questions as are asked, at one price, until the
+first that does. Then it is shut, for good and for everybody.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InvalidQuery
+from tacit.model.answer import Receipt
+from tacit.model.budget import Loss
+from tacit.model.query import GRID, Query
+from tacit.model.workload import Question
+from tacit.trusted.chain import canonical
+from tacit.trusted.ledger import Ledger, Outcome, Reservation
+from tacit.trusted.loss import gate_price, gate_scales
+from tacit.trusted.noise import draw_geometric
+from tacit.trusted.questions import own
+from tacit.trusted.records import Records
+
+_CHUNK = 256  # comparisons drawn at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """The lens |x - guess|, in counts: how far a public guess is from the truth."""
+
+    guess: float
+
+
+@dataclass(frozen=True, eq=False)
+class Tabulated:
+    """Any lens over the counts 0 … n, given by its values there, in counts; neighbouring ones differ by at most 1."""
+
+    values: NDArray[np.float64]
+
+
+Lens = Distance | Tabulated
+
+
+class Gate:
+    """An open gate. Only its first hit is ever told; the numeric answer to that question needs fresh noise.
+
+    Guarantee: everything a gate says, over its whole life, costs its one price.
+    Formula: lens(truth) + Geometric(comparison) >= threshold + Geometric(threshold's), both noises less their means.
+    Source: Dwork, Naor, Reingold, Rothblum & Vadhan 2009; Lyu, Su & Li 2017, algorithm 1; the proof for one-sided noise
+        is in docs/PRIVACY.md, "The gate".
+    """
+
+    def __init__(self, ledger: Ledger, records: Records, intent: int, terms: dict[str, Any], noise: int) -> None:
+        self._ledger, self._records = ledger, records
+        self._intent, self._noise = intent, noise
+        self._reservation = Reservation(intent, terms["atoms"])
+        self.threshold: float = terms["threshold"]
+        self.threshold_scale: float = terms["threshold_scale"]  # in counts
+        self.comparison_scale: float = terms["comparison_scale"]
+        self.cost = Loss(ledger.total.measure, terms["atoms"])
+
+    @classmethod
+    def open(cls, ledger: Ledger, records: Records, *, threshold: float, loss: Loss) -> Gate:
+        """Pay for a gate and draw its threshold.
+
+        Guarantee: the whole price is reserved, durably, before anything is compared; the threshold's noise is stored
+            with it, outside everything that is hashed or shown.
+        Formula: `loss.gate_scales`. Source: see the class.
+        """
+        if not abs(threshold) < 2**40:
+            raise InvalidQuery(f"a threshold is a count, not {threshold!r}.")
+        first, second = gate_scales(loss, GRID)
+        cost = gate_price(first, second, GRID, loss.measure)
+        terms = {
+            "kind": "gate",
+            "threshold": float(threshold),
+            "threshold_scale": first / GRID,
+            "comparison_scale": second / GRID,
+            "atoms": cost.atoms,
+        }
+        noise = int(draw_geometric(first, 1)[0])
+        reservation = ledger.reserve(cost, purpose=terms, private=json.dumps(noise))
+        return cls(ledger, records, reservation.seq, terms, noise)
+
+    @classmethod
+    def resume(cls, ledger: Ledger, records: Records) -> Gate | None:
+        """The gate that is still open, if there is one.
+
+        Guarantee: the same threshold noise as before, so that nothing is paid or learned by stopping and starting.
+        Formula: the newest gate among the ledger's unanswered intents. Source: see the class.
+        """
+        for entry in reversed(ledger.open_intents()):
+            terms = json.loads(entry.body)["purpose"]
+            noise = ledger.private_of(entry.seq)
+            if isinstance(terms, dict) and terms.get("kind") == "gate" and noise is not None:
+                return cls(ledger, records, entry.seq, terms, json.loads(noise))
+        return None
+
+    def first_above(self, queries: Sequence[Query], lenses: Sequence[Lens]) -> tuple[int, Receipt] | None:
+        """The first question whose value passes the noisy threshold, and the receipt of the shut gate; or None.
+
+        Guarantee: fresh comparison noise for every question; the gate is durably shut before a hit is told, and says
+            nothing after that, in no process.
+        Formula: see the class. Source: see the class.
+        """
+        if len(queries) != len(lenses):
+            raise InvalidQuery("every question has one lens.")
+        lenses = [_own(lens, self._records.rows) for lens in lenses]
+        copies = [own(query, self._records.domain) for query in queries]
+        with self._ledger.lock():
+            if all(entry.seq != self._intent for entry in self._ledger.open_intents()):
+                raise InvalidQuery("the gate is shut.")
+            scales = self.threshold_scale * GRID, self.comparison_scale * GRID
+            bar = round(self.threshold * GRID) + self._noise - round(scales[0])
+            for start in range(0, len(copies), _CHUNK):
+                part = copies[start : start + _CHUNK]
+                noise = draw_geometric(scales[1], len(part)) - round(scales[1])
+                for i, query in enumerate(part, start):
+                    if self._value(query, lenses[i]) + int(noise[i - start]) >= bar:
+                        return i, self._shut()
+        return None
+
+    def _value(self, query: Question, lens: Lens) -> int:
+        """The lens of the true value, in steps of the fine grid. It moves by at most GRID between neighbours."""
+        assert isinstance(query, Query)
+        truth = self._records.answer(query) * (GRID // query.unit)
+        if isinstance(lens, Distance):
+            return abs(truth - round(lens.guess * GRID))
+        return int(lens.values[truth // GRID])
+
+    def _shut(self) -> Receipt:
+        key = f"gate {self._intent}"
+        outcome = Outcome(key, self._reservation.atoms, canonical({"kind": "gate", "gate": self._intent}))
+        entry = self._ledger.settle(self._reservation, [outcome])[0]
+        return Receipt(entry.seq, entry.hash)
+
+
+def _own(lens: Lens, rows: int) -> Lens:
+    """The gate's own copy of a lens, which moves by at most one count when the truth moves by one."""
+    if type(lens) is Distance:
+        if type(lens.guess) not in (int, float) or not abs(lens.guess) < 2**40:
+            raise InvalidQuery("a guess is a count.")
+        return Distance(lens.guess)
+    if type(lens) is not Tabulated:
+        raise InvalidQuery("a lens is a distance from a guess, or a table of its values.")
+    values = np.array(lens.values, dtype=np.float64, copy=True, subok=False)
+    if values.shape != (rows + 1,) or not np.isfinite(values).all() or np.abs(values).max() >= 2**40:
+        raise InvalidQuery(f"a lens has a finite value for each count from 0 to {rows:,}.")
+    steps = np.rint(values * GRID).astype(np.int64)
+    if np.abs(np.diff(steps)).max(initial=0) > GRID:
+        raise InvalidQuery("a lens moves by at most 1 when the count moves by 1.")
+    return Tabulated(steps)  # type: ignore[arg-type]
