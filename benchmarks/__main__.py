@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks import bench_load, bench_noise, bench_true_answer
+from benchmarks import bench_load, bench_multiplicative_weights, bench_noise, bench_true_answer
 
 
 def main() -> None:
-    for benchmark in (bench_noise, bench_true_answer, bench_load):
+    for benchmark in (bench_noise, bench_true_answer, bench_multiplicative_weights, bench_load):
         print(f"\n== {benchmark.__doc__.splitlines()[0] if benchmark.__doc__ else benchmark.__name__}\n", flush=True)
         benchmark.main()
 

@@ -21,6 +21,7 @@ _SETTINGS: dict[str, dict[str, tuple[type | tuple[type, ...], bool]]] = {
         "ledger": (str, True),
         "mechanism": (str, False),
         "questions": (int, False),
+        "hits": (int, False),
         "confidence": (float, False),
         "anchor": (str, False),
     },

@@ -21,8 +21,11 @@ from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.workload import Marginal, marginal
 from tacit.release.direct import Direct
-from tacit.release.estimate import Estimate, Mechanism, TableEstimate, of_measured
+from tacit.release.estimate import Estimate, Mechanism, TableEstimate, of_stored
 from tacit.release.histogram import Histogram
+from tacit.release.multiplicative_weights import MultiplicativeWeights
+from tacit.release.offline import Candidate, Constructed, Distinguisher, construct
+from tacit.release.online import Iterative
 from tacit.trusted.accountant import epsilon_spent
 from tacit.trusted.anchor import Anchor
 from tacit.trusted.curator import MAX_ANSWERS, Curator, own
@@ -30,7 +33,7 @@ from tacit.trusted.ledger import Binding, Ledger
 from tacit.trusted.loss import total
 from tacit.trusted.records import Records
 
-MECHANISMS = ("auto", "direct", "histogram")
+MECHANISMS = ("auto", "direct", "histogram", "iterative")
 MAX_BATCH = 10_000
 
 
@@ -128,7 +131,7 @@ class Session:
             estimates = dict(zip(new, self._mechanism.estimate(new), strict=True)) if new else {}
         for query, measured in before.items():
             if measured is not None:
-                estimates[query] = of_measured(measured, query, self.rows, self.confidence, paid_now=False)
+                estimates[query] = of_stored(measured, query, self.rows, self.confidence)
         answers = []
         for query in queries:
             answers.append(self._answer(query, estimates.get(query)))
@@ -140,6 +143,42 @@ class Session:
         """The counts of all combinations of these attributes' values: a marginal, or GROUP BY table."""
         condition = Query.constant(everyone=True) if where is None else self._bind(where)
         return self._table(names, condition)
+
+    def release(
+        self,
+        workload: Sequence[str | Expression | Query | Sequence[str]],
+        *,
+        rounds: int,
+        share: float,
+        alpha: float = 0.01,
+        distinguisher: Distinguisher = "exponential",
+    ) -> Constructed:
+        """Learn a hypothesis that answers a whole workload, announced in advance: the offline construction.
+
+        workload: questions, or tables as lists of attribute names: `[["age", "sex"], ["age", "income"]]`.
+        rounds: how many candidates may be measured, at most.
+        share: of the whole budget, that this may spend.
+        alpha: stop when the worst candidate found is within 3/4 of this fraction of the rows.
+
+        Asked again with the same words, the same hypothesis is rebuilt from the ledger for nothing.
+        """
+        if isinstance(workload, str | Expression | Query) or not isinstance(workload, Sequence) or not workload:
+            raise InvalidQuery("a workload is a list of questions, or of tables given as lists of attribute names.")
+        if not isinstance(share, int | float) or not 0 < share <= 1:
+            raise InvalidQuery(f"share is a fraction of the budget, above 0 and at most 1, not {share!r}.")
+        if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= 10_000:
+            raise InvalidQuery(f"rounds is a whole number from 1 to 10,000, not {rounds!r}.")
+        if not isinstance(alpha, float) or not 0 < alpha <= 1:
+            raise InvalidQuery(f"alpha is a fraction of the rows, above 0 and at most 1, not {alpha!r}.")
+        candidates: list[Candidate] = [
+            marginal(self.domain, *item) if isinstance(item, list | tuple) else self._bind(item)  # type: ignore[arg-type]
+            for item in workload
+        ]
+        loss = Loss(self.total.measure, int(self.total.atoms * share))
+        rule = MultiplicativeWeights(self.domain, alpha, tolerance=alpha / 2)
+        return construct(
+            self._curator, candidates, rule, rounds=rounds, loss=loss, alpha=alpha, distinguisher=distinguisher
+        )
 
     def cost_at_most(self, question: str | Expression | Query) -> Loss:
         """The most that a question could cost if it were asked now. Spends nothing."""
@@ -191,8 +230,10 @@ class Session:
         if estimate is None:  # a constant: every row has the same weight
             value = _count(query.table((), ()).item() * self.rows, query.unit)
             return Answer(text, value, 0, self.confidence, "public", self._free, None)
-        value, error = (_count(steps, query.unit) for steps in (estimate.value, estimate.half_width))
-        return Answer(text, value, error, self.confidence, estimate.source, estimate.cost, estimate.receipt)
+        value = _count(estimate.value, query.unit)
+        error = None if estimate.half_width is None else _count(estimate.half_width, query.unit)
+        source, cost = estimate.source, estimate.cost
+        return Answer(text, value, error, self.confidence, source, cost, estimate.receipt, estimate.note)
 
     def _table(self, names: Sequence[str], where: Query) -> Table:
         names = tuple(self.domain.resolve(name) for name in names)
@@ -209,18 +250,20 @@ class Session:
             )
         with self._curator.turn():
             measured = self._curator.find([question])[0]
-            estimate = self._mechanism.table(question) if measured is None else self._repeat_table(measured)
-        values = estimate.values.transpose([question.names.index(name) for name in names]) / where.unit
+            repeat = isinstance(measured, Measured)
+            estimate = self._repeat_table(measured) if repeat else self._mechanism.table(question)  # type: ignore[arg-type]
+        values = estimate.values.transpose([question.names.index(name) for name in names])
         return Table(
             question=describe(question, self.domain),
             names=names,
             labels=labels,
             values=np.ascontiguousarray(values),
-            error=_count(estimate.half_width, where.unit),
+            error=None if estimate.half_width is None else float(estimate.half_width),
             confidence=self.confidence,
             source=estimate.source,
             cost=estimate.cost,
             receipt=estimate.receipt,
+            note=estimate.note,
         )
 
     def _repeat_table(self, measured: Measured) -> TableEstimate:
@@ -243,6 +286,8 @@ def open_session(
     table: str | None = None,
     mechanism: str = "auto",
     questions: int = 100,
+    hits: int = 200,
+    halt: bool = False,
     confidence: float = 0.95,
     anchor: str | Path | None = None,
     accept_rollback: str | None = None,
@@ -255,8 +300,11 @@ def open_session(
     budget: the one (epsilon, delta) that all answers together stay within.
     ledger: the SQLite file that records every charge and answer. The owner's secret, like the data.
     mechanism: "direct" (fresh noise for every new question), "histogram" (one noisy histogram of the whole domain, for
-        small domains), or "auto", which chooses between them from the public sizes.
-    questions: how many new questions the budget is shared among, for "direct".
+        small domains), "iterative" (free answers from a hypothesis, which learns from the questions it gets wrong), or
+        "auto", which chooses between the first two from the public sizes.
+    questions: how many new questions the budget is shared among ("direct"), or are expected ("iterative").
+    hits: how many hard answers the budget is shared among, for "iterative".
+    halt: for "iterative", refuse after the last hard answer instead of going on without a guarantee.
     anchor: where the newest state of the ledger is remembered, so that restoring an old copy is noticed.
     accept_rollback: the owner's reason to go on with an older copy; recorded in the ledger.
     """
@@ -264,8 +312,9 @@ def open_session(
         domain = Domain.from_toml(_read_text(Path(domain)))
     if not isinstance(budget, Budget):
         raise ConfigError("budget is a tacit.Budget, like tacit.Budget(epsilon=1.0, delta=1e-9).")
-    if isinstance(questions, bool) or not isinstance(questions, int) or not 1 <= questions <= 10**9:
-        raise ConfigError(f"questions is a whole number from 1 to 1,000,000,000, not {questions!r}.")
+    for name, given in (("questions", questions), ("hits", hits)):
+        if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= 10**9:
+            raise ConfigError(f"{name} is a whole number from 1 to 1,000,000,000, not {given!r}.")
     if not isinstance(confidence, float) or not 0.5 <= confidence <= 1 - 1e-9:
         raise ConfigError(f"confidence is a number from 0.5 to 0.999999999, not {confidence!r}.")
     choice = choose(mechanism, domain, budget, questions)
@@ -274,7 +323,8 @@ def open_session(
         "domain": domain.key,
         "data": records.fingerprint,
         "mechanism": choice.mechanism,
-        "questions": str(questions) if choice.mechanism == "direct" else "any number",
+        "questions": "any number" if choice.mechanism == "histogram" else str(questions),
+        "hits": str(hits) if choice.mechanism == "iterative" else "none",
     }
     book = _open_ledger(
         Path(ledger), budget, binding, Anchor(None if anchor is None else Path(anchor)), accept_rollback
@@ -283,6 +333,8 @@ def open_session(
     made: Mechanism
     if choice.mechanism == "direct":
         made = Direct(curator, questions=questions, confidence=confidence)
+    elif choice.mechanism == "iterative":
+        made = Iterative(curator, questions=questions, hits=hits, confidence=confidence, halt=halt)
     else:
         made = Histogram(curator, confidence=confidence)
     return Session(curator, book, budget, choice, made, confidence)

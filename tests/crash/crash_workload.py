@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,26 +16,24 @@ from tacit.trusted.anchor import Anchor
 from tacit.trusted.ledger import Entry, Ledger, Outcome
 
 LEDGER, ANCHOR = "people.tacit", "state/anchors.sqlite"
-TERMS: dict[str, Any] = {
-    "budget": Budget(epsilon=1.0, delta=0.0),
-    "total": Loss.of("epsilon", 1.0),
-    "binding": {"domain": "d", "data": "f"},
-}
+PLENTY = Loss.of("epsilon", 1.0)
+Shown = dict[str, tuple[str, int, int]]  # key: body, atoms, number of the entry
 
 
-def make(folder: Path) -> None:
+def terms(folder: Path, total: Loss) -> dict[str, Any]:
+    binding = {"domain": "d", "data": "f"}
     anchor = Anchor(folder / ANCHOR)
-    Ledger.create(folder / LEDGER, anchor=anchor, **TERMS).close()
-    anchor.close()
+    return {"budget": Budget(epsilon=1.0, delta=0.0), "total": total, "binding": binding, "anchor": anchor}
 
 
-def reopen(folder: Path, kind: type[Ledger] = Ledger) -> Ledger:
-    return kind.open(folder / LEDGER, anchor=Anchor(folder / ANCHOR), **TERMS)
+def make(folder: Path, total: Loss = PLENTY) -> str:
+    """A new ledger; its id."""
+    with Ledger.create(folder / LEDGER, **terms(folder, total)) as ledger:
+        return ledger.id
 
 
-def shut(ledger: Ledger) -> None:
-    ledger.close()
-    ledger._anchor.close()
+def reopen(folder: Path, kind: type[Ledger] = Ledger, total: Loss = PLENTY) -> Ledger:
+    return kind.open(folder / LEDGER, **terms(folder, total))
 
 
 def step(ledger: Ledger, rng: random.Random, between: Callable[[], object] = lambda: None) -> list[Entry]:
@@ -55,36 +55,55 @@ def step(ledger: Ledger, rng: random.Random, between: Callable[[], object] = lam
     return list(found.values())
 
 
+def seen(entries: list[Entry]) -> Shown:
+    return {str(entry.key): (entry.body, entry.atoms, entry.seq) for entry in entries}
+
+
 @dataclass
 class Report:
     """What a run of crashes did, and every promise it saw broken."""
 
     crashes: int = 0
     shown: int = 0
+    refused: int = 0
     violations: list[str] = field(default_factory=list)
 
 
-def broken(folder: Path, shown: dict[str, tuple[str, int]], kind: type[Ledger] = Ledger) -> tuple[int, list[str]]:
-    """The atoms spent, and which promises the ledger in `folder` breaks, given the answers that were shown."""
-    try:
-        ledger = reopen(folder, kind)
-    except TacitError as error:
-        return 0, [f"does not open: {error}"]
-    try:
-        return ledger.spent.atoms, list(_broken(ledger, shown))
-    finally:
-        shut(ledger)
+def broken(
+    folder: Path, shown: Shown, ledger_id: str, kind: type[Ledger] = Ledger, total: Loss = PLENTY
+) -> tuple[int, list[str]]:
+    """The atoms spent, and which promises the files in `folder` break, given the answers that were shown."""
+    found = []
+    known = Anchor(folder / ANCHOR).newest(ledger_id)  # before opening, which tells the anchor of everything
+    if max((seq for _, _, seq in shown.values()), default=0) > (known.seq if known else 0):
+        found.append("the anchor does not know of an answer that was shown")
+    # Open beside ours until the end: the last to close would write the log into the file.
+    with contextlib.closing(sqlite3.connect(folder / LEDGER)) as beside:
+        try:
+            before = beside.execute("SELECT spent FROM entries ORDER BY seq DESC LIMIT 1").fetchall()
+        except sqlite3.DatabaseError:
+            before = []  # the ledger will say so itself
+        try:
+            with reopen(folder, kind, total) as ledger:
+                spent = ledger.spent.atoms
+                if before and spent < before[0][0]:
+                    found.append("opening the ledger gave budget back")
+                return spent, [*found, *_broken(ledger, shown)]
+        except TacitError as error:
+            return 0, [*found, f"does not open: {error}"]
 
 
-def _broken(ledger: Ledger, shown: dict[str, tuple[str, int]]) -> Iterator[str]:
+def _broken(ledger: Ledger, shown: Shown) -> Iterator[str]:
     spent, stored = ledger.spent.atoms, ledger.find_many(shown)
-    for key, (body, _) in shown.items():
+    for key, (body, _, _) in shown.items():
         if key not in stored:
             yield f"the answer to {key} was shown and is lost"
         elif stored[key].body != body:
             yield f"the answer to {key} was shown and is another now"
-    if spent < sum(atoms for _, atoms in shown.values()):
+    if spent < sum(atoms for _, atoms, _ in shown.values()):
         yield "less is spent than the answers shown were charged"
+    if spent > ledger.total.atoms:
+        yield "more is spent than the budget"
     entries = list(ledger.entries())
     settled = {entry.intent for entry in entries if entry.kind == "outcome"}
     counted = sum(e.atoms for e in entries if e.kind == "outcome" or (e.kind == "intent" and e.seq not in settled))

@@ -10,31 +10,45 @@ import signal
 import time
 from pathlib import Path
 
-from crash_workload import Report, broken, make, reopen, step
+from crash_workload import PLENTY, Report, Shown, broken, make, reopen, seen, step
 
+from tacit.errors import BudgetExhausted
+from tacit.model.budget import Loss
 from tacit.trusted.ledger import Ledger
 
 
-def ask_until_killed(folder: Path, pipe: int, seed: int, kind: type[Ledger]) -> None:
+def ask_until_killed(folder: Path, pipe: int, seed: int, kind: type[Ledger], total: Loss) -> None:
+    def say(*words: object) -> None:
+        os.write(pipe, json.dumps(words).encode() + b"\n")
+
     try:
-        ledger, rng = reopen(folder, kind), random.Random(seed)
+        ledger, rng = reopen(folder, kind, total), random.Random(seed)
         while True:
-            for entry in step(ledger, rng):
-                os.write(pipe, json.dumps([entry.key, entry.body, entry.atoms]).encode() + b"\n")
+            try:
+                for key, (body, atoms, seq) in seen(step(ledger, rng)).items():
+                    say(key, body, atoms, seq)
+            except BudgetExhausted:
+                say("refused", "", 0, 0)
     except BaseException as error:  # in a fork of the test runner: report, and leave by the shortest way
-        os.write(pipe, json.dumps(["error", repr(error), 0]).encode() + b"\n")
+        say("error", repr(error), 0, 0)
         time.sleep(60)
     finally:
         os._exit(1)
 
 
 def kill_processes(
-    folder: Path, *, kills: int, seed: int, kind: type[Ledger] = Ledger, enough: int | None = None
+    folder: Path,
+    *,
+    kills: int,
+    seed: int,
+    kind: type[Ledger] = Ledger,
+    total: Loss = PLENTY,
+    enough: int | None = None,
 ) -> Report:
     """Two processes at a time share the ledger. Forks, because starting Python anew would take most of the time."""
     rng, report = random.Random(seed), Report()
-    make(folder)
-    shown: dict[str, tuple[str, int]] = {}
+    ledger_id = make(folder, total)
+    shown: Shown = {}
     spent = 0
     while report.crashes < kills and (enough is None or len(report.violations) < enough):
         children = []
@@ -43,7 +57,7 @@ def kill_processes(
             child_seed = rng.getrandbits(32)
             child = os.fork()
             if child == 0:
-                ask_until_killed(folder, writer, child_seed, kind)
+                ask_until_killed(folder, writer, child_seed, kind, total)
             os.close(writer)
             children.append((child, reader))
         for child, reader in children:
@@ -55,13 +69,15 @@ def kill_processes(
             report.crashes += 1
             with open(reader, "rb") as pipe:
                 for line in pipe.read().splitlines():
-                    key, body, atoms = json.loads(line)
+                    key, body, atoms, seq = json.loads(line)
                     if key == "error":
                         report.violations.append(f"a process failed: {body}")
-                    elif shown.setdefault(key, (body, atoms))[0] != body:
+                    elif key == "refused":
+                        report.refused += 1
+                    elif shown.setdefault(key, (body, atoms, seq))[0] != body:
                         report.violations.append(f"the question {key} got two answers")
         report.shown = len(shown)
-        now, found = broken(folder, shown, kind)
+        now, found = broken(folder, shown, ledger_id, kind, total)
         report.violations += found
         if now < spent:
             report.violations.append("less is spent than before")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import random
 import shutil
 from collections.abc import Iterator
@@ -12,15 +14,17 @@ from typing import Any
 from unittest import mock
 
 import apsw
-from crash_workload import Report, broken, make, reopen, shut, step
+from crash_workload import LEDGER, Report, Shown, broken, make, reopen, seen, step
 
 from tacit.errors import TacitError
 from tacit.trusted import durable
+from tacit.trusted.anchor import Anchor
 from tacit.trusted.chain import Entry
-from tacit.trusted.ledger import Ledger
+from tacit.trusted.ledger import Ledger, Outcome
 
 SECTOR = 512
-Event = tuple[Any, ...]  # (verb, file name, *details), or ("show", answers)
+Event = tuple[Any, ...]  # (verb, file name, *details), ("made", ledger id) or ("show", answers)
+_SYNC = durable._sync
 
 
 class Recorder(apsw.VFS):
@@ -98,39 +102,55 @@ class File:
 
 
 class Disk:
-    """The files after a prefix of a log."""
+    """The files after a prefix of a log. Each folder keeps its names apart from what is in the files."""
 
-    def __init__(self, base: dict[str, bytes], log: list[Event]) -> None:
-        self.files = {name: File(bytearray(content)) for name, content in base.items()}
-        self.durable = dict(self.files)  # the folder as it is on the platter
-        self.renamed: list[tuple[str, File | None]] = []  # creations and deletions on their way, in order
+    def __init__(self, log: list[Event]) -> None:
+        self.files: dict[str, File] = {}
+        self.durable: dict[str, File] = {}  # the folders as they are on the platter
+        self.renamed: dict[Path, list[tuple[str, File | None]]] = {}  # by folder: names on their way, in order
         for event in log:
             match event:
                 case ("create", name):
-                    self.files[name] = File()
-                    self.renamed.append((name, self.files[name]))
+                    self._name(name, File())
+                case ("link", old, new):
+                    self._name(new, self._file(old))
                 case ("delete", name):
                     del self.files[name]
-                    self.renamed.append((name, None))
+                    self._on_its_way(name).append((name, None))
                 case ("write" | "truncate", name, *_):
-                    self.files[name].pending.append(event)
+                    self._file(name).pending.append(event)
                 case ("sync", name):
-                    file = self.files[name]
-                    file.sync()
-                    if any(file is other for _, other in self.renamed):  # SQLite syncs the folder of a new log
-                        self._settle_names(len(self.renamed))
+                    self._file(name).sync()
+                    if name.endswith("-wal"):  # SQLite syncs the folder of a new log, too
+                        self._settle_names(Path(name).parent)
+                case ("sync folder", name):
+                    self._settle_names(Path(name))
 
-    def _settle_names(self, count: int) -> None:
-        for name, file in self.renamed[:count]:
+    def _name(self, name: str, file: File) -> None:
+        self.files[name] = file
+        self._on_its_way(name).append((name, file))
+
+    def _on_its_way(self, name: str) -> list[tuple[str, File | None]]:
+        return self.renamed.setdefault(Path(name).parent, [])
+
+    def _file(self, name: str) -> File:
+        if name not in self.files:  # made empty, under a name for the time being
+            self._name(name, File())
+        return self.files[name]
+
+    def _settle_names(self, folder: Path, count: int | None = None) -> None:
+        waiting = self.renamed.get(folder, [])
+        for name, file in waiting[:count]:
             if file is None:
                 self.durable.pop(name, None)
             else:
                 self.durable[name] = file
-        del self.renamed[:count]
+        del waiting[:count]
 
     def lose_power(self, rng: random.Random) -> dict[str, bytes]:
-        self._settle_names(rng.randint(0, len(self.renamed)))
-        for file in self.durable.values():
+        for folder, waiting in self.renamed.items():
+            self._settle_names(folder, rng.randint(0, len(waiting)))
+        for file in {id(file): file for file in self.durable.values()}.values():  # one file may have two names
             file.lose_power(rng)
         return {name: bytes(file.content) for name, file in self.durable.items()}
 
@@ -142,58 +162,78 @@ class Disk:
 
 
 def write_files(folder: Path, files: dict[str, bytes]) -> None:
+    folder.mkdir()
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
 
 
-def read_files(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
-
-
 @contextmanager
 def recording(folder: Path, log: list[Event]) -> Iterator[None]:
-    recorder = Recorder(folder, log)
-    with mock.patch.object(durable, "_connect", recorder.connect):
+    recorder, synced = Recorder(folder, log), durable._sync is _SYNC  # else a planted bug
+
+    def sync(path: Path) -> None:
+        if synced:
+            log.append(("sync folder" if path.is_dir() else "sync", str(path.relative_to(folder))))
+
+    def link(name: str, path: Path) -> None:
+        os.link(name, path)
+        log.append(("link", str(Path(name).relative_to(folder)), str(path.relative_to(folder))))
+
+    with (
+        mock.patch.object(durable, "_connect", recorder.connect),
+        mock.patch.object(durable, "_sync", sync),
+        mock.patch.object(durable, "_link", link),
+    ):
         yield
     recorder.unregister()
+
+
+class Died(BaseException):
+    """A process dies between storing its answer and telling the anchor."""
 
 
 def work(folder: Path, log: list[Event], kind: type[Ledger], rng: random.Random, steps: int) -> None:
     """Two ledgers on the same file take turns, also between each other's reservation and outcome."""
 
     def show(entries: list[Entry]) -> None:
-        log.append(("show", {entry.key: (entry.body, entry.atoms) for entry in entries}))
+        log.append(("show", seen(entries)))
 
     pair = [reopen(folder, kind), reopen(folder, kind)]
     for _ in range(steps):
         rng.shuffle(pair)
         if rng.random() < 0.05:
             for ledger in pair:
-                shut(ledger)
+                ledger.close()
             pair = [reopen(folder, kind), reopen(folder, kind)]
+        if rng.random() < 0.05:
+            key = f"q{rng.getrandbits(60)}"
+            with mock.patch.object(Anchor, "advance", side_effect=Died), contextlib.suppress(Died):
+                pair[0].settle(None, [Outcome(key, 0, '"told to nobody"')])
+            show(list(pair[1].find_many([key]).values()))
         interrupt = rng.random() < 0.3
         show(step(pair[0], rng, between=lambda: show(step(pair[1], rng)) if interrupt else None))  # noqa: B023
     for ledger in pair:
-        shut(ledger)
+        ledger.close()
 
 
 def cut_power(folder: Path, *, cuts: int, seed: int, kind: type[Ledger] = Ledger, enough: int | None = None) -> Report:
-    """Run the workload, cut the power at random moments, and check the promises on what is left."""
+    """Make a ledger, run the workload, cut the power at random moments, and check the promises on what is left."""
     rng, report = random.Random(seed), Report()
     while report.crashes < cuts:
         here = folder / f"trace{report.crashes}"
         here.mkdir()
-        make(here)
-        base, log = read_files(here), list[Event]()
+        log, start = list[Event](), 0
         with mock.patch.object(durable, "_CHECKPOINT_EVERY", rng.choice((3, 20, 256))):
             with recording(here, log):
+                ledger_id = make(here)
+                log.append(("made", ledger_id))
+                made = len(log)
                 work(here, log, kind, rng, steps=20)
-            start = 0
             if rng.random() < 0.5:  # first kill the process, go on with what it wrote, then cut
-                start = rng.choice([at for at, event in enumerate(log) if event[0] == "sync"])  # written, not synced
+                start = rng.choice([at for at, event in enumerate(log) if event[0] == "sync" and at > made])
                 killed = folder / f"killed{report.crashes}"
-                write_files(killed, Disk(base, log[:start]).lose_process())
+                write_files(killed, Disk(log[:start]).lose_process())  # written, not synced
                 del log[start:]
                 with recording(killed, log):
                     try:
@@ -201,17 +241,19 @@ def cut_power(folder: Path, *, cuts: int, seed: int, kind: type[Ledger] = Ledger
                     except TacitError as error:
                         report.violations.append(f"a process failed after the kill: {error}")
         for _ in range(min(50, cuts - report.crashes)):
-            cut = rng.randint(start, len(log)) if rng.random() < 0.5 else rng.randint(start, min(start + 40, len(log)))
+            near = rng.random() < 0.5  # to the making of the ledger, or to the kill
+            cut = rng.randint(start, min(start + 40, len(log)) if near else len(log))
+            report.crashes += 1
             left = folder / f"cut{report.crashes}"
-            write_files(left, Disk(base, log[:cut]).lose_power(rng))
-            shown: dict[str, tuple[str, int]] = {}
+            write_files(left, Disk(log[:cut]).lose_power(rng))
+            shown: Shown = {}
             for event in log[:cut]:
                 if event[0] == "show":
                     shown |= event[1]
-            report.crashes += 1
             report.shown += len(shown)
-            report.violations += broken(left, shown, kind)[1]
-            shutil.rmtree(left)
+            if cut >= made or (left / LEDGER).exists():
+                report.violations += broken(left, shown, ledger_id, kind)[1]
+            shutil.rmtree(left, ignore_errors=True)
             if enough is not None and len(report.violations) >= enough:
                 return report
     return report

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tacit.model.budget import Loss
 from tacit.model.noise_law import Noise
+from tacit.model.query import Query
 from tacit.model.workload import Question
 
 Source = Literal["measured", "repeat", "hypothesis", "public"]
@@ -43,6 +44,19 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """A free answer as it was told: a value and a half width in grid steps, worked out from what was public then."""
+
+    key: str
+    question: Query
+    value: int
+    half_width: int | None
+    note: str
+    free: Loss
+    receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """One answer. With probability at least `confidence`, `value` is within `error` of the truth.
 
@@ -52,15 +66,17 @@ class Answer:
 
     question: str
     value: float
-    error: float
+    error: float | None
     confidence: float
     source: Source
     cost: Loss
     receipt: Receipt | None
+    note: str = ""
 
     @property
-    def interval(self) -> tuple[float, float]:
-        return self.value - self.error, self.value + self.error
+    def interval(self) -> tuple[float, float] | None:
+        """Where the truth lies, at the stated confidence; None where nothing is guaranteed any more."""
+        return None if self.error is None else (self.value - self.error, self.value + self.error)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -72,18 +88,17 @@ class Answer:
             "source": self.source,
             "cost": {self.cost.measure: float(self.cost)},
             **_receipt(self.receipt),
+            **({"note": self.note} if self.note else {}),
         }
 
     def __str__(self) -> str:
-        return (
-            f"{_number(self.value)} ± {_number(self.error)} "
-            f"({_percent(self.confidence)}, {self.source}, {_cost(self.cost)})"
-        )
+        bar = _bar(self.error, self.confidence)
+        return f"{_number(self.value)} {bar}, {self.source}, {_cost(self.cost)}){_note(self)}"
 
     def _repr_html_(self) -> str:
         return (
-            f"<p>{html.escape(self.question)}<br><b>{_number(self.value)}</b> ± {_number(self.error)} "
-            f"<small>({_percent(self.confidence)} confidence · {self.source} · {_cost(self.cost)})</small></p>"
+            f"<p>{html.escape(self.question)}<br><b>{_number(self.value)}</b> {_bar(self.error, self.confidence)} "
+            f"<small>confidence · {self.source} · {_cost(self.cost)}){html.escape(_note(self))}</small></p>"
         )
 
 
@@ -95,11 +110,12 @@ class Table:
     names: tuple[str, ...]
     labels: tuple[tuple[str, ...], ...]
     values: NDArray[np.float64]
-    error: float
+    error: float | None
     confidence: float
     source: Source
     cost: Loss
     receipt: Receipt | None
+    note: str = ""
 
     def rows(self) -> Iterator[tuple[tuple[str, ...], float]]:
         """Each combination of labels with its value, the last attribute fastest."""
@@ -116,11 +132,12 @@ class Table:
             "source": self.source,
             "cost": {self.cost.measure: float(self.cost)},
             **_receipt(self.receipt),
+            **({"note": self.note} if self.note else {}),
         }
 
     @property
     def caption(self) -> str:
-        return f"each ± {_number(self.error)} ({_percent(self.confidence)}, {self.source}, {_cost(self.cost)})"
+        return f"each {_bar(self.error, self.confidence)}, {self.source}, {_cost(self.cost)}){_note(self)}"
 
     def __str__(self) -> str:
         lines = [[*self.names, "value"], *([*labels, _number(value)] for labels, value in self._shown())]
@@ -154,8 +171,13 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
 
 
-def _percent(confidence: float) -> str:
-    return f"{100 * confidence:.10g}%"  # 0.999 is not 100%
+def _bar(error: float | None, confidence: float) -> str:
+    # 0.999 is not 100%
+    return "(no guarantee" if error is None else f"± {_number(error)} ({100 * confidence:.10g}%"
+
+
+def _note(shown: Answer | Table) -> str:
+    return f" · {shown.note}" if shown.note else ""
 
 
 def _cost(cost: Loss) -> str:

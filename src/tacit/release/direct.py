@@ -9,7 +9,7 @@ from tacit.model.budget import Loss
 from tacit.model.noise_law import quantile, variance
 from tacit.model.query import Query
 from tacit.model.workload import Marginal
-from tacit.release.estimate import Estimate, TableEstimate, of_measured
+from tacit.release.estimate import Estimate, TableEstimate, of_stored
 from tacit.release.noisy_table import NoisyTable
 from tacit.trusted.curator import Curator
 
@@ -42,7 +42,7 @@ class Direct:
                 paid_now = query.core in unpaid
                 unpaid.discard(query.core)
                 measured, rows = bought[query.core], self._curator.rows
-                estimate = of_measured(measured, query, rows, self._confidence, paid_now=paid_now)
+                estimate = of_stored(measured, query, rows, self._confidence, paid_now=paid_now)
             estimates.append(estimate)
         return estimates
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.model.answer import Measured, Receipt, Source
+from tacit.model.answer import Measured, Receipt, Source, Told
 from tacit.model.budget import Loss
 from tacit.model.noise_law import quantile
 from tacit.model.query import Query
@@ -18,13 +18,14 @@ from tacit.model.workload import Marginal
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A value and a half width for one query, both in grid steps (`unit` to a count)."""
+    """A value and a half width for one query, both in grid steps (`unit` to a count). No half width: no guarantee."""
 
     value: int
-    half_width: int
+    half_width: int | None
     source: Source
     cost: Loss
-    receipt: Receipt
+    receipt: Receipt | None
+    note: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +33,11 @@ class TableEstimate:
     """All the cells of a marginal, with one half width for each of them by itself, in grid steps."""
 
     values: NDArray[np.int64]
-    half_width: int
+    half_width: int | None
     source: Source
     cost: Loss
-    receipt: Receipt
+    receipt: Receipt | None
+    note: str = ""
 
 
 class Mechanism(Protocol):
@@ -50,10 +52,14 @@ class Mechanism(Protocol):
         ...
 
 
-def of_measured(measured: Measured, query: Query, rows: int, confidence: float, *, paid_now: bool) -> Estimate:
-    """What a measurement of the query's core says about the query: n is public, so a complement is n less the core."""
-    core = int(measured.values[0])
+def of_stored(
+    stored: Measured | Told, query: Query, rows: int, confidence: float, *, paid_now: bool = False
+) -> Estimate:
+    """What an answer about the query's core says about the query: n is public, so a complement is n less the core."""
+    core = int(stored.values[0]) if isinstance(stored, Measured) else stored.value
     value = rows * query.unit - core if query.complement else core
-    cost = measured.cost if paid_now else Loss(measured.cost.measure, 0)
+    if isinstance(stored, Told):
+        return Estimate(value, stored.half_width, "repeat", stored.free, stored.receipt, stored.note)
+    cost = stored.cost if paid_now else Loss(stored.cost.measure, 0)
     source: Source = "measured" if paid_now else "repeat"
-    return Estimate(value, quantile(measured.noise, confidence), source, cost, measured.receipt)
+    return Estimate(value, quantile(stored.noise, confidence), source, cost, stored.receipt)

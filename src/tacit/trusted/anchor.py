@@ -3,71 +3,110 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 from tacit.errors import LedgerError
 from tacit.trusted.chain import Mark
-from tacit.trusted.durable import DurableFile
+from tacit.trusted.durable import DurableFile, make_folder
+
+_SCHEMA = (
+    "CREATE TABLE anchor (id TEXT NOT NULL)",
+    "CREATE TABLE anchors (ledger TEXT PRIMARY KEY, seq INTEGER, hash TEXT, spent INTEGER, path TEXT)",
+)
 
 
 class Anchor:
-    """The newest mark known of each ledger.
+    """The newest mark known of each ledger, and where that ledger was last.
 
     Guarantee: a ledger restored from an older copy is noticed when opened or used, as long as this file is not also
-        restored or deleted together with it; that cannot be noticed.
+        restored together with it; that cannot be noticed. Another anchor in its place is noticed by its id.
     Formula: one row per ledger id, moved forward only, durable before an answer is shown.
     Source: trusted monotonic counters, as in "Memoir" (Parno et al. 2011); here the counter is a file elsewhere.
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        self.path = default_path() if path is None else Path(path)
-        self._file = DurableFile(self.path)
-        self._seen = False  # after that, a missing file means that it was taken away
+        self._file = DurableFile(default_path() if path is None else Path(path))
+        self.path = self._file.path
+        self._id: str | None = None  # once known, a missing file means that it was taken away
 
-    def newest(self, ledger_id: str) -> Mark | None:
+    @property
+    def id(self) -> str:
+        """Which anchor this is. Guarantee: a new file has a new one. Formula: 128 random bits. Source: class."""
+        if self._id is None:
+            try:
+                make_folder(self.path.parent)
+                if not self.path.exists():
+                    row = ("INSERT INTO anchor VALUES (?)", (secrets.token_hex(16),))
+                    DurableFile.create(self.path, [*((table, ()) for table in _SCHEMA), row])
+            except (OSError, sqlite3.Error):
+                raise LedgerError(
+                    "The anchor, which remembers the newest state of each ledger, cannot be written; "
+                    "set TACIT_STATE to a folder that can."
+                ) from None
+            found = self._file.read(lambda db: db.execute("SELECT id FROM anchor").fetchall())
+            if len(found) != 1:
+                raise LedgerError(f"{self.path.name} is damaged.")
+            self._id = str(found[0][0])
+        return self._id
+
+    def newest(self, ledger: str) -> Mark | None:
         """What is known of a ledger.
 
-        Guarantee: never older than any mark whose `advance` has returned. Formula: the row of `ledger_id`.
+        Guarantee: never older than any mark whose `advance` has returned. Formula: the row of `ledger`.
         Source: see the class.
         """
-        self._ready()
-        with self._file.use() as db:
-            row = db.execute("SELECT seq, hash, spent FROM anchors WHERE ledger = ?", (ledger_id,)).fetchone()
-        return None if row is None else Mark(*row)
+        return self._ready().read(lambda db: _mark(db, ledger))
 
-    def advance(self, ledger_id: str, mark: Mark) -> None:
-        """Move forward to `mark`; a mark that is not newer changes nothing.
+    def at(self, path: Path) -> str | None:
+        """The ledger that was last at `path`.
+
+        Guarantee: one that was opened there with this anchor, and since then neither elsewhere nor another there.
+        Formula: the row of `path`. Source: see the class.
+        """
+        rows = self._ready().read(
+            lambda db: db.execute("SELECT ledger FROM anchors WHERE path = ?", (str(path),)).fetchall()
+        )
+        return str(rows[0][0]) if rows else None
+
+    def advance(self, ledger: str, mark: Mark, path: Path | None = None) -> Mark:
+        """Move forward to `mark`, and note where the ledger is. Returns the newest mark known, which may be another.
 
         Guarantee: durable when it returns, and never backwards. Formula: seq := max(seq, mark.seq).
         Source: see the class.
         """
-        self._ready()
-        with self._file.transaction() as db:
+
+        def work(db: Any) -> Mark:
             db.execute(
-                "INSERT INTO anchors VALUES (?, ?, ?, ?) ON CONFLICT (ledger) DO UPDATE SET seq = excluded.seq, "
+                "INSERT INTO anchors VALUES (?, ?, ?, ?, NULL) ON CONFLICT (ledger) DO UPDATE SET seq = excluded.seq, "
                 "hash = excluded.hash, spent = excluded.spent WHERE excluded.seq > seq",
-                (ledger_id, *mark),
+                (ledger, *mark),
             )
+            if path is not None:
+                db.execute("UPDATE anchors SET path = NULL WHERE path = ?", (str(path),))
+                db.execute("UPDATE anchors SET path = ? WHERE ledger = ?", (str(path), ledger))
+            return _mark(db, ledger) or mark
+
+        return self._ready().transact(work)
+
+    def check_room(self) -> None:
+        """Refuse while the disk is nearly full. Guarantee, formula, source: `DurableFile.check_room`."""
+        self._ready().check_room()
 
     def close(self) -> None:
-        """Let go of the file. Guarantee: nothing is pending. Formula: close. Source: see the class."""
-        self._file.close()
+        """Let go of the file until it is used again. Guarantee, formula, source: `DurableFile.release`."""
+        self._file.release()
 
-    def _ready(self) -> None:
-        if self._seen:
-            return
-        try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not self.path.exists():
-                table = "CREATE TABLE anchors (ledger TEXT PRIMARY KEY, seq INTEGER, hash TEXT, spent INTEGER)"
-                DurableFile.create(self.path, [(table, ())])
-        except (OSError, sqlite3.Error):
-            raise LedgerError(
-                "The anchor, which remembers the newest state of each ledger, cannot be written; "
-                "set TACIT_STATE to a folder that can."
-            ) from None
-        self._seen = True
+    def _ready(self) -> DurableFile:
+        assert self.id
+        return self._file
+
+
+def _mark(db: Any, ledger: str) -> Mark | None:
+    rows = db.execute("SELECT seq, hash, spent FROM anchors WHERE ledger = ?", (ledger,)).fetchall()
+    return Mark(*rows[0]) if rows else None
 
 
 def default_path() -> Path:

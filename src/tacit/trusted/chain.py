@@ -1,11 +1,17 @@
-"""The entries of a ledger and how each follows from the one before. Pure: no files, no clock. Called by the ledger."""
+"""The entries of a ledger and how each follows from the one before. Pure: no files, no clock. Called by the ledger.
+
+The chain shows accidents, old copies and clumsy changes. It does not stop somebody who can write the file and computes
+the hashes: he may settle an open reservation for less, or write an end that the anchor has not seen. The file also
+holds whatever secret a keyed hash would use, so a key would not stop him either. He cannot go back behind the anchor's
+mark.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
-from dataclasses import astuple, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from tacit.errors import LedgerError
@@ -27,6 +33,19 @@ class Entry:
     hash: str
 
 
+_TYPES: tuple[type | tuple[type, ...], ...] = (int, str, (str, type(None)), (int, type(None)), int, int, str, str, str)
+
+
+def entry_of(row: Sequence[object]) -> Entry:
+    """An entry as it was stored.
+
+    Guarantee: every field has its type, whatever the file holds. Formula: types as declared. Source: this module.
+    """
+    if not all(isinstance(value, wanted) for value, wanted in zip(row, _TYPES, strict=True)):
+        raise LedgerError(f"The ledger is damaged: entry {row[0]} is not one that this program wrote.")
+    return Entry(*row)  # type: ignore[arg-type]
+
+
 class Mark(NamedTuple):
     """A point in a ledger's history: its newest entry, that entry's hash, and the atoms spent by then."""
 
@@ -42,7 +61,8 @@ def mark(entry: Entry) -> Mark:
 
 def chain_hash(previous: str, entry: Entry) -> str:
     """The hash that seals an entry and, through `previous`, all before it."""
-    return digest([previous, *astuple(entry)[:-1]])
+    sealed = (entry.seq, entry.kind, entry.key, entry.intent, entry.atoms, entry.spent, entry.body, entry.time)
+    return digest([previous, *sealed])
 
 
 def digest(value: object) -> str:
@@ -54,15 +74,19 @@ def canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-def check(entries: Iterable[Entry], origin: Mark, total: Loss) -> int:
-    """Derive a whole history again from its origin; the number of entries.
+def check(
+    entries: Iterable[Entry], at: Mark, total: Loss, reserved: Callable[[int], int | None] = lambda _: None
+) -> tuple[Mark, int]:
+    """Derive a history again from a point that is trusted; where it ends, and the number of entries.
+
+    `reserved` tells the atoms of an intent at or before that point which had no outcome by then.
 
     Guarantee: raises, naming the first bad entry, if anything was changed, removed or put in before the last entry.
     Formula: hash = SHA-256(previous hash, entry); an intent adds what it reserves, while within `total`; its outcomes
         stand together, put back what was reserved and add what each is charged, never more; an override only adds.
     Source: Haber & Stornetta 1991.
     """
-    at, waiting, settling, charged, count = origin, dict[int, int](), None, 0, 0
+    waiting, done, settling, charged, count = dict[int, int](), set[int](), None, 0, 0
     for entry in entries:
         spent, follows = at.spent + entry.atoms, entry.seq == at.seq + 1
         if entry.kind == "intent":
@@ -70,12 +94,17 @@ def check(entries: Iterable[Entry], origin: Mark, total: Loss) -> int:
             follows &= spent <= total.atoms or entry.atoms == 0
         elif entry.kind == "outcome" and entry.intent is None:
             follows &= entry.atoms == 0
-        elif entry.kind == "outcome":
-            if entry.intent in waiting:
-                settling, charged = entry.intent, -waiting.pop(entry.intent)
+        elif entry.kind == "outcome" and entry.intent is not None:
+            if entry.intent != settling:
+                atoms = waiting.pop(entry.intent, None)
+                if atoms is None and entry.intent not in done:
+                    atoms = reserved(entry.intent)
+                follows &= atoms is not None
+                charged = -(atoms or 0)
                 spent += charged
+                done.add(entry.intent)
             charged += entry.atoms
-            follows &= entry.intent == settling and charged <= 0
+            follows &= charged <= 0
         else:
             follows = entry.kind == "override" and entry.seq > at.seq
         settling = entry.intent
@@ -83,4 +112,4 @@ def check(entries: Iterable[Entry], origin: Mark, total: Loss) -> int:
         if not (follows and honest):
             raise LedgerError(f"The ledger is damaged: entry {entry.seq} does not follow from those before it.")
         at, count = mark(entry), count + 1
-    return count
+    return at, count

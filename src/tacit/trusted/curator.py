@@ -5,32 +5,43 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import AnswerWithheld, InvalidQuery
-from tacit.model.answer import Measured, Receipt
+from tacit.model.answer import Measured, Receipt, Told
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
-from tacit.model.query import Query
+from tacit.model.query import GRID, Query
 from tacit.model.workload import Marginal, Prefixes, Queries, Question, from_dict, key, to_dict
-from tacit.trusted.chain import Entry
+from tacit.trusted.chain import Entry, canonical, digest
+from tacit.trusted.gate import Distance, Gate, Lens, Tabulated
 from tacit.trusted.ledger import Ledger, Outcome
-from tacit.trusted.loss import noise_for, price
-from tacit.trusted.noise import Noise, add_noise
+from tacit.trusted.loss import choice_price, choice_scale, noise_for, price
+from tacit.trusted.noise import Noise, add_noise, noisy_max
 from tacit.trusted.questions import MAX_ANSWERS, own, unit
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import sensitivity
 
-__all__ = ["MAX_ANSWERS", "Curator", "own"]
+__all__ = ["MAX_ANSWERS", "Chosen", "Curator", "Distance", "Gate", "Lens", "Tabulated", "own"]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which candidate was chosen. Public."""
+
+    index: int
+    cost: Loss
+    receipt: Receipt
 
 
 class Curator:
     """Holds the records and the ledger. Everything it returns is public; `rows` is public by convention.
 
-    To come beside `measure`: `select_worst` (exponential mechanism) and `open_gate` (sparse vector). Each validates,
-    reserves its worst case in the ledger, looks at the data, settles, and only then returns.
+    `measure` adds noise, `select_worst` chooses, `open_gate` compares. Each validates, reserves its worst case in the
+    ledger, looks at the data, settles, and only then returns.
     """
 
     def __init__(self, records: Records, ledger: Ledger) -> None:
@@ -62,6 +73,11 @@ class Curator:
         """What is left. Guarantee: never negative. Formula: the ledger's. Source: `Ledger.left`."""
         return self._ledger.left
 
+    @property
+    def entries(self) -> int:
+        """The number of the newest entry. Guarantee: public. Formula: the ledger's. Source: `Ledger.head`."""
+        return self._ledger.head[0]
+
     def turn(self) -> AbstractContextManager[None]:
         """One asker at a time, so that a question is paid once. Guarantee, formula, source: `Ledger.lock`."""
         return self._ledger.lock()
@@ -73,8 +89,8 @@ class Curator:
         """
         return self._noise(own(question, self.domain), loss)
 
-    def find(self, questions: Sequence[Question]) -> list[Measured | None]:
-        """What was measured before, for each question.
+    def find(self, questions: Sequence[Question]) -> list[Measured | Told | None]:
+        """What was answered before, for each question.
 
         Guarantee: post-processing of released answers. Formula: the stored entry of the question's key. Source: ledger.
         """
@@ -88,8 +104,66 @@ class Curator:
         Guarantee: post-processing of released answers. Formula: the ledger's outcomes. Source: ledger.
         """
         for entry in self._ledger.entries(after=after, kind="outcome"):
-            if entry.key is not None:
-                yield self._read(entry)
+            if entry.key is not None and isinstance(stored := self._read(entry), Measured):
+                yield stored
+
+    def tell(self, answers: Sequence[tuple[Query, int, int | None, str]]) -> list[Told]:
+        """Record free answers (query, value and half width in grid steps, a note), so that they never change.
+
+        Guarantee: costs nothing, since a free answer is a function of what is public; an earlier answer to the same
+            question stays. Formula: one transaction without a charge. Source: ledger.
+        """
+        outcomes = []
+        for query, value, half_width, note in answers:
+            copy = own(query, self.domain)
+            body = {"question": to_dict(copy), "told": int(value), "half_width": half_width, "note": str(note)}
+            outcomes.append(Outcome(key(copy), 0, canonical(body)))
+        stored = [self._read(entry) for entry in self._ledger.settle(None, outcomes)] if outcomes else []
+        return [told for told in stored if isinstance(told, Told)]
+
+    def select_worst(
+        self,
+        candidates: Sequence[Query | Marginal],
+        guesses: Sequence[ArrayLike],
+        loss: Loss,
+        penalties: Sequence[float] | None = None,
+    ) -> Chosen:
+        """The candidate whose true answers are far from a public guess (both in counts), for at most `loss`.
+
+        Guarantee: the choice costs what is charged; asked again with the same words, the same choice is read back.
+        Formula: score = L1 distance between truth and guess, less a public penalty, rounded to the grid; the score of a
+            query moves by at most 1 count between neighbours, that of a table by 2; then `noise.noisy_max`.
+        Source: Roth, lecture 8 (the exponential mechanism as a distinguisher); Hardt, Ligett & McSherry 2012.
+        """
+        copies = [own(candidate, self.domain) for candidate in candidates]
+        if not copies or len(guesses) != len(copies) or len(penalties or copies) != len(copies):
+            raise InvalidQuery("every candidate has one guess, and one penalty if there are any.")
+        if not all(isinstance(copy, Query | Marginal) for copy in copies):
+            raise InvalidQuery("candidates are queries or tables.")
+        rounded = [_guess(guess, copy, self.domain) for guess, copy in zip(guesses, copies, strict=True)]
+        less = [_steps(penalty) for penalty in penalties or [0.0] * len(copies)]
+        move = 2 if any(isinstance(copy, Marginal) for copy in copies) else 1
+        scale = choice_scale(loss, move * GRID)
+        cost = choice_price(scale, move * GRID, loss.measure)
+        form = [[key(c), digest(g.tolist()), p] for c, g, p in zip(copies, rounded, less, strict=True)]
+        asked = digest(["choice", form, scale])
+        with self.turn():
+            entry = self._ledger.find(asked)
+            if entry is None:
+                reservation = self._ledger.reserve(cost, purpose="choose")
+                scores = [self._score(c, g) - p for c, g, p in zip(copies, rounded, less, strict=True)]
+                index = noisy_max(np.array(scores, dtype=np.int64), scale, loss.measure)
+                body = canonical({"question": to_dict(copies[index]), "choice": index, "among": len(copies)})
+                entry = self._ledger.settle(reservation, [Outcome(asked, cost.atoms, body)])[0]
+        return Chosen(json.loads(entry.body)["choice"], cost, Receipt(entry.seq, entry.hash))
+
+    def open_gate(self, threshold: float, loss: Loss) -> Gate:
+        """A new gate at `threshold` (in counts), for at most `loss`. Guarantee, formula, source: `Gate.open`."""
+        return Gate.open(self._ledger, self._records, threshold=threshold, loss=loss)
+
+    def resume_gate(self) -> Gate | None:
+        """The gate that is still open, of this process or another. Guarantee, formula, source: `Gate.resume`."""
+        return Gate.resume(self._ledger, self._records)
 
     def measure(self, questions: Sequence[Question], loss: Loss) -> list[Measured]:
         """Noisy answers to questions, for at most `loss` each; a question measured before is read back for nothing.
@@ -105,9 +179,11 @@ class Curator:
         with self.turn():
             found = self._ledger.find_many(keys)
             new = {k: copy for k, copy in zip(keys, copies, strict=True) if k not in found}
+            if any("values" not in json.loads(entry.body) for entry in found.values()):
+                raise InvalidQuery("the question was answered before, for nothing; it is not measured now.")
             if new:
                 found |= self._measure(new, loss)
-        return [self._read(found[k]) for k in keys]
+        return [measured for k in keys if isinstance(measured := self._read(found[k]), Measured)]
 
     def _measure(self, questions: dict[str, Question], loss: Loss) -> dict[str, Entry]:
         """`questions` are the curator's own copies."""
@@ -152,8 +228,20 @@ class Curator:
         first, last = np.triu_indices(len(counts))
         return np.asarray(sums[last + 1] - sums[first])
 
-    def _read(self, entry: Entry) -> Measured:
+    def _score(self, candidate: Question, guess: NDArray[np.int64]) -> int:
+        truth = self._truth(candidate) * (GRID // unit(candidate))
+        return int(np.abs(truth - guess).sum())
+
+    def _read(self, entry: Entry) -> Measured | Told | None:
         body = json.loads(entry.body)
+        receipt = Receipt(entry.seq, entry.hash)
+        if "told" in body:
+            question = from_dict(body["question"])
+            assert isinstance(question, Query)
+            free = Loss(self.total.measure, 0)
+            return Told(str(entry.key), question, body["told"], body["half_width"], body["note"], free, receipt)
+        if "values" not in body:  # a choice, or a gate
+            return None
         return Measured(
             key=str(entry.key),
             question=from_dict(body["question"]),
@@ -161,8 +249,23 @@ class Curator:
             unit=body["unit"],
             noise=Noise(body["noise"]["kind"], body["noise"]["scale"]),
             cost=Loss(self.total.measure, entry.atoms),
-            receipt=Receipt(entry.seq, entry.hash),
+            receipt=receipt,
         )
+
+
+def _guess(guess: ArrayLike, candidate: Question, domain: Domain) -> NDArray[np.int64]:
+    """A public guess of a candidate's answers, rounded to the grid: one number, or one for each cell of a table."""
+    values = np.array(guess, dtype=np.float64, copy=True, subok=False).ravel()
+    size = candidate.size(domain) if isinstance(candidate, Marginal) else 1
+    if values.shape != (size,) or not (np.abs(values) < 2**40).all():  # false for NaN
+        raise InvalidQuery(f"a guess has {size:,} finite counts.")
+    return np.rint(values * GRID).astype(np.int64)
+
+
+def _steps(penalty: float) -> int:
+    if not abs(penalty) < 2**40:
+        raise InvalidQuery("a penalty is a count.")
+    return round(float(penalty) * GRID)
 
 
 def _add_noise_together(truths: dict[str, NDArray[np.int64]], noises: dict[str, Noise]) -> dict[str, NDArray[np.int64]]:

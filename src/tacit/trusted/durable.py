@@ -1,22 +1,32 @@
-"""One SQLite file that survives crashes and power cuts: how the ledger and the anchor touch the disk."""
+"""One SQLite file that survives crashes and power cuts: how the ledger and the anchor touch the disk.
+
+Nothing here is a generator: an interrupt (Ctrl-C) between a generator's steps would leave it suspended, holding a lock
+or an open transaction for as long as anybody keeps the exception.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import io
 import os
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Iterator
+import time
+import weakref
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tacit.errors import LedgerError
 
-_PATIENCE = 60  # seconds to wait for another process's transaction
+T = TypeVar("T")
+
+_PATIENCE = 60.0  # seconds to wait for somebody else's transaction or turn
+_ROOM = 16 * 2**20  # bytes: more than the log grows between two checkpoints of ordinary answers
 _PRAGMAS = (
-    f"PRAGMA busy_timeout={_PATIENCE * 1000}",
     "PRAGMA synchronous=FULL",  # NORMAL does not sync the write-ahead log at commit: a power cut takes answers back
     "PRAGMA fullfsync=ON",  # macOS: a plain fsync does not reach the disk
     # No automatic checkpoints: those are passive, and a passive checkpoint that races a writer can lose commits in
@@ -24,13 +34,13 @@ _PRAGMAS = (
     "PRAGMA wal_autocheckpoint=0",
 )
 _CHECKPOINT, _CHECKPOINT_EVERY = "PRAGMA wal_checkpoint(FULL)", 256  # commits
+_CHECKPOINT_PATIENCE = 0.1  # a checkpoint can wait for the next time; a reader left open would hold up everybody
 # A process killed between its last write and its sync leaves a commit that we can read but that a power cut could still
 # undo. A checkpoint when opening syncs it before anybody is told of it.
 _RECOVER = _CHECKPOINT
-_inherited: list[Any] = []  # connections of a parent process: never used, and never closed, by the child
 
 _FAULTS = {  # SQLite's error name begins with: what an owner can do about it
-    "SQLITE_BUSY": f"was held by another process for more than {_PATIENCE} seconds",
+    "SQLITE_BUSY": "was held by another process for too long",
     "SQLITE_NOTADB": "is not a file of this program",
     "SQLITE_CORRUPT": "is damaged",
     "SQLITE_FULL": "cannot grow: the disk is full",
@@ -42,26 +52,30 @@ _FAULTS = {  # SQLite's error name begins with: what an owner can do about it
 
 
 def _connect(path: Path) -> Any:
-    """Tests of power cuts replace this; anything with `execute`, `fetchone` and `fetchall` will do."""
+    """Tests of power cuts replace this; anything with `execute`, `fetchall` and `in_transaction` will do."""
     return sqlite3.connect(path, isolation_level=None, check_same_thread=False)
 
 
 class DurableFile:
     """One SQLite file: for several threads, several processes and forked children.
 
-    Guarantee: a transaction that returned survives a crash and a power cut; a file replaced under us is refused.
+    Guarantee: a transaction that returned survives a crash and a power cut; a file replaced under us is refused; an
+        interrupt leaves no lock and no transaction behind.
     Formula: begin immediate, work, commit = write-ahead log synced; one connection per process, one thread at a time.
-    Source: sqlite.org/wal.html, sqlite.org/howtocorrupt.html (forks, replaced files, the WAL-reset bug).
+    Source: sqlite.org/wal.html, sqlite.org/howtocorrupt.html (forks, replaced files, links, the WAL-reset bug).
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._mutex = threading.RLock()
-        self._turn, self._turns = threading.RLock(), 0
+        self.path = Path(os.path.realpath(path))  # by any other name SQLite would look for another log
+        self.mutex = threading.RLock()
         self._connection: Any = None
-        self._pid = os.getpid()
-        self._identity: object = None
+        self._identity: list[tuple[int, int]] = []
+        self._closed = False
         self._commits = 0
+        self._turns = weakref.WeakSet[io.FileIO]()
+        self._my_turn = threading.local()
+        with _registry:
+            _live.add(self)
 
     @staticmethod
     def create(path: Path, statements: list[tuple[str, tuple[object, ...]]]) -> bool:
@@ -69,120 +83,215 @@ class DurableFile:
 
         Guarantee: whole or not at all, and mode 0600. Formula: build beside, sync, link. Source: link(2).
         """
+        path = Path(os.path.realpath(path))
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600
         os.close(handle)
         try:
-            with contextlib.closing(sqlite3.connect(name, isolation_level=None)) as db:
-                db.execute("PRAGMA journal_mode=WAL")
+            with _registry, contextlib.closing(_connect(Path(name))) as db:  # no fork meanwhile
+                db.execute("PRAGMA journal_mode=WAL").fetchall()
                 for statement, values in statements:
                     db.execute(statement, values)
             _sync(Path(name))
-            os.link(name, path)  # unlike a rename, refuses to replace what is there
+            _link(name, path)
             _sync(path.parent)
         except FileExistsError:
             return False
         finally:
-            os.unlink(name)
+            with contextlib.suppress(FileNotFoundError):  # whoever opens the file meanwhile takes this name away
+                os.unlink(name)
         return True
 
-    @contextlib.contextmanager
-    def use(self) -> Iterator[Any]:
-        """The connection, for reading.
+    def read(self, work: Callable[[Any], T]) -> T:
+        """`work` with the connection, for reading.
 
-        Guarantee: this process's own, to the file of before. Formula: same pid, same inodes. Source: see the class.
+        Guarantee: sees committed entries only. Formula: no transaction of our own is open. Source: see the class.
         """
-        self._notice_fork()
-        with self._mutex:
+        with self.mutex:
             try:
-                if self._connection is None:
-                    self._open()
-                elif self._identity != _identity(self.path):
-                    raise LedgerError(f"{self.path.name} was replaced or removed while in use.")
-                yield self._connection
-            except sqlite3.Error as error:
-                name = getattr(error, "sqlite_errorname", "")
-                fault = next((text for start, text in _FAULTS.items() if name.startswith(start)), "cannot be used")
-                raise LedgerError(f"{self.path.name} {fault}.") from None
-            except OSError:
-                raise LedgerError(f"{self.path.name} cannot be read or written.") from None
+                result = work(self._connected())
+            except (sqlite3.Error, OSError, OverflowError) as error:
+                raise self._fault(error) from None
+        return result
 
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[Any]:
-        """The connection, for writing.
+    def transact(self, work: Callable[[Any], T]) -> T:
+        """`work` with the connection, for writing.
 
-        Guarantee: durable when the block has ended, undone when it raises. Formula: begin immediate, commit or roll
-        back. Source: see the class.
+        Guarantee: durable when it returns, undone when `work` raises; where the disk fails in the commit itself, the
+            error says that it may be either. Formula: begin immediate, work, commit. Source: see the class.
         """
-        with self.use() as db:
-            if self._commits % _CHECKPOINT_EVERY == _CHECKPOINT_EVERY - 1:
-                db.execute(_CHECKPOINT).fetchall()
-            db.execute("BEGIN IMMEDIATE")
+        with self.mutex:
+            committing, db = False, None
             try:
-                yield db
+                # Refuses inside a transaction of this thread (a signal handler's call), before the rollback below.
+                db = self._connected()
+                if self._commits % _CHECKPOINT_EVERY == _CHECKPOINT_EVERY - 1:
+                    _checkpoint(db, _CHECKPOINT)
+                db.execute("BEGIN IMMEDIATE")
+                result = work(db)
+                committing = True
                 db.execute("COMMIT")
-            except BaseException:
-                with contextlib.suppress(Exception):  # the connection may have rolled back by itself
-                    db.execute("ROLLBACK")
-                raise
-            self._commits += 1
-
-    @contextlib.contextmanager
-    def turn(self) -> Iterator[None]:
-        """Wait for one's turn; those who do not ask for turns may still read and write.
-
-        Guarantee: one holder among all threads and processes. Formula: a thread lock, then a lock on PATH.lock.
-        Source: flock(2).
-        """
-        self._notice_fork()
-        with self._turn, contextlib.ExitStack() as stack:
-            if self._turns == 0:
-                try:
-                    handle = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-                    stack.callback(os.close, handle)
-                    fcntl.flock(handle, fcntl.LOCK_EX)
-                except OSError:
-                    raise LedgerError(f"{self.path.name}.lock cannot be locked.") from None
-            self._turns += 1
-            holder = os.getpid()
-            try:
-                yield
+                self._commits += 1
+                return result
+            except (sqlite3.Error, OSError, OverflowError) as error:
+                raise self._fault(error, committing) from None
             finally:
-                if holder == os.getpid():  # a child forked meanwhile shares our handle, and must not unlock it
-                    self._turns -= 1
-                    if self._turns == 0:
-                        fcntl.flock(handle, fcntl.LOCK_UN)
+                try:
+                    if db is not None and db.in_transaction:
+                        db.execute("ROLLBACK")
+                except Exception:  # the connection rolled back by itself, or a signal handler closed it
+                    pass
 
-    def _notice_fork(self) -> None:
-        if self._pid != os.getpid():
-            _inherited.append(self._connection)
-            self._mutex, self._turn, self._turns = threading.RLock(), threading.RLock(), 0
-            self._connection, self._pid = None, os.getpid()
+    def turn(self) -> AbstractContextManager[Any]:
+        """Wait for one's turn; those who do not ask for turns may still read and write. A thread may nest its turns.
+
+        Guarantee: one holder among all threads and processes; refused after a minute, should the holder hang.
+        Formula: a lock on PATH.lock, which ends when the returned file is closed or forgotten. Source: flock(2).
+        """
+        mine = getattr(self._my_turn, "file", lambda: None)()
+        if mine is not None and not mine.closed:
+            return contextlib.nullcontext()
+        file = None
+        try:
+            with self.mutex:  # no fork between opening and noting: a child's copy would keep the lock
+                self._check_open()
+                file = io.FileIO(f"{self.path}.lock", "a", opener=lambda name, flags: os.open(name, flags, 0o600))
+                self._turns.add(file)
+            self._wait(file)
+            self._my_turn.file = weakref.ref(file)
+            # The file is its own context manager, in C: no interrupt can come between its lock and its `with`.
+            return file
+        except BaseException as error:
+            if file is not None:
+                file.close()
+            if isinstance(error, OSError):
+                raise LedgerError(f"{self.path.name}.lock cannot be locked.") from None
+            raise
+
+    def _wait(self, file: io.FileIO) -> None:
+        deadline, pause = time.monotonic() + _PATIENCE, 0.0005
+        while True:
+            try:
+                return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise LedgerError(f"{self.path.name} was held by another process for too long.") from None
+            time.sleep(pause)
+            pause = min(2 * pause, 0.01)
+
+    def check_room(self) -> None:
+        """Refuse before anything is charged if the disk is nearly full.
+
+        Guarantee: a full disk is met before the charge rather than after it. Formula: 16 MB free. Source: statvfs(3).
+        """
+        try:
+            disk = os.statvfs(self.path.parent)
+        except OSError as error:
+            raise self._fault(error) from None
+        if disk.f_blocks > 0 and disk.f_bavail * disk.f_frsize < _ROOM:  # some file systems tell nothing: 0 blocks
+            raise LedgerError(f"The disk that holds {self.path.name} is nearly full.")
+
+    def release(self) -> None:
+        """Let go of the file until its next use. Guarantee: it must then be the same. Formula: close. Source: class."""
+        with self.mutex:
+            db, self._connection = self._connection, None
+            if db is not None:
+                db.close()
+
+    def close(self) -> None:
+        """Let go of the file. Guarantee: nothing is pending, later use is refused. Formula: close. Source: class."""
+        with self.mutex:
+            self._closed = True
+            self.release()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise LedgerError(f"{self.path.name} was closed.")
+
+    def _connected(self) -> Any:
+        self._check_open()
+        if self._connection is None:
+            self._open()
+        elif self._identity != _identity(self.path):
+            raise LedgerError(f"{self.path.name} was replaced or removed while in use.")
+        elif self._connection.in_transaction:
+            raise LedgerError(f"{self.path.name} is in use further up in this same thread.")
+        return self._connection
 
     def _open(self) -> None:
+        if str(self.path) in _torn:
+            raise LedgerError(f"{self.path.name} was being written when this process was forked; use a new process.")
         os.stat(self.path)  # connecting would make a missing file
+        _check_names(self.path)
         db = _connect(self.path)
         try:
             for pragma in _PRAGMAS:
                 db.execute(pragma).fetchall()
-            if db.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            if db.execute("PRAGMA journal_mode").fetchall()[0][0] != "wal":
                 raise LedgerError(f"{self.path.name} is not a file of this program.")
-            db.execute(_RECOVER).fetchall()
+            if not _checkpoint(db, _RECOVER):  # somebody is at it
+                _sync(Path(f"{self.path}-wal"))
+                _sync(self.path.parent)
+            found = _identity(self.path)
+            if self._identity and found[0] != self._identity[0]:
+                raise LedgerError(f"{self.path.name} was replaced while it was let go of.")
         except BaseException:
             db.close()
             raise
-        self._connection, self._identity = db, _identity(self.path)
+        self._connection, self._identity = db, found
 
-    def close(self) -> None:
-        """Let go of the file. Guarantee: nothing is pending. Formula: close. Source: see the class."""
-        if self._connection is not None and self._pid == os.getpid():
-            with self._mutex:
-                self._connection.close()
-                self._connection = None
+    def _fault(self, error: Exception, committing: bool = False) -> LedgerError:
+        name = getattr(error, "sqlite_errorname", "")
+        fault = next((text for start, text in _FAULTS.items() if name.startswith(start)), "cannot be used")
+        if isinstance(error, OSError):
+            fault = "cannot be read or written"
+        if not committing:
+            return LedgerError(f"{self.path.name} {fault}.")
+        # The commit may be on the disk although its sync failed, and would then count after a crash.
+        unknown = LedgerError(f"{self.path.name} {fault}. What was being written may or may not count.")
+        unknown.nothing_spent = False
+        return unknown
 
 
-def _identity(path: Path) -> object:
+def _checkpoint(db: Any, pragma: str) -> bool:
+    """Whether the log is now in the file, and both are synced."""
+    try:
+        db.execute(f"PRAGMA busy_timeout={int(min(_CHECKPOINT_PATIENCE, _PATIENCE) * 1000)}").fetchall()
+        return bool(db.execute(pragma).fetchall()[0][0] == 0)
+    finally:
+        db.execute(f"PRAGMA busy_timeout={int(_PATIENCE * 1000)}").fetchall()
+
+
+def _check_names(path: Path) -> None:
+    """A file with two names has two logs, of which each user sees one."""
+    if os.stat(path).st_nlink > 1:
+        for name in path.parent.glob(f".{path.name}.*"):  # `create` was killed, or is just about to remove it
+            with contextlib.suppress(FileNotFoundError):
+                if name.samefile(path):
+                    name.unlink()
+    if os.stat(path).st_nlink > 1:
+        raise LedgerError(f"{path.name} has another name as well (a hard link): remove one, or make a real copy.")
+
+
+def _identity(path: Path) -> list[tuple[int, int]]:
     """Which files these are, whatever they are called: SQLite keeps the log while anybody is connected."""
     return [(status.st_dev, status.st_ino) for status in (os.stat(path), os.stat(f"{path}-wal"))]
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it that are missing.
+
+    Guarantee: what is made is the owner's alone (mode 0700), whatever the umask, and survives a power cut.
+    Formula: mkdir, chmod, sync the one above. Source: mkdir(2).
+    """
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(mode=0o700, exist_ok=True)
+        path.chmod(0o700)
+        _sync(path.parent)
+
+
+def _link(name: str, path: Path) -> None:
+    os.link(name, path)  # unlike a rename, refuses to replace what is there
 
 
 def _sync(path: Path) -> None:
@@ -191,3 +300,60 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+# -- forks ------------------------------------------------------------------------------------------------------------
+# A child must not inherit a connection: SQLite's own table of locks would come with it, and when the parent closes, it
+# deletes the log under the child. So nobody is connected while the process forks.
+
+_live = weakref.WeakSet[DurableFile]()
+_registry = threading.RLock()
+_held = threading.local()
+_torn: set[str] = set()  # files that were being written by the forking thread itself
+_inherited: list[Any] = []  # their connections: never used, and never closed, by the child
+
+
+def _before_fork() -> None:
+    _registry.acquire()
+    files, deadline = list(_live), time.monotonic() + _PATIENCE
+    _held.mutexes = []
+    # All or none, because a ledger's user also waits for the anchor: taking them one by one could wait in a circle.
+    while not all(_take(file) for file in files) and time.monotonic() < deadline:
+        _give_back()
+        time.sleep(0.001)
+    for file in files if len(_held.mutexes) == len(files) else ():
+        if file._connection is not None and not file._connection.in_transaction:
+            file.release()
+
+
+def _take(file: DurableFile) -> bool:
+    taken = file.mutex.acquire(blocking=False)
+    if taken:
+        _held.mutexes.append(file.mutex)
+    return taken
+
+
+def _give_back() -> None:
+    while _held.mutexes:
+        _held.mutexes.pop().release()
+
+
+def _after_fork_in_parent() -> None:
+    _give_back()
+    _registry.release()
+
+
+def _after_fork_in_child() -> None:
+    global _registry
+    _registry = threading.RLock()
+    for file in list(_live):
+        file.mutex = threading.RLock()
+        for turn in list(file._turns):
+            turn.close()  # the parent's turn: it stays locked as long as the parent wants
+        if file._connection is not None:
+            _torn.add(str(file.path))
+            _inherited.append(file._connection)
+            file._connection = None
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

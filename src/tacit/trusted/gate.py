@@ -115,13 +115,13 @@ class Gate:
         with self._ledger.lock():
             if all(entry.seq != self._intent for entry in self._ledger.open_intents()):
                 raise InvalidQuery("the gate is shut.")
-            scales = self.threshold_scale * GRID, self.comparison_scale * GRID
-            bar = round(self.threshold * GRID) + self._noise - round(scales[0])
+            scale = self.comparison_scale * GRID
+            bar = round(self.threshold * GRID) + self._noise - round(self.threshold_scale * GRID)
             for start in range(0, len(copies), _CHUNK):
-                part = copies[start : start + _CHUNK]
-                noise = draw_geometric(scales[1], len(part)) - round(scales[1])
-                for i, query in enumerate(part, start):
-                    if self._value(query, lenses[i]) + int(noise[i - start]) >= bar:
+                part = range(start, min(start + _CHUNK, len(copies)))
+                noise = draw_geometric(scale, len(part)) - round(scale)
+                for i, more in zip(part, noise.tolist(), strict=True):
+                    if self._value(copies[i], lenses[i]) + more >= bar:
                         return i, self._shut()
         return None
 

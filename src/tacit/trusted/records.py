@@ -90,7 +90,7 @@ class Records:
     def _from_table(self, query: Query) -> int | None:
         """The product's sum from a remembered table of the query's attributes, where that is small."""
         scope = query.scope
-        if math.prod(self.domain[name].size for name in scope) > _REMEMBERED:
+        if not scope or math.prod(self.domain[name].size for name in scope) > _REMEMBERED:
             return None
         table: NDArray[np.int64] = self._tables(scope)
         if all(len(factor.scope) == 1 for factor in query.factors) and sum(f.unit > 1 for f in query.factors) < 2:

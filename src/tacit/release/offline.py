@@ -1,0 +1,134 @@
+"""The offline iterative construction (Roth, lecture 8, algorithm 1): find what is wrong, measure it, learn it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InvalidQuery
+from tacit.model.answer import Measured
+from tacit.model.budget import Loss
+from tacit.model.query import Query
+from tacit.model.workload import Marginal
+from tacit.release.dense import MAX_TILT, Dense
+from tacit.release.multiplicative_weights import MultiplicativeWeights
+from tacit.trusted.curator import Curator, Distance
+
+Candidate = Query | Marginal
+Distinguisher = Literal["exponential", "sparse"]
+LEAST = 0.5  # rows: a noisy cell below this is taken for this much, so that no cell is ruled out for good
+
+
+@dataclass(frozen=True)
+class Step:
+    """One round: the candidate that was found, and how far off its noisy answer was, as a fraction of n."""
+
+    candidate: int
+    gap: float
+
+
+@dataclass
+class Constructed:
+    """What an offline construction learned. `accurate` if it stopped because nothing was found to be wrong any more."""
+
+    hypothesis: Dense
+    steps: list[Step] = field(default_factory=list)
+    accurate: bool = False
+
+
+def construct(
+    curator: Curator,
+    candidates: Sequence[Candidate],
+    rule: MultiplicativeWeights,
+    *,
+    rounds: int,
+    loss: Loss,
+    alpha: float,
+    distinguisher: Distinguisher = "exponential",
+    hypothesis: Dense | None = None,
+) -> Constructed:
+    """Run the construction on queries, or on whole tables, for at most `rounds` rounds and `loss` in all.
+
+    In each round a distinguisher finds a candidate on which hypothesis and data differ, for half of its price, and the
+    other half measures it; then the hypothesis learns the answer. "exponential" finds the worst candidate, by
+    `Curator.select_worst`, so when its noisy answer is within 3 alpha/4 of the hypothesis, nothing else is far off and
+    that is the result. "sparse" (lecture 12, SparseDistinguish; queries only) finds the first that passes a gate
+    at alpha/2, which need not be the worst; when none passes, that is the result.
+
+    With the exponential distinguisher everything that is drawn is kept under the question asked for it, so that running
+    the same construction again costs nothing and gives the same result: that is how it is replayed. A gate is not, and
+    is paid again.
+    """
+    if rounds < 1 or not 0 < alpha <= 1 or not candidates:
+        raise InvalidQuery("a construction has candidates, at least one round, and an alpha above 0 and at most 1.")
+    if distinguisher == "sparse" and not all(isinstance(candidate, Query) for candidate in candidates):
+        raise InvalidQuery("the sparse distinguisher goes through queries, not tables.")
+    each = loss.split(2 * rounds)
+    built = Constructed(hypothesis or rule.initial())
+    for _ in range(rounds):
+        guesses = [guess(built.hypothesis, candidate) * curator.rows for candidate in candidates]
+        found = _distinguish(curator, candidates, guesses, each, alpha, distinguisher)
+        if found is None:
+            built.accurate = True
+            break
+        measured = curator.measure([candidates[found]], each)[0]
+        answer = measured.values / measured.unit
+        gap = float(np.abs(answer - guesses[found]).max()) / curator.rows
+        built.steps.append(Step(found, gap))
+        if distinguisher == "exponential" and gap < 0.75 * alpha:
+            built.accurate = True
+            break
+        built.hypothesis = learn(built.hypothesis, rule, measured, curator.rows)
+    return built
+
+
+def guess(hypothesis: Dense, candidate: Candidate) -> NDArray[np.float64]:
+    """The hypothesis' answers to a candidate, as fractions of n: one, or one for each cell of a table."""
+    if isinstance(candidate, Query):
+        return np.array([hypothesis.answer(candidate)])
+    if candidate.where.is_everyone:
+        return hypothesis.marginal(candidate.names).ravel()
+    return hypothesis.answer_many(list(candidate.queries(hypothesis.domain)))
+
+
+def learn(hypothesis: Dense, rule: MultiplicativeWeights, measured: Measured, rows: int) -> Dense:
+    """The next hypothesis: a query by the update rule, a table by tilting every cell to its noisy share."""
+    if isinstance(measured.question, Query):
+        return rule.update(hypothesis, measured.question, float(measured.values[0]) / (rows * measured.unit))
+    assert isinstance(measured.question, Marginal)
+    names, domain = measured.question.names, hypothesis.domain
+    cells = np.maximum(measured.values / measured.unit, LEAST)
+    cells *= min(1.0, 1.0 if measured.question.where.is_everyone else rows / cells.sum())
+    if not measured.question.where.is_everyone:
+        for query, share in zip(measured.question.queries(domain), cells / rows, strict=True):
+            hypothesis = hypothesis if query.is_constant else rule.update(hypothesis, query, float(share))
+        return hypothesis
+    now = np.maximum(hypothesis.marginal(names).ravel(), 1e-300)
+    tilts = np.log(cells / cells.sum()) - np.log(now)
+    span = float(tilts.max() - tilts.min())
+    if span > 0:  # exp(span * weight) is the wanted factor of every cell, up to one that normalising takes away
+        weights = ((tilts - tilts.min()) / span).reshape([domain[name].size for name in names])
+        for _ in range(math.ceil(span / MAX_TILT)):
+            hypothesis.scale(Query.weighted(domain, names, weights), span / math.ceil(span / MAX_TILT))
+    return hypothesis
+
+
+def _distinguish(
+    curator: Curator,
+    candidates: Sequence[Candidate],
+    guesses: Sequence[NDArray[np.float64]],
+    loss: Loss,
+    alpha: float,
+    distinguisher: Distinguisher,
+) -> int | None:
+    if distinguisher == "exponential":
+        return curator.select_worst(candidates, guesses, loss).index
+    gate = curator.open_gate(alpha / 2 * curator.rows, loss)
+    queries = [candidate for candidate in candidates if isinstance(candidate, Query)]
+    found = gate.first_above(queries, [Distance(float(g[0])) for g in guesses])
+    return None if found is None else found[0]

@@ -1,0 +1,179 @@
+"""The online iterative construction (Roth, lecture 12, algorithm 1): easy questions are free, hard ones teach."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import BudgetExhausted
+from tacit.model.answer import Measured, Source, Told
+from tacit.model.budget import Loss
+from tacit.model.noise_law import variance
+from tacit.model.query import Query
+from tacit.model.workload import Marginal
+from tacit.release.dense import Dense
+from tacit.release.estimate import Estimate, TableEstimate, of_stored
+from tacit.release.multiplicative_weights import MultiplicativeWeights
+from tacit.trusted.curator import Curator, Distance, Gate
+from tacit.trusted.loss import gate_scales
+
+GATE_SHARE = 0.8  # of a hard answer's price: what decides that it is hard; the rest buys the answer itself
+REFIT_SWEEPS = 3  # over all past answers, after each new one
+FALSE_HITS = 0.1  # the share of hard answers that may be wasted on questions whose guess was perfect
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What an online construction pays and promises, from public parameters alone; in counts, not fractions.
+
+    A gate has one-sided noise of scale s1 on its threshold and s2 on each comparison, both less their means. A perfect
+    guess passes the threshold T with probability at most exp(-(T + s2 - s1)/s2), so T = s2 (ln(k/f) - 1) + s1 wastes at
+    most f hits on k such questions. An easy answer that is off by more than T + s2 - s1 + t needs threshold noise above
+    t, however many questions are asked; over c gates that has probability at most c exp(-t/s1).
+    """
+
+    hits: int
+    gate_loss: Loss
+    answer_loss: Loss
+    threshold_scale: float
+    comparison_scale: float
+    confidence: float
+
+    @classmethod
+    def of(cls, total: Loss, *, hits: int, confidence: float) -> Terms:
+        each = total.split(hits)
+        gate_loss = Loss(each.measure, int(each.atoms * GATE_SHARE))
+        s1, s2 = gate_scales(gate_loss, 1)
+        return cls(hits, gate_loss, each - gate_loss, s1, s2, confidence)
+
+    def threshold(self, questions: int) -> float:
+        """Where a gate stands that so many questions will be put to."""
+        wasted = max(1.0, FALSE_HITS * self.hits)
+        return self.comparison_scale * (math.log(max(questions / wasted, math.e)) - 1) + self.threshold_scale
+
+    def error(self, threshold: float) -> float:
+        """With probability `confidence`, every easy answer of the whole session is at most this far off."""
+        rare = math.log(self.hits / (1 - self.confidence))
+        return threshold + self.comparison_scale + self.threshold_scale * (rare - 1)
+
+
+class Iterative:
+    """Answers from a hypothesis while it is good; the questions on which it is not are bought, and teach it.
+
+    The number of questions is a guess: whenever it is passed, the next gates stand as if there were twice as many (Roth
+    & Roughgarden 2010, end of section 3). After the last hard answer the hypothesis goes on answering, without a
+    guarantee and saying so; with `halt`, it refuses instead.
+    """
+
+    def __init__(self, curator: Curator, *, questions: int, hits: int, confidence: float, halt: bool = False) -> None:
+        self._curator, self._questions, self._halt = curator, questions, halt
+        self.terms = Terms.of(curator.total, hits=hits, confidence=confidence)
+        alpha = min(1.0, self.terms.threshold(questions) / curator.rows)
+        self._rule = MultiplicativeWeights(curator.domain, alpha, tolerance=alpha / 2)
+        self._hypothesis: Dense = self._rule.initial()
+        self._past: list[tuple[Query, float, float]] = []
+        self._read_to = 0
+
+    def estimate(self, queries: Sequence[Query]) -> list[Estimate]:
+        self._catch_up()
+        told: dict[Query, Measured | Told] = {}
+        waiting = list(dict.fromkeys(query.core for query in queries))
+        bought: set[Query] = set()
+        while waiting:
+            guesses = self._hypothesis.answer_many(waiting) * self._curator.rows
+            gate = self._gate()
+            found = None if gate is None else gate.first_above(waiting, [Distance(float(g)) for g in guesses])
+            easy = len(waiting) if found is None else found[0]
+            told |= self._tell(waiting[:easy], guesses[:easy], gate)
+            if found is not None:
+                hard = waiting[easy]
+                told[hard] = self._curator.measure([hard], self.terms.answer_loss)[0]
+                bought.add(hard)
+                self._catch_up()
+                easy += 1
+            waiting = waiting[easy:]
+        return [self._dress(query, told[query.core], bought) for query in queries]
+
+    def table(self, marginal: Marginal) -> TableEstimate:
+        """Every cell is a question of its own; a hard one is bought and learned like any other."""
+        domain, free = self._curator.domain, Loss(self._curator.total.measure, 0)
+        cells = list(marginal.queries(domain))
+        before = self._curator.find([cell.core for cell in cells])
+        known = {
+            cell: of_stored(stored, cell, self._curator.rows, self.terms.confidence)
+            for cell, stored in zip(cells, before, strict=True)
+            if stored is not None
+        }
+        known |= {cell: Estimate(0, 0, "public", free, None) for cell in cells if cell.is_constant}
+        new = [cell for cell in dict.fromkeys(cells) if cell not in known]
+        known |= dict(zip(new, self.estimate(new), strict=True))
+        found = [known[cell] for cell in cells]
+        cost = Loss(free.measure, sum(known[cell].cost.atoms for cell in new))
+        widths = [estimate.half_width for estimate in found]
+        width = None if None in widths else max(w for w in widths if w is not None)
+        values = np.array([estimate.value for estimate in found], dtype=np.int64)
+        source: Source = "measured" if cost.atoms else "hypothesis" if new else "repeat"
+        receipt, note = found[-1].receipt, max((estimate.note for estimate in found), default="")
+        shape = tuple(domain[name].size for name in marginal.names)
+        return TableEstimate(values.reshape(shape), width, source, cost, receipt, note)
+
+    def most(self) -> Loss:
+        return (
+            self.terms.gate_loss + self.terms.answer_loss if self.hits_left else Loss(self.terms.gate_loss.measure, 0)
+        )
+
+    @property
+    def hits_left(self) -> int:
+        """How many more hard answers there can be."""
+        return self.terms.hits - len(self._past)
+
+    @property
+    def hypothesis(self) -> Dense:
+        """What is public so far."""
+        return self._hypothesis
+
+    def _gate(self) -> Gate | None:
+        """The gate that is open, or a new one while there is enough for it and for the answer that it may call for."""
+        gate = self._curator.resume_gate()
+        if gate is None and self.hits_left > 0 and self.terms.gate_loss + self.terms.answer_loss <= self._curator.left:
+            doublings = math.ceil(math.log2(max(1.0, self._curator.entries / self._questions)))
+            threshold = self.terms.threshold(self._questions * 2**doublings)
+            gate = self._curator.open_gate(threshold, self.terms.gate_loss)
+        if gate is None and self._halt:
+            raise BudgetExhausted(f"All {self.terms.hits:,} hard answers are used, and this session halts then.")
+        return gate
+
+    def _tell(
+        self, queries: Sequence[Query], guesses: NDArray[np.float64], gate: Gate | None
+    ) -> dict[Query, Measured | Told]:
+        note = "" if gate else f"all {self.terms.hits:,} hard answers are used: the guarantee has ended"
+        error = None if gate is None else self.terms.error(gate.threshold)
+        answers = [
+            (query, round(float(guess) * query.unit), None if error is None else math.ceil(error * query.unit), note)
+            for query, guess in zip(queries, guesses, strict=True)
+        ]
+        return dict(zip(queries, self._curator.tell(answers), strict=True))
+
+    def _dress(self, query: Query, stored: Measured | Told, bought: set[Query]) -> Estimate:
+        paid_now = query.core in bought
+        bought.discard(query.core)  # a query and its complement are paid once
+        estimate = of_stored(stored, query, self._curator.rows, self.terms.confidence, paid_now=paid_now)
+        if isinstance(stored, Told):
+            return replace(estimate, source="hypothesis")
+        return replace(estimate, cost=estimate.cost + self.terms.gate_loss) if paid_now else estimate
+
+    def _catch_up(self) -> None:
+        """Learn what this or another process has bought since the last look: a fold over the ledger, in its order."""
+        for measured in self._curator.released(after=self._read_to):
+            if isinstance(measured.question, Query):
+                rows = self._curator.rows * measured.unit
+                answer = min(max(int(measured.values[0]) / rows, 0.0), 1.0)
+                tolerance = math.sqrt(variance(measured.noise)) / rows
+                self._past.append((measured.question, answer, tolerance))
+                self._hypothesis = self._rule.update(self._hypothesis, measured.question, answer)
+                self._hypothesis = self._rule.refit(self._hypothesis, self._past, sweeps=REFIT_SWEEPS)
+            self._read_to = measured.receipt.entry

@@ -1,0 +1,194 @@
+"""A forked child inherits no connection, no lock and no turn, whatever its parent does next."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from crash_workload import LEDGER, make, reopen
+
+from tacit.errors import AnswerWithheld, LedgerError
+from tacit.model.budget import Loss
+from tacit.trusted import durable
+from tacit.trusted.anchor import Anchor
+from tacit.trusted.history import History
+from tacit.trusted.ledger import Ledger, Outcome
+
+
+def ask(ledger: Ledger, key: str, body: str = '"1"') -> str:
+    return ledger.settle(ledger.reserve(Loss("epsilon", 10), purpose="count"), [Outcome(key, 10, body)])[0].body
+
+
+def forked(work: Callable[[], object]) -> int:
+    """A child that exits with 0 if `work` is true."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if work() else 1)
+        finally:
+            os._exit(2)
+    return child
+
+
+def exit_of(child: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("kind", ["intent", "outcome"])
+def test_a_parent_that_closes_does_not_take_the_log_away(disk: Path, kind: str) -> None:
+    """The child is in the middle of a transaction; the parent closes, and a third process comes and goes."""
+    make(disk)
+    ledger = reopen(disk)
+    ask(ledger, "before")
+    (reached, reach), (resumed, resume) = os.pipe(), os.pipe()
+    append = History.append
+
+    def slow(*args: Any, **values: Any) -> Any:
+        entry = append(*args, **values)
+        if args[3] == kind:
+            os.write(reach, b"x")
+            os.read(resumed, 1)
+        return entry
+
+    def work() -> bool:
+        with mock.patch.object(History, "append", slow):
+            return ask(ledger, "k", '"child"') == '"child"'
+
+    child = forked(work)
+    os.read(reached, 1)
+    ledger.close()
+    third = (
+        "import sys; from pathlib import Path; from crash_workload import *; l = reopen(Path(sys.argv[1]));"
+        "print(l.settle(None, [Outcome('k', 0, '\"third\"')])[0].body); l.close()"
+    )
+    late = subprocess.Popen(
+        [sys.executable, "-c", third, str(disk)], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent
+    )
+    time.sleep(0.3)
+    os.write(resume, b"x")
+    shown, showed = late.communicate()[0].strip(), exit_of(child)
+    again = reopen(disk)
+    stored = again.find("k")
+    assert stored is not None
+    assert shown == stored.body
+    assert (showed == 0) == (stored.body == '"child"')  # shown by the child only if that is the answer
+    assert again.spent.atoms == 20
+    again.verify()
+    again.close()
+
+
+def test_a_thread_in_a_transaction_delays_the_fork(disk: Path) -> None:
+    make(disk)
+    ledger = reopen(disk)
+    inside, go = threading.Event(), threading.Event()
+
+    def hold(_: Any) -> None:
+        inside.set()
+        go.wait(10)
+
+    thread = threading.Thread(target=ledger._file.transact, args=(hold,))
+    thread.start()
+    inside.wait(10)
+    threading.Timer(0.2, go.set).start()
+    child = forked(lambda: ask(ledger, "child"))
+    ask(ledger, "parent")
+    assert exit_of(child) == 0
+    thread.join()
+    assert len(ledger.find_many(["child", "parent"])) == 2
+    ledger.close()
+
+
+def test_threads_that_ask_do_not_stop_a_fork(disk: Path) -> None:
+    make(disk)
+    ledger = reopen(disk)
+    stop = threading.Event()
+
+    def keep_asking(name: int) -> None:
+        i = 0
+        while not stop.is_set():
+            with ledger.lock():
+                ask(ledger, f"{name}/{i}")
+            i += 1
+
+    threads = [threading.Thread(target=keep_asking, args=(name,)) for name in range(3)]
+    for thread in threads:
+        thread.start()
+
+    def turn() -> bool:
+        with ledger.lock():
+            return bool(ask(ledger, f"child {os.getpid()}"))
+
+    children = [forked(turn) for _ in range(10)]
+    stop.set()
+    assert [exit_of(child) for child in children] == [0] * 10
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert sum(str(entry.key).startswith("child") for entry in ledger.entries(kind="outcome")) == 10
+    ledger.verify()
+    ledger.close()
+
+
+def test_a_child_forked_inside_a_transaction_refuses(disk: Path) -> None:
+    make(disk)
+    ledger, child = reopen(disk), 0
+
+    def refused() -> bool:
+        for use in (lambda: ledger.find("k"), lambda: ask(ledger, "k"), lambda: reopen(disk)):
+            with pytest.raises(LedgerError, match="when this process was forked"):
+                use()
+        return True
+
+    def work(db: Any) -> None:
+        nonlocal child
+        ledger._history.append(db, ledger._history.head(db), "outcome", atoms=0, spent=0, body="1", key="k")
+        child = forked(refused)
+
+    ledger._file.transact(work)
+    assert exit_of(child) == 0
+    assert ledger.verify() == 1
+    ledger.close()
+
+
+def test_a_turn_ends_with_its_parent_and_is_not_the_childs(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(disk)
+    ledger = reopen(disk)
+    waiting, wait = os.pipe()
+
+    def refused() -> bool:
+        monkeypatch.setattr(durable, "_PATIENCE", 0.1)
+        with pytest.raises(LedgerError, match="held by another process"):
+            ledger.lock()
+        return os.read(waiting, 1) == b"x"
+
+    with ledger.lock():
+        child = forked(refused)
+        time.sleep(0.3)
+    with ledger.lock():  # although the child, which inherited the file, still runs
+        os.write(wait, b"x")
+    assert exit_of(child) == 0
+    ledger.close()
+
+
+def test_another_history_told_to_the_anchor_meanwhile_withholds_the_answer(disk: Path) -> None:
+    """Should two histories ever run side by side, the anchor's mark shows it: same number, another hash."""
+    make(disk)
+    ledger = reopen(disk)
+    advance = Anchor.advance
+
+    def raced(anchor: Anchor, ledger_id: str, mark: Any, *rest: Any) -> Any:
+        advance(anchor, ledger_id, mark._replace(hash="another"))
+        return advance(anchor, ledger_id, mark, *rest)
+
+    with mock.patch.object(Anchor, "advance", raced), pytest.raises(AnswerWithheld, match="another history"):
+        ask(ledger, "k")
+    ledger.close()
+    assert (disk / LEDGER).exists()

@@ -1,0 +1,158 @@
+"""Ctrl-C at every moment at which Python lets one in: nothing stays locked, open, or shown without being durable."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import itertools
+import os
+import signal
+import sqlite3
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import pytest
+from crash_workload import LEDGER, make, reopen
+
+from tacit.errors import LedgerError
+from tacit.model.budget import Loss
+from tacit.trusted import durable
+from tacit.trusted.ledger import Ledger, Outcome
+
+WATCHED = ("ledger.py", "history.py", "durable.py", "anchor.py", "chain.py", "contextlib.py")
+
+
+def ask(ledger: Ledger, key: str) -> None:
+    with ledger.lock():
+        if ledger.find(key) is None:
+            reservation = ledger.reserve(Loss("epsilon", 10), purpose="count", private="state")
+            ledger.settle(reservation, [Outcome(key, 10, '"answer"')])
+
+
+@functools.cache
+def before(code: CodeType) -> dict[int, str]:
+    """What stands before each instruction. Signals are looked for after calls and at the start of functions."""
+    listed = list(dis.get_instructions(code))
+    return {b.offset: a.opname for a, b in itertools.pairwise(listed)}
+
+
+class Interrupt:
+    """Raises KeyboardInterrupt at the n-th such moment in the watched files."""
+
+    def __init__(self, moment: int) -> None:
+        self.left, self.where = moment, ""
+
+    def enter(self, frame: FrameType, event: str, arg: object) -> Any:
+        if not frame.f_code.co_filename.endswith(WATCHED):
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return self.step
+
+    def step(self, frame: FrameType, event: str, arg: object) -> Any:
+        if event == "opcode" and before(frame.f_code).get(frame.f_lasti, "").startswith(("CALL", "RESUME")):
+            self.left -= 1
+            if self.left == 0:
+                self.where = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} {frame.f_code.co_name}"
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return self.step
+
+
+def interrupted(moment: int, work: Callable[[], object]) -> tuple[str, BaseException | None]:
+    """Where the interrupt came, and the exception: a prompt keeps it, with every frame that it passed through."""
+    interrupt, kept = Interrupt(moment), None
+    tracer = sys.gettrace()
+    sys.settrace(interrupt.enter)
+    try:
+        work()
+    except KeyboardInterrupt as error:
+        kept = error
+    finally:
+        sys.settrace(tracer)
+    return interrupt.where, kept
+
+
+def in_thread(work: Callable[[], object]) -> str:
+    outcome = ["hangs"]
+
+    def run() -> None:
+        try:
+            work()
+            outcome[0] = ""
+        except BaseException as error:
+            outcome[0] = repr(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(5)
+    return outcome[0]
+
+
+@pytest.mark.parametrize("what", ["ask", "open"])
+def test_an_interrupt_at_any_moment(disk: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    monkeypatch.setattr(durable, "_PATIENCE", 1.0)
+    make(disk)
+    ours, other = reopen(disk), reopen(disk)
+    moment = 0
+    while True:
+        moment += 1
+        key = f"q{moment}"
+        where, kept = interrupted(
+            moment, functools.partial(ask, ours, key) if what == "ask" else lambda: reopen(disk).close()
+        )
+        if not where:
+            break
+        if ours.find(key) is not None:
+            assert other.find(key) is not None, f"{where}: shown, but not durable"
+        assert in_thread(lambda: ask(ours, f"{key}/thread")) == "", where  # noqa: B023
+        for session, name in ((ours, "ours"), (other, "other")):
+            ask(session, f"{key}/{name}")
+        del kept
+    assert moment > 200  # the test did something
+    assert other.verify() == ours.verify()
+    for session in (ours, other):
+        session.close()
+
+
+def test_an_interrupt_while_waiting_for_another_process(disk: Path) -> None:
+    make(disk)
+    ledger = reopen(disk)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        db = sqlite3.connect(disk / LEDGER, isolation_level=None)
+        db.execute("BEGIN IMMEDIATE")
+        os.write(writer, b"x")
+        time.sleep(0.5)
+        os._exit(0)
+    os.read(reader, 1)
+    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        ask(ledger, "k")
+    os.waitpid(child, 0)
+    for session in (ledger, reopen(disk)):
+        ask(session, "k")
+        session.close()
+
+
+def test_a_signal_handler_cannot_undo_what_it_interrupts(disk: Path) -> None:
+    """Neither can it show what is not committed yet."""
+    make(disk)
+    ledger = reopen(disk)
+
+    def work(db: Any) -> None:
+        ledger._history.append(db, ledger._history.head(db), "outcome", atoms=0, spent=0, body="1", key="k")
+        for nested in (lambda: ledger.find("k"), lambda: ledger.reserve(Loss("epsilon", 1), purpose="nested")):
+            with pytest.raises(LedgerError, match="in use further up"):
+                nested()
+
+    ledger._file.transact(work)
+    assert ledger.find("k") is not None
+    assert ledger.verify() == 1
+    ledger.close()

@@ -1,0 +1,152 @@
+"""The offline construction: it finds what is wrong, learns it, stops when nothing is, and can be replayed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tacit
+from tacit.model.query import Query
+from tacit.release.offline import guess
+from tacit.session import Session
+
+DOMAIN = tacit.Domain(
+    {"a": tacit.integer(0, 5), "b": tacit.category(["x", "y", "z"]), "c": tacit.boolean(), "d": tacit.integer(0, 3)}
+)
+N = 20_000
+PAIRS = [[p, q] for i, p in enumerate(DOMAIN.names) for q in DOMAIN.names[i + 1 :]]
+THRESHOLDS = [tacit.count(a=(0, i)) for i in range(5)] + [tacit.count(b=b, c=c) for b in "xyz" for c in (True, False)]
+
+
+def start(folder: Path, **changes: Any) -> Session:
+    rng = np.random.default_rng(1)
+    a = rng.choice(6, N, p=[0.4, 0.3, 0.1, 0.1, 0.05, 0.05])
+    b = np.where(rng.random(N) < 0.8, np.array(["x", "y", "z"])[a % 3], "x")
+    rows = pd.DataFrame({"a": a, "b": b, "c": rng.random(N) < a / 8, "d": rng.choice(4, N, p=[0.7, 0.1, 0.1, 0.1])})
+    settings: dict[str, Any] = {
+        "data": rows,
+        "domain": DOMAIN,
+        "budget": tacit.Budget(epsilon=2.0, delta=1e-9),
+        "ledger": folder / "l.tacit",
+        "mechanism": "direct",
+        "questions": 10,
+    }
+    return tacit.open(**(settings | changes))
+
+
+def worst(session: Session, built: Any, workload: list[Any]) -> float:
+    records = session._curator._records
+    errors = []
+    for item in workload:
+        if isinstance(item, list):
+            names = tuple(sorted(item))
+            now = built.hypothesis.marginal(names)
+            errors.append(float(np.abs(now - records.table(names) / N).max()))
+        else:
+            query = item.bind(DOMAIN)
+            errors.append(abs(built.hypothesis.answer(query) - records.answer(query) / N))
+    return max(errors)
+
+
+@pytest.mark.parametrize("distinguisher", ["exponential", "sparse"])
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_queries_are_learned_until_nothing_is_wrong(tmp_path: Path, distinguisher: Any, delta: float) -> None:
+    with start(tmp_path, budget=tacit.Budget(epsilon=8.0, delta=delta)) as session:
+        uniform = session.release(THRESHOLDS, rounds=1, share=0.001, alpha=1.0)
+        assert worst(session, uniform, THRESHOLDS) > 0.2
+        built = session.release(THRESHOLDS, rounds=30, share=0.9, alpha=0.05, distinguisher=distinguisher)
+        assert built.accurate
+        assert 1 < len(built.steps) <= 30
+        assert worst(session, built, THRESHOLDS) <= 0.05
+
+
+def test_whole_tables_are_candidates(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        built = session.release(PAIRS, rounds=8, share=0.9, alpha=0.02)
+        assert worst(session, built, PAIRS) <= 0.02
+        spent = session.spent
+        # What it learned reaches beyond the tables: an interaction of three attributes through their pairs.
+        query = tacit.count(a=(0, 1), b="x", d=0).bind(DOMAIN)
+        assert abs(built.hypothesis.answer(query) - session._curator._records.answer(query) / N) < 0.05
+    assert spent.atoms <= 0.9 * session_total(tmp_path).atoms
+
+
+def session_total(folder: Path) -> tacit.Loss:
+    with start(folder) as session:
+        return session.total
+
+
+def test_a_restart_rebuilds_the_same_hypothesis_for_nothing(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        built = session.release(PAIRS, rounds=5, share=0.5, alpha=0.01)
+        spent, steps = session.spent, built.steps
+        answers = built.hypothesis.marginal(DOMAIN.names)
+    with start(tmp_path) as session:
+        again = session.release(PAIRS, rounds=5, share=0.5, alpha=0.01)
+        assert session.spent == spent
+        assert again.steps == steps
+        assert (again.hypothesis.marginal(DOMAIN.names) == answers).all()
+
+
+def test_a_table_of_some_rows_is_learned_cell_by_cell(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        from tacit.model.workload import marginal
+        from tacit.release.multiplicative_weights import MultiplicativeWeights
+        from tacit.release.offline import construct
+
+        some = marginal(DOMAIN, "b", where=Query.among(DOMAIN, "a", [0, 1]))
+        rule = MultiplicativeWeights(DOMAIN, 0.01, tolerance=0.005)
+        built = construct(session._curator, [some], rule, rounds=2, loss=session.total, alpha=0.01)
+        exact = session._curator._records.table(some.names, some.where) / N
+        assert np.abs(guess(built.hypothesis, some) - exact).max() < 0.01
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"workload": []},
+        {"workload": "SELECT COUNT(*) FROM data"},
+        {"workload": [["nothing"]]},
+        {"workload": [tacit.count(a=77)]},
+        {"workload": [42]},
+        {"rounds": 0},
+        {"rounds": 1.5},
+        {"share": 0},
+        {"share": 1.5},
+        {"share": float("nan")},
+        {"alpha": 0.0},
+        {"alpha": 2.0},
+        {"workload": PAIRS, "distinguisher": "sparse"},
+    ],
+)
+def test_bad_releases_cost_nothing(tmp_path: Path, arguments: dict[str, Any]) -> None:
+    with start(tmp_path) as session:
+        with pytest.raises(tacit.InvalidQuery):
+            session.release(**({"workload": THRESHOLDS, "rounds": 2, "share": 0.5, "alpha": 0.1} | arguments))
+        assert session.spent.atoms == 0
+
+
+def test_a_choice_is_kept_under_its_question(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        curator = session._curator
+        queries = [query.bind(DOMAIN) for query in THRESHOLDS]
+        loss = session.total.split(10)
+        chosen = curator.select_worst(queries, [0.0] * len(queries), loss)
+        spent = session.spent
+        assert curator.select_worst(queries, [0.0] * len(queries), loss).index == chosen.index
+        assert session.spent == spent == chosen.cost
+        assert chosen.index == 4  # a <= 4 holds for nearly everyone
+        for bad in ([0.0], [float("nan")] * len(queries), ["x"] * len(queries)):
+            with pytest.raises((tacit.InvalidQuery, ValueError)):
+                curator.select_worst(queries, bad, loss)
+        with pytest.raises(tacit.InvalidQuery):
+            curator.select_worst(queries, [0.0] * len(queries), loss, penalties=[1.0])
+        assert session.spent == spent
+        punished = curator.select_worst(
+            queries, [0.0] * len(queries), loss, penalties=[0.0] * 4 + [20_000.0] + [0.0] * 6
+        )
+        assert punished.index != 4

@@ -1,0 +1,254 @@
+"""The gate: what it compares, that it shuts, that it survives a restart, and that planted bugs in it are caught."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+
+from tacit.errors import BudgetExhausted, InvalidQuery
+from tacit.model.attribute import category, integer
+from tacit.model.budget import Budget, Loss
+from tacit.model.domain import Domain
+from tacit.model.query import GRID, Query
+from tacit.trusted import gate as gate_module
+from tacit.trusted.anchor import Anchor
+from tacit.trusted.curator import Curator, Distance, Tabulated
+from tacit.trusted.gate import Gate
+from tacit.trusted.ledger import Ledger
+from tacit.trusted.loss import total
+from tacit.trusted.records import Records
+
+DOMAIN = Domain({"sex": category(["F", "M"]), "age": integer(0, 9)})
+BUDGET = Budget(epsilon=10.0, delta=0.0)
+EPSILON = Loss.of("epsilon", 1.0)
+N = 100
+WOMEN = Query.among(DOMAIN, "sex", [0])  # 70 of them
+
+
+def open_curator(folder: Path) -> Curator:
+    rows = pa.table({"sex": ["F"] * 70 + ["M"] * 30, "age": [i % 10 for i in range(N)]})
+    terms: dict[str, Any] = {"budget": BUDGET, "total": total(BUDGET), "binding": {}}
+    anchor, path = Anchor(folder / "anchors.sqlite"), folder / "l.tacit"
+    ledger = (Ledger.open if path.exists() else Ledger.create)(path, **terms, anchor=anchor)
+    return Curator(Records.load(rows, DOMAIN), ledger)
+
+
+@pytest.fixture
+def curator(tmp_path: Path) -> Iterator[Curator]:
+    made = open_curator(tmp_path)
+    yield made
+    made._ledger.close()
+
+
+class Draws:
+    """Stands in for the one-sided noise: hands out what it is told to, in counts, and remembers the scales."""
+
+    def __init__(self, *draws: float) -> None:
+        self.left, self.scales = list(draws), list[float]()
+
+    def __call__(self, scale: float, size: int) -> NDArray[np.int64]:
+        self.scales.append(scale)
+        return np.array([round((self.left.pop(0) if self.left else 0.0) * GRID) for _ in range(size)], dtype=np.int64)
+
+
+@pytest.mark.parametrize(
+    ("guess", "threshold", "bar_noise", "noise", "hit"),
+    [
+        (70, 1, 0, 0, False),  # a perfect guess: only the means stand between the value and the bar
+        (40, 10, 0, 0, True),
+        (40, 10, 25, 0, False),  # distance 30 against 10 + 25 (less the difference of the means)
+        (40, 10, 25, 9, True),
+        (100, 10, 0, 0, True),  # from above as from below
+        (70.25, 10, 0, 10.6, True),
+        (70.25, 10, 0, 10.3, False),
+    ],
+)
+def test_compares_what_it_says(
+    curator: Curator,
+    monkeypatch: pytest.MonkeyPatch,
+    guess: float,
+    threshold: float,
+    bar_noise: float,
+    noise: float,
+    hit: bool,
+) -> None:
+    # |truth - guess| + noise - mean >= threshold + bar noise - mean, all in counts; the scales are 2.59 and 3.26.
+    draws = Draws(bar_noise, noise)
+    monkeypatch.setattr(gate_module, "draw_geometric", draws)
+    gate = curator.open_gate(threshold, EPSILON)
+    s1, s2 = (scale / GRID for scale in (gate.threshold_scale * GRID, gate.comparison_scale * GRID))
+    assert (s1, s2) == pytest.approx((2.587, 3.26), rel=1e-3)
+    expected = abs(70 - guess) + noise - s2 >= threshold + bar_noise - s1
+    found = gate.first_above([WOMEN], [Distance(guess)])
+    assert (found is not None) == expected == hit
+    assert draws.scales == [gate.threshold_scale * GRID, gate.comparison_scale * GRID]
+
+
+def test_a_weighted_question_and_a_tabulated_lens(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate_module, "draw_geometric", Draws())
+    half = Query.weighted(DOMAIN, ["sex"], [0.5, 0.0])  # 35
+    gate = curator.open_gate(20, EPSILON)
+    assert gate.first_above([half], [Distance(35)]) is None
+    roof = Tabulated(np.minimum(np.arange(N + 1), 50).astype(float))  # 35 for the half query, 50 for all women
+    assert gate.first_above([half], [Tabulated(np.zeros(N + 1))]) is None
+    found = gate.first_above([half, WOMEN], [roof, roof])
+    assert found is not None
+    assert found[0] == 0
+
+
+def test_pays_once_before_it_compares_for_any_number(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Catches charging after the release, and charging by the question.
+    spent_when_looked_at = []
+    answer = Records.answer
+    monkeypatch.setattr(
+        Records, "answer", lambda self, query: (spent_when_looked_at.append(curator.spent), answer(self, query))[1]
+    )
+    gate = curator.open_gate(10_000, EPSILON)
+    assert gate.first_above([WOMEN] * 1000, [Distance(0)] * 1000) is None
+    assert set(spent_when_looked_at) == {EPSILON}
+    assert curator.spent == EPSILON == gate.cost
+
+
+def check_shut_after_a_hit(curator: Curator) -> None:
+    gate = curator.open_gate(-1000, EPSILON)  # everything is above
+    assert gate.first_above([WOMEN], [Distance(0)]) is not None
+    for again in (gate, Gate(gate._ledger, gate._records, gate._intent, json.loads(_intent(gate))["purpose"], 0)):
+        with pytest.raises(InvalidQuery, match="shut"):
+            again.first_above([WOMEN], [Distance(0)])
+    assert curator.resume_gate() is None
+
+
+def _intent(gate: Gate) -> str:
+    return next(entry.body for entry in gate._ledger.entries() if entry.seq == gate._intent)
+
+
+def test_is_shut_after_its_first_hit_for_everybody(curator: Curator) -> None:
+    check_shut_after_a_hit(curator)
+
+
+def test_another_process_sees_it_shut(tmp_path: Path, curator: Curator) -> None:
+    mine = curator.open_gate(-1000, EPSILON)
+    other = open_curator(tmp_path)
+    theirs = other.resume_gate()
+    assert theirs is not None
+    assert mine.first_above([WOMEN], [Distance(0)]) is not None
+    with pytest.raises(InvalidQuery, match="shut"):
+        theirs.first_above([WOMEN], [Distance(0)])
+    other._ledger.close()
+
+
+def check_a_restart_neither_pays_nor_learns(curator: Curator, folder: Path) -> None:
+    gate = curator.open_gate(50, EPSILON)
+    curator._ledger.close()
+    again = open_curator(folder)
+    resumed = again.resume_gate()
+    assert resumed is not None
+    assert (resumed._noise, resumed.threshold, resumed.cost) == (gate._noise, 50, EPSILON)
+    assert again.spent == EPSILON
+    again._ledger.close()
+
+
+def test_a_restart_neither_pays_nor_learns(curator: Curator, tmp_path: Path) -> None:
+    check_a_restart_neither_pays_nor_learns(curator, tmp_path)
+
+
+def check_every_gate_has_a_threshold_of_its_own(curator: Curator) -> None:
+    noises = []
+    for _ in range(6):
+        gate = curator.open_gate(-1000, EPSILON)
+        noises.append(gate._noise)
+        gate.first_above([WOMEN], [Distance(0)])
+    assert len(set(noises)) > 1
+
+
+def test_every_gate_has_a_threshold_of_its_own(curator: Curator) -> None:
+    check_every_gate_has_a_threshold_of_its_own(curator)
+
+
+def check_the_threshold_is_in_nothing_that_is_hashed_or_shown(curator: Curator) -> None:
+    gate = curator.open_gate(50, EPSILON)
+    for entry in curator._ledger.entries():
+        assert str(gate._noise) not in entry.body
+    assert curator._ledger.private_of(gate._intent) == str(gate._noise)
+
+
+def test_the_threshold_is_in_nothing_that_is_hashed_or_shown(curator: Curator) -> None:
+    # A seal is public. If the noise were in what it seals, it could be found by trying.
+    check_the_threshold_is_in_nothing_that_is_hashed_or_shown(curator)
+
+
+@pytest.mark.parametrize(
+    ("queries", "lenses"),
+    [
+        ([WOMEN], []),
+        ([WOMEN], [Distance(float("nan"))]),
+        ([WOMEN], [Distance(float("inf"))]),
+        ([WOMEN], [Distance("7")]),  # type: ignore[arg-type]
+        ([WOMEN], [lambda x: 1000 * x]),
+        ([WOMEN], [Tabulated(np.arange(N))]),
+        ([WOMEN], [Tabulated(2.0 * np.arange(N + 1))]),  # would tell twice as much as is paid for
+        ([WOMEN], [Tabulated(np.full(N + 1, np.nan))]),
+        (["WOMEN"], [Distance(0)]),
+        ([Query((), complement=True), Query.among(Domain({"x": integer(0, 3)}), "x", [1])], [Distance(0), Distance(0)]),
+    ],
+)
+def test_bad_lenses_and_questions_are_refused(curator: Curator, queries: Any, lenses: Any) -> None:
+    gate = curator.open_gate(10, EPSILON)
+    with pytest.raises(InvalidQuery):
+        gate.first_above(queries, lenses)
+    assert curator.resume_gate() is not None  # nothing was compared, and the gate still stands
+
+
+def test_a_gate_that_is_not_affordable_is_not_opened(curator: Curator) -> None:
+    with pytest.raises(BudgetExhausted):
+        curator.open_gate(10, Loss.of("epsilon", 10.5))
+    for threshold in (float("nan"), 1e30):
+        with pytest.raises(InvalidQuery):
+            curator.open_gate(threshold, EPSILON)
+    assert curator.spent.atoms == 0
+
+
+# Planted bugs: each must be caught by a check above.
+
+
+def reuse(function: Callable[..., Any]) -> Callable[..., Any]:
+    kept: dict[float, Any] = {}
+    return lambda scale, size: kept.setdefault((scale, size), function(scale, size))
+
+
+def test_planted_gate_not_shut(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Gate, "_shut", lambda self: "a receipt")
+    with pytest.raises(pytest.fail.Exception):
+        check_shut_after_a_hit(curator)
+
+
+def test_planted_threshold_not_refreshed(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate_module, "draw_geometric", reuse(gate_module.draw_geometric))
+    with pytest.raises(AssertionError):
+        check_every_gate_has_a_threshold_of_its_own(curator)
+
+
+def test_planted_threshold_redrawn_at_restart(
+    curator: Curator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Ledger, "private_of", lambda self, seq: "12345")
+    with pytest.raises(AssertionError):
+        check_a_restart_neither_pays_nor_learns(curator, tmp_path)
+
+
+def test_planted_threshold_in_the_chain(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
+    reserve = Ledger.reserve
+
+    def leaky(self: Ledger, loss: Loss, *, purpose: Any, private: str | None = None) -> Any:
+        return reserve(self, loss, purpose={**purpose, "noise": private}, private=private)
+
+    monkeypatch.setattr(Ledger, "reserve", leaky)
+    with pytest.raises(AssertionError):
+        check_the_threshold_is_in_nothing_that_is_hashed_or_shown(curator)

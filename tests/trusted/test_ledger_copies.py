@@ -1,0 +1,438 @@
+"""Old copies, other anchors, tampering, deleted files: nothing refills the budget or changes an answer unnoticed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ledger_tools import PRICE, ask, backup, raw, reopen, restore, terms, write
+
+from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError
+from tacit.model.budget import Loss
+from tacit.trusted.anchor import Anchor
+from tacit.trusted.ledger import Ledger, Outcome
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger.create(tmp_path / "people.tacit", **terms(tmp_path)) as made:
+        yield made
+
+
+# -- tampering --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("statement", ["UPDATE entries SET spent = 0", "DELETE FROM entries", "DELETE FROM meta"])
+def test_entries_cannot_be_changed_by_accident(ledger: Ledger, tmp_path: Path, statement: str) -> None:
+    ask(ledger, "k")
+    with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+        raw(tmp_path, statement)
+
+
+@pytest.mark.parametrize(
+    ("change", "first_bad"),
+    [
+        ("UPDATE entries SET body = '{\"value\":2}' WHERE seq = 4", 4),
+        ("UPDATE entries SET spent = spent - 10 WHERE seq >= 3", 3),
+        ("UPDATE entries SET time = '' WHERE seq = 5", 5),
+        ("DELETE FROM entries WHERE seq = 3", 4),
+        ("UPDATE entries SET kind = 'refund' WHERE seq = 6", 6),
+    ],
+)
+def test_verify_names_the_first_bad_entry(ledger: Ledger, tmp_path: Path, change: str, first_bad: int) -> None:
+    for key in "abcd":
+        ask(ledger, key)
+    assert ledger.verify() == 8
+    raw(tmp_path, "DROP TRIGGER entries_UPDATE", "DROP TRIGGER entries_DELETE", change)
+    with pytest.raises(LedgerError, match=f"entry {first_bad} does not follow"):
+        ledger.verify()
+
+
+@pytest.mark.parametrize("spent", [0, 5, 25])
+def test_verify_derives_the_running_totals(ledger: Ledger, spent: int) -> None:
+    """A well-hashed chain with a wrong total, as a bug would write it."""
+    ask(ledger, "a")
+    write(ledger, "intent", atoms=10, spent=spent, body="{}")
+    with pytest.raises(LedgerError, match="entry 3 does not follow"):
+        ledger.verify()
+
+
+@pytest.mark.parametrize("values", [{"atoms": 11}, {"atoms": 0, "intent": 1}, {"atoms": 5}, {"atoms": -1}])
+def test_verify_knows_what_an_outcome_may_charge(ledger: Ledger, values: dict[str, int]) -> None:
+    """More than reserved, an intent settled before, a charge without intent, a negative charge."""
+    ask(ledger, "a")
+    intent = ledger.reserve(PRICE, purpose="count").seq
+    link: dict[str, Any] = {"intent": intent} if values["atoms"] in (11, -1) else {}
+    link |= values
+    spent = ledger.spent.atoms + link["atoms"] - (10 if link.get("intent") == intent else 0)
+    write(ledger, "outcome", spent=spent, body="{}", key="b", **link)
+    with pytest.raises(LedgerError, match="entry 4 does not follow"):
+        ledger.verify()
+
+
+def test_a_changed_end_is_noticed_when_opening(ledger: Ledger, tmp_path: Path) -> None:
+    ask(ledger, "k")
+    ledger.close()
+    raw(tmp_path, "DROP TRIGGER entries_UPDATE", "UPDATE entries SET spent = 0 WHERE seq = 2")
+    with pytest.raises(LedgerError, match="entry 2 does not follow"):
+        reopen(tmp_path)
+
+
+@pytest.mark.parametrize("answers", [0, 1])
+def test_a_raised_total_is_noticed(ledger: Ledger, tmp_path: Path, answers: int) -> None:
+    for i in range(answers):
+        ask(ledger, str(i))
+    ledger.close()
+    raw(tmp_path, "DROP TRIGGER meta_UPDATE", "UPDATE meta SET value = '[\"epsilon\",5000]' WHERE key = 'total'")
+    with pytest.raises(LedgerError, match=r"does not follow|differs from"):
+        reopen(tmp_path, total=Loss("epsilon", 5000))
+
+
+# -- old copies -------------------------------------------------------------------------------------------------------
+
+
+def test_an_old_copy_is_refused_and_never_refills(ledger: Ledger, tmp_path: Path) -> None:
+    ask(ledger, "a")
+    copy = backup(tmp_path, "old")
+    ask(ledger, "b")
+    ledger.close()
+    restore(tmp_path, copy)
+    with pytest.raises(LedgerError, match=r"its last entry is 2, the anchor has seen 4.*accept-rollback"):
+        reopen(tmp_path)
+    with pytest.raises(LedgerError, match="accept_rollback"):
+        reopen(tmp_path, accept_rollback="")
+    with reopen(tmp_path, accept_rollback="the disk broke") as again:
+        assert again.spent.atoms == 20  # as the anchor saw, not as the copy says
+        [override] = again.entries(kind="override")
+        assert override.seq == 5  # past what was lost
+        assert "the disk broke" in override.body
+        assert ask(again, "b", '"new"') == '"new"'
+        assert again.verify() == 5
+    with reopen(tmp_path, accept_rollback="no need") as again:  # accepted once, for good
+        assert (again.spent.atoms, len(list(again.entries(kind="override")))) == (30, 1)
+
+
+def test_an_old_copy_of_the_new_history_is_refused_too(ledger: Ledger, tmp_path: Path) -> None:
+    empty = backup(tmp_path, "empty")
+    for key in "abcdef":
+        ask(ledger, key)
+    ledger.close()
+    restore(tmp_path, empty)
+    reopen(tmp_path, accept_rollback="lost").close()
+    accepted = backup(tmp_path, "accepted")
+    with reopen(tmp_path) as again:
+        ask(again, "g")
+    restore(tmp_path, accepted)
+    with pytest.raises(LedgerError, match="its last entry is 13, the anchor has seen 15"):
+        reopen(tmp_path)
+
+
+def test_two_continuations_of_one_copy_both_count(ledger: Ledger, tmp_path: Path) -> None:
+    ask(ledger, "a")
+    copy = backup(tmp_path, "copy")
+    ask(ledger, "b")
+    ledger.close()
+    elsewhere = {"anchor": Anchor(tmp_path / "elsewhere" / "anchors.sqlite")}
+    restore(tmp_path, copy)
+    with reopen(tmp_path, **elsewhere, accept_rollback="moved") as moved:
+        assert moved.spent.atoms == 10
+        for key in "cd":
+            ask(moved, key)
+    with pytest.raises(LedgerError, match="with another anchor"):
+        reopen(tmp_path)
+    with reopen(tmp_path, accept_rollback="came back") as again:
+        assert again.spent.atoms == 50  # at least the 40 that were spent here and there
+        assert again.verify() == 8
+
+
+def test_without_an_anchor_it_may_be_an_old_copy(ledger: Ledger, tmp_path: Path) -> None:
+    ask(ledger, "a")
+    ledger.close()
+    shutil.rmtree(tmp_path / "state")
+    with pytest.raises(LedgerError, match="with another anchor"):
+        reopen(tmp_path)
+    with reopen(tmp_path, accept_rollback="new machine") as again:
+        assert '"lost":"unknown"' in next(again.entries(kind="override")).body
+        assert again.spent.atoms == 10
+    reopen(tmp_path).close()
+
+
+def test_another_anchor_needs_an_override_even_for_a_new_ledger(ledger: Ledger, tmp_path: Path) -> None:
+    """Else each of two copies of an empty ledger would have a budget of its own."""
+    ledger.close()
+    elsewhere = {"anchor": Anchor(tmp_path / "elsewhere" / "anchors.sqlite")}
+    with pytest.raises(LedgerError, match="with another anchor"):
+        reopen(tmp_path, **elsewhere)
+    reopen(tmp_path, **elsewhere, accept_rollback="moved").close()
+    reopen(tmp_path, **elsewhere).close()
+    with pytest.raises(LedgerError, match="with another anchor"):
+        reopen(tmp_path)
+
+
+def test_an_override_that_the_anchor_missed_is_finished(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = backup(tmp_path, "old")
+    ask(ledger, "a")
+    ledger.close()
+    restore(tmp_path, copy)
+
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Anchor, "advance", crash)
+        with pytest.raises(KeyboardInterrupt):
+            reopen(tmp_path, accept_rollback="lost")
+    with reopen(tmp_path) as again:
+        assert again.spent.atoms == 10
+        assert again._anchor.newest(again.id)[:2] == again.head
+
+
+def test_a_stored_answer_is_anchored_before_it_is_shown(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its writer died before the anchor knew. Once somebody else shows it, an old copy without it must be refused."""
+    reader = reopen(tmp_path)
+    copy = backup(tmp_path, "old")
+
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Anchor, "advance", crash)
+        with pytest.raises(KeyboardInterrupt):
+            ask(ledger, "k")
+    assert reader.find("k") is not None
+    reader.close()
+    ledger.close()
+    restore(tmp_path, copy)
+    with pytest.raises(LedgerError, match="older than"):
+        reopen(tmp_path)
+
+
+def test_a_file_replaced_under_a_session_is_refused(ledger: Ledger, tmp_path: Path) -> None:
+    copy = backup(tmp_path, "old")
+    reservation = ledger.reserve(PRICE, purpose="count")
+    ask(ledger, "a")
+    restore(tmp_path, copy)
+    with pytest.raises(LedgerError, match=r"cannot be read|replaced or removed"):
+        ledger.reserve(PRICE, purpose="count")
+    with pytest.raises(AnswerWithheld):
+        ledger.settle(reservation, [Outcome("b", 10, "1")])
+
+
+@pytest.mark.parametrize("spender", ["this session", "another process"])
+def test_an_old_copy_written_into_the_open_file_is_refused(ledger: Ledger, tmp_path: Path, spender: str) -> None:
+    copy = backup(tmp_path, "old")
+    if spender == "this session":
+        ledger.reserve(PRICE, purpose="count")  # an intent, of which the anchor does not know
+    else:
+        with reopen(tmp_path) as other:
+            ask(other, "a")
+    source, target = sqlite3.connect(copy), sqlite3.connect(tmp_path / "people.tacit")
+    source.backup(target)
+    target.close()
+    if spender == "this session":
+        with pytest.raises(LedgerError, match="replaced by another copy"):
+            _ = ledger.spent
+    with pytest.raises(LedgerError, match=r"replaced by another copy|older than"):
+        ledger.reserve(PRICE, purpose="count")
+    with pytest.raises(LedgerError, match=r"replaced by another copy|older than"):
+        ledger.verify()
+
+
+# -- while in use -----------------------------------------------------------------------------------------------------
+
+
+def overwrite(folder: Path, copy: Path) -> None:
+    """Another history written into the file in place, while sessions have it open."""
+    source, target = sqlite3.connect(copy), sqlite3.connect(folder / "people.tacit")
+    source.backup(target)
+    source.close()
+    target.close()
+
+
+def test_reading_does_not_move_the_anchor_to_an_unchecked_file(ledger: Ledger, tmp_path: Path) -> None:
+    ask(ledger, "a")
+    copy = backup(tmp_path, "copy")
+    for key in "bcd":
+        ask(ledger, key, '"original"')
+    known = ledger._anchor.newest(ledger.id)
+    (tmp_path / "fork").mkdir()
+    restore(tmp_path / "fork", copy)
+    elsewhere = {"anchor": Anchor(tmp_path / "elsewhere" / "anchors.sqlite")}
+    with reopen(tmp_path / "fork", **elsewhere, accept_rollback="moved") as fork:
+        for key in "bcdef":
+            ask(fork, key, '"fork"', charge=2)
+    overwrite(tmp_path, backup(tmp_path / "fork", "longer"))
+    for use in (lambda: ledger.find("b"), lambda: ledger.find("f"), lambda: list(ledger.entries()), ledger.verify):
+        with pytest.raises(LedgerError, match=r"replaced by another copy|with another anchor"):
+            use()
+    assert ledger._anchor.newest(ledger.id) == known
+    with pytest.raises(LedgerError, match="with another anchor"):
+        reopen(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "forged", ["(21,'intent',NULL,NULL,0,0,'','00','{}')", "(25,'override',NULL,NULL,0,0,'','00','{\"anchor\":null}')"]
+)
+def test_one_insert_refills_nothing(tmp_path: Path, forged: str) -> None:
+    ledger = Ledger.create(tmp_path / "people.tacit", **terms(tmp_path, answers=10))
+    for i in range(10):
+        ask(ledger, str(i))
+    known = ledger._anchor.newest(ledger.id)
+    raw(tmp_path, f"INSERT INTO entries VALUES {forged}")
+    for use in (lambda: ask(ledger, "x"), lambda: ledger.settle(None, [Outcome("y", 0, "1")]), ledger.verify):
+        with pytest.raises((LedgerError, AnswerWithheld), match="is damaged: entry 2"):
+            use()
+    ledger.close()
+    with pytest.raises(LedgerError, match="is damaged: entry 2"):
+        reopen(tmp_path, answers=10)
+    assert Anchor(tmp_path / "state" / "anchors.sqlite").newest(ledger.id) == known
+
+
+def test_a_forged_answer_is_not_shown(ledger: Ledger, tmp_path: Path) -> None:
+    ask(ledger, "a")
+    raw(tmp_path, "INSERT INTO entries VALUES (3,'outcome','zz',NULL,0,10,'','00','\"forged\"')")
+    with pytest.raises(LedgerError, match="entry 3 does not follow"):
+        ledger.find("zz")
+    with pytest.raises(LedgerError, match="entry 3 does not follow"):
+        ledger.verify()
+    assert ledger._anchor.newest(ledger.id)[0] == 2
+
+
+def test_what_others_added_is_derived_again(ledger: Ledger, tmp_path: Path) -> None:
+    """Charges, refunds of what was reserved before, and batches, all made by another session meanwhile."""
+    ours = ledger.reserve(PRICE, purpose="ours")
+    with reopen(tmp_path) as other:
+        theirs = other.reserve(PRICE, purpose="theirs")
+        ask(other, "a")
+        other.settle(ours, [Outcome("b", 3, "1"), Outcome("c", 2, "1")])
+        other.settle(theirs, [Outcome("d", 4, "1")])
+        other.reserve(PRICE, purpose="left open")
+    assert ask(ledger, "e") == '{"value":1}'
+    assert (ledger.spent.atoms, ledger.verify()) == (10 + 5 + 4 + 10 + 10, 10)
+    write(ledger, "outcome", atoms=0, spent=29, body="{}", key="f", intent=ours.seq)  # settled before
+    with pytest.raises(LedgerError, match="entry 11 does not follow"):
+        ledger.reserve(PRICE, purpose="count")
+
+
+# -- anchors ----------------------------------------------------------------------------------------------------------
+
+
+def test_two_copies_of_an_empty_ledger_both_count(ledger: Ledger, tmp_path: Path) -> None:
+    empty = backup(tmp_path, "empty")
+    for key in "abcd":
+        ask(ledger, key)
+    ledger.close()
+    restore(tmp_path, empty)
+    elsewhere = {"anchor": Anchor(tmp_path / "elsewhere" / "anchors.sqlite")}
+    with reopen(tmp_path, **elsewhere, accept_rollback="moved") as moved:
+        for key in "efghi":
+            ask(moved, key)
+    with reopen(tmp_path, accept_rollback="came back") as again:
+        assert again.spent.atoms == 90
+
+
+def test_an_original_that_turns_up_after_its_copy_was_used_counts_on_top(ledger: Ledger, tmp_path: Path) -> None:
+    ask(ledger, "a")
+    old = backup(tmp_path, "old")
+    for key in "bcdefg":
+        ask(ledger, key)
+    ledger.close()
+    newest = backup(tmp_path, "newest")
+    shutil.rmtree(tmp_path / "state")
+    restore(tmp_path, old)
+    with reopen(tmp_path, accept_rollback="the disk broke") as again:
+        for key in "hijk":
+            ask(again, key)
+    restore(tmp_path, newest)
+    with pytest.raises(LedgerError, match="with another anchor"):
+        reopen(tmp_path)
+    with reopen(tmp_path, accept_rollback="found the disk") as again:
+        assert again.spent.atoms == 120  # 110 were spent, 10 of them in both
+
+
+def test_restoring_twice_does_not_count_twice(ledger: Ledger, tmp_path: Path) -> None:
+    """A copy without override, of a ledger that never had another anchor, is part of what the anchor saw."""
+    ask(ledger, "a")
+    copy = backup(tmp_path, "copy")
+    ask(ledger, "b")
+    ledger.close()
+    for restored in (1, 2):
+        restore(tmp_path, copy)
+        with reopen(tmp_path, accept_rollback="again") as again:
+            assert again.spent.atoms == 10 * (restored + 1)
+            ask(again, f"c{restored}")
+
+
+def test_an_override_elsewhere_stops_a_session_under_the_old_anchor(ledger: Ledger, tmp_path: Path) -> None:
+    ask(ledger, "a")
+    elsewhere = {"anchor": Anchor(tmp_path / "elsewhere" / "anchors.sqlite")}
+    reopen(tmp_path, **elsewhere, accept_rollback="moved").close()
+    with pytest.raises(LedgerError, match="with another anchor"):
+        ledger.reserve(PRICE, purpose="count")
+
+
+# -- deleted and made anew --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [Ledger.create, Ledger.open_or_create])
+def test_a_ledger_made_in_the_place_of_another_is_not_a_new_budget(ledger: Ledger, tmp_path: Path, make: Any) -> None:
+    for i in range(9):
+        ask(ledger, str(i))
+    ledger.close()
+    (tmp_path / "people.tacit").unlink()
+    with pytest.raises(LedgerError, match=r"remembers another ledger at people\.tacit.*accept_rollback"):
+        make(tmp_path / "people.tacit", **terms(tmp_path))
+    assert not (tmp_path / "people.tacit").exists()
+    with make(tmp_path / "people.tacit", **terms(tmp_path), accept_rollback="deleted by mistake") as again:
+        assert again.spent.atoms == 90
+        assert f'"replaces":"{ledger.id}"' in next(again.entries()).body
+        ask(again, "k")
+        assert again.verify() == 3
+    reopen(tmp_path).close()
+    with make(tmp_path / "other.tacit", **terms(tmp_path)) as other:  # another name is another ledger
+        assert other.spent.atoms == 0
+
+
+def test_a_maker_that_died_before_the_override_changes_nothing(ledger: Ledger, tmp_path: Path) -> None:
+    ask(ledger, "a")
+    ledger.close()
+    (tmp_path / "people.tacit").unlink()
+    new = Ledger.create(tmp_path / "new.tacit", **terms(tmp_path))
+    new.close()
+    os.rename(tmp_path / "new.tacit", tmp_path / "people.tacit")
+    with pytest.raises(LedgerError, match="remembers another ledger"):
+        reopen(tmp_path)
+    with reopen(tmp_path, accept_rollback="yes") as again:
+        assert again.spent.atoms == 10
+
+
+def test_a_ledger_that_moved_leaves_its_place_free(ledger: Ledger, tmp_path: Path) -> None:
+    ask(ledger, "a")
+    ledger.close()
+    os.rename(tmp_path / "people.tacit", tmp_path / "moved.tacit")
+    with Ledger.open(tmp_path / "moved.tacit", **terms(tmp_path)) as moved:
+        assert moved.find("a") is not None
+    Ledger.create(tmp_path / "people.tacit", **terms(tmp_path)).close()
+
+
+def test_an_override_may_pass_the_total(ledger: Ledger, tmp_path: Path) -> None:
+    ledger.reserve(Loss("epsilon", 700), purpose="most")
+    ask(ledger, "a")
+    ledger.close()
+    elsewhere = {"anchor": Anchor(tmp_path / "elsewhere" / "anchors.sqlite")}
+    reopen(tmp_path, **elsewhere, accept_rollback="moved").close()
+    with reopen(tmp_path, accept_rollback="back") as again:
+        assert (again.spent.atoms, again.left.atoms) == (1420, 0)
+        with pytest.raises(BudgetExhausted, match="epsilon = 0 is left"):
+            again.reserve(Loss("epsilon", 1), purpose="count")
+        again.settle(again.reserve(Loss("epsilon", 0), purpose="free"), [Outcome("z", 0, "1")])
+        again.verify()
