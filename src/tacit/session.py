@@ -118,7 +118,7 @@ class Session:
         return self._table(names, query) if names else self.ask_many([query])[0]
 
     def ask_many(self, questions: Sequence[str | Expression | Query]) -> list[Answer]:
-        """Answer a batch of questions (no GROUP BY), all or none, with one commit."""
+        """Answer a batch of questions (no GROUP BY). All are checked before any is asked, and they share commits."""
         if isinstance(questions, str | Expression | Query) or not isinstance(questions, Sequence):
             raise InvalidQuery("ask_many takes a list of questions.")
         if not 1 <= len(questions) <= MAX_BATCH:
@@ -183,9 +183,11 @@ class Session:
     def cost_at_most(self, question: str | Expression | Query) -> Loss:
         """The most that a question could cost if it were asked now. Spends nothing."""
         names, query = self._read(question)
-        asked = marginal(self.domain, *names, where=query) if names else query.core
-        known = not names and query.is_constant
-        return self._free if known or self._curator.find([asked])[0] is not None else self._mechanism.most()
+        asked: Query | Marginal = marginal(self.domain, *names, where=query) if names else query.core
+        public = (
+            query.is_everyone and asked.size(self.domain) == 1 if isinstance(asked, Marginal) else query.is_constant
+        )
+        return self._free if public or self._curator.find([asked])[0] is not None else self._mechanism.most(asked)
 
     def close(self) -> None:
         self._ledger.close()
@@ -361,11 +363,8 @@ def choose(mechanism: str, domain: Domain, budget: Budget, questions: int) -> Ch
 
 
 def _open_ledger(path: Path, budget: Budget, binding: Binding, anchor: Anchor, accept_rollback: str | None) -> Ledger:
-    whole = total(budget)
-    if not path.exists():
-        return Ledger.create(path, budget=budget, total=whole, binding=binding, anchor=anchor)
-    return Ledger.open(
-        path, budget=budget, total=whole, binding=binding, anchor=anchor, accept_rollback=accept_rollback
+    return Ledger.open_or_create(
+        path, budget=budget, total=total(budget), binding=binding, anchor=anchor, accept_rollback=accept_rollback
     )
 
 

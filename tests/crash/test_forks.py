@@ -158,22 +158,23 @@ def test_a_child_forked_inside_a_transaction_refuses(disk: Path) -> None:
     ledger.close()
 
 
-def test_a_turn_ends_with_its_parent_and_is_not_the_childs(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_turn_ends_with_its_parent_and_is_not_the_childs(disk: Path) -> None:
     make(disk)
     ledger = reopen(disk)
-    waiting, wait = os.pipe()
+    (refused, refuse), (resumed, resume) = os.pipe(), os.pipe()
 
-    def refused() -> bool:
-        monkeypatch.setattr(durable, "_PATIENCE", 0.1)
-        with pytest.raises(LedgerError, match="held by another process"):
+    def work() -> bool:
+        with mock.patch.object(durable, "_PATIENCE", 0.1), pytest.raises(LedgerError, match="held by another process"):
             ledger.lock()
-        return os.read(waiting, 1) == b"x"
+        os.write(refuse, b"x")
+        return os.read(resumed, 1) == b"x"
 
     with ledger.lock():
-        child = forked(refused)
-        time.sleep(0.3)
+        child = forked(work)
+        os.close(refuse)
+        assert os.read(refused, 1) == b"x"
     with ledger.lock():  # although the child, which inherited the file, still runs
-        os.write(wait, b"x")
+        os.write(resume, b"x")
     assert exit_of(child) == 0
     ledger.close()
 

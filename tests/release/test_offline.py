@@ -11,7 +11,8 @@ import pytest
 
 import tacit
 from tacit.model.query import Query
-from tacit.release.offline import guess
+from tacit.release.dense import Dense
+from tacit.release.offline import Constructed, guess
 from tacit.session import Session
 
 DOMAIN = tacit.Domain(
@@ -56,12 +57,20 @@ def worst(session: Session, built: Any, workload: list[Any]) -> float:
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
 def test_queries_are_learned_until_nothing_is_wrong(tmp_path: Path, distinguisher: Any, delta: float) -> None:
     with start(tmp_path, budget=tacit.Budget(epsilon=8.0, delta=delta)) as session:
-        uniform = session.release(THRESHOLDS, rounds=1, share=0.001, alpha=1.0)
-        assert worst(session, uniform, THRESHOLDS) > 0.2
+        assert worst(session, Constructed(Dense(DOMAIN)), THRESHOLDS) > 0.2
         built = session.release(THRESHOLDS, rounds=30, share=0.9, alpha=0.05, distinguisher=distinguisher)
         assert built.accurate
         assert 1 < len(built.steps) <= 30
         assert worst(session, built, THRESHOLDS) <= 0.05
+
+
+@pytest.mark.parametrize("distinguisher", ["exponential", "sparse"])
+def test_a_candidate_bought_before_with_more_noise_is_not_called_accurate(tmp_path: Path, distinguisher: Any) -> None:
+    # What was bought stays as it was bought; a later, richer construction must not take it for the truth.
+    with start(tmp_path, budget=tacit.Budget(epsilon=8.0, delta=0.0)) as session:
+        session.release(THRESHOLDS[:1], rounds=1, share=0.0002, alpha=0.001)
+        built = session.release(THRESHOLDS[:1], rounds=10, share=0.9, alpha=0.05, distinguisher=distinguisher)
+        assert not built.accurate or worst(session, built, THRESHOLDS[:1]) <= 0.05
 
 
 def test_whole_tables_are_candidates(tmp_path: Path) -> None:

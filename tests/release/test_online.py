@@ -76,7 +76,8 @@ def test_easy_is_free_hard_is_paid_and_all_is_within_the_bar(tmp_path: Path) -> 
         hard = [answer for answer in answers if answer.source == "measured"]
         assert 0 < len(hard) < 120
         assert all(answer.cost.atoms == 0 for answer in answers if answer.source != "measured")
-        open_gate = online(session).terms.gate_loss.atoms  # paid for, and not yet told anything
+        gate = session._curator.resume_gate()  # paid for, and not yet told anything
+        open_gate = gate.cost.atoms if gate else 0
         assert sum(answer.cost.atoms for answer in answers) + open_gate == session.spent.atoms
         for answer, exact in zip(answers, truth(session, queries), strict=True):
             assert answer.error is not None
@@ -85,7 +86,7 @@ def test_easy_is_free_hard_is_paid_and_all_is_within_the_bar(tmp_path: Path) -> 
         fresh = conjunctions(300, seed=3)
         answers = session.ask_many(fresh)
         errors = np.abs([a.value for a in answers] - truth(session, fresh)) / N
-        assert sum(answer.source == "measured" for answer in answers) <= 3
+        assert sum(answer.source == "measured" for answer in answers) < len(hard) / 2
         assert errors.mean() < 0.02
 
 
@@ -149,24 +150,18 @@ def test_planted_update_driven_by_the_true_error(tmp_path: Path, monkeypatch: py
 
 
 def test_planted_counter_reset_at_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    caught_up = Iterative._catch_up
+    lives: list[Any] = []
+    real, left = Iterative.__init__, Curator.left
 
-    def forget(self: Iterative) -> None:
-        caught_up(self)
-        if len(self._past) > 0 and not hasattr(self, "_fresh"):
-            self._past.clear()
-
-    lives = []
-    real = Iterative.__init__
-
-    def first_life(self: Iterative, *arguments: Any, **named: Any) -> None:
+    def born(self: Iterative, *arguments: Any, **named: Any) -> None:
         lives.append(self)
-        if len(lives) == 1:
-            self._fresh = True  # type: ignore[attr-defined]
         real(self, *arguments, **named)
 
-    monkeypatch.setattr(Iterative, "__init__", first_life)
-    monkeypatch.setattr(Iterative, "_catch_up", forget)
+    def forgetful(self: Curator) -> Loss:
+        return left.fget(self) if len(lives) < 2 else self.total  # type: ignore[attr-defined, no-any-return]
+
+    monkeypatch.setattr(Iterative, "__init__", born)
+    monkeypatch.setattr(Curator, "left", property(forgetful))
     with pytest.raises(AssertionError):
         check_the_ledger_is_all_it_needs(tmp_path)
 
@@ -286,6 +281,6 @@ def test_terms_follow_the_stated_formulas() -> None:
     assert (s1, s2) == pytest.approx((2.5874 / 0.08, 2 * 1.62996 / 0.08), rel=1e-4)
     threshold = terms.threshold(1000)
     assert threshold == pytest.approx(s2 * (math.log(1000) - 1) + s1)
-    assert terms.error(threshold) == pytest.approx(threshold + s2 + s1 * (math.log(10 / 0.05) - 1))
+    assert terms.error(threshold) == pytest.approx(threshold + s2 + s1 * (math.log(12.5 / 0.05) - 1))
     # One perfect guess passes with probability at most 1/1000: exp(-(T + s2 - s1)/s2).
     assert math.exp(-(threshold + s2 - s1) / s2) == pytest.approx(1e-3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tacit.errors import InvalidQuery
+from tacit.errors import ConfigError
 from tacit.model.budget import Loss
 from tacit.model.noise_law import quantile, variance
 from tacit.model.query import Query
@@ -26,7 +26,7 @@ class Direct:
         self._confidence = confidence
         self._price = curator.total.split(questions)
         if self._price.atoms == 0:
-            raise InvalidQuery(f"{questions:,} questions are too many for a budget of {curator.total}.")
+            raise ConfigError(f"{questions:,} questions are too many for a budget of {curator.total}.")
         self._tables: list[NoisyTable] = []
         self._read_to = 0
 
@@ -55,8 +55,9 @@ class Direct:
         half_width = quantile(measured.noise, self._confidence)
         return TableEstimate(measured.values.reshape(shape), half_width, "measured", measured.cost, measured.receipt)
 
-    def most(self) -> Loss:
-        return self._price
+    def most(self, question: Query | Marginal) -> Loss:
+        self._catch_up()
+        return Loss(self._price.measure, 0) if self._first_that_tells(question) else self._price
 
     def _determined(self, query: Query) -> Estimate | None:
         table = self._first_that_tells(query)

@@ -47,8 +47,8 @@ class Mechanism(Protocol):
 
     def table(self, marginal: Marginal) -> TableEstimate: ...
 
-    def most(self) -> Loss:
-        """The most that one new question could cost now."""
+    def most(self, question: Query | Marginal) -> Loss:
+        """The most that a new question could cost now."""
         ...
 
 

@@ -40,7 +40,7 @@ class Histogram:
         estimate = self._table.table(marginal)
         return replace(estimate, source="measured", cost=cost) if cost.atoms else estimate
 
-    def most(self) -> Loss:
+    def most(self, question: Query | Marginal) -> Loss:
         nothing = Loss(self._curator.total.measure, 0)
         return nothing if self._curator.find([self._cells])[0] else self._curator.left
 

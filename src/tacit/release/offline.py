@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.answer import Measured
 from tacit.model.budget import Loss
+from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.workload import Marginal
 from tacit.release.dense import MAX_TILT, Dense
@@ -60,6 +61,9 @@ def construct(
     that is the result. "sparse" (lecture 12, SparseDistinguish; queries only) finds the first that passes a gate
     at alpha/2, which need not be the worst; when none passes, that is the result.
 
+    A candidate that was bought before is read back as it was bought. Where its noise is too wide for alpha, the
+    construction ends without calling itself accurate.
+
     With the exponential distinguisher everything that is drawn is kept under the question asked for it, so that running
     the same construction again costs nothing and gives the same result: that is how it is replayed. A gate is not, and
     is paid again.
@@ -80,9 +84,12 @@ def construct(
         answer = measured.values / measured.unit
         gap = float(np.abs(answer - guesses[found]).max()) / curator.rows
         built.steps.append(Step(found, gap))
+        sharp = quantile(measured.noise, 0.99) / measured.unit <= alpha / 8 * curator.rows
         if distinguisher == "exponential" and gap < 0.75 * alpha:
-            built.accurate = True
+            built.accurate = sharp
             break
+        if any(step.candidate == found for step in built.steps[:-1]) and not sharp:
+            break  # bought before with more noise than this needs; buying it again would be another answer to it
         built.hypothesis = learn(built.hypothesis, rule, measured, curator.rows)
     return built
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import BudgetExhausted
+from tacit.errors import BudgetExhausted, ConfigError, InvalidQuery
 from tacit.model.answer import Measured, Source, Told
 from tacit.model.budget import Loss
 from tacit.model.noise_law import variance
@@ -18,10 +18,12 @@ from tacit.model.workload import Marginal
 from tacit.release.dense import Dense
 from tacit.release.estimate import Estimate, TableEstimate, of_stored
 from tacit.release.multiplicative_weights import MultiplicativeWeights
+from tacit.release.offline import learn
 from tacit.trusted.curator import Curator, Distance, Gate
 from tacit.trusted.loss import gate_scales
 
 GATE_SHARE = 0.8  # of a hard answer's price: what decides that it is hard; the rest buys the answer itself
+MAX_TABLE = 10_000  # cells, each of them a question
 REFIT_SWEEPS = 3  # over all past answers, after each new one
 FALSE_HITS = 0.1  # the share of hard answers that may be wasted on questions whose guess was perfect
 
@@ -47,6 +49,8 @@ class Terms:
     def of(cls, total: Loss, *, hits: int, confidence: float) -> Terms:
         each = total.split(hits)
         gate_loss = Loss(each.measure, int(each.atoms * GATE_SHARE))
+        if gate_loss.atoms == 0:
+            raise ConfigError(f"{hits:,} hard answers are too many for a budget of {total}.")
         s1, s2 = gate_scales(gate_loss, 1)
         return cls(hits, gate_loss, each - gate_loss, s1, s2, confidence)
 
@@ -57,8 +61,16 @@ class Terms:
 
     def error(self, threshold: float) -> float:
         """With probability `confidence`, every easy answer of the whole session is at most this far off."""
-        rare = math.log(self.hits / (1 - self.confidence))
+        most_gates = (
+            self.hits / GATE_SHARE
+        )  # if every hit's answer were lost in a crash, its share would buy more gates
+        rare = math.log(most_gates / (1 - self.confidence))
         return threshold + self.comparison_scale + self.threshold_scale * (rare - 1)
+
+    @property
+    def each(self) -> Loss:
+        """The price of a hard answer, with the gate that found it."""
+        return self.gate_loss + self.answer_loss
 
 
 class Iterative:
@@ -101,6 +113,10 @@ class Iterative:
     def table(self, marginal: Marginal) -> TableEstimate:
         """Every cell is a question of its own; a hard one is bought and learned like any other."""
         domain, free = self._curator.domain, Loss(self._curator.total.measure, 0)
+        if marginal.size(domain) > MAX_TABLE:
+            raise InvalidQuery(
+                f"a table of {marginal.size(domain):,} cells is asked in parts of at most {MAX_TABLE:,}."
+            )
         cells = list(marginal.queries(domain))
         before = self._curator.find([cell.core for cell in cells])
         known = {
@@ -121,15 +137,14 @@ class Iterative:
         shape = tuple(domain[name].size for name in marginal.names)
         return TableEstimate(values.reshape(shape), width, source, cost, receipt, note)
 
-    def most(self) -> Loss:
-        return (
-            self.terms.gate_loss + self.terms.answer_loss if self.hits_left else Loss(self.terms.gate_loss.measure, 0)
-        )
+    def most(self, question: Query | Marginal) -> Loss:
+        questions = question.size(self._curator.domain) if isinstance(question, Marginal) else 1
+        return Loss(self.terms.each.measure, min(questions, self.hits_left) * self.terms.each.atoms)
 
     @property
     def hits_left(self) -> int:
-        """How many more hard answers there can be."""
-        return self.terms.hits - len(self._past)
+        """How many more hard answers can be paid for, gate and all."""
+        return self._curator.left.atoms // self.terms.each.atoms
 
     @property
     def hypothesis(self) -> Dense:
@@ -139,7 +154,7 @@ class Iterative:
     def _gate(self) -> Gate | None:
         """The gate that is open, or a new one while there is enough for it and for the answer that it may call for."""
         gate = self._curator.resume_gate()
-        if gate is None and self.hits_left > 0 and self.terms.gate_loss + self.terms.answer_loss <= self._curator.left:
+        if gate is None and self.hits_left > 0:
             doublings = math.ceil(math.log2(max(1.0, self._curator.entries / self._questions)))
             threshold = self.terms.threshold(self._questions * 2**doublings)
             gate = self._curator.open_gate(threshold, self.terms.gate_loss)
@@ -169,11 +184,11 @@ class Iterative:
     def _catch_up(self) -> None:
         """Learn what this or another process has bought since the last look: a fold over the ledger, in its order."""
         for measured in self._curator.released(after=self._read_to):
-            if isinstance(measured.question, Query):
-                rows = self._curator.rows * measured.unit
+            question, rows = measured.question, self._curator.rows * measured.unit
+            if isinstance(question, Query):
                 answer = min(max(int(measured.values[0]) / rows, 0.0), 1.0)
-                tolerance = math.sqrt(variance(measured.noise)) / rows
-                self._past.append((measured.question, answer, tolerance))
-                self._hypothesis = self._rule.update(self._hypothesis, measured.question, answer)
+                self._past.append((question, answer, math.sqrt(variance(measured.noise)) / rows))
+            if isinstance(question, Query | Marginal):
+                self._hypothesis = learn(self._hypothesis, self._rule, measured, self._curator.rows)
                 self._hypothesis = self._rule.refit(self._hypothesis, self._past, sweeps=REFIT_SWEEPS)
             self._read_to = measured.receipt.entry

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tacit.errors import LedgerError
+from tacit.trusted import forks
 
 T = TypeVar("T")
 
@@ -38,6 +39,8 @@ _CHECKPOINT_PATIENCE = 0.1  # a checkpoint can wait for the next time; a reader 
 # A process killed between its last write and its sync leaves a commit that we can read but that a power cut could still
 # undo. A checkpoint when opening syncs it before anybody is told of it.
 _RECOVER = _CHECKPOINT
+
+_torn: dict[str, Any] = {}  # what the parent was writing: its connection is never used, and never closed, by the child
 
 _FAULTS = {  # SQLite's error name begins with: what an owner can do about it
     "SQLITE_BUSY": "was held by another process for too long",
@@ -73,9 +76,9 @@ class DurableFile:
         self._closed = False
         self._commits = 0
         self._turns = weakref.WeakSet[io.FileIO]()
+        self._descriptors: set[tuple[int, int, int]] = set()  # ever used for turns: number, device, inode
         self._my_turn = threading.local()
-        with _registry:
-            _live.add(self)
+        forks.watch(self)
 
     @staticmethod
     def create(path: Path, statements: list[tuple[str, tuple[object, ...]]]) -> bool:
@@ -87,7 +90,7 @@ class DurableFile:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600
         os.close(handle)
         try:
-            with _registry, contextlib.closing(_connect(Path(name))) as db:  # no fork meanwhile
+            with forks.registry, contextlib.closing(_connect(Path(name))) as db:  # no fork meanwhile
                 db.execute("PRAGMA journal_mode=WAL").fetchall()
                 for statement, values in statements:
                     db.execute(statement, values)
@@ -156,6 +159,7 @@ class DurableFile:
                 self._check_open()
                 file = io.FileIO(f"{self.path}.lock", "a", opener=lambda name, flags: os.open(name, flags, 0o600))
                 self._turns.add(file)
+                self._descriptors.add(_descriptor(file.fileno()))
             self._wait(file)
             self._my_turn.file = weakref.ref(file)
             # The file is its own context manager, in C: no interrupt can come between its lock and its `with`.
@@ -202,6 +206,26 @@ class DurableFile:
         with self.mutex:
             self._closed = True
             self.release()
+
+    def before_fork(self) -> None:
+        """Let go of the connection. Guarantee: unless the forking thread is writing. Formula, source: `forks`."""
+        if self._connection is not None and not self._connection.in_transaction:
+            self.release()
+
+    def after_fork(self) -> None:
+        """Start anew in the child. Guarantee: refuses what was being written. Formula, source: `forks`."""
+        # Our copies of the parent's turns would keep them locked when the parent ends them. A thread may have been in
+        # the middle of closing one: the object counts as closed, and its descriptor is still open here.
+        for turn in list(self._turns):
+            turn.close()
+        for number, *file in self._descriptors:
+            with contextlib.suppress(OSError):
+                if _descriptor(number) == (number, *file):
+                    os.close(number)
+        self._descriptors = set()
+        if self._connection is not None:
+            _torn[str(self.path)] = self._connection
+            self._connection = None
 
     def _check_open(self) -> None:
         if self._closed:
@@ -277,6 +301,11 @@ def _identity(path: Path) -> list[tuple[int, int]]:
     return [(status.st_dev, status.st_ino) for status in (os.stat(path), os.stat(f"{path}-wal"))]
 
 
+def _descriptor(number: int) -> tuple[int, int, int]:
+    status = os.fstat(number)
+    return number, status.st_dev, status.st_ino
+
+
 def make_folder(path: Path) -> None:
     """Make a folder and those above it that are missing.
 
@@ -300,60 +329,3 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-# -- forks ------------------------------------------------------------------------------------------------------------
-# A child must not inherit a connection: SQLite's own table of locks would come with it, and when the parent closes, it
-# deletes the log under the child. So nobody is connected while the process forks.
-
-_live = weakref.WeakSet[DurableFile]()
-_registry = threading.RLock()
-_held = threading.local()
-_torn: set[str] = set()  # files that were being written by the forking thread itself
-_inherited: list[Any] = []  # their connections: never used, and never closed, by the child
-
-
-def _before_fork() -> None:
-    _registry.acquire()
-    files, deadline = list(_live), time.monotonic() + _PATIENCE
-    _held.mutexes = []
-    # All or none, because a ledger's user also waits for the anchor: taking them one by one could wait in a circle.
-    while not all(_take(file) for file in files) and time.monotonic() < deadline:
-        _give_back()
-        time.sleep(0.001)
-    for file in files if len(_held.mutexes) == len(files) else ():
-        if file._connection is not None and not file._connection.in_transaction:
-            file.release()
-
-
-def _take(file: DurableFile) -> bool:
-    taken = file.mutex.acquire(blocking=False)
-    if taken:
-        _held.mutexes.append(file.mutex)
-    return taken
-
-
-def _give_back() -> None:
-    while _held.mutexes:
-        _held.mutexes.pop().release()
-
-
-def _after_fork_in_parent() -> None:
-    _give_back()
-    _registry.release()
-
-
-def _after_fork_in_child() -> None:
-    global _registry
-    _registry = threading.RLock()
-    for file in list(_live):
-        file.mutex = threading.RLock()
-        for turn in list(file._turns):
-            turn.close()  # the parent's turn: it stays locked as long as the parent wants
-        if file._connection is not None:
-            _torn.add(str(file.path))
-            _inherited.append(file._connection)
-            file._connection = None
-
-
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -48,7 +48,7 @@ class History:
     """
 
     def __init__(self, path: Path, meta: Mapping[str, str], anchor: Anchor) -> None:
-        self._path, self._anchor = path, anchor
+        self.path, self._anchor = path, anchor
         if meta.get("format") != FORMAT:
             raise LedgerError(f"{path.name} is not a ledger, or one of another version of this program.")
         try:
@@ -143,7 +143,7 @@ class History:
         if seen is None and newest:
             return "The anchor does not know this ledger, so it may be an old copy."
         if not newest and self._lost_here():
-            return lost_here(self._path)
+            return lost_here(self.path)
         if seen is None or self.holds(db, seen) or any(c["anchor"] == list(seen) for c in self._overrides(db)):
             return None
         return (
@@ -195,7 +195,7 @@ class History:
         return str(overrides[-1]["anchor_id"]) if overrides else self._first_anchor
 
     def _lost_here(self) -> str | None:
-        other = lost_at(self._anchor, self._path)
+        other = lost_at(self._anchor, self.path)
         return other if other != self.id else None
 
 

@@ -7,11 +7,8 @@ intent; an `override` is the owner's acceptance that entries were lost.
 
 from __future__ import annotations
 
-import json
 import os
-import secrets
-import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,16 +16,17 @@ from typing import Any, Self
 
 from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError
 from tacit.model.budget import Budget, Loss
+from tacit.trusted import terms
 from tacit.trusted.accountant import Filter
 from tacit.trusted.anchor import Anchor
 from tacit.trusted.chain import Entry, Mark, canonical, check, mark
 from tacit.trusted.durable import DurableFile
-from tacit.trusted.history import FORMAT, PAGE, SCHEMA, UNSETTLED, History, lost_at, lost_here
+from tacit.trusted.history import PAGE, UNSETTLED, History
+from tacit.trusted.terms import Binding
 
-# What a ledger belongs to. A value may be made from the ledger's own secret, so that a fingerprint of the data says
-# nothing to somebody who does not hold the ledger: receipts, which are hashes over all of this, are public.
-Binding = Mapping[str, str | Callable[[bytes], str]]
-Purpose = str | Mapping[str, Any]  # public, and JSON
+__all__ = ["Binding", "Entry", "Ledger", "Outcome", "Purpose", "Reservation"]
+
+Purpose = str | dict[str, Any]  # public, and JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ class Ledger:
         self._file, self._anchor = DurableFile(path), anchor
         self.path = self._file.path
         try:
-            self._history = History(self.path, self._file.read(_meta), anchor)
+            self._history = History(self.path, self._file.read(terms.read), anchor)
         except BaseException:
             self.close()
             raise
@@ -87,7 +85,7 @@ class Ledger:
         Formula: build beside, sync, link. Source: see the class.
         """
         path = Path(os.path.realpath(path))
-        if path.exists() or not _make(path, budget, total, binding, anchor, accept_rollback):
+        if path.exists() or not terms.make(path, budget, total, binding, anchor, accept_rollback):
             raise LedgerError(f"{path.name} exists already; open it, or choose another name.")
         return cls.open(
             path, budget=budget, total=total, binding=binding, anchor=anchor, accept_rollback=accept_rollback
@@ -110,7 +108,7 @@ class Ledger:
         """
         path = Path(os.path.realpath(path))
         if not path.exists():
-            _make(path, budget, total, binding, anchor, accept_rollback)
+            terms.make(path, budget, total, binding, anchor, accept_rollback)
         return cls.open(
             path, budget=budget, total=total, binding=binding, anchor=anchor, accept_rollback=accept_rollback
         )
@@ -139,7 +137,7 @@ class Ledger:
             raise LedgerError(f"There is no ledger {Path(path).name}.")
         self = cls(Path(path), anchor)
         try:
-            self._check_terms(_terms(budget, total, binding, self._history.secret))
+            terms.check(self._history, budget, total, binding)
             head = self._file.transact(lambda db: self._resume(db, accept_rollback))
             with self._file.mutex:
                 self._known = head
@@ -171,7 +169,8 @@ class Ledger:
         """Set `loss` aside, before the data are looked at. `purpose` is public; `private` is the mechanism's state.
 
         Guarantee: durable when it returns, and never more than what is left; refused, it writes nothing. `private`
-            enters no hash and no entry, and is deleted when the reservation is settled.
+            enters no hash and no entry, and is deleted when the reservation is settled; the file, the owner's secret
+            like the data, may hold its bytes until SQLite uses their place again.
         Formula: spent + loss <= total, read and written in one transaction.
         Source: privacy filter of plain sums (Rogers et al. 2016).
         """
@@ -338,7 +337,7 @@ class Ledger:
         if problem is None:
             return self._history.derive(db, self._history.trusted(db))
         if not accept_rollback:
-            raise _lost(problem)
+            raise terms.refusal(problem)
         return self._history.override(db, self._history.derive(db, self._history.origin), accept_rollback)
 
     def _sound(self, db: Any) -> Mark:
@@ -395,57 +394,8 @@ class Ledger:
         if self._history.select(db, "WHERE intent = ? LIMIT 1", reservation.seq):
             raise ValueError("the reservation was settled before")
 
-    def _check_terms(self, given: Mapping[str, str]) -> None:
-        ours, theirs = self._history.bound, json.loads(given["binding"])
-        names = [name for name in ("budget", "total") if self._history.terms[name] != given[name]]
-        names += sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
-        if names:
-            raise LedgerError(f"The ledger {self.path.name} was made with another {' and '.join(names)}.")
-
     def _left(self, head: Mark) -> Loss:
         return Loss(self.total.measure, max(0, self.total.atoms - head.spent))
 
 
 _REPLACED = "The ledger was replaced by another copy while in use."
-
-
-def _meta(db: Any) -> dict[str, str]:
-    tables = db.execute("SELECT name FROM sqlite_master WHERE name IN ('meta', 'entries')").fetchall()
-    return dict(db.execute("SELECT key, value FROM meta").fetchall() if len(tables) == 2 else ())
-
-
-def _make(
-    path: Path, budget: Budget, total: Loss, binding: Binding, anchor: Anchor, accept_rollback: str | None
-) -> bool:
-    """Whether the file was made; it was not if somebody else was faster."""
-    if total.atoms >= 2**62:  # an override may carry twice the total, and SQLite counts to 2^63
-        raise LedgerError("The budget is too large to be counted.")
-    if Path(f"{path}-wal").exists() and not path.exists():  # SQLite would play it into the new file
-        raise LedgerError(f"{path.name} is gone, but its log {path.name}-wal is still there: restore or remove both.")
-    if not accept_rollback and lost_at(anchor, path):
-        raise _lost(lost_here(path))
-    secret = secrets.token_bytes(32)
-    meta = {"format": FORMAT, "id": secrets.token_hex(16), "secret": secret.hex(), "anchor": anchor.id}
-    meta |= _terms(budget, total, binding, secret)
-    rows: list[tuple[str, tuple[object, ...]]] = [(statement, ()) for statement in SCHEMA]
-    rows += [("INSERT INTO meta VALUES (?, ?)", item) for item in meta.items()]
-    try:
-        return DurableFile.create(path, rows)
-    except (OSError, sqlite3.Error):
-        raise LedgerError(f"{path.name} cannot be created there.") from None
-
-
-def _lost(problem: str) -> LedgerError:
-    return LedgerError(
-        f"{problem} If the loss is real, `tacit.open(..., accept_rollback=REASON)`, or `--accept-rollback REASON` on "
-        "the command line, goes on and records it."
-    )
-
-
-def _terms(budget: Budget, total: Loss, binding: Binding, secret: bytes) -> dict[str, str]:
-    made = {name: value if isinstance(value, str) else value(secret) for name, value in binding.items()}
-    return {
-        "budget": canonical([budget.epsilon, budget.delta]),
-        "total": canonical([total.measure, total.atoms]),
-        "binding": canonical(made),
-    }
