@@ -105,9 +105,7 @@ def check_the_ledger_is_all_it_needs(folder: Path) -> None:
         assert {a.source for a in after} == {"repeat"}
         assert (session.left, online(session).hits_left) == (left, hits_left)
         resumed = session._curator.resume_gate()
-        assert gate is not None
-        assert resumed is not None
-        assert resumed._noise == gate._noise
+        assert (gate and gate._noise) == (resumed and resumed._noise)
 
 
 def test_the_ledger_is_all_it_needs(tmp_path: Path) -> None:
