@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from benchmarks import bench_load, bench_multiplicative_weights, bench_noise, bench_true_answer
+from benchmarks import (
+    bench_accuracy,
+    bench_load,
+    bench_multiplicative_weights,
+    bench_noise,
+    bench_theorems,
+    bench_true_answer,
+)
+
+BENCHMARKS = (
+    bench_noise,
+    bench_true_answer,
+    bench_multiplicative_weights,
+    bench_load,
+    bench_theorems,
+    bench_accuracy,
+)
 
 
 def main() -> None:
-    for benchmark in (bench_noise, bench_true_answer, bench_multiplicative_weights, bench_load):
+    for benchmark in BENCHMARKS:
         print(f"\n== {benchmark.__doc__.splitlines()[0] if benchmark.__doc__ else benchmark.__name__}\n", flush=True)
         benchmark.main()
 

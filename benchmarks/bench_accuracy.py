@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -87,7 +88,7 @@ def main() -> None:
         task = progress.add_task("mechanisms", total=sum(QUESTIONS))
         for k in QUESTIONS:
             queries, truth = everything[:k], answers[:k]
-            rows.append(online(data, domain, queries, truth, n, lambda done: progress.advance(task, done)))  # noqa: B023
+            rows.append(online(data, domain, queries, truth, partial(progress.advance, task)))
             for law, budget in (("Laplace, pure", PURE), ("Gaussian", MILD)):
                 rows.append(direct(f"fresh {law}", budget, k, n))
             rows.append(histogram(records, cells, queries, truth, drawing))
@@ -96,8 +97,8 @@ def main() -> None:
     for row in rows:
         print(row)
     print(
-        "  Errors are fractions of the rows. hard: answers that were bought, of at most 200. The baselines are drawn in\n"
-        "  one vector with the exact noise that the budget buys, without a ledger; the histogram once, for all rows."
+        f"  Errors are fractions of n. hard: answers that were bought, at most {HITS}. The others' noise is drawn\n"
+        "  in one vector, exactly as the budget buys it, without a ledger; the histogram's once, for all.",
     )
 
 
@@ -105,7 +106,7 @@ def conjunctions(domain: Domain, count: int, rng: np.random.Generator) -> list[Q
     """Conditions on one to three attributes, each met by a random set of values, neither none of them nor all."""
     made = []
     for _ in range(count):
-        names = rng.choice(domain.names, size=rng.integers(1, 4), replace=False)
+        names = [domain.names[i] for i in rng.choice(len(domain), size=rng.integers(1, 4), replace=False)]
         sizes = [domain[name].size for name in names]
         values = [rng.choice(size, size=rng.integers(1, size), replace=False) for size in sizes]
         parts = [Query.among(domain, name, chosen) for name, chosen in zip(names, values, strict=True)]
@@ -114,7 +115,7 @@ def conjunctions(domain: Domain, count: int, rng: np.random.Generator) -> list[Q
 
 
 def online(
-    data: str, domain: Domain, queries: Sequence[Query], truth: NDArray[np.int64], n: int, advance: object
+    data: str, domain: Domain, queries: Sequence[Query], truth: NDArray[np.int64], advance: Callable[[int], None]
 ) -> Row:
     """The session itself, ledger included, from the uniform start."""
     start = time.perf_counter()
@@ -134,10 +135,10 @@ def online(
             for first in range(0, len(queries), MAX_BATCH // 10):
                 batch = queries[first : first + MAX_BATCH // 10]
                 answers += session.ask_many(batch)
-                advance(len(batch))  # type: ignore[operator]
+                advance(len(batch))
     seconds = time.perf_counter() - start
     hard = sum(answer.source == "measured" for answer in answers)
-    errors = np.abs(np.array([answer.value for answer in answers]) - truth) / n
+    errors = np.abs(np.array([answer.value for answer in answers]) - truth) / session.rows
     return Row(f"online, {HITS} hard answers", len(queries), errors, hard, seconds)
 
 

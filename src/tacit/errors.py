@@ -15,6 +15,7 @@ class TacitError(Exception):
     def __init__(self, sentence: str) -> None:
         super().__init__(sentence)
         self.sentence = sentence
+        self.nothing_spent = type(self).nothing_spent
 
     def __str__(self) -> str:
         return f"{self.sentence} Nothing was spent." if self.nothing_spent else self.sentence

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -10,18 +11,17 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.errors import ConfigError, InvalidQuery
+from tacit.errors import ConfigError, InvalidQuery, TacitError
 from tacit.model import sql
-from tacit.model.answer import Answer, Measured, Receipt, Table
+from tacit.model.answer import Answer, Receipt, Table
 from tacit.model.budget import Budget, Loss
 from tacit.model.describe import describe
 from tacit.model.domain import Domain
 from tacit.model.expression import Expression
-from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.workload import Marginal, marginal
 from tacit.release.direct import Direct
-from tacit.release.estimate import Estimate, Mechanism, TableEstimate, of_stored
+from tacit.release.estimate import Estimate, Mechanism, of_stored
 from tacit.release.histogram import Histogram
 from tacit.release.multiplicative_weights import MultiplicativeWeights
 from tacit.release.offline import Candidate, Constructed, Distinguisher, construct
@@ -107,7 +107,11 @@ class Session:
     @property
     def history(self) -> list[Past]:
         """Everything bought so far, oldest first."""
-        return [Past(describe(m.question, self.domain), m.cost, m.receipt) for m in self._curator.released()]
+        words = {"measured": "", "choice": "chosen: ", "gate": "a hard question found"}
+        return [
+            Past(words[kind] + ("" if question is None else describe(question, self.domain)), cost, receipt)
+            for kind, question, cost, receipt in self._curator.purchases()
+        ]
 
     def ask(self, question: str | Expression | Query) -> Answer | Table:
         """Answer one question: SQL, or `tacit.count(...)`. A GROUP BY gives a table.
@@ -125,7 +129,7 @@ class Session:
             raise InvalidQuery(f"a batch has 1 to {MAX_BATCH:,} questions; this one has {len(questions):,}.")
         queries = [self._bind(question) for question in questions]
         asked = list({query: None for query in queries if not query.is_constant})
-        with self._curator.turn():
+        with self._honest(), self._curator.turn():
             before = dict(zip(asked, self._curator.find([query.core for query in asked]), strict=True))
             new = [query for query, measured in before.items() if measured is None]
             estimates = dict(zip(new, self._mechanism.estimate(new), strict=True)) if new else {}
@@ -176,9 +180,10 @@ class Session:
         ]
         loss = Loss(self.total.measure, int(self.total.atoms * share))
         rule = MultiplicativeWeights(self.domain, alpha, tolerance=alpha / 2)
-        return construct(
-            self._curator, candidates, rule, rounds=rounds, loss=loss, alpha=alpha, distinguisher=distinguisher
-        )
+        with self._honest():
+            return construct(
+                self._curator, candidates, rule, rounds=rounds, loss=loss, alpha=alpha, distinguisher=distinguisher
+            )
 
     def cost_at_most(self, question: str | Expression | Query) -> Loss:
         """The most that a question could cost if it were asked now. Spends nothing."""
@@ -203,6 +208,18 @@ class Session:
     def __repr__(self) -> str:
         sizes = f"{self.rows:,} rows, {self.domain.size:,} cells"
         return f"Session({sizes}, {self.choice.mechanism}; {self.left} left of {self.total})"
+
+    @contextmanager
+    def _honest(self) -> Iterator[None]:
+        """An error says that nothing was spent only if nothing was, also when it comes in the middle of many steps."""
+        before = self.spent
+        try:
+            yield
+        except TacitError as error:
+            if error.nothing_spent and self.spent != before:
+                error.nothing_spent = False
+                error.sentence += " What was paid for before that stays spent."
+            raise
 
     @property
     def _free(self) -> Loss:
@@ -250,10 +267,8 @@ class Session:
             raise InvalidQuery(
                 f"the table would have {question.size(self.domain):,} cells; the most is {MAX_ANSWERS:,}."
             )
-        with self._curator.turn():
-            measured = self._curator.find([question])[0]
-            repeat = isinstance(measured, Measured)
-            estimate = self._repeat_table(measured) if repeat else self._mechanism.table(question)  # type: ignore[arg-type]
+        with self._honest(), self._curator.turn():
+            estimate = self._mechanism.table(question)
         values = estimate.values.transpose([question.names.index(name) for name in names])
         return Table(
             question=describe(question, self.domain),
@@ -267,12 +282,6 @@ class Session:
             receipt=estimate.receipt,
             note=estimate.note,
         )
-
-    def _repeat_table(self, measured: Measured) -> TableEstimate:
-        assert isinstance(measured.question, Marginal)
-        shape = tuple(self.domain[name].size for name in measured.question.names)
-        half_width = quantile(measured.noise, self.confidence)
-        return TableEstimate(measured.values.reshape(shape), half_width, "repeat", self._free, measured.receipt)
 
 
 def _count(steps: int, unit: int) -> float:
@@ -327,6 +336,8 @@ def open_session(
         "mechanism": choice.mechanism,
         "questions": "any number" if choice.mechanism == "histogram" else str(questions),
         "hits": str(hits) if choice.mechanism == "iterative" else "none",
+        # free answers are kept with their error bars, so these must go on meaning the same
+        "confidence": str(confidence) if choice.mechanism == "iterative" else "any",
     }
     book = _open_ledger(
         Path(ledger), budget, binding, Anchor(None if anchor is None else Path(anchor)), accept_rollback

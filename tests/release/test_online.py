@@ -13,7 +13,7 @@ import pytest
 import tacit
 from tacit.model.budget import Loss
 from tacit.model.query import Query
-from tacit.release.online import Iterative, Terms
+from tacit.release.online import OWNER, Iterative, Terms
 from tacit.session import Session
 from tacit.trusted.curator import Curator
 from tacit.trusted.noise import draw_geometric
@@ -76,7 +76,7 @@ def test_easy_is_free_hard_is_paid_and_all_is_within_the_bar(tmp_path: Path) -> 
         hard = [answer for answer in answers if answer.source == "measured"]
         assert 0 < len(hard) < 120
         assert all(answer.cost.atoms == 0 for answer in answers if answer.source != "measured")
-        gate = session._curator.resume_gate()  # paid for, and not yet told anything
+        gate = session._curator.resume_gate(owner=OWNER)  # paid for, and not yet told anything
         open_gate = gate.cost.atoms if gate else 0
         assert sum(answer.cost.atoms for answer in answers) + open_gate == session.spent.atoms
         for answer, exact in zip(answers, truth(session, queries), strict=True):
@@ -96,7 +96,8 @@ def check_the_ledger_is_all_it_needs(folder: Path) -> None:
         before = session.ask_many(queries)
         hypothesis = online(session).hypothesis.answer_many(queries)
         left, hits_left = session.left, online(session).hits_left
-        gate = session._curator.resume_gate()
+        gate = session._curator.resume_gate(owner=OWNER)
+        noise = gate and session._ledger.private_of(gate._intent)
     with start(folder) as session:
         after = session.ask_many(queries)
         online(session)._catch_up()
@@ -104,8 +105,8 @@ def check_the_ledger_is_all_it_needs(folder: Path) -> None:
         assert [a.value for a in after] == [a.value for a in before]
         assert {a.source for a in after} == {"repeat"}
         assert (session.left, online(session).hits_left) == (left, hits_left)
-        resumed = session._curator.resume_gate()
-        assert (gate and gate._noise) == (resumed and resumed._noise)
+        resumed = session._curator.resume_gate(owner=OWNER)
+        assert noise == (resumed and session._ledger.private_of(resumed._intent))
 
 
 def test_the_ledger_is_all_it_needs(tmp_path: Path) -> None:

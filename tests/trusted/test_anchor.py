@@ -30,6 +30,29 @@ def test_moves_forward_only(tmp_path: Path, older: Mark) -> None:
     assert anchor.newest("a") == (3, "x", 30)
 
 
+def test_remembers_the_last_ledger_at_a_path(tmp_path: Path) -> None:
+    anchor, here, there = Anchor(tmp_path / "anchors.sqlite"), tmp_path / "here", tmp_path / "there"
+    assert anchor.at(here) is None
+    assert anchor.advance("b", Mark(0, "x", 0), here) == (0, "x", 0)
+    anchor.advance("a", Mark(1, "y", 5), here)
+    anchor.advance("a", Mark(2, "z", 6))
+    assert (anchor.at(here), anchor.at(there)) == ("a", None)
+    anchor.advance("a", Mark(2, "z", 6), there)
+    assert (anchor.at(here), anchor.at(there)) == (None, "a")
+
+
+def test_a_new_file_has_a_new_id_and_keeps_it(tmp_path: Path) -> None:
+    ids = [Anchor(tmp_path / name / "anchors.sqlite").id for name in ("x", "y", "x")]
+    assert ids[0] == ids[2] != ids[1]
+
+
+def test_tells_which_mark_it_has(tmp_path: Path) -> None:
+    anchor = Anchor(tmp_path / "anchors.sqlite")
+    anchor.advance("a", Mark(4, "ours", 10))
+    assert anchor.advance("a", Mark(4, "another", 10)) == (4, "ours", 10)
+    assert anchor.advance("a", Mark(3, "older", 99)) == (4, "ours", 10)
+
+
 def test_threads_leave_the_newest(tmp_path: Path) -> None:
     path = tmp_path / "anchors.sqlite"
     anchors = [Anchor(path) for _ in range(4)]  # each makes the file if it is first

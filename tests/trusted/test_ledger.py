@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledger_tools import PRICE, ask, reopen, terms
+from ledger_tools import PRICE, ask, backup, reopen, restore, terms
 
 from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError, TacitError
 from tacit.model.budget import Budget, Loss
@@ -131,6 +131,31 @@ def test_wrong_calls_are_refused(ledger: Ledger) -> None:
     with pytest.raises(ValueError, match="not one of this ledger"):
         ledger.settle(Reservation(2, 10), [Outcome("l", 10, "1")])  # an outcome is no intent
     assert (ledger.spent.atoms, ledger.verify()) == (10, 2)
+
+
+def test_private_state_is_taken_by_one_and_put_back_with_the_answers(ledger: Ledger, tmp_path: Path) -> None:
+    # Catches two processes that compare against one threshold, and a gate that goes on after its answers were lost.
+    gate = ledger.reserve(PRICE, purpose="gate", private="0.123")
+    other = reopen(tmp_path)
+    assert [one.take_private(gate.seq) for one in (ledger, other, ledger)] == ["0.123", None, None]
+    assert other.private_of(gate.seq) is None
+    ledger.settle(None, [Outcome("free", 0, "1")], private=(gate.seq, "0.123"))
+    assert other.take_private(gate.seq) == "0.123"
+    other.close()
+    assert reopen(tmp_path).private_of(gate.seq) is None  # a process that dies with it takes it along
+
+
+def test_an_override_forgets_private_state(tmp_path: Path) -> None:
+    # What is open in an old copy may have been shut since: its noise must not answer again.
+    ledger = Ledger.create(tmp_path / "people.tacit", **terms(tmp_path))
+    gate = ledger.reserve(PRICE, purpose="gate", private="0.123")
+    copy = backup(tmp_path, "old")
+    ledger.settle(gate, [Outcome("shut", PRICE.atoms, "1")])
+    ledger.close()
+    restore(tmp_path, copy)
+    again = reopen(tmp_path, accept_rollback="lost a disk")
+    assert again.private_of(gate.seq) is None
+    again.close()
 
 
 def test_private_state_lasts_until_its_intent_is_settled(ledger: Ledger, tmp_path: Path) -> None:

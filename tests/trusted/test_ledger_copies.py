@@ -307,6 +307,16 @@ def test_a_forged_answer_is_not_shown(ledger: Ledger, tmp_path: Path) -> None:
     assert ledger._anchor.newest(ledger.id)[0] == 2
 
 
+def test_an_end_that_the_anchor_has_not_seen_is_derived_when_opening(ledger: Ledger, tmp_path: Path) -> None:
+    """Hashes all right, as by somebody who computes them; the first and the last entry, too."""
+    ask(ledger, "a")
+    write(ledger, "intent", atoms=0, spent=0, body="{}")
+    write(ledger, "intent", atoms=0, spent=0, body="{}")
+    ledger.close()
+    with pytest.raises(LedgerError, match="entry 3 does not follow"):
+        reopen(tmp_path)
+
+
 def test_what_others_added_is_derived_again(ledger: Ledger, tmp_path: Path) -> None:
     """Charges, refunds of what was reserved before, and batches, all made by another session meanwhile."""
     ours = ledger.reserve(PRICE, purpose="ours")
@@ -320,6 +330,16 @@ def test_what_others_added_is_derived_again(ledger: Ledger, tmp_path: Path) -> N
     assert (ledger.spent.atoms, ledger.verify()) == (10 + 5 + 4 + 10 + 10, 10)
     write(ledger, "outcome", atoms=0, spent=29, body="{}", key="f", intent=ours.seq)  # settled before
     with pytest.raises(LedgerError, match="entry 11 does not follow"):
+        ledger.reserve(PRICE, purpose="count")
+
+
+def test_a_second_refund_by_others_is_noticed(ledger: Ledger, tmp_path: Path) -> None:
+    ours = ledger.reserve(PRICE, purpose="ours")
+    with reopen(tmp_path) as other:
+        other.settle(ours, [Outcome("a", 10, "1")])
+        other.reserve(PRICE, purpose="theirs")
+        write(other, "outcome", atoms=0, spent=10, body="{}", key="b", intent=ours.seq)
+    with pytest.raises(LedgerError, match="entry 4 does not follow"):
         ledger.reserve(PRICE, purpose="count")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tacit.errors import ConfigError
+from tacit.model.answer import Source
 from tacit.model.budget import Loss
 from tacit.model.noise_law import quantile, variance
 from tacit.model.query import Query
@@ -48,12 +49,15 @@ class Direct:
 
     def table(self, marginal: Marginal) -> TableEstimate:
         self._catch_up()
-        if table := self._first_that_tells(marginal):
+        before = self._curator.find([marginal])[0]
+        if before is None and (table := self._first_that_tells(marginal)):
             return table.table(marginal)
         measured = self._curator.measure([marginal], self._price)[0]
         shape = tuple(self._curator.domain[name].size for name in marginal.names)
         half_width = quantile(measured.noise, self._confidence)
-        return TableEstimate(measured.values.reshape(shape), half_width, "measured", measured.cost, measured.receipt)
+        source: Source = "measured" if before is None else "repeat"
+        cost = measured.cost if before is None else Loss(measured.cost.measure, 0)
+        return TableEstimate(measured.values.reshape(shape), half_width, source, cost, measured.receipt)
 
     def most(self, question: Query | Marginal) -> Loss:
         self._catch_up()

@@ -13,7 +13,7 @@ from tacit.errors import BudgetExhausted, ConfigError, InvalidQuery
 from tacit.model.answer import Measured, Source, Told
 from tacit.model.budget import Loss
 from tacit.model.noise_law import variance
-from tacit.model.query import Query
+from tacit.model.query import GRID, Query
 from tacit.model.workload import Marginal
 from tacit.release.dense import Dense
 from tacit.release.estimate import Estimate, TableEstimate, of_stored
@@ -23,6 +23,7 @@ from tacit.trusted.curator import Curator, Distance, Gate
 from tacit.trusted.loss import gate_scales
 
 GATE_SHARE = 0.8  # of a hard answer's price: what decides that it is hard; the rest buys the answer itself
+OWNER = "online"  # whose gates these are, in the ledger
 MAX_TABLE = 10_000  # cells, each of them a question
 REFIT_SWEEPS = 3  # over all past answers, after each new one
 FALSE_HITS = 0.1  # the share of hard answers that may be wasted on questions whose guess was perfect
@@ -51,7 +52,7 @@ class Terms:
         gate_loss = Loss(each.measure, int(each.atoms * GATE_SHARE))
         if gate_loss.atoms == 0:
             raise ConfigError(f"{hits:,} hard answers are too many for a budget of {total}.")
-        s1, s2 = gate_scales(gate_loss, 1)
+        s1, s2 = (scale / GRID for scale in gate_scales(gate_loss, GRID))  # as the gate itself will have them
         return cls(hits, gate_loss, each - gate_loss, s1, s2, confidence)
 
     def threshold(self, questions: int) -> float:
@@ -61,9 +62,7 @@ class Terms:
 
     def error(self, threshold: float) -> float:
         """With probability `confidence`, every easy answer of the whole session is at most this far off."""
-        most_gates = (
-            self.hits / GATE_SHARE
-        )  # if every hit's answer were lost in a crash, its share would buy more gates
+        most_gates = self.hits / GATE_SHARE  # a gate lost in a crash leaves its answer's share to buy others
         rare = math.log(most_gates / (1 - self.confidence))
         return threshold + self.comparison_scale + self.threshold_scale * (rare - 1)
 
@@ -86,9 +85,7 @@ class Iterative:
         self.terms = Terms.of(curator.total, hits=hits, confidence=confidence)
         alpha = min(1.0, self.terms.threshold(questions) / curator.rows)
         self._rule = MultiplicativeWeights(curator.domain, alpha, tolerance=alpha / 2)
-        self._hypothesis: Dense = self._rule.initial()
-        self._past: list[tuple[Query, float, float]] = []
-        self._read_to = 0
+        self._begin()
 
     def estimate(self, queries: Sequence[Query]) -> list[Estimate]:
         self._catch_up()
@@ -139,11 +136,12 @@ class Iterative:
 
     def most(self, question: Query | Marginal) -> Loss:
         questions = question.size(self._curator.domain) if isinstance(question, Marginal) else 1
-        return Loss(self.terms.each.measure, min(questions, self.hits_left) * self.terms.each.atoms)
+        hits = self.hits_left + (self._curator.resume_gate(owner=OWNER) is not None)
+        return Loss(self.terms.each.measure, min(questions, hits) * self.terms.each.atoms)
 
     @property
     def hits_left(self) -> int:
-        """How many more hard answers can be paid for, gate and all."""
+        """How many more hard answers can be paid for, gate and all, beside the gate that is open now."""
         return self._curator.left.atoms // self.terms.each.atoms
 
     @property
@@ -153,11 +151,13 @@ class Iterative:
 
     def _gate(self) -> Gate | None:
         """The gate that is open, or a new one while there is enough for it and for the answer that it may call for."""
-        gate = self._curator.resume_gate()
-        if gate is None and self.hits_left > 0:
+        gate = self._curator.resume_gate(owner=OWNER)
+        if gate is not None and not self.terms.answer_loss <= self._curator.left:
+            gate = None  # a hit could not be answered
+        elif gate is None and self.hits_left > 0:
             doublings = math.ceil(math.log2(max(1.0, self._curator.entries / self._questions)))
             threshold = self.terms.threshold(self._questions * 2**doublings)
-            gate = self._curator.open_gate(threshold, self.terms.gate_loss)
+            gate = self._curator.open_gate(threshold, self.terms.gate_loss, owner=OWNER)
         if gate is None and self._halt:
             raise BudgetExhausted(f"All {self.terms.hits:,} hard answers are used, and this session halts then.")
         return gate
@@ -171,7 +171,7 @@ class Iterative:
             (query, round(float(guess) * query.unit), None if error is None else math.ceil(error * query.unit), note)
             for query, guess in zip(queries, guesses, strict=True)
         ]
-        return dict(zip(queries, self._curator.tell(answers), strict=True))
+        return dict(zip(queries, self._curator.tell(answers, gate), strict=True))
 
     def _dress(self, query: Query, stored: Measured | Told, bought: set[Query]) -> Estimate:
         paid_now = query.core in bought
@@ -181,14 +181,26 @@ class Iterative:
             return replace(estimate, source="hypothesis")
         return replace(estimate, cost=estimate.cost + self.terms.gate_loss) if paid_now else estimate
 
+    def _begin(self) -> None:
+        self._hypothesis: Dense = self._rule.initial()
+        self._past: list[tuple[Query, float, float]] = []
+        self._read_to = 0
+
     def _catch_up(self) -> None:
         """Learn what this or another process has bought since the last look: a fold over the ledger, in its order."""
-        for measured in self._curator.released(after=self._read_to):
-            question, rows = measured.question, self._curator.rows * measured.unit
-            if isinstance(question, Query):
-                answer = min(max(int(measured.values[0]) / rows, 0.0), 1.0)
-                self._past.append((question, answer, math.sqrt(variance(measured.noise)) / rows))
-            if isinstance(question, Query | Marginal):
-                self._hypothesis = learn(self._hypothesis, self._rule, measured, self._curator.rows)
-                self._hypothesis = self._rule.refit(self._hypothesis, self._past, sweeps=REFIT_SWEEPS)
-            self._read_to = measured.receipt.entry
+        try:
+            for measured in self._curator.released(after=self._read_to):
+                self._learn(measured)
+                self._read_to = measured.receipt.entry
+        except BaseException:  # an interrupt may have cut an update in half: start over at the next question
+            self._begin()
+            raise
+
+    def _learn(self, measured: Measured) -> None:
+        question, rows = measured.question, self._curator.rows * measured.unit
+        if isinstance(question, Query):
+            answer = min(max(int(measured.values[0]) / rows, 0.0), 1.0)
+            self._past.append((question, answer, math.sqrt(variance(measured.noise)) / rows))
+        if isinstance(question, Query | Marginal):
+            self._hypothesis = learn(self._hypothesis, self._rule, measured, self._curator.rows)
+            self._hypothesis = self._rule.refit(self._hypothesis, self._past, sweeps=REFIT_SWEEPS)

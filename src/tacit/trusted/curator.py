@@ -25,6 +25,8 @@ from tacit.trusted.questions import MAX_ANSWERS, own, unit
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import sensitivity
 
+_MOST = 2.0**40  # counts: with GRID steps each, sums of three such numbers stay within 64 bits
+
 __all__ = ["MAX_ANSWERS", "Chosen", "Curator", "Distance", "Gate", "Lens", "Tabulated", "own"]
 
 
@@ -98,6 +100,18 @@ class Curator:
         found = self._ledger.find_many(keys)
         return [self._read(found[k]) if k in found else None for k in keys]
 
+    def purchases(self) -> Iterator[tuple[str, Question | None, Loss, Receipt]]:
+        """Everything that was ever charged and settled, in order: its kind, the question if there is one, its price.
+
+        Guarantee: post-processing of what was released. Formula: the ledger's outcomes. Source: ledger.
+        """
+        for entry in self._ledger.entries(kind="outcome"):
+            if entry.atoms and entry.key is not None:
+                body = json.loads(entry.body)
+                kind = "gate" if "gate" in body else "choice" if "choice" in body else "measured"
+                question = from_dict(body["question"]) if "question" in body else None
+                yield kind, question, Loss(self.total.measure, entry.atoms), Receipt(entry.seq, entry.hash)
+
     def released(self, after: int = 0) -> Iterator[Measured]:
         """Everything measured since entry `after`, in order: what a hypothesis is folded from.
 
@@ -107,18 +121,20 @@ class Curator:
             if entry.key is not None and isinstance(stored := self._read(entry), Measured):
                 yield stored
 
-    def tell(self, answers: Sequence[tuple[Query, int, int | None, str]]) -> list[Told]:
+    def tell(self, answers: Sequence[tuple[Query, int, int | None, str]], gate: Gate | None = None) -> list[Told]:
         """Record free answers (query, value and half width in grid steps, a note), so that they never change.
 
         Guarantee: costs nothing, since a free answer is a function of what is public; an earlier answer to the same
-            question stays. Formula: one transaction without a charge. Source: ledger.
+            question stays. The gate that let them pass can go on from the same transaction on.
+        Formula: one transaction without a charge. Source: ledger.
         """
         outcomes = []
         for query, value, half_width, note in answers:
             copy = own(query, self.domain)
             body = {"question": to_dict(copy), "told": int(value), "half_width": half_width, "note": str(note)}
             outcomes.append(Outcome(key(copy), 0, canonical(body)))
-        stored = [self._read(entry) for entry in self._ledger.settle(None, outcomes)] if outcomes else []
+        state = None if gate is None else gate.put_back()
+        stored = [self._read(entry) for entry in self._ledger.settle(None, outcomes, private=state)] if outcomes else []
         return [told for told in stored if isinstance(told, Told)]
 
     def select_worst(
@@ -136,12 +152,12 @@ class Curator:
         Source: Roth, lecture 8 (the exponential mechanism as a distinguisher); Hardt, Ligett & McSherry 2012.
         """
         copies = [own(candidate, self.domain) for candidate in candidates]
-        if not copies or len(guesses) != len(copies) or len(penalties or copies) != len(copies):
+        less = [_steps(penalty) for penalty in ([0.0] * len(copies) if penalties is None else penalties)]
+        if not copies or len(guesses) != len(copies) or len(less) != len(copies):
             raise InvalidQuery("every candidate has one guess, and one penalty if there are any.")
         if not all(isinstance(copy, Query | Marginal) for copy in copies):
             raise InvalidQuery("candidates are queries or tables.")
-        rounded = [_guess(guess, copy, self.domain) for guess, copy in zip(guesses, copies, strict=True)]
-        less = [_steps(penalty) for penalty in penalties or [0.0] * len(copies)]
+        rounded = [_guess(guess, copy, self.domain, self.rows) for guess, copy in zip(guesses, copies, strict=True)]
         move = 2 if any(isinstance(copy, Marginal) for copy in copies) else 1
         scale = choice_scale(loss, move * GRID)
         cost = choice_price(scale, move * GRID, loss.measure)
@@ -149,21 +165,28 @@ class Curator:
         asked = digest(["choice", form, scale])
         with self.turn():
             entry = self._ledger.find(asked)
-            if entry is None:
+            if entry is not None:
+                cost = Loss(loss.measure, 0)
+            else:
                 reservation = self._ledger.reserve(cost, purpose="choose")
-                scores = [self._score(c, g) - p for c, g, p in zip(copies, rounded, less, strict=True)]
-                index = noisy_max(np.array(scores, dtype=np.int64), scale, loss.measure)
+                try:
+                    scores = [self._score(c, g) - p for c, g, p in zip(copies, rounded, less, strict=True)]
+                    index = noisy_max(np.array(scores, dtype=np.int64), scale, loss.measure)
+                except Exception:  # what went wrong may depend on the data, so nothing is said about it
+                    index = -1
+                if index < 0:
+                    raise AnswerWithheld("The choice could not be made. What was reserved for it stays spent.")
                 body = canonical({"question": to_dict(copies[index]), "choice": index, "among": len(copies)})
                 entry = self._ledger.settle(reservation, [Outcome(asked, cost.atoms, body)])[0]
         return Chosen(json.loads(entry.body)["choice"], cost, Receipt(entry.seq, entry.hash))
 
-    def open_gate(self, threshold: float, loss: Loss) -> Gate:
+    def open_gate(self, threshold: float, loss: Loss, *, owner: str = "") -> Gate:
         """A new gate at `threshold` (in counts), for at most `loss`. Guarantee, formula, source: `Gate.open`."""
-        return Gate.open(self._ledger, self._records, threshold=threshold, loss=loss)
+        return Gate.open(self._ledger, self._records, threshold=threshold, loss=loss, owner=owner)
 
-    def resume_gate(self) -> Gate | None:
-        """The gate that is still open, of this process or another. Guarantee, formula, source: `Gate.resume`."""
-        return Gate.resume(self._ledger, self._records)
+    def resume_gate(self, *, owner: str = "") -> Gate | None:
+        """The owner's gate that is still open, whoever opened it. Guarantee, formula, source: `Gate.resume`."""
+        return Gate.resume(self._ledger, self._records, owner=owner)
 
     def measure(self, questions: Sequence[Question], loss: Loss) -> list[Measured]:
         """Noisy answers to questions, for at most `loss` each; a question measured before is read back for nothing.
@@ -178,9 +201,11 @@ class Curator:
         keys = [key(copy) for copy in copies]
         with self.turn():
             found = self._ledger.find_many(keys)
+            told = {k for k, entry in found.items() if "told" in json.loads(entry.body)}
+            if told:  # those keep their free answer; what is measured now is kept beside it
+                keys = [digest(["measured", k]) if k in told else k for k in keys]
+                found = self._ledger.find_many(keys)
             new = {k: copy for k, copy in zip(keys, copies, strict=True) if k not in found}
-            if any("values" not in json.loads(entry.body) for entry in found.values()):
-                raise InvalidQuery("the question was answered before, for nothing; it is not measured now.")
             if new:
                 found |= self._measure(new, loss)
         return [measured for k in keys if isinstance(measured := self._read(found[k]), Measured)]
@@ -253,19 +278,28 @@ class Curator:
         )
 
 
-def _guess(guess: ArrayLike, candidate: Question, domain: Domain) -> NDArray[np.int64]:
-    """A public guess of a candidate's answers, rounded to the grid: one number, or one for each cell of a table."""
-    values = np.array(guess, dtype=np.float64, copy=True, subok=False).ravel()
+def _guess(guess: ArrayLike, candidate: Question, domain: Domain, rows: int) -> NDArray[np.int64]:
+    """A public guess of a candidate's answers, rounded to the grid: one number, or one for each cell of a table.
+
+    Guesses lie between 0 and n, and what they sum to is bounded, so that no score overflows 64 bits.
+    """
     size = candidate.size(domain) if isinstance(candidate, Marginal) else 1
-    if values.shape != (size,) or not (np.abs(values) < 2**40).all():  # false for NaN
+    try:
+        values = np.array(guess, dtype=np.float64, copy=True, subok=False).ravel()
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.shape != (size,) or not np.isfinite(values).all():
         raise InvalidQuery(f"a guess has {size:,} finite counts.")
+    values = np.clip(values, 0, rows)
+    if rows + values.sum() >= _MOST:
+        raise InvalidQuery("the guesses of a table's cells add up to far more than there are rows.")
     return np.rint(values * GRID).astype(np.int64)
 
 
 def _steps(penalty: float) -> int:
-    if not abs(penalty) < 2**40:
+    if type(penalty) not in (int, float) or not -_MOST < penalty < _MOST:
         raise InvalidQuery("a penalty is a count.")
-    return round(float(penalty) * GRID)
+    return round(penalty * GRID)
 
 
 def _add_noise_together(truths: dict[str, NDArray[np.int64]], noises: dict[str, Noise]) -> dict[str, NDArray[np.int64]]:

@@ -310,12 +310,11 @@ def make_folder(path: Path) -> None:
     """Make a folder and those above it that are missing.
 
     Guarantee: what is made is the owner's alone (mode 0700), whatever the umask, and survives a power cut.
-    Formula: mkdir, chmod, sync the one above. Source: mkdir(2).
+    Formula: mkdir one by one, sync the one above. Source: mkdir(2).
     """
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(mode=0o700, exist_ok=True)
-        path.chmod(0o700)
         _sync(path.parent)
 
 

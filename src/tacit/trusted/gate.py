@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InvalidQuery
+from tacit.errors import AnswerWithheld, InvalidQuery
 from tacit.model.answer import Receipt
 from tacit.model.budget import Loss
 from tacit.model.query import GRID, Query
@@ -49,15 +49,16 @@ Lens = Distance | Tabulated
 class Gate:
     """An open gate. Only its first hit is ever told; the numeric answer to that question needs fresh noise.
 
-    Guarantee: everything a gate says, over its whole life, costs its one price.
+    Guarantee: everything a gate says, over its whole life, costs its one price. While it compares, the noise of its
+        threshold is in no file: if anything goes wrong before what it said is stored, the gate is lost, hit or not.
     Formula: lens(truth) + Geometric(comparison) >= threshold + Geometric(threshold's), both noises less their means.
     Source: Dwork, Naor, Reingold, Rothblum & Vadhan 2009; Lyu, Su & Li 2017, algorithm 1; the proof for one-sided noise
         is in docs/PRIVACY.md, "The gate".
     """
 
-    def __init__(self, ledger: Ledger, records: Records, intent: int, terms: dict[str, Any], noise: int) -> None:
-        self._ledger, self._records = ledger, records
-        self._intent, self._noise = intent, noise
+    def __init__(self, ledger: Ledger, records: Records, intent: int, terms: dict[str, Any]) -> None:
+        self._ledger, self._records, self._intent = ledger, records, intent
+        self._held: str | None = None  # the threshold's noise, while it is in no file
         self._reservation = Reservation(intent, terms["atoms"])
         self.threshold: float = terms["threshold"]
         self.threshold_scale: float = terms["threshold_scale"]  # in counts
@@ -65,7 +66,7 @@ class Gate:
         self.cost = Loss(ledger.total.measure, terms["atoms"])
 
     @classmethod
-    def open(cls, ledger: Ledger, records: Records, *, threshold: float, loss: Loss) -> Gate:
+    def open(cls, ledger: Ledger, records: Records, *, threshold: float, loss: Loss, owner: str) -> Gate:
         """Pay for a gate and draw its threshold.
 
         Guarantee: the whole price is reserved, durably, before anything is compared; the threshold's noise is stored
@@ -78,6 +79,7 @@ class Gate:
         cost = gate_price(first, second, GRID, loss.measure)
         terms = {
             "kind": "gate",
+            "owner": owner,
             "threshold": float(threshold),
             "threshold_scale": first / GRID,
             "comparison_scale": second / GRID,
@@ -85,44 +87,62 @@ class Gate:
         }
         noise = int(draw_geometric(first, 1)[0])
         reservation = ledger.reserve(cost, purpose=terms, private=json.dumps(noise))
-        return cls(ledger, records, reservation.seq, terms, noise)
+        return cls(ledger, records, reservation.seq, terms)
 
     @classmethod
-    def resume(cls, ledger: Ledger, records: Records) -> Gate | None:
-        """The gate that is still open, if there is one.
+    def resume(cls, ledger: Ledger, records: Records, *, owner: str) -> Gate | None:
+        """The gate of this owner that is still open, if there is one.
 
         Guarantee: the same threshold noise as before, so that nothing is paid or learned by stopping and starting.
         Formula: the newest gate among the ledger's unanswered intents. Source: see the class.
         """
         for entry in reversed(ledger.open_intents()):
             terms = json.loads(entry.body)["purpose"]
-            noise = ledger.private_of(entry.seq)
-            if isinstance(terms, dict) and terms.get("kind") == "gate" and noise is not None:
-                return cls(ledger, records, entry.seq, terms, json.loads(noise))
+            ours = isinstance(terms, dict) and (terms.get("kind"), terms.get("owner")) == ("gate", owner)
+            if ours and ledger.private_of(entry.seq) is not None:
+                return cls(ledger, records, entry.seq, terms)
         return None
 
     def first_above(self, queries: Sequence[Query], lenses: Sequence[Lens]) -> tuple[int, Receipt] | None:
         """The first question whose value passes the noisy threshold, and the receipt of the shut gate; or None.
 
-        Guarantee: fresh comparison noise for every question; the gate is durably shut before a hit is told, and says
-            nothing after that, in no process.
+        Guarantee: fresh comparison noise for every question. A hit is told only after the gate is durably shut.
+            Without a hit the gate is held, and says nothing more until `Curator.tell` has stored what followed from it.
         Formula: see the class. Source: see the class.
         """
         if len(queries) != len(lenses):
             raise InvalidQuery("every question has one lens.")
         lenses = [_own(lens, self._records.rows) for lens in lenses]
         copies = [own(query, self._records.domain) for query in queries]
+        if not all(isinstance(copy, Query) for copy in copies):
+            raise InvalidQuery("a gate compares queries, one at a time.")
         with self._ledger.lock():
-            if all(entry.seq != self._intent for entry in self._ledger.open_intents()):
-                raise InvalidQuery("the gate is shut.")
-            scale = self.comparison_scale * GRID
-            bar = round(self.threshold * GRID) + self._noise - round(self.threshold_scale * GRID)
-            for start in range(0, len(copies), _CHUNK):
-                part = range(start, min(start + _CHUNK, len(copies)))
-                noise = draw_geometric(scale, len(part)) - round(scale)
-                for i, more in zip(part, noise.tolist(), strict=True):
-                    if self._value(copies[i], lenses[i]) + more >= bar:
-                        return i, self._shut()
+            noise = self._ledger.take_private(self._intent)
+            if noise is None:
+                raise InvalidQuery("the gate is shut, or held until what it said is stored.")
+            self._held = noise
+            try:
+                found = self._compare(copies, lenses, json.loads(noise))
+            except Exception:  # what went wrong may depend on the data, so nothing is said about it
+                found = -1
+            if found == -1:
+                raise AnswerWithheld("The answers could not be worked out, and the gate is lost with what it cost.")
+            return None if found is None else (found, self._shut())
+
+    def put_back(self) -> tuple[int, str] | None:
+        """What `Ledger.settle` stores so that a held gate goes on. Guarantee: once. Formula, source: see the class."""
+        held, self._held = self._held, None
+        return None if held is None else (self._intent, held)
+
+    def _compare(self, queries: Sequence[Question], lenses: Sequence[Lens], noise: int) -> int | None:
+        scale = self.comparison_scale * GRID
+        bar = round(self.threshold * GRID) + noise - round(self.threshold_scale * GRID)
+        for start in range(0, len(queries), _CHUNK):
+            part = range(start, min(start + _CHUNK, len(queries)))
+            drawn = draw_geometric(scale, len(part)) - round(scale)
+            for i, more in zip(part, drawn.tolist(), strict=True):
+                if self._value(queries[i], lenses[i]) + more >= bar:
+                    return i
         return None
 
     def _value(self, query: Question, lens: Lens) -> int:
@@ -134,6 +154,7 @@ class Gate:
         return int(lens.values[truth // GRID])
 
     def _shut(self) -> Receipt:
+        self._held = None
         key = f"gate {self._intent}"
         outcome = Outcome(key, self._reservation.atoms, canonical({"kind": "gate", "gate": self._intent}))
         entry = self._ledger.settle(self._reservation, [outcome])[0]

@@ -178,6 +178,7 @@ class History:
         # The sequence jumps past the lost entries, so that the anchor still only ever moves forward.
         seq = max(head.seq, seen.seq if seen else 0) + 1
         atoms = carried - head.spent
+        db.execute("DELETE FROM private")  # what is open in an old copy may have been shut since
         return mark(self.append(db, head, "override", atoms=atoms, spent=carried, body=canonical(body), seq=seq))
 
     def _overrides(self, db: Any) -> list[dict[str, Any]]:

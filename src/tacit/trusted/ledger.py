@@ -199,8 +199,12 @@ class Ledger:
             self._known = mark(entry)
         return Reservation(entry.seq, entry.atoms)
 
-    def settle(self, reservation: Reservation | None, outcomes: Sequence[Outcome]) -> list[Entry]:
+    def settle(
+        self, reservation: Reservation | None, outcomes: Sequence[Outcome], *, private: tuple[int, str] | None = None
+    ) -> list[Entry]:
         """Store the answers that a reservation paid for; without one, free answers. Returns what may be shown.
+
+        `private` puts an open intent's private state back that `take_private` had taken, in the same transaction.
 
         Guarantee: all or none, durable in the ledger and known to the anchor when it returns. A key that was answered
             meanwhile keeps its earlier answer, which is returned; ours is dropped unseen and its charge stays.
@@ -217,6 +221,8 @@ class Ledger:
                 self._check_unsettled(db, reservation)
                 head = head._replace(spent=head.spent - reserved)
                 db.execute("DELETE FROM private WHERE entry = ?", (intent,))
+            if private is not None:
+                db.execute("INSERT INTO private VALUES (?, ?)", private)
             answered, entries = self._history.answers(db, [o.key for o in outcomes]), []
             for outcome in outcomes:
                 earlier = answered.get(outcome.key)
@@ -254,6 +260,22 @@ class Ledger:
         query = "SELECT value FROM private WHERE entry = ?"
         rows = self._file.read(lambda db: db.execute(query, (seq,)).fetchall())
         return str(rows[0][0]) if rows else None
+
+    def take_private(self, seq: int) -> str | None:
+        """The private state of an open intent, for one taker: it is gone from the file when this returns.
+
+        Guarantee: of all threads and processes at most one gets it; what is lost with it stays spent.
+        Formula: read and delete in one transaction. Source: see the class.
+        """
+
+        def work(db: Any) -> str | None:
+            self._sound(db)
+            rows = db.execute("SELECT value FROM private WHERE entry = ?", (seq,)).fetchall()
+            db.execute("DELETE FROM private WHERE entry = ?", (seq,))
+            return str(rows[0][0]) if rows else None
+
+        self._file.check_room()  # so that what follows from it can be stored
+        return self._file.transact(work)
 
     def open_intents(self) -> list[Entry]:
         """The intents without outcome, newest last: what a restart may go on with, and what counts as spent in full.

@@ -115,7 +115,10 @@ def gate_scales(loss: Loss, move: int) -> tuple[float, float]:
     # sqrt(2 rho), rounded down; the split need not be exact, only its sum must not exceed what is paid for
     epsilon = loss.exact if loss.measure == "epsilon" else 1 / Fraction(_root_above(1 / (2 * loss.exact)))
     first = epsilon * _THRESHOLD_SHARE
-    return _float_above(move / first), _float_above(2 * move / (epsilon - first))
+    scales = _float_above(move / first), _float_above(2 * move / (epsilon - first))
+    if max(scales) > 2.0**53:  # one-sided noise must never meet the limit of 64 bits: here the chance is e^-1024
+        raise InvalidBudget(f"{loss} is too little for a gate: its noise would exceed 64-bit integers.")
+    return scales
 
 
 _THRESHOLD_SHARE = Fraction(1) / (1 + Fraction(2 ** (2 / 3)))

@@ -1,0 +1,393 @@
+"""The theorems in experiment: every construction, run many times where its theorem applies; draws docs/pictures.
+
+    python -m benchmarks.bench_theorems
+
+For each case the theorem says how many rows are needed for all answers to be within alpha, except with probability
+beta. Tables of just so many rows are made (as counts: they cost nothing), a third of them with all rows in one cell,
+which is farthest from the uniform start. A run's error is the largest over all answers. Every run may go on to twice
+its number of updates B, each at the price that the theorem plans for it, so that B is observed and not imposed.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import combinations, product
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tacit
+from tacit.model.budget import ATOMS, Budget, Loss
+from tacit.model.domain import Domain
+from tacit.model.query import Query
+from tacit.release import guarantee as g
+from tacit.release.dense import Dense
+from tacit.release.median_net import Databases, MedianNet
+from tacit.release.multiplicative_weights import MultiplicativeWeights
+from tacit.release.offline import construct
+from tacit.trusted.anchor import Anchor
+from tacit.trusted.curator import Curator, Distance
+from tacit.trusted.ledger import Ledger
+from tacit.trusted.loss import total
+from tacit.trusted.records import Records
+
+RUNS = 60
+PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "bounds.svg"
+MEMORY = Path("/dev/shm")  # the ledgers of these runs need not survive anything
+ASKED = 5  # by the online adversary: this many times as many questions as there are conjunctions
+ALLOWED = 2  # times B
+STRICTLY = 0.99  # a net is made for a little less than alpha, as its elements must be strictly within it
+
+HALVES = g.SparseVector(12, 3, 1, 1 / 2)
+"""`offline.construct` pays as much for a gate as for an answer: (4 + 2)/(1/2), where FRESH_NOISE has (4 + 2)/(6/7)."""
+
+Construction = Literal["exponential", "sparse", "online"]
+Rule = Literal["textbook", "exact", "median"]
+Hypothesis = Dense | Databases
+Fractions = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One construction with one update rule, and the parameters of its theorem. |X| = 2^attributes."""
+
+    construction: Construction
+    rule: Rule
+    attributes: int
+    conjunctions: int
+    alpha: float
+    delta: float = 0.0
+    epsilon: float = 1.0
+    beta: float = 0.1
+    fewer: int = 1  # for controls: the table has so many times fewer rows than the theorem asks for
+
+    @cached_property
+    def domain(self) -> Domain:
+        return Domain({f"c{i}": tacit.boolean() for i in range(self.attributes)})
+
+    @cached_property
+    def queries(self) -> list[Query]:
+        """Conjunctions of up to three conditions, the same in every run."""
+        found: dict[Query, None] = {}
+        for size in (1, 2, 3):
+            for names in combinations(self.domain.names, size):
+                for values in product((0, 1), repeat=size):
+                    parts = [Query.among(self.domain, name, [v]) for name, v in zip(names, values, strict=True)]
+                    found[Query.all(parts).core] = None
+        chosen = np.random.default_rng(1).permutation(len(found))[: self.conjunctions]
+        return [list(found)[i] for i in chosen]
+
+    @cached_property
+    def weights(self) -> Fractions:
+        """The queries as a matrix: one row each, one column for each cell."""
+        names, shape = self.domain.names, self.domain.shape
+        return np.array([query.table(names, shape).ravel() for query in self.queries], dtype=np.float64)
+
+    @property
+    def update_at(self) -> float:
+        """How far off a query is, at least, on which the hypothesis is updated."""
+        return self.alpha / (2 if self.construction == "exponential" else 3)
+
+    @cached_property
+    def max_updates(self) -> g.MaxUpdates:
+        if self.rule == "textbook":
+            return g.weights_updates(cells=self.domain.size)
+        if self.rule == "exact":
+            return lambda alpha: 2 * math.log(self.domain.size) / alpha**2
+        return g.net_updates(math.log2(len(self.net)))
+
+    @property
+    def net(self) -> MedianNet:
+        rows = g.sampled_net_rows(alpha=STRICTLY * self.update_at, queries=len(self.queries))
+        return _net(self.attributes, rows)
+
+    @cached_property
+    def bound(self) -> g.Bound:
+        k = len(self.queries)
+        if self.construction == "exponential":
+            return g.offline(self.max_updates, g.Setting(queries=k, beta=self.beta, delta=self.delta))
+        if self.construction == "sparse":  # each round goes through all queries again
+            compared = k * self.max_updates(self.update_at)
+            setting = g.Setting(queries=compared, beta=self.beta, delta=self.delta)
+            return g.online(self.max_updates, setting, sparse=HALVES)
+        return g.online(self.max_updates, self.asking)
+
+    @property
+    def asking(self) -> g.Setting:
+        return g.Setting(queries=ASKED * len(self.queries), beta=self.beta, delta=self.delta)
+
+    @cached_property
+    def n_needed(self) -> int:
+        return math.ceil(self.bound.n_needed(alpha=self.alpha, epsilon=self.epsilon))
+
+    @property
+    def n(self) -> int:
+        return self.n_needed // self.fewer
+
+    @property
+    def most_updates(self) -> int:
+        """B at the alpha of the updates, in whole ones."""
+        return math.floor(max(1.0, self.max_updates(self.update_at)))
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(epsilon=self.epsilon, delta=self.delta)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run gave: the largest error of an answer, as a fraction of n, and the number of updates."""
+
+    error: float
+    updates: int
+
+
+CASES = (
+    Case("exponential", "textbook", 3, 23, alpha=0.4),
+    Case("exponential", "textbook", 3, 23, alpha=0.2, delta=1e-9),
+    Case("exponential", "textbook", 4, 30, alpha=0.2, epsilon=0.5),
+    Case("exponential", "textbook", 6, 30, alpha=0.3, delta=1e-9),
+    Case("exponential", "textbook", 8, 30, alpha=0.4, delta=1e-9),
+    Case("exponential", "exact", 4, 30, alpha=0.1),
+    Case("exponential", "exact", 6, 30, alpha=0.05, delta=1e-9),
+    Case("exponential", "exact", 8, 30, alpha=0.1, delta=1e-9),
+    Case("exponential", "median", 2, 6, alpha=0.3),
+    Case("exponential", "median", 3, 8, alpha=0.6, delta=1e-9),
+    Case("sparse", "textbook", 3, 23, alpha=0.6),
+    Case("sparse", "textbook", 6, 30, alpha=0.4, delta=1e-9),
+    Case("sparse", "exact", 6, 30, alpha=0.1, delta=1e-9),
+    Case("online", "textbook", 3, 23, alpha=0.6),
+    Case("online", "textbook", 4, 30, alpha=0.3, delta=1e-9),
+    Case("online", "textbook", 6, 40, alpha=0.4, epsilon=0.5),
+    Case("online", "textbook", 8, 40, alpha=0.5, delta=1e-9),
+    Case("online", "exact", 6, 40, alpha=0.1, delta=1e-9),
+    Case("online", "median", 2, 6, alpha=0.45),
+)
+
+
+def main() -> None:
+    work = [(case, seed) for seed in range(RUNS) for case in CASES]
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:  # a fork would inherit opened libraries
+        done = list(pool.map(_run, work, chunksize=8))
+    results = [(case, done[i :: len(CASES)]) for i, case in enumerate(CASES)]
+    print(f"theorems: {RUNS} runs of each case; errors are fractions of n, beta = 0.1")
+    print(
+        f"  {'construction':<12}{'rule':<10}{'|X|':>4}{'k':>5}{'eps':>5}{'delta':>7}{'n':>14}{'alpha':>7}{'within':>8}"
+        f"{'largest':>9}{'ratio':>7}{'updates':>9}{'B':>7}"
+    )
+    good = True
+    for case, runs in results:
+        errors, updates = [run.error for run in runs], max(run.updates for run in runs)
+        within = sum(error <= case.alpha for error in errors) / len(runs)
+        good &= within >= 1 - case.beta and updates <= case.most_updates
+        k = int(case.asking.queries) if case.construction == "online" else len(case.queries)
+        print(
+            f"  {case.construction:<12}{case.rule:<10}{case.domain.size:>4}{k:>5}{case.epsilon:>5g}{case.delta:>7g}"
+            f"{case.n:>14,}{case.alpha:>7g}{within:>8.0%}{max(errors):>9.4f}{max(errors) / case.alpha:>7.2f}"
+            f"{updates:>9,}{case.most_updates:>7,}"
+        )
+    print(f"  all within alpha in at least 1 - beta of the runs, and at most B updates: {'ok' if good else 'BROKEN'}")
+    PICTURE.parent.mkdir(exist_ok=True)
+    PICTURE.write_text(picture(results), encoding="utf-8")
+
+
+def run(case: Case, seed: int) -> Run:
+    """One run on one table, with a ledger of its own."""
+    records = _table(case, seed)
+    truth = case.weights @ (records.table(case.domain.names).ravel() / records.rows)
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as name:
+        folder = Path(name)
+        ledger = Ledger.create(
+            folder / "theorem.tacit",
+            budget=case.budget,
+            total=_times(ALLOWED, total(case.budget)),
+            binding={"domain": case.domain.key, "data": records.fingerprint},
+            anchor=Anchor(folder / "anchors.sqlite"),
+        )
+        try:
+            curator = Curator(records, ledger)
+            return _online(case, curator, truth) if case.construction == "online" else _offline(case, curator, truth)
+        finally:
+            ledger.close()
+
+
+def _run(work: tuple[Case, int]) -> Run:
+    return run(*work)
+
+
+def _table(case: Case, seed: int) -> Records:
+    """All rows in one cell, in a few, or in more: n of them, whatever n."""
+    rng = np.random.default_rng(seed)
+    cells = case.domain.size
+    shares = rng.permutation(np.eye(1, cells)[0]) if seed % 3 == 0 else rng.dirichlet(np.full(cells, seed % 3 / cells))
+    counts = rng.multinomial(case.n, shares).astype(np.int64)
+    places = np.array(list(np.ndindex(*case.domain.shape)))[counts > 0]
+    return Records(case.domain, [codes.astype(np.uint8) for codes in places.T], counts[counts > 0])
+
+
+def _rule(case: Case, alpha: float, tolerance: float) -> MultiplicativeWeights | MedianNet:
+    if case.rule == "median":
+        return case.net
+    return MultiplicativeWeights(case.domain, alpha, step=case.rule, tolerance=tolerance)
+
+
+def _offline(case: Case, curator: Curator, truth: Fractions) -> Run:
+    """Lecture 8, algorithm 1. With the sparse distinguisher 3F is alpha, and its threshold 2F is half of 4F."""
+    exponential = case.construction == "exponential"
+    built = construct(
+        curator,
+        case.queries,
+        _rule(case, case.update_at, case.alpha / 8 if exponential else case.update_at),  # type: ignore[arg-type]
+        rounds=ALLOWED * case.most_updates,
+        loss=curator.total,
+        alpha=case.alpha if exponential else 4 * case.alpha / 3,
+        distinguisher="exponential" if exponential else "sparse",
+    )
+    looked = int(exponential and built.accurate)  # the last round found nothing to learn
+    return Run(float(np.abs(_answers(case, built.hypothesis) - truth).max()), len(built.steps) - looked)
+
+
+def _online(case: Case, curator: Curator, truth: Fractions) -> Run:
+    """Lecture 12, algorithm 1, with one gate for each hit and a fresh answer; the analyst asks the worst query first.
+
+    The analyst knows the data. Whatever is easy stays as it is, so the next worst is asked then; when something was
+    learned, all are asked again. It ends when all were easy, or when all questions were asked.
+    """
+    plan = g.online_plan(case.max_updates, case.asking, n=case.n_needed, epsilon=case.epsilon)
+    rule = _rule(case, plan.update_at, plan.update_at)
+    hypothesis: Hypothesis = rule.initial()
+    gate_loss, answer_loss = _loss(plan.gate_epsilon, case), _loss(plan.answer_epsilon, case)
+    gate = curator.open_gate(plan.threshold * case.n, gate_loss)
+    asked, hits, worst, most = 0, 0, 0.0, ALLOWED * plan.hits
+    while asked < case.asking.queries:
+        answers = _answers(case, hypothesis)
+        errors = np.abs(answers - truth)
+        order = np.argsort(-errors)[: int(case.asking.queries) - asked].tolist()
+        place = None
+        if hits < most:
+            queries = [case.queries[i] for i in order]
+            found = gate.first_above(queries, [Distance(float(answers[i] * case.n)) for i in order])
+            place = None if found is None else found[0]
+        easy = order if place is None else order[:place]
+        worst = max(worst, float(errors[easy].max(initial=0.0)))
+        asked += len(easy)
+        if place is None:
+            break
+        hard, asked, hits = order[place], asked + 1, hits + 1
+        measured = curator.measure([case.queries[hard]], answer_loss)[0]
+        answer = float(measured.values[0]) / case.n
+        worst = max(worst, abs(answer - float(truth[hard])))
+        hypothesis = rule.update(hypothesis, case.queries[hard], answer)  # type: ignore[arg-type]
+        if hits < most:
+            gate = curator.open_gate(plan.threshold * case.n, gate_loss)
+    return Run(worst, hits)
+
+
+def _times(factor: int, loss: Loss) -> Loss:
+    return Loss(loss.measure, factor * loss.atoms)
+
+
+def _loss(epsilon: float, case: Case) -> Loss:
+    """An epsilon of the theorem in the ledger's measure; a pure epsilon costs epsilon²/2 in rho."""
+    return Loss(case.budget.measure, math.floor((epsilon**2 / 2 if case.delta else epsilon) * ATOMS))
+
+
+def _answers(case: Case, hypothesis: Hypothesis) -> Fractions:
+    if isinstance(hypothesis, Dense):
+        found: Fractions = case.weights @ hypothesis.marginal(case.domain.names).ravel()
+        return found
+    return np.array([hypothesis.answer(query) for query in case.queries])
+
+
+@cache
+def _net(attributes: int, rows: int) -> MedianNet:
+    return MedianNet.databases(Domain({f"c{i}": tacit.boolean() for i in range(attributes)}), rows)
+
+
+# --- the picture ----------------------------------------------------------------------------------------------------
+
+WIDTH, HEIGHT, LEFT, TOP, SIDE = 680, 460, 70, 24, 380  # of the picture; where its square field is
+LOW, HIGH = 0.02, 1.0
+TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+INK = "#7d8590"  # readable on light and on dark
+COLOURS: dict[Construction, str] = {"exponential": "#3b82d0", "sparse": "#2f9e62", "online": "#d97a2b"}
+NAMES: dict[Construction, str] = {
+    "exponential": "offline, exponential",
+    "sparse": "offline, sparse vector",
+    "online": "online, worst first",
+}
+
+
+def picture(results: Sequence[tuple[Case, Sequence[Run]]]) -> str:
+    """Largest and middle error of each case against what its theorem promises, on logarithmic axes, as SVG."""
+    bottom, right = TOP + SIDE, LEFT + SIDE
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
+        f'font-size="13" fill="{INK}" role="img" aria-label="Observed error against the bound of the theorem">',
+        f'<rect x="{LEFT}" y="{TOP}" width="{SIDE}" height="{SIDE}" fill="none" stroke="{INK}"/>',
+        f'<path d="M{LEFT} {bottom}L{right} {TOP}" stroke="{INK}" stroke-dasharray="6 4"/>',
+        _text(LEFT + 0.52 * SIDE, bottom - 0.56 * SIDE, "the bound", f'transform="rotate(-45 {_at(0.52, 0.56)})"'),
+        _text(LEFT + SIDE / 2, bottom + 42, "error promised by the theorem (alpha)"),
+        _text(20, TOP + SIDE / 2, "error observed", f'transform="rotate(-90 20 {TOP + SIDE / 2:g})"'),
+    ]
+    for tick in TICKS:
+        at = _place(tick)
+        if LOW < tick < HIGH:
+            lines = f"M{LEFT + at:.1f} {TOP}V{bottom}M{LEFT} {bottom - at:.1f}H{right}"
+            parts.append(f'<path d="{lines}" stroke="{INK}" stroke-opacity="0.25"/>')
+        parts += [_text(LEFT + at, bottom + 18, f"{tick:g}"), _text(LEFT - 8, bottom - at + 4, f"{tick:g}", _END)]
+    for case, runs in results:
+        errors = [max(LOW, run.error) for run in runs]
+        x, top, middle = (_place(v) for v in (case.alpha, max(errors), float(np.median(errors))))
+        x += 5 * (list(NAMES).index(case.construction) - 1)  # side by side where they promise the same
+        colour = COLOURS[case.construction]
+        parts.append(
+            f'<path d="M{LEFT + x:.1f} {bottom - top:.1f}V{bottom - middle:.1f}" stroke="{colour}" stroke-width="2"/>'
+        )
+        parts.append(_mark(case.rule, LEFT + x, bottom - top, colour))
+    for i, (construction, name) in enumerate(NAMES.items()):
+        y = TOP + 20 + 22 * i
+        parts.append(f'<rect x="{right + 20}" y="{y - 10}" width="12" height="12" fill="{COLOURS[construction]}"/>')
+        parts.append(_text(right + 40, y, name, _START))
+    rules: tuple[tuple[Rule, str], ...] = (("textbook", "textbook step"), ("exact", "exact step"), ("median", "median"))
+    for i, (rule, name) in enumerate(rules):
+        y = TOP + 106 + 22 * i
+        parts += [_mark(rule, right + 26, y - 4, INK), _text(right + 40, y, name, _START)]
+    parts += [_text(right + 20, TOP + 192, "mark: largest of all runs", _START)]
+    parts += [_text(right + 20, TOP + 212, "line: down to the middle run", _START)]
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+_START, _END = 'text-anchor="start"', 'text-anchor="end"'
+
+
+def _place(value: float) -> float:
+    return SIDE * math.log(value / LOW) / math.log(HIGH / LOW)
+
+
+def _at(x: float, y: float) -> str:
+    return f"{LEFT + x * SIDE:g} {TOP + SIDE - y * SIDE:g}"
+
+
+def _text(x: float, y: float, words: str, more: str = "") -> str:
+    anchor = "" if "text-anchor" in more else 'text-anchor="middle" '
+    return f'<text x="{x:.1f}" y="{y:.1f}" {anchor}{more}>{words}</text>'
+
+
+def _mark(rule: Rule, x: float, y: float, colour: str) -> str:
+    if rule == "textbook":
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="{colour}"/>'
+    shape = "l5 9h-10z" if rule == "exact" else "l5.5 5.5l-5.5 5.5l-5.5 -5.5z"
+    return f'<path d="M{x:.1f} {y - 5.5:.1f}{shape}" fill="{colour}"/>'
+
+
+if __name__ == "__main__":
+    main()
