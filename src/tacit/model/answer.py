@@ -92,13 +92,13 @@ class Answer:
         }
 
     def __str__(self) -> str:
-        bar = _bar(self.error, self.confidence)
-        return f"{_number(self.value)} {bar}, {self.source}, {_cost(self.cost)}){_note(self)}"
+        return f"{_number(self.value)} {_bar(self)}"
 
     def _repr_html_(self) -> str:
         return (
-            f"<p>{html.escape(self.question)}<br><b>{_number(self.value)}</b> {_bar(self.error, self.confidence)} "
-            f"<small>confidence · {self.source} · {_cost(self.cost)}){html.escape(_note(self))}</small></p>"
+            f"<p>{html.escape(self.question)}<br><b>{_number(self.value)}</b> {_plus_minus(self.error)} "
+            f"<small>({_sure(self.error, self.confidence)} · {self.source} · {_cost(self.cost)})"
+            f"{html.escape(_note(self))}</small></p>"
         )
 
 
@@ -137,7 +137,7 @@ class Table:
 
     @property
     def caption(self) -> str:
-        return f"each {_bar(self.error, self.confidence)}, {self.source}, {_cost(self.cost)}){_note(self)}"
+        return f"each {_bar(self)}"
 
     def __str__(self) -> str:
         lines = [[*self.names, "value"], *([*labels, _number(value)] for labels, value in self._shown())]
@@ -171,9 +171,18 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
 
 
-def _bar(error: float | None, confidence: float) -> str:
-    # 0.999 is not 100%
-    return "(no guarantee" if error is None else f"± {_number(error)} ({100 * confidence:.10g}%"
+def _bar(shown: Answer | Table) -> str:
+    sure = _sure(shown.error, shown.confidence).removesuffix(" confidence")
+    start = f"{_plus_minus(shown.error)} ".lstrip()
+    return f"{start}({sure}, {shown.source}, {_cost(shown.cost)}){_note(shown)}"
+
+
+def _plus_minus(error: float | None) -> str:
+    return "" if error is None else f"± {_number(error)}"
+
+
+def _sure(error: float | None, confidence: float) -> str:
+    return "no guarantee" if error is None else f"{100 * confidence:.10g}% confidence"  # 0.999 is not 100%
 
 
 def _note(shown: Answer | Table) -> str:
