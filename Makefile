@@ -36,7 +36,7 @@ lint: dev
 	$(BIN)/lint-imports
 
 audit: dev  ## Slow statistics of the samplers and mechanisms
-	$(BIN)/python -m pytest -m audit
+	$(BIN)/python -m pytest -n 2 -m audit
 
 crash: dev  ## kill -9 and simulated power cuts against the ledger
 	$(BIN)/python -m pytest -m crash -s

@@ -39,7 +39,7 @@ from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total
 from tacit.trusted.records import Records
 
-RUNS = 60
+RUNS = 40
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "bounds.svg"
 MEMORY = Path("/dev/shm")  # the ledgers of these runs need not survive anything
 ASKED = 5  # by the online adversary: this many times as many questions as there are conjunctions
@@ -180,7 +180,7 @@ def main() -> None:
     results = [(case, done[i :: len(CASES)]) for i, case in enumerate(CASES)]
     print(f"theorems: {RUNS} runs of each case; errors are fractions of n, beta = 0.1")
     print(
-        f"  {'construction':<12}{'rule':<10}{'|X|':>4}{'k':>5}{'eps':>5}{'delta':>7}{'n':>14}{'alpha':>7}{'within':>8}"
+        f"  {'construction':<14}{'rule':<10}{'|X|':>4}{'k':>5}{'eps':>5}{'delta':>7}{'n':>14}{'alpha':>7}{'within':>8}"
         f"{'largest':>9}{'ratio':>7}{'updates':>9}{'B':>7}"
     )
     good = True
@@ -190,7 +190,7 @@ def main() -> None:
         good &= within >= 1 - case.beta and updates <= case.most_updates
         k = int(case.asking.queries) if case.construction == "online" else len(case.queries)
         print(
-            f"  {case.construction:<12}{case.rule:<10}{case.domain.size:>4}{k:>5}{case.epsilon:>5g}{case.delta:>7g}"
+            f"  {case.construction:<14}{case.rule:<10}{case.domain.size:>4}{k:>5}{case.epsilon:>5g}{case.delta:>7g}"
             f"{case.n:>14,}{case.alpha:>7g}{within:>8.0%}{max(errors):>9.4f}{max(errors) / case.alpha:>7.2f}"
             f"{updates:>9,}{case.most_updates:>7,}"
         )
