@@ -89,13 +89,14 @@ def session_total(folder: Path) -> tacit.Loss:
         return session.total
 
 
-def test_a_restart_rebuilds_the_same_hypothesis_for_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("workload", "distinguisher"), [(PAIRS, "exponential"), (THRESHOLDS, "sparse")])
+def test_a_restart_rebuilds_the_same_hypothesis_for_nothing(tmp_path: Path, workload: Any, distinguisher: Any) -> None:
     with start(tmp_path) as session:
-        built = session.release(PAIRS, rounds=5, share=0.5, alpha=0.01)
+        built = session.release(workload, rounds=5, share=0.5, alpha=0.01, distinguisher=distinguisher)
         spent, steps = session.spent, built.steps
         answers = built.hypothesis.marginal(DOMAIN.names)
     with start(tmp_path) as session:
-        again = session.release(PAIRS, rounds=5, share=0.5, alpha=0.01)
+        again = session.release(workload, rounds=5, share=0.5, alpha=0.01, distinguisher=distinguisher)
         assert session.spent == spent
         assert again.steps == steps
         assert (again.hypothesis.marginal(DOMAIN.names) == answers).all()

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tacit.errors import AnswerWithheld, BudgetExhausted, InvalidQuery
+from tacit.errors import AnswerWithheld, BudgetExhausted, InvalidQuery, TacitError
 from tacit.model.attribute import category, integer
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
@@ -21,7 +21,7 @@ from tacit.trusted import curator as curator_module
 from tacit.trusted.anchor import Anchor
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
-from tacit.trusted.loss import total
+from tacit.trusted.loss import Sensitivity, total
 from tacit.trusted.records import Records
 
 DOMAIN = Domain(
@@ -269,3 +269,66 @@ def test_other_spellings_of_a_query_are_one_question(curator: Curator) -> None:
     measured = curator.measure(spellings, EPSILON)
     assert len({m.receipt for m in measured}) == 1
     assert curator.spent == EPSILON
+
+
+# Planted bugs: each test above must fail when the thing it tests is broken.
+
+
+def test_planted_charge_after_the_release(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
+    reserve, settle = Ledger.reserve, Ledger.settle
+    later: list[Any] = []
+
+    def lazy_reserve(self: Ledger, loss: Loss, **named: Any) -> Any:
+        later.append((loss, named))
+        return None
+
+    def pay_at_last(self: Ledger, reservation: Any, outcomes: Any, **named: Any) -> Any:
+        loss, purpose = later.pop()
+        return settle(self, reserve(self, loss, **purpose), outcomes, **named)
+
+    monkeypatch.setattr(Ledger, "reserve", lazy_reserve)
+    monkeypatch.setattr(Ledger, "settle", pay_at_last)
+    with pytest.raises(AssertionError):
+        test_the_charge_is_durable_before_the_data_are_looked_at(curator, monkeypatch)
+
+
+def test_planted_private_size_in_the_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    noise = Curator._noise
+
+    def leaky(self: Curator, question: Any, loss: Loss) -> Noise:
+        public = noise(self, question, loss)
+        return Noise(public.kind, public.scale * (1 + self._records.cells))
+
+    monkeypatch.setattr(Curator, "_noise", leaky)
+    with pytest.raises(AssertionError):
+        test_the_scale_follows_from_public_facts_alone(tmp_path)
+
+
+def test_planted_noise_not_scaled(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(curator_module, "sensitivity", lambda question, domain: Sensitivity(1, 1))
+    with pytest.raises(AssertionError):
+        test_noise_is_scaled_to_joint_sensitivity(curator)
+
+
+def test_planted_weights_not_checked(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(curator_module, "own", lambda question, domain: question)
+    with pytest.raises(pytest.fail.Exception):
+        test_forged_questions_are_refused_before_anything_is_reserved(curator, forged([0, 2], 1))
+
+
+def test_planted_released_zero_treated_as_missing(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
+    find_many = Ledger.find_many
+
+    def forgetful(self: Ledger, keys: Any) -> Any:
+        return {k: entry for k, entry in find_many(self, keys).items() if '"values":[0]' not in entry.body}
+
+    monkeypatch.setattr(curator_module, "add_noise", lambda values, noise: values)
+    monkeypatch.setattr(Ledger, "find_many", forgetful)
+    with pytest.raises((AssertionError, TacitError)):
+        test_a_released_zero_is_an_answer(curator)
+
+
+def test_planted_counter_that_forgets_reservations(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Curator, "spent", property(lambda self: Loss("epsilon", 0)))
+    with pytest.raises(AssertionError):
+        test_pays_exactly_the_price_and_repeats_are_free(curator)

@@ -18,7 +18,7 @@ from tacit.model.query import Query
 from tacit.model.workload import Marginal
 from tacit.release.dense import MAX_TILT, Dense
 from tacit.release.multiplicative_weights import MultiplicativeWeights
-from tacit.trusted.curator import Curator, Distance
+from tacit.trusted.curator import Curator
 
 Candidate = Query | Marginal
 Distinguisher = Literal["exponential", "sparse"]
@@ -64,9 +64,8 @@ def construct(
     A candidate that was bought before is read back as it was bought. Where its noise is too wide for alpha, the
     construction ends without calling itself accurate.
 
-    With the exponential distinguisher everything that is drawn is kept under the question asked for it, so that running
-    the same construction again costs nothing and gives the same result: that is how it is replayed. A gate is not, and
-    is paid again.
+    Everything that is drawn is kept under the question asked for it, so that running the same construction again costs
+    nothing and gives the same result: that is how it is replayed.
     """
     if rounds < 1 or not 0 < alpha <= 1 or not candidates:
         raise InvalidQuery("a construction has candidates, at least one round, and an alpha above 0 and at most 1.")
@@ -135,7 +134,5 @@ def _distinguish(
 ) -> int | None:
     if distinguisher == "exponential":
         return curator.select_worst(candidates, guesses, loss).index
-    gate = curator.open_gate(alpha / 2 * curator.rows, loss)
     queries = [candidate for candidate in candidates if isinstance(candidate, Query)]
-    found = gate.first_above(queries, [Distance(float(g[0])) for g in guesses])
-    return None if found is None else found[0]
+    return curator.first_far(queries, [float(g[0]) for g in guesses], alpha / 2 * curator.rows, loss).index

@@ -17,10 +17,10 @@ from tacit.model.domain import Domain
 from tacit.model.query import GRID, Query
 from tacit.model.workload import Marginal, Prefixes, Queries, Question, from_dict, key, to_dict
 from tacit.trusted.chain import Entry, canonical, digest
-from tacit.trusted.gate import Distance, Gate, Lens, Tabulated
+from tacit.trusted.gate import Distance, Gate, Lens, Tabulated, first_passing, own_pairs
 from tacit.trusted.ledger import Ledger, Outcome
-from tacit.trusted.loss import choice_price, choice_scale, noise_for, price
-from tacit.trusted.noise import Noise, add_noise, noisy_max
+from tacit.trusted.loss import choice_price, choice_scale, gate_price, gate_scales, noise_for, price
+from tacit.trusted.noise import Noise, add_noise, draw_geometric, noisy_max
 from tacit.trusted.questions import MAX_ANSWERS, own, unit
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import sensitivity
@@ -32,9 +32,9 @@ __all__ = ["MAX_ANSWERS", "Chosen", "Curator", "Distance", "Gate", "Lens", "Tabu
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which candidate was chosen. Public."""
+    """Which candidate was chosen, if any. Public."""
 
-    index: int
+    index: int | None
     cost: Loss
     receipt: Receipt
 
@@ -177,6 +177,37 @@ class Curator:
                 if index < 0:
                     raise AnswerWithheld("The choice could not be made. What was reserved for it stays spent.")
                 body = canonical({"question": to_dict(copies[index]), "choice": index, "among": len(copies)})
+                entry = self._ledger.settle(reservation, [Outcome(asked, cost.atoms, body)])[0]
+        return Chosen(json.loads(entry.body)["choice"], cost, Receipt(entry.seq, entry.hash))
+
+    def first_far(self, queries: Sequence[Query], guesses: Sequence[float], threshold: float, loss: Loss) -> Chosen:
+        """The first query whose answer is farther than about `threshold` from a public guess (both in counts), or none.
+
+        Guarantee: one gate's price for the whole list; asked again with the same words, the same is read back.
+        Formula: `gate.first_passing`, with a threshold drawn for this list alone.
+        Source: Roth, lecture 12, SparseDistinguish.
+        """
+        if not abs(threshold) < _MOST:
+            raise InvalidQuery(f"a threshold is a count, not {threshold!r}.")
+        copies, lenses = own_pairs(queries, [Distance(guess) for guess in guesses], self._records)
+        scales = gate_scales(loss, GRID)
+        cost = gate_price(*scales, GRID, loss.measure)
+        form = [[key(copy), float(guess).hex()] for copy, guess in zip(copies, guesses, strict=True)]
+        asked = digest(["far", form, float(threshold).hex(), scales])
+        with self.turn():
+            entry = self._ledger.find(asked)
+            if entry is not None:
+                cost = Loss(loss.measure, 0)
+            else:
+                reservation = self._ledger.reserve(cost, purpose="distinguish")
+                try:
+                    noise = int(draw_geometric(scales[0], 1)[0])
+                    index = first_passing(self._records, copies, lenses, threshold, scales, noise)
+                except Exception:  # what went wrong may depend on the data, so nothing is said about it
+                    index = -1
+                if index == -1:
+                    raise AnswerWithheld("The comparison could not be made. What was reserved for it stays spent.")
+                body = canonical({"choice": index, "among": len(copies)})
                 entry = self._ledger.settle(reservation, [Outcome(asked, cost.atoms, body)])[0]
         return Chosen(json.loads(entry.body)["choice"], cost, Receipt(entry.seq, entry.hash))
 

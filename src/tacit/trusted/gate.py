@@ -18,7 +18,6 @@ from tacit.errors import AnswerWithheld, InvalidQuery
 from tacit.model.answer import Receipt
 from tacit.model.budget import Loss
 from tacit.model.query import GRID, Query
-from tacit.model.workload import Question
 from tacit.trusted.chain import canonical
 from tacit.trusted.ledger import Ledger, Outcome, Reservation
 from tacit.trusted.loss import gate_price, gate_scales
@@ -110,19 +109,15 @@ class Gate:
             Without a hit the gate is held, and says nothing more until `Curator.tell` has stored what followed from it.
         Formula: see the class. Source: see the class.
         """
-        if len(queries) != len(lenses):
-            raise InvalidQuery("every question has one lens.")
-        lenses = [_own(lens, self._records.rows) for lens in lenses]
-        copies = [own(query, self._records.domain) for query in queries]
-        if not all(isinstance(copy, Query) for copy in copies):
-            raise InvalidQuery("a gate compares queries, one at a time.")
+        copies, lenses = own_pairs(queries, lenses, self._records)
         with self._ledger.lock():
             noise = self._ledger.take_private(self._intent)
             if noise is None:
                 raise InvalidQuery("the gate is shut, or held until what it said is stored.")
             self._held = noise
             try:
-                found = self._compare(copies, lenses, json.loads(noise))
+                scales = self.threshold_scale * GRID, self.comparison_scale * GRID
+                found = first_passing(self._records, copies, lenses, self.threshold, scales, json.loads(noise))
             except Exception:  # what went wrong may depend on the data, so nothing is said about it
                 found = -1
             if found == -1:
@@ -134,31 +129,58 @@ class Gate:
         held, self._held = self._held, None
         return None if held is None else (self._intent, held)
 
-    def _compare(self, queries: Sequence[Question], lenses: Sequence[Lens], noise: int) -> int | None:
-        scale = self.comparison_scale * GRID
-        bar = round(self.threshold * GRID) + noise - round(self.threshold_scale * GRID)
-        for start in range(0, len(queries), _CHUNK):
-            part = range(start, min(start + _CHUNK, len(queries)))
-            drawn = draw_geometric(scale, len(part)) - round(scale)
-            for i, more in zip(part, drawn.tolist(), strict=True):
-                if self._value(queries[i], lenses[i]) + more >= bar:
-                    return i
-        return None
-
-    def _value(self, query: Question, lens: Lens) -> int:
-        """The lens of the true value, in steps of the fine grid. It moves by at most GRID between neighbours."""
-        assert isinstance(query, Query)
-        truth = self._records.answer(query) * (GRID // query.unit)
-        if isinstance(lens, Distance):
-            return abs(truth - round(lens.guess * GRID))
-        return int(lens.values[truth // GRID])
-
     def _shut(self) -> Receipt:
         self._held = None
         key = f"gate {self._intent}"
         outcome = Outcome(key, self._reservation.atoms, canonical({"kind": "gate", "gate": self._intent}))
         entry = self._ledger.settle(self._reservation, [outcome])[0]
         return Receipt(entry.seq, entry.hash)
+
+
+def own_pairs(queries: Sequence[Query], lenses: Sequence[Lens], records: Records) -> tuple[list[Query], list[Lens]]:
+    """The gate's own copies of what is compared.
+
+    Guarantee: as `questions.own`; every lens moves by at most one count when the truth does.
+    Formula: exact types; the steps of a tabulated lens, rounded to the grid. Source: docs/PRIVACY.md, "The gate".
+    """
+    if len(queries) != len(lenses):
+        raise InvalidQuery("every question has one lens.")
+    copies = [copy for copy in (own(query, records.domain) for query in queries) if isinstance(copy, Query)]
+    if len(copies) < len(queries):
+        raise InvalidQuery("a gate compares queries, one at a time.")
+    return copies, [_own(lens, records.rows) for lens in lenses]
+
+
+def first_passing(
+    records: Records,
+    queries: Sequence[Query],
+    lenses: Sequence[Lens],
+    threshold: float,
+    scales: tuple[float, float],
+    noise: int,
+) -> int | None:
+    """One run of AboveThreshold with the threshold's noise already drawn: the place of the first hit, or None.
+
+    Guarantee: `loss.gate_price(*scales)` for all that is ever learned with one draw of `noise` of scale scales[0].
+    Formula: lens(truth) + Geometric(scales[1]) >= threshold + noise, both noises less their means, on the fine grid.
+    Source: docs/PRIVACY.md, "The gate".
+    """
+    bar = round(threshold * GRID) + noise - round(scales[0])
+    for start in range(0, len(queries), _CHUNK):
+        part = range(start, min(start + _CHUNK, len(queries)))
+        drawn = draw_geometric(scales[1], len(part)) - round(scales[1])
+        for i, more in zip(part, drawn.tolist(), strict=True):
+            if _value(records, queries[i], lenses[i]) + more >= bar:
+                return i
+    return None
+
+
+def _value(records: Records, query: Query, lens: Lens) -> int:
+    """The lens of the true value, in steps of the fine grid. It moves by at most GRID between neighbours."""
+    truth = records.answer(query) * (GRID // query.unit)
+    if isinstance(lens, Distance):
+        return abs(truth - round(lens.guess * GRID))
+    return int(lens.values[truth // GRID])
 
 
 def _own(lens: Lens, rows: int) -> Lens:
