@@ -139,7 +139,7 @@ def online(
     seconds = time.perf_counter() - start
     hard = sum(answer.source == "measured" for answer in answers)
     errors = np.abs(np.array([answer.value for answer in answers]) - truth) / session.rows
-    return Row(f"online, {HITS} hard answers", len(queries), errors, hard, seconds)
+    return Row("online, uniform start", len(queries), errors, hard, seconds)
 
 
 def direct(name: str, budget: Budget, k: int, n: int) -> Row:

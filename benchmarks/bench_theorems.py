@@ -46,9 +46,6 @@ ASKED = 5  # by the online adversary: this many times as many questions as there
 ALLOWED = 2  # times B
 STRICTLY = 0.99  # a net is made for a little less than alpha, as its elements must be strictly within it
 
-HALVES = g.SparseVector(12, 3, 1, 1 / 2)
-"""`offline.construct` pays as much for a gate as for an answer: (4 + 2)/(1/2), where FRESH_NOISE has (4 + 2)/(6/7)."""
-
 Construction = Literal["exponential", "sparse", "online"]
 Rule = Literal["textbook", "exact", "median"]
 Hypothesis = Dense | Databases
@@ -117,7 +114,7 @@ class Case:
         if self.construction == "sparse":  # each round goes through all queries again
             compared = k * self.max_updates(self.update_at)
             setting = g.Setting(queries=compared, beta=self.beta, delta=self.delta)
-            return g.online(self.max_updates, setting, sparse=HALVES)
+            return g.online(self.max_updates, setting, sparse=g.EQUAL_HALVES)
         return g.online(self.max_updates, self.asking)
 
     @property

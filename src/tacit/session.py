@@ -20,6 +20,7 @@ from tacit.model.domain import Domain
 from tacit.model.expression import Expression
 from tacit.model.query import Query
 from tacit.model.workload import Marginal, marginal
+from tacit.release.dense import Dense
 from tacit.release.direct import Direct
 from tacit.release.estimate import Estimate, Mechanism, of_stored
 from tacit.release.histogram import Histogram
@@ -156,7 +157,7 @@ class Session:
         share: float,
         alpha: float = 0.01,
         distinguisher: Distinguisher = "exponential",
-    ) -> Constructed:
+    ) -> Constructed[Dense]:
         """Learn a hypothesis that answers a whole workload, announced in advance: the offline construction.
 
         workload: questions, or tables as lists of attribute names: `[["age", "sex"], ["age", "income"]]`.

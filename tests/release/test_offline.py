@@ -11,6 +11,7 @@ import pytest
 
 import tacit
 from tacit.model.query import Query
+from tacit.model.workload import marginal
 from tacit.release.dense import Dense
 from tacit.release.offline import Constructed, guess
 from tacit.session import Session
@@ -104,7 +105,6 @@ def test_a_restart_rebuilds_the_same_hypothesis_for_nothing(tmp_path: Path, work
 
 def test_a_table_of_some_rows_is_learned_cell_by_cell(tmp_path: Path) -> None:
     with start(tmp_path) as session:
-        from tacit.model.workload import marginal
         from tacit.release.multiplicative_weights import MultiplicativeWeights
         from tacit.release.offline import construct
 
@@ -160,3 +160,26 @@ def test_a_choice_is_kept_under_its_question(tmp_path: Path) -> None:
             queries, [0.0] * len(queries), loss, penalties=[0.0] * 4 + [20_000.0] + [0.0] * 6
         )
         assert punished.index != 4
+
+
+# The net has steps of 1/12, and the sparse distinguisher goes on until nothing is off by half of alpha.
+@pytest.mark.parametrize(("distinguisher", "alpha"), [("exponential", 0.1), ("sparse", 0.25)])
+def test_the_median_over_a_net_is_an_update_rule_too(tmp_path: Path, distinguisher: Any, alpha: float) -> None:
+    from tacit.release.median_net import MedianNet
+    from tacit.release.offline import construct
+
+    small = tacit.Domain({"b": tacit.category(["x", "y", "z"]), "c": tacit.boolean()})
+    queries = [tacit.count(b=b, c=c).bind(small) for b in "xyz" for c in (True, False)]
+    queries += [tacit.count(b=b).bind(small) for b in "xyz"]
+    rule = MedianNet.databases(small, 12)
+    with start(tmp_path, domain=small, budget=tacit.Budget(epsilon=8.0, delta=0.0)) as session:
+        curator = session._curator
+        built = construct(
+            curator, queries, rule, rounds=20, loss=session.total, alpha=alpha, distinguisher=distinguisher
+        )
+        assert built.accurate
+        assert len(built.steps) <= rule.max_updates(alpha) + 1
+        errors = [abs(built.hypothesis.answer(query) - curator._records.answer(query) / N) for query in queries]
+        assert max(errors) <= alpha
+        with pytest.raises(tacit.InvalidQuery):
+            construct(curator, [marginal(small, "b")], rule, rounds=1, loss=session.total, alpha=0.1)

@@ -22,7 +22,7 @@ sys.path.append(str(Path(__file__).parents[2]))
 from benchmarks.bench_theorems import CASES, Case, Run, run
 
 FALSE_ALARM = 1e-6
-RUNS, MANY = 18, 150
+RUNS, MANY = 18, 60
 
 QUICK = (
     Case("exponential", "textbook", 3, 20, alpha=0.4),

@@ -262,6 +262,7 @@ def test_other_spellings_of_a_query_are_one_question(curator: Curator) -> None:
     tampered.__dict__["key"] = "0" * 64
     spellings = [
         Query.among(DOMAIN, "sex", [0]),
+        Query.among(DOMAIN, np.str_("sex"), [0]),
         forged([1, 0], 1),
         forged([GRID, 0], GRID),
         tampered,

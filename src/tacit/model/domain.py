@@ -80,7 +80,7 @@ class Domain:
 
     def resolve(self, name: str, *, where: str = "") -> str:
         """The declared spelling of a name, upper and lower case aside; refuses an unknown one with a suggestion."""
-        found = name if isinstance(name, str) and name in self._attributes else self._folded.get(str(name).lower())
+        found = self._folded.get(str(name).lower())  # the declared string itself, never the caller's object
         if found is None:
             near = difflib.get_close_matches(str(name).lower(), list(self._folded), n=1)
             hint = f"did you mean {self._folded[near[0]]!r}?" if near else f"the columns are {', '.join(self.names)}."

@@ -79,6 +79,10 @@ FRESH_NOISE = SparseVector(7, 3, 1, 6 / 7)
 Lap(2/(g n)), g = 6/7 epsilon1, and a fresh answer with Lap(1/(a n)), a = 1/7 epsilon1. Of each kind there are at most k
 draws, all within log(3k/beta) scales except with probability beta/3; and (4 + 2)/g = 1/a = 7/epsilon1. It covers
 Tacit's gates, whose noise is one-sided, less its mean, with scales that add up to 5.85/(g n)."""
+EQUAL_HALVES = SparseVector(12, 3, 1, 1 / 2)
+"""The sparse distinguisher of `release/offline.py`, which pays as much for a gate as for an answer: (4 + 2)/g with
+g = epsilon1/2. Every round goes through all queries again, so k counts queries times rounds. Its gate stands at half of
+the alpha it is given, twice this bound's noise, and so it ends right to three quarters of that alpha."""
 
 
 @dataclass(frozen=True, slots=True)

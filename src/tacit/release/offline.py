@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Generic, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.workload import Marginal
 from tacit.release.dense import MAX_TILT, Dense
-from tacit.release.multiplicative_weights import MultiplicativeWeights
+from tacit.release.update_rule import H, Hypothesis, UpdateRule
 from tacit.trusted.curator import Curator
 
 Candidate = Query | Marginal
@@ -34,10 +34,10 @@ class Step:
 
 
 @dataclass
-class Constructed:
+class Constructed(Generic[H]):
     """What an offline construction learned. `accurate` if it stopped because nothing was found to be wrong any more."""
 
-    hypothesis: Dense
+    hypothesis: H
     steps: list[Step] = field(default_factory=list)
     accurate: bool = False
 
@@ -45,14 +45,14 @@ class Constructed:
 def construct(
     curator: Curator,
     candidates: Sequence[Candidate],
-    rule: MultiplicativeWeights,
+    rule: UpdateRule[H],
     *,
     rounds: int,
     loss: Loss,
     alpha: float,
     distinguisher: Distinguisher = "exponential",
-    hypothesis: Dense | None = None,
-) -> Constructed:
+    hypothesis: H | None = None,
+) -> Constructed[H]:
     """Run the construction on queries, or on whole tables, for at most `rounds` rounds and `loss` in all.
 
     In each round a distinguisher finds a candidate on which hypothesis and data differ, for half of its price, and the
@@ -93,35 +93,44 @@ def construct(
     return built
 
 
-def guess(hypothesis: Dense, candidate: Candidate) -> NDArray[np.float64]:
+def guess(hypothesis: Hypothesis, candidate: Candidate) -> NDArray[np.float64]:
     """The hypothesis' answers to a candidate, as fractions of n: one, or one for each cell of a table."""
     if isinstance(candidate, Query):
         return np.array([hypothesis.answer(candidate)])
+    if not isinstance(hypothesis, Dense):
+        raise InvalidQuery("whole tables are learned by multiplicative weights; other update rules take queries.")
     if candidate.where.is_everyone:
         return hypothesis.marginal(candidate.names).ravel()
     return hypothesis.answer_many(list(candidate.queries(hypothesis.domain)))
 
 
-def learn(hypothesis: Dense, rule: MultiplicativeWeights, measured: Measured, rows: int) -> Dense:
+def learn(hypothesis: H, rule: UpdateRule[H], measured: Measured, rows: int) -> H:
     """The next hypothesis: a query by the update rule, a table by tilting every cell to its noisy share."""
     if isinstance(measured.question, Query):
-        return rule.update(hypothesis, measured.question, float(measured.values[0]) / (rows * measured.unit))
+        answer = float(measured.values[0]) / (rows * measured.unit)
+        return rule.update(hypothesis, measured.question, min(max(answer, 0.0), 1.0))
     assert isinstance(measured.question, Marginal)
-    names, domain = measured.question.names, hypothesis.domain
-    cells = np.maximum(measured.values / measured.unit, LEAST)
-    cells *= min(1.0, 1.0 if measured.question.where.is_everyone else rows / cells.sum())
-    if not measured.question.where.is_everyone:
-        for query, share in zip(measured.question.queries(domain), cells / rows, strict=True):
-            hypothesis = hypothesis if query.is_constant else rule.update(hypothesis, query, float(share))
+    shares = np.maximum(measured.values, LEAST) / rows
+    if isinstance(hypothesis, Dense) and measured.question.where.is_everyone:
+        _tilt(hypothesis, measured.question.names, shares / shares.sum())
         return hypothesis
-    now = np.maximum(hypothesis.marginal(names).ravel(), 1e-300)
-    tilts = np.log(cells / cells.sum()) - np.log(now)
-    span = float(tilts.max() - tilts.min())
-    if span > 0:  # exp(span * weight) is the wanted factor of every cell, up to one that normalising takes away
-        weights = ((tilts - tilts.min()) / span).reshape([domain[name].size for name in names])
-        for _ in range(math.ceil(span / MAX_TILT)):
-            hypothesis.scale(Query.weighted(domain, names, weights), span / math.ceil(span / MAX_TILT))
+    assert isinstance(hypothesis, Dense)
+    for query, share in zip(measured.question.queries(hypothesis.domain), shares, strict=True):
+        if not query.is_constant:
+            hypothesis = rule.update(hypothesis, query, min(float(share), 1.0))
     return hypothesis
+
+
+def _tilt(hypothesis: Dense, names: Sequence[str], wanted: NDArray[np.float64]) -> None:
+    """Give every cell of a table its wanted share: the information projection on that table, in place."""
+    now = np.maximum(hypothesis.marginal(names).ravel(), 1e-300)
+    tilts = np.log(wanted) - np.log(now)
+    span = float(tilts.max() - tilts.min())
+    times = math.ceil(span / MAX_TILT)  # exp(span * weight) is the wanted factor, up to one that normalising takes away
+    shape = [hypothesis.domain[name].size for name in names]
+    for _ in range(times):
+        weights = ((tilts - tilts.min()) / span).reshape(shape)
+        hypothesis.scale(Query.weighted(hypothesis.domain, names, weights), span / times)
 
 
 def _distinguish(
