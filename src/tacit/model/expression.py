@@ -6,6 +6,7 @@ leave out the rows whose age is missing. `IS NULL`, and the missing value's decl
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,7 +20,7 @@ from tacit.model.values import Value
 Comparison = Literal["<", "<=", ">", ">="]
 
 
-class Expression:
+class Expression(ABC):
     """A condition on a row. Combine with &, | and ~; `bind` ties it to a domain."""
 
     def __and__(self, other: Expression) -> Expression:
@@ -41,9 +42,9 @@ class Expression:
         except RecursionError:
             raise InvalidQuery("the condition is nested too deeply.") from None
 
+    @abstractmethod
     def truth(self, domain: Domain, wanted: bool) -> Query:
         """The rows for which this is true (wanted) or false; rows for which it is neither are in no case counted."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

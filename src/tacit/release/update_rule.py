@@ -1,4 +1,4 @@
-"""Database update algorithms (seed notes: DUA): how public knowledge learns from one answer.
+"""Database update algorithms (Roth, lecture 8: DUA): how public knowledge learns from one answer.
 
 Values here are fractions of n. A query's value on a distribution over X is its expected weight, a number in [0, 1].
 """
