@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -283,3 +284,20 @@ def test_terms_follow_the_stated_formulas() -> None:
     assert terms.error(threshold) == pytest.approx(threshold + s2 + s1 * (math.log(12.5 / 0.05) - 1))
     # One perfect guess passes with probability at most 1/1000: exp(-(T + s2 - s1)/s2).
     assert math.exp(-(threshold + s2 - s1) / s2) == pytest.approx(1e-3)
+
+
+def test_the_guessed_number_of_questions_doubles_when_it_is_passed(tmp_path: Path) -> None:
+    # Catches a threshold that stays where the first guess put it: every gate stands as if the questions so far, rounded
+    # up to the guess times a power of two, were all there would be.
+    queries = conjunctions(200, seed=9)
+    with start(tmp_path, questions=8, hits=60) as session:
+        for i in range(0, 200, 20):
+            session.ask_many(queries[i : i + 20])
+        terms, seen = online(session).terms, set()
+        for entry in session._ledger.entries(kind="intent"):
+            purpose = json.loads(entry.body)["purpose"]
+            if isinstance(purpose, dict):
+                guessed = 8 * 2 ** math.ceil(math.log2(max(1.0, (entry.seq - 1) / 8)))
+                assert purpose["threshold"] == terms.threshold(guessed)
+                seen.add(guessed)
+    assert len(seen) > 2
