@@ -304,3 +304,25 @@ def test_a_domain_of_ten_to_the_thirty_works(tmp_path: Path) -> None:
     ) as session:
         answer = session.ask(tacit.count(**{f"a{i}": i for i in range(15)}))
     assert answer.value == 1  # type: ignore[union-attr]
+
+
+def test_a_release_never_changes_an_answer_already_given(tmp_path: Path) -> None:
+    # Catches a stored measurement that takes the place of what an earlier table had told.
+    with start(tmp_path, questions=20) as session:
+        session.table("age", "sex")
+        before = session.table("age").values.tolist(), session.ask(tacit.count(age=(0, 9))).to_dict()["value"]
+        session.release([["age"], ["sex"]], rounds=2, share=0.3, alpha=0.0001)
+        session.release([tacit.count(age=(0, 9)), tacit.count(sex="F")], rounds=2, share=0.3, alpha=0.0001)
+        after = session.table("age").values.tolist(), session.ask(tacit.count(age=(0, 9))).to_dict()["value"]
+        assert after == before
+
+
+def test_an_error_in_the_middle_says_what_stays_spent(tmp_path: Path) -> None:
+    with start(tmp_path, questions=20) as session:
+        with pytest.raises(tacit.InvalidQuery, match="Nothing was spent"):
+            session.release([tacit.count(), tacit.count(sex="F")], rounds=2, share=0.5)
+        session.release([["age"]], rounds=1, share=0.6, alpha=0.0001)
+        with pytest.raises(tacit.BudgetExhausted) as caught:
+            session.release([["age", "sex"], ["age", "smoker"]], rounds=2, share=0.7, alpha=0.0001)
+        assert "stays spent" in str(caught.value)
+        assert "Nothing was spent" not in str(caught.value)

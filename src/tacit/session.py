@@ -22,7 +22,7 @@ from tacit.model.query import Query
 from tacit.model.workload import Marginal, marginal
 from tacit.release.dense import Dense
 from tacit.release.direct import Direct
-from tacit.release.estimate import Estimate, Mechanism, of_stored
+from tacit.release.estimate import Estimate, Mechanism
 from tacit.release.histogram import Histogram
 from tacit.release.multiplicative_weights import MultiplicativeWeights
 from tacit.release.offline import Candidate, Constructed, Distinguisher, construct
@@ -110,7 +110,7 @@ class Session:
         """Everything bought so far, oldest first."""
         words = {"measured": "", "choice": "chosen: ", "gate": "a hard question found"}
         return [
-            Past(words[kind] + ("" if question is None else describe(question, self.domain)), cost, receipt)
+            Past(words[kind] + describe(question, self.domain) if question else words["gate"], cost, receipt)
             for kind, question, cost, receipt in self._curator.purchases()
         ]
 
@@ -136,7 +136,7 @@ class Session:
             estimates = dict(zip(new, self._mechanism.estimate(new), strict=True)) if new else {}
         for query, measured in before.items():
             if measured is not None:
-                estimates[query] = of_stored(measured, query, self.rows, self.confidence)
+                estimates[query] = self._mechanism.recall(query, measured)
         answers = []
         for query in queries:
             answers.append(self._answer(query, estimates.get(query)))
@@ -190,10 +190,11 @@ class Session:
         """The most that a question could cost if it were asked now. Spends nothing."""
         names, query = self._read(question)
         asked: Query | Marginal = marginal(self.domain, *names, where=query) if names else query.core
-        public = (
-            query.is_everyone and asked.size(self.domain) == 1 if isinstance(asked, Marginal) else query.is_constant
-        )
-        return self._free if public or self._curator.find([asked])[0] is not None else self._mechanism.most(asked)
+        if not names and (query.is_constant or self._curator.find([asked])[0] is not None):
+            return self._free
+        if isinstance(asked, Marginal) and asked.size(self.domain) == 1:
+            return self.cost_at_most(query)
+        return self._mechanism.most(asked)
 
     def close(self) -> None:
         self._ledger.close()
@@ -217,7 +218,11 @@ class Session:
         try:
             yield
         except TacitError as error:
-            if error.nothing_spent and self.spent != before:
+            try:
+                moved = self.spent != before
+            except TacitError:  # the ledger cannot be read any more
+                moved = True
+            if error.nothing_spent and moved:
                 error.nothing_spent = False
                 error.sentence += " What was paid for before that stays spent."
             raise
@@ -263,7 +268,8 @@ class Session:
             one = self.ask_many([where])[0]
             cell = np.full((1,) * len(names), float(one.value))
             about = describe(question, self.domain)
-            return Table(about, names, labels, cell, one.error, one.confidence, one.source, one.cost, one.receipt)
+            told = (one.error, one.confidence, one.source, one.cost, one.receipt, one.note)
+            return Table(about, names, labels, cell, *told)
         if question.size(self.domain) > MAX_ANSWERS:
             raise InvalidQuery(
                 f"the table would have {question.size(self.domain):,} cells; the most is {MAX_ANSWERS:,}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -283,8 +284,7 @@ def reuse(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def test_planted_gate_not_shut(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
     def put_back_instead(self: Gate) -> str:
-        state = (self._intent, self._held)
-        self._ledger._file.transact(lambda db: db.execute("INSERT INTO private VALUES (?, ?)", state))
+        self._ledger._file.transact(lambda db: db.execute("UPDATE private SET value = '7'"))
         return "a receipt"
 
     monkeypatch.setattr(Gate, "_shut", put_back_instead)
@@ -324,3 +324,45 @@ def test_a_gate_whose_noise_could_meet_the_limits_of_64_bits_is_refused(curator:
     with pytest.raises(InvalidBudget):
         curator.open_gate(10, Loss("epsilon", 100))
     assert curator.spent.atoms == 0
+
+
+def test_a_copy_of_a_held_gate_cannot_put_it_back_twice(curator: Curator) -> None:
+    # Catches a fork, or a copied object, that compares again with a threshold whose hit was already told.
+    gate = curator.open_gate(-1000, EPSILON)
+    assert gate._ledger.take_private(gate._intent) is not None  # as if another held it
+    with pytest.raises(InvalidQuery, match="held"):
+        gate.first_above([WOMEN], [Distance(0)])
+    quiet = curator.open_gate(10_000, EPSILON)
+    assert quiet.first_above([WOMEN], [Distance(0)]) is None
+    twin = copy.copy(quiet)
+    curator.tell([(WOMEN, 70, 5, "")], quiet)
+    with pytest.raises(AnswerWithheld):
+        curator.tell([(~WOMEN, 30, 5, "")], twin)
+
+
+def test_an_interrupt_loses_the_gate(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    gate = curator.open_gate(10, EPSILON)
+    with monkeypatch.context() as patch:
+        patch.setattr(gate_module, "first_passing", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            gate.first_above([WOMEN], [Distance(0)])
+    curator.tell([(WOMEN, 70, 5, "")], gate)  # stores the answer, and has nothing to put back
+    assert curator.resume_gate() is None
+
+
+def test_a_gate_of_another_ledger_is_refused(curator: Curator, tmp_path: Path) -> None:
+    folder = tmp_path / "other"
+    folder.mkdir()
+    other = open_curator(folder)
+    gate = other.open_gate(10_000, EPSILON)
+    assert gate.first_above([WOMEN], [Distance(0)]) is None
+    with pytest.raises(InvalidQuery):
+        curator.tell([(WOMEN, 70, 5, "")], gate)
+    with pytest.raises(InvalidQuery):
+        other.tell([], gate)
+    other.tell([(WOMEN, 70, 5, "")], gate)
+    assert other.resume_gate() is not None
+    other._ledger.close()

@@ -137,12 +137,22 @@ def test_private_state_is_taken_by_one_and_put_back_with_the_answers(ledger: Led
     # Catches two processes that compare against one threshold, and a gate that goes on after its answers were lost.
     gate = ledger.reserve(PRICE, purpose="gate", private="0.123")
     other = reopen(tmp_path)
-    assert [one.take_private(gate.seq) for one in (ledger, other, ledger)] == ["0.123", None, None]
+    held = ledger.take_private(gate.seq)
+    assert held is not None
+    assert held.value == "0.123"
+    assert [one.take_private(gate.seq) for one in (other, ledger)] == [None, None]
     assert other.private_of(gate.seq) is None
-    ledger.settle(None, [Outcome("free", 0, "1")], private=(gate.seq, "0.123"))
-    assert other.take_private(gate.seq) == "0.123"
+    ledger.settle(None, [Outcome("free", 0, "1")], private=held)
+    with pytest.raises(AnswerWithheld):  # a copy of what was taken, in a fork or another object, is worth nothing now
+        other.settle(None, [Outcome("more", 0, "1")], private=held)
+    again = other.take_private(gate.seq)
+    assert again is not None
+    other.settle(gate, [Outcome("shut", PRICE.atoms, "1")])
+    with pytest.raises(AnswerWithheld):  # nor is it after the intent was settled
+        other.settle(None, [Outcome("more", 0, "1")], private=again)
+    assert other.find("more") is None
+    assert ledger.take_private(gate.seq) is None
     other.close()
-    assert reopen(tmp_path).private_of(gate.seq) is None  # a process that dies with it takes it along
 
 
 def test_an_override_forgets_private_state(tmp_path: Path) -> None:

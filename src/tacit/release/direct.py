@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tacit.errors import ConfigError
-from tacit.model.answer import Source
+from tacit.model.answer import Measured, Source, Told
 from tacit.model.budget import Loss
 from tacit.model.noise_law import quantile, variance
 from tacit.model.query import Query
@@ -50,7 +51,8 @@ class Direct:
     def table(self, marginal: Marginal) -> TableEstimate:
         self._catch_up()
         before = self._curator.find([marginal])[0]
-        if before is None and (table := self._first_that_tells(marginal)):
+        table = self._first_that_tells(marginal)
+        if table and (before is None or table.entry < before.receipt.entry):
             return table.table(marginal)
         measured = self._curator.measure([marginal], self._price)[0]
         shape = tuple(self._curator.domain[name].size for name in marginal.names)
@@ -59,9 +61,18 @@ class Direct:
         cost = measured.cost if before is None else Loss(measured.cost.measure, 0)
         return TableEstimate(measured.values.reshape(shape), half_width, source, cost, measured.receipt)
 
+    def recall(self, query: Query, stored: Measured | Told) -> Estimate:
+        """What told it first: a release may have measured what a table had told before."""
+        self._catch_up()
+        table = self._first_that_tells(query)
+        if table and table.entry < stored.receipt.entry:
+            return replace(table.estimate(query), source="repeat")
+        return of_stored(stored, query, self._curator.rows, self._confidence)
+
     def most(self, question: Query | Marginal) -> Loss:
         self._catch_up()
-        return Loss(self._price.measure, 0) if self._first_that_tells(question) else self._price
+        known = self._curator.find([question])[0] is not None or self._first_that_tells(question) is not None
+        return Loss(self._price.measure, 0) if known else self._price
 
     def _determined(self, query: Query) -> Estimate | None:
         table = self._first_that_tells(query)

@@ -47,6 +47,10 @@ class Mechanism(Protocol):
 
     def table(self, marginal: Marginal) -> TableEstimate: ...
 
+    def recall(self, query: Query, stored: Measured | Told) -> Estimate:
+        """The answer to a query about whose core something is stored."""
+        ...
+
     def most(self, question: Query | Marginal) -> Loss:
         """The most that a new question could cost now."""
         ...

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tacit.errors import InvalidDomain
+from tacit.model.answer import Measured, Told
 from tacit.model.budget import Loss
 from tacit.model.query import Query
 from tacit.model.workload import Marginal, histogram
-from tacit.release.estimate import Estimate, TableEstimate
+from tacit.release.estimate import Estimate, TableEstimate, of_stored
 from tacit.release.noisy_table import NoisyTable
 from tacit.trusted.curator import MAX_ANSWERS, Curator
 
@@ -39,6 +40,9 @@ class Histogram:
         cost = self._buy()
         estimate = self._table.table(marginal)
         return replace(estimate, source="measured", cost=cost) if cost.atoms else estimate
+
+    def recall(self, query: Query, stored: Measured | Told) -> Estimate:
+        return of_stored(stored, query, self._curator.rows, self._confidence)
 
     def most(self, question: Query | Marginal) -> Loss:
         nothing = Loss(self._curator.total.measure, 0)

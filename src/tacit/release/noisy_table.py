@@ -32,6 +32,11 @@ class NoisyTable:
         self._rows, self._confidence = rows, confidence
         self._small_sums = lru_cache(maxsize=256)(self._sum_over)
 
+    @property
+    def entry(self) -> int:
+        """Where in the ledger the table stands."""
+        return self._receipt.entry
+
     def covers(self, question: Query | Marginal) -> bool:
         return set(_scope(question)) <= set(self.names)
 

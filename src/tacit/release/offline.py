@@ -71,7 +71,11 @@ def construct(
         raise InvalidQuery("a construction has candidates, at least one round, and an alpha above 0 and at most 1.")
     if distinguisher == "sparse" and not all(isinstance(candidate, Query) for candidate in candidates):
         raise InvalidQuery("the sparse distinguisher goes through queries, not tables.")
+    if distinguisher not in ("exponential", "sparse"):
+        raise InvalidQuery(f"the distinguisher is 'exponential' or 'sparse', not {distinguisher!r}.")
     each = loss.split(2 * rounds)
+    for candidate in candidates:
+        curator.expected_noise(candidate, each)  # refuses, before anything is paid, what cannot be measured for that
     built = Constructed(hypothesis or rule.initial())
     for _ in range(rounds):
         guesses = [guess(built.hypothesis, candidate) * curator.rows for candidate in candidates]

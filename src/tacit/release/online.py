@@ -97,7 +97,8 @@ class Iterative:
             gate = self._gate()
             found = None if gate is None else gate.first_above(waiting, [Distance(float(g)) for g in guesses])
             easy = len(waiting) if found is None else found[0]
-            told |= self._tell(waiting[:easy], guesses[:easy], gate)
+            if easy:
+                told |= self._tell(waiting[:easy], guesses[:easy], gate)
             if found is not None:
                 hard = waiting[easy]
                 told[hard] = self._curator.measure([hard], self.terms.answer_loss)[0]
@@ -133,6 +134,9 @@ class Iterative:
         receipt, note = found[-1].receipt, max((estimate.note for estimate in found), default="")
         shape = tuple(domain[name].size for name in marginal.names)
         return TableEstimate(values.reshape(shape), width, source, cost, receipt, note)
+
+    def recall(self, query: Query, stored: Measured | Told) -> Estimate:
+        return of_stored(stored, query, self._curator.rows, self.terms.confidence)
 
     def most(self, question: Query | Marginal) -> Loss:
         questions = question.size(self._curator.domain) if isinstance(question, Marginal) else 1

@@ -17,7 +17,7 @@ from tacit.model.domain import Domain
 from tacit.model.query import GRID, Query
 from tacit.model.workload import Marginal, Prefixes, Queries, Question, from_dict, key, to_dict
 from tacit.trusted.chain import Entry, canonical, digest
-from tacit.trusted.gate import Distance, Gate, Lens, Tabulated, first_passing, own_pairs
+from tacit.trusted.gate import Distance, Gate, Lens, Tabulated, first_passing, own_pairs, store
 from tacit.trusted.ledger import Ledger, Outcome
 from tacit.trusted.loss import choice_price, choice_scale, gate_price, gate_scales, noise_for, price
 from tacit.trusted.noise import Noise, add_noise, draw_geometric, noisy_max
@@ -121,21 +121,25 @@ class Curator:
             if entry.key is not None and isinstance(stored := self._read(entry), Measured):
                 yield stored
 
-    def tell(self, answers: Sequence[tuple[Query, int, int | None, str]], gate: Gate | None = None) -> list[Told]:
+    def tell(
+        self, answers: Sequence[tuple[Query, int, int | None, str]], gate: Gate | None = None
+    ) -> list[Told | Measured]:
         """Record free answers (query, value and half width in grid steps, a note), so that they never change.
 
         Guarantee: costs nothing, since a free answer is a function of what is public; an earlier answer to the same
             question stays. The gate that let them pass can go on from the same transaction on.
         Formula: one transaction without a charge. Source: ledger.
         """
+        if not answers or (gate is not None and not gate.is_of(self._ledger)):
+            raise InvalidQuery("there is at least one answer to tell, and the gate is one of this ledger.")
         outcomes = []
         for query, value, half_width, note in answers:
             copy = own(query, self.domain)
             body = {"question": to_dict(copy), "told": int(value), "half_width": half_width, "note": str(note)}
             outcomes.append(Outcome(key(copy), 0, canonical(body)))
-        state = None if gate is None else gate.put_back()
-        stored = [self._read(entry) for entry in self._ledger.settle(None, outcomes, private=state)] if outcomes else []
-        return [told for told in stored if isinstance(told, Told)]
+        with self.turn():
+            stored = store(self._ledger, None, outcomes, None if gate is None else gate.put_back())
+        return [answer for answer in map(self._read, stored) if answer is not None]
 
     def select_worst(
         self,
@@ -187,12 +191,12 @@ class Curator:
         Formula: `gate.first_passing`, with a threshold drawn for this list alone.
         Source: Roth, lecture 12, SparseDistinguish.
         """
-        if not abs(threshold) < _MOST:
-            raise InvalidQuery(f"a threshold is a count, not {threshold!r}.")
+        if type(threshold) not in (int, float) or not abs(threshold) < _MOST:
+            raise InvalidQuery("a threshold is a count.")
         copies, lenses = own_pairs(queries, [Distance(guess) for guess in guesses], self._records)
         scales = gate_scales(loss, GRID)
         cost = gate_price(*scales, GRID, loss.measure)
-        form = [[key(copy), float(guess).hex()] for copy, guess in zip(copies, guesses, strict=True)]
+        form = [[key(copy), round(guess * GRID)] for copy, guess in zip(copies, guesses, strict=True)]
         asked = digest(["far", form, float(threshold).hex(), scales])
         with self.turn():
             entry = self._ledger.find(asked)
@@ -239,7 +243,10 @@ class Curator:
             new = {k: copy for k, copy in zip(keys, copies, strict=True) if k not in found}
             if new:
                 found |= self._measure(new, loss)
-        return [measured for k in keys if isinstance(measured := self._read(found[k]), Measured)]
+        measured = [one for k in keys if isinstance(one := self._read(found[k]), Measured)]
+        if len(measured) < len(keys):  # told meanwhile, by somebody who did not wait for a turn
+            raise AnswerWithheld("The question was answered meanwhile; ask again. What was reserved stays spent.")
+        return measured
 
     def _measure(self, questions: dict[str, Question], loss: Loss) -> dict[str, Entry]:
         """`questions` are the curator's own copies."""

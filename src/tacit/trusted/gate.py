@@ -18,8 +18,8 @@ from tacit.errors import AnswerWithheld, InvalidQuery
 from tacit.model.answer import Receipt
 from tacit.model.budget import Loss
 from tacit.model.query import GRID, Query
-from tacit.trusted.chain import canonical
-from tacit.trusted.ledger import Ledger, Outcome, Reservation
+from tacit.trusted.chain import Entry, canonical
+from tacit.trusted.ledger import Held, Ledger, Outcome, Reservation
 from tacit.trusted.loss import gate_price, gate_scales
 from tacit.trusted.noise import draw_geometric
 from tacit.trusted.questions import own
@@ -57,7 +57,7 @@ class Gate:
 
     def __init__(self, ledger: Ledger, records: Records, intent: int, terms: dict[str, Any]) -> None:
         self._ledger, self._records, self._intent = ledger, records, intent
-        self._held: str | None = None  # the threshold's noise, while it is in no file
+        self._held: Held | None = None  # the threshold's noise, while it is in no file and may be put back
         self._reservation = Reservation(intent, terms["atoms"])
         self.threshold: float = terms["threshold"]
         self.threshold_scale: float = terms["threshold_scale"]  # in counts
@@ -111,30 +111,49 @@ class Gate:
         """
         copies, lenses = own_pairs(queries, lenses, self._records)
         with self._ledger.lock():
-            noise = self._ledger.take_private(self._intent)
-            if noise is None:
+            held = self._ledger.take_private(self._intent)
+            if held is None:
                 raise InvalidQuery("the gate is shut, or held until what it said is stored.")
-            self._held = noise
             try:
                 scales = self.threshold_scale * GRID, self.comparison_scale * GRID
-                found = first_passing(self._records, copies, lenses, self.threshold, scales, json.loads(noise))
+                found = first_passing(self._records, copies, lenses, self.threshold, scales, json.loads(held.value))
             except Exception:  # what went wrong may depend on the data, so nothing is said about it
                 found = -1
             if found == -1:
                 raise AnswerWithheld("The answers could not be worked out, and the gate is lost with what it cost.")
-            return None if found is None else (found, self._shut())
+            if found is not None:
+                return found, self._shut()
+            self._held = held  # only now: whatever failed before has lost the gate
+            return None
 
-    def put_back(self) -> tuple[int, str] | None:
+    def put_back(self) -> Held | None:
         """What `Ledger.settle` stores so that a held gate goes on. Guarantee: once. Formula, source: see the class."""
         held, self._held = self._held, None
-        return None if held is None else (self._intent, held)
+        return held
+
+    def is_of(self, ledger: Ledger) -> bool:
+        """Whether the gate belongs to this ledger. Guarantee: public. Formula: identity. Source: see the class."""
+        return self._ledger is ledger
 
     def _shut(self) -> Receipt:
-        self._held = None
         key = f"gate {self._intent}"
         outcome = Outcome(key, self._reservation.atoms, canonical({"kind": "gate", "gate": self._intent}))
-        entry = self._ledger.settle(self._reservation, [outcome])[0]
+        entry = store(self._ledger, self._reservation, [outcome])[0]
         return Receipt(entry.seq, entry.hash)
+
+
+def store(
+    ledger: Ledger, reservation: Reservation | None, outcomes: Sequence[Outcome], held: Held | None = None
+) -> list[Entry]:
+    """Settle what a gate said, a hit or free answers.
+
+    Guarantee: when it fails, it fails in the same words, hit or not. Formula, source: `Ledger.settle`.
+    """
+    try:
+        return ledger.settle(reservation, outcomes, private=held)
+    except (AnswerWithheld, ValueError):
+        pass
+    raise AnswerWithheld("The answers could not be stored, so none is shown, and the gate is lost with what it cost.")
 
 
 def own_pairs(queries: Sequence[Query], lenses: Sequence[Lens], records: Records) -> tuple[list[Query], list[Lens]]:
@@ -143,8 +162,8 @@ def own_pairs(queries: Sequence[Query], lenses: Sequence[Lens], records: Records
     Guarantee: as `questions.own`; every lens moves by at most one count when the truth does.
     Formula: exact types; the steps of a tabulated lens, rounded to the grid. Source: docs/PRIVACY.md, "The gate".
     """
-    if len(queries) != len(lenses):
-        raise InvalidQuery("every question has one lens.")
+    if not queries or len(queries) != len(lenses):
+        raise InvalidQuery("there is at least one question, and every question has one lens.")
     copies = [copy for copy in (own(query, records.domain) for query in queries) if isinstance(copy, Query)]
     if len(copies) < len(queries):
         raise InvalidQuery("a gate compares queries, one at a time.")

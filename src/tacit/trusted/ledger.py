@@ -8,6 +8,7 @@ intent; an `override` is the owner's acceptance that entries were lost.
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -44,6 +45,18 @@ class Outcome:
     key: str
     atoms: int
     body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Private state taken out of the file: whose it is, the token left in its place, and what it is."""
+
+    seq: int
+    token: str
+    value: str
+
+
+_HELD = "held "  # begins what stands in the place of private state that was taken
 
 
 class Ledger:
@@ -200,7 +213,7 @@ class Ledger:
         return Reservation(entry.seq, entry.atoms)
 
     def settle(
-        self, reservation: Reservation | None, outcomes: Sequence[Outcome], *, private: tuple[int, str] | None = None
+        self, reservation: Reservation | None, outcomes: Sequence[Outcome], *, private: Held | None = None
     ) -> list[Entry]:
         """Store the answers that a reservation paid for; without one, free answers. Returns what may be shown.
 
@@ -222,7 +235,10 @@ class Ledger:
                 head = head._replace(spent=head.spent - reserved)
                 db.execute("DELETE FROM private WHERE entry = ?", (intent,))
             if private is not None:
-                db.execute("INSERT INTO private VALUES (?, ?)", private)
+                where = f"WHERE entry = ? AND value = ? AND entry IN (SELECT seq FROM entries WHERE {UNSETTLED})"
+                if not db.execute(f"SELECT 1 FROM private {where}", (private.seq, private.token)).fetchall():
+                    raise LedgerError("What was taken is not held any more, so it is not put back.")
+                db.execute("UPDATE private SET value = ? WHERE entry = ?", (private.value, private.seq))
             answered, entries = self._history.answers(db, [o.key for o in outcomes]), []
             for outcome in outcomes:
                 earlier = answered.get(outcome.key)
@@ -259,20 +275,25 @@ class Ledger:
         """
         query = "SELECT value FROM private WHERE entry = ?"
         rows = self._file.read(lambda db: db.execute(query, (seq,)).fetchall())
-        return str(rows[0][0]) if rows else None
+        return str(rows[0][0]) if rows and not rows[0][0].startswith(_HELD) else None
 
-    def take_private(self, seq: int) -> str | None:
+    def take_private(self, seq: int) -> Held | None:
         """The private state of an open intent, for one taker: it is gone from the file when this returns.
 
-        Guarantee: of all threads and processes at most one gets it; what is lost with it stays spent.
-        Formula: read and delete in one transaction. Source: see the class.
+        Guarantee: of all threads, processes and forks at most one gets it, and it can be put back once, by `settle`;
+            what is lost with it stays spent.
+        Formula: read, and replace by a random token, in one transaction; unsettled intents only. Source: see the class.
         """
+        token = _HELD + secrets.token_hex(16)
 
-        def work(db: Any) -> str | None:
+        def work(db: Any) -> Held | None:
             self._sound(db)
-            rows = db.execute("SELECT value FROM private WHERE entry = ?", (seq,)).fetchall()
-            db.execute("DELETE FROM private WHERE entry = ?", (seq,))
-            return str(rows[0][0]) if rows else None
+            where = f"WHERE entry = ? AND entry IN (SELECT seq FROM entries WHERE {UNSETTLED})"
+            rows = db.execute(f"SELECT value FROM private {where}", (seq,)).fetchall()
+            if not rows or rows[0][0].startswith(_HELD):
+                return None
+            db.execute("UPDATE private SET value = ? WHERE entry = ?", (token, seq))
+            return Held(seq, token, str(rows[0][0]))
 
         self._file.check_room()  # so that what follows from it can be stored
         return self._file.transact(work)
