@@ -25,7 +25,8 @@ delta = 1e-9           # well below 1/rows; 0 for pure differential privacy
 [session]
 ledger = {ledger}      # records every charge and every answer; keep it as secret as the data, and never delete it
 mechanism = "auto"     # auto | direct | histogram | iterative
-questions = 100        # direct: how many new questions the budget is shared among
+questions = 100        # direct: how many new questions share the budget; iterative: about how many are expected
+hits = 200             # iterative: how many hard answers the budget is shared among
 confidence = 0.95      # of the error bars
 
 # The domain: every attribute that may be asked about, with its values or bins. It is public, so declare it from what

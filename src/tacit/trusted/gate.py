@@ -153,7 +153,9 @@ def store(
         return ledger.settle(reservation, outcomes, private=held)
     except (AnswerWithheld, ValueError):
         pass
-    raise AnswerWithheld("The answers could not be stored, so none is shown, and the gate is lost with what it cost.")
+    raise AnswerWithheld(
+        "The answers could not be stored, so none is shown; a gate that was open is lost with its cost."
+    )
 
 
 def own_pairs(queries: Sequence[Query], lenses: Sequence[Lens], records: Records) -> tuple[list[Query], list[Lens]]:
