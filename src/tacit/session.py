@@ -108,7 +108,7 @@ class Session:
     @property
     def history(self) -> list[Past]:
         """Everything bought so far, oldest first."""
-        words = {"measured": "", "choice": "chosen: ", "gate": "a hard question found"}
+        words = {"measured": "", "choice": "chosen: ", "compared": "compared: ", "gate": "a hard question found"}
         return [
             Past(words[kind] + describe(question, self.domain) if question else words["gate"], cost, receipt)
             for kind, question, cost, receipt in self._curator.purchases()

@@ -8,11 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from tacit.errors import AnswerWithheld, InvalidQuery
 from tacit.model.answer import Receipt
@@ -20,29 +16,13 @@ from tacit.model.budget import Loss
 from tacit.model.query import GRID, Query
 from tacit.trusted.chain import Entry, canonical
 from tacit.trusted.ledger import Held, Ledger, Outcome, Reservation
+from tacit.trusted.lens import Lens, look, own_lens
 from tacit.trusted.loss import gate_price, gate_scales
 from tacit.trusted.noise import draw_geometric
 from tacit.trusted.questions import own
 from tacit.trusted.records import Records
 
 _CHUNK = 256  # comparisons drawn at a time
-
-
-@dataclass(frozen=True, slots=True)
-class Distance:
-    """The lens |x - guess|, in counts: how far a public guess is from the truth."""
-
-    guess: float
-
-
-@dataclass(frozen=True, eq=False)
-class Tabulated:
-    """Any lens over the counts 0 … n, given by its values there, in counts; neighbouring ones differ by at most 1."""
-
-    values: NDArray[np.float64]
-
-
-Lens = Distance | Tabulated
 
 
 class Gate:
@@ -161,15 +141,14 @@ def store(
 def own_pairs(queries: Sequence[Query], lenses: Sequence[Lens], records: Records) -> tuple[list[Query], list[Lens]]:
     """The gate's own copies of what is compared.
 
-    Guarantee: as `questions.own`; every lens moves by at most one count when the truth does.
-    Formula: exact types; the steps of a tabulated lens, rounded to the grid. Source: docs/PRIVACY.md, "The gate".
+    Guarantee: as `questions.own` and `lens.own_lens`. Formula, source: see those.
     """
     if not queries or len(queries) != len(lenses):
         raise InvalidQuery("there is at least one question, and every question has one lens.")
     copies = [copy for copy in (own(query, records.domain) for query in queries) if isinstance(copy, Query)]
     if len(copies) < len(queries):
         raise InvalidQuery("a gate compares queries, one at a time.")
-    return copies, [_own(lens, records.rows) for lens in lenses]
+    return copies, [own_lens(lens, records.rows) for lens in lenses]
 
 
 def first_passing(
@@ -198,24 +177,4 @@ def first_passing(
 
 def _value(records: Records, query: Query, lens: Lens) -> int:
     """The lens of the true value, in steps of the fine grid. It moves by at most GRID between neighbours."""
-    truth = records.answer(query) * (GRID // query.unit)
-    if isinstance(lens, Distance):
-        return abs(truth - round(lens.guess * GRID))
-    return int(lens.values[truth // GRID])
-
-
-def _own(lens: Lens, rows: int) -> Lens:
-    """The gate's own copy of a lens, which moves by at most one count when the truth moves by one."""
-    if type(lens) is Distance:
-        if type(lens.guess) not in (int, float) or not abs(lens.guess) < 2**40:
-            raise InvalidQuery("a guess is a count.")
-        return Distance(lens.guess)
-    if type(lens) is not Tabulated:
-        raise InvalidQuery("a lens is a distance from a guess, or a table of its values.")
-    values = np.array(lens.values, dtype=np.float64, copy=True, subok=False)
-    if values.shape != (rows + 1,) or not np.isfinite(values).all() or np.abs(values).max() >= 2**40:
-        raise InvalidQuery(f"a lens has a finite value for each count from 0 to {rows:,}.")
-    steps = np.rint(values * GRID).astype(np.int64)
-    if np.abs(np.diff(steps)).max(initial=0) > GRID:
-        raise InvalidQuery("a lens moves by at most 1 when the count moves by 1.")
-    return Tabulated(steps)  # type: ignore[arg-type]
+    return look(lens, records.answer(query) * (GRID // query.unit))

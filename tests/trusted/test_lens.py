@@ -1,0 +1,164 @@
+"""Lenses move by at most one count when the truth does, in the arithmetic that is used; comparisons and prices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.errors import AnswerWithheld, BudgetExhausted, InvalidQuery
+from tacit.model.attribute import category
+from tacit.model.budget import Budget, Loss
+from tacit.model.domain import Domain
+from tacit.model.noise_law import pmf
+from tacit.model.query import GRID, Query
+from tacit.trusted import curator as curator_module
+from tacit.trusted import lens as lens_module
+from tacit.trusted.anchor import Anchor
+from tacit.trusted.curator import Curator, Disagreement, Distance, Tabulated
+from tacit.trusted.ledger import Ledger
+from tacit.trusted.lens import Lens, look, own_lens
+from tacit.trusted.loss import Sensitivity, noise_for, price, total
+from tacit.trusted.records import Records
+
+DOMAIN = Domain({"sex": category(["F", "M"])})
+WOMEN = Query.among(DOMAIN, "sex", [0])  # 70 of them
+N = 100
+
+
+def largest_move(lens: Lens, truths: list[int]) -> int:
+    ours = own_lens(lens, 10_000)
+    return max(abs(look(ours, truth + GRID) - look(ours, truth)) for truth in truths)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.floats(0, 10_000), min_size=1, max_size=20),
+    st.one_of(st.floats(1, 1e4), st.floats(1e4, 2.0**32, exclude_max=True)),
+    st.lists(st.integers(0, 10_000 * GRID), min_size=1, max_size=20),
+)
+def test_a_disagreement_moves_by_at_most_one_count(values: list[float], reach: float, truths: list[int]) -> None:
+    lens = Disagreement(np.array(values), reach)
+    edges = [round(value * GRID) + shift for value in values[:5] for shift in (-GRID, -1, 0, 1)]
+    assert largest_move(lens, [*truths, *(edge for edge in edges if edge >= 0)]) <= GRID
+
+
+def test_the_steepest_disagreement_is_within_its_slope_and_a_steeper_one_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # All databases on one side of a far truth move together: the whole slope of 1, far from where it levels off.
+    rng = np.random.Generator(np.random.PCG64(1))
+    reach = 2.0**32 - 1
+    lens = Disagreement(rng.uniform(0, 1000, size=999), reach)
+    truths = [int(t) for t in rng.integers(1000 * GRID, 2000 * GRID, size=3000)]
+    assert 0.999 * GRID < largest_move(lens, truths) <= GRID
+    monkeypatch.setattr(lens_module, "_SHRINK", 1.0 + 2.0**-16)  # a planted bug
+    assert largest_move(lens, truths) > GRID
+
+
+def test_a_disagreement_is_the_papers_score() -> None:
+    values, reach = np.array([10.0, 20.0, 50.0]), 25.0
+    ours = own_lens(Disagreement(values, reach), N)
+    for truth in (0, 10, 33, 100):
+        r = sum(math.exp(-abs(truth - v) / reach) for v in values) / 3  # equation (4), with epsilon n = reach
+        assert look(ours, truth * GRID) / GRID == pytest.approx(reach * (1 - r), rel=3e-4, abs=1e-5)
+    assert look(own_lens(Disagreement(np.full(7, 12.0), 5.0), N), 12 * GRID) == 0
+
+
+@pytest.mark.parametrize(
+    "lens",
+    [
+        Disagreement(np.array([]), 5.0),
+        Disagreement(np.zeros((2, 2)), 5.0),
+        Disagreement(np.array([math.nan]), 5.0),
+        Disagreement(np.array([2.0**41]), 5.0),
+        Disagreement(np.array([1.0]), 0.5),
+        Disagreement(np.array([1.0]), math.inf),
+        Disagreement(np.array([1.0]), 2.0**33),
+        Disagreement(np.array([1.0]), np.float64(5)),  # type: ignore[arg-type]
+        Tabulated(np.zeros(3)),
+        Distance(math.nan),
+        "lens",
+    ],
+)
+def test_what_is_no_lens_is_refused(lens: Any) -> None:
+    with pytest.raises(InvalidQuery):
+        own_lens(lens, N)
+
+
+def test_our_copy_does_not_change_with_the_original() -> None:
+    values = np.array([10.0, 20.0])
+    ours = own_lens(Disagreement(values, 5.0), N)
+    before = look(ours, 15 * GRID)
+    values[:] = 0
+    assert look(ours, 15 * GRID) == before
+
+
+@pytest.fixture
+def curator(tmp_path: Path) -> Iterator[Curator]:
+    budget = Budget(epsilon=10.0, delta=0.0)
+    ledger = Ledger.create(
+        tmp_path / "l.tacit", budget=budget, total=total(budget), binding={}, anchor=Anchor(tmp_path / "a.sqlite")
+    )
+    rows = pa.table({"sex": ["F"] * 70 + ["M"] * 30})
+    yield Curator(Records.load(rows, DOMAIN), ledger)
+    ledger.close()
+
+
+EPSILON = Loss.of("epsilon", 1.0)
+
+
+def test_a_comparison_is_noisy_paid_for_and_remembered(curator: Curator) -> None:
+    near, far = Distance(70.0), Distance(10.0)
+    first = curator.compare(WOMEN, far, 30.0, EPSILON)  # 60 against 30: missed with probability e^-30
+    assert first.passed
+    assert first.cost <= EPSILON
+    assert curator.spent == first.cost
+    assert not curator.compare(WOMEN, near, 30.0, EPSILON).passed
+    again = curator.compare(WOMEN, far, 30.0, EPSILON)
+    assert again.passed
+    assert again.cost.atoms == 0
+    assert again.receipt == first.receipt
+    with pytest.raises(InvalidQuery):
+        curator.compare(WOMEN, far, math.inf, EPSILON)
+    said = {curator.compare(WOMEN, Distance(40.0 + i / 1e6), 30.0, Loss.of("epsilon", 0.01)).passed for i in range(60)}
+    assert said == {True, False}
+    with pytest.raises(BudgetExhausted):
+        curator.compare(WOMEN, far, 31.0, Loss.of("epsilon", 9.0))
+    assert {kind for kind, *_ in curator.purchases()} == {"compared"}
+
+
+def test_a_comparison_that_fails_says_nothing(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> int:
+        raise OverflowError("70")
+
+    monkeypatch.setattr(curator_module, "look", broken)
+    with pytest.raises(AnswerWithheld) as caught:
+        curator.compare(WOMEN, Distance(0.0), 5.0, EPSILON)
+    assert "70" not in str(caught.value)
+    assert curator.spent.atoms > 0
+
+
+@pytest.mark.parametrize("measure", ["epsilon", "rho"])
+def test_a_comparisons_ratio_is_its_price(measure: Any) -> None:
+    # Over a coarse grid: the bit's probability on both neighbours, for every threshold.
+    loss, z = Loss.of(measure, 0.5), np.arange(-400, 401)
+    noise = noise_for(loss, Sensitivity(1, 1), 4)
+    law = np.array([pmf(noise, int(k)) for k in z])
+    tail = np.concatenate([law[::-1].cumsum()[::-1], [0.0]])  # Pr[noise >= z]
+    if measure == "rho":
+        assert price(noise, Sensitivity(1, 1), 4, measure) <= loss
+        return
+    worst = 0.0
+    for bar in range(340, 461):
+        here, there = tail[bar], tail[bar - 4]  # the neighbour's value is one count, 4 steps, higher
+        worst = max(worst, math.log(there / here), math.log((1 - here) / (1 - there)))
+    assert 0.45 < worst <= 0.5 + 1e-9
+    assert worst > float(loss) / 2 * 1.5  # a scale that is half as large as it should be would be seen
