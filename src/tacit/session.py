@@ -24,9 +24,9 @@ from tacit.release.dense import Dense
 from tacit.release.direct import Direct
 from tacit.release.estimate import Estimate, Mechanism
 from tacit.release.histogram import Histogram
+from tacit.release.iterative import iterative
 from tacit.release.multiplicative_weights import MultiplicativeWeights
 from tacit.release.offline import Candidate, Constructed, Distinguisher, construct
-from tacit.release.online import Iterative
 from tacit.trusted.accountant import epsilon_spent
 from tacit.trusted.anchor import Anchor
 from tacit.trusted.curator import MAX_ANSWERS, Curator, own
@@ -354,7 +354,7 @@ def open_session(
     if choice.mechanism == "direct":
         made = Direct(curator, questions=questions, confidence=confidence)
     elif choice.mechanism == "iterative":
-        made = Iterative(curator, questions=questions, hits=hits, confidence=confidence, halt=halt)
+        made = iterative(curator, questions=questions, hits=hits, confidence=confidence, halt=halt)
     else:
         made = Histogram(curator, confidence=confidence)
     return Session(curator, book, budget, choice, made, confidence)

@@ -14,7 +14,8 @@ import pytest
 import tacit
 from tacit.model.budget import Loss
 from tacit.model.query import Query
-from tacit.release.online import OWNER, Iterative, Terms
+from tacit.release.iterative import Weights
+from tacit.release.online import OWNER, Online, Terms
 from tacit.session import Session
 from tacit.trusted.curator import Curator
 from tacit.trusted.noise import draw_geometric
@@ -65,8 +66,8 @@ def truth(session: Session, queries: list[Query]) -> np.ndarray[Any, np.dtype[np
     return np.array([session._curator._records.answer(query) / query.unit for query in queries])
 
 
-def online(session: Session) -> Iterative:
-    assert isinstance(session._mechanism, Iterative)
+def online(session: Session) -> Online[Weights]:
+    assert isinstance(session._mechanism, Online)
     return session._mechanism
 
 
@@ -95,14 +96,14 @@ def check_the_ledger_is_all_it_needs(folder: Path) -> None:
     queries = conjunctions(120, seed=4)
     with start(folder) as session:
         before = session.ask_many(queries)
-        hypothesis = online(session).hypothesis.answer_many(queries)
+        hypothesis = online(session).knowledge.hypothesis.answer_many(queries)
         left, hits_left = session.left, online(session).hits_left
         gate = session._curator.resume_gate(owner=OWNER)
         noise = gate and session._ledger.private_of(gate._intent)
     with start(folder) as session:
         after = session.ask_many(queries)
         online(session)._catch_up()
-        assert (online(session).hypothesis.answer_many(queries) == hypothesis).all()
+        assert (online(session).knowledge.hypothesis.answer_many(queries) == hypothesis).all()
         assert [a.value for a in after] == [a.value for a in before]
         assert {a.source for a in after} == {"repeat"}
         assert (session.left, online(session).hits_left) == (left, hits_left)
@@ -137,30 +138,30 @@ def test_planted_update_driven_by_the_true_error(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(Curator, "measure", leaky)
     monkeypatch.setattr(Curator, "released", leaky_released)
     opened = []
-    real = Iterative.__init__
+    real = Online.__init__
 
-    def second_life_is_honest(self: Iterative, *arguments: Any, **named: Any) -> None:
+    def second_life_is_honest(self: Online[Weights], *arguments: Any, **named: Any) -> None:
         opened.append(self)
         live["on"] = len(opened) == 1
         real(self, *arguments, **named)
 
-    monkeypatch.setattr(Iterative, "__init__", second_life_is_honest)
+    monkeypatch.setattr(Online, "__init__", second_life_is_honest)
     with pytest.raises(AssertionError):
         check_the_ledger_is_all_it_needs(tmp_path)
 
 
 def test_planted_counter_reset_at_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lives: list[Any] = []
-    real, left = Iterative.__init__, Curator.left
+    real, left = Online.__init__, Curator.left
 
-    def born(self: Iterative, *arguments: Any, **named: Any) -> None:
+    def born(self: Online[Weights], *arguments: Any, **named: Any) -> None:
         lives.append(self)
         real(self, *arguments, **named)
 
     def forgetful(self: Curator) -> Loss:
         return left.fget(self) if len(lives) < 2 else self.total  # type: ignore[attr-defined, no-any-return]
 
-    monkeypatch.setattr(Iterative, "__init__", born)
+    monkeypatch.setattr(Online, "__init__", born)
     monkeypatch.setattr(Curator, "left", property(forgetful))
     with pytest.raises(AssertionError):
         check_the_ledger_is_all_it_needs(tmp_path)
@@ -281,7 +282,7 @@ def test_terms_follow_the_stated_formulas() -> None:
     assert (s1, s2) == pytest.approx((2.5874 / 0.08, 2 * 1.62996 / 0.08), rel=1e-4)
     threshold = terms.threshold(1000)
     assert threshold == pytest.approx(s2 * (math.log(1000) - 1) + s1)
-    assert terms.error(threshold) == pytest.approx(threshold + s2 + s1 * (math.log(12.5 / 0.05) - 1))
+    assert terms.shown(threshold) == pytest.approx(threshold + s2 + s1 * (math.log(12.5 / 0.05) - 1))
     # One perfect guess passes with probability at most 1/1000: exp(-(T + s2 - s1)/s2).
     assert math.exp(-(threshold + s2 - s1) / s2) == pytest.approx(1e-3)
 

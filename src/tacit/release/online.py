@@ -1,10 +1,15 @@
-"""The online iterative construction (Roth, lecture 12, algorithm 1): easy questions are free, hard ones teach."""
+"""The online loop (Roth, lecture 12, algorithm 1): easy questions are free, hard ones are bought and teach.
+
+What is taught is the caller's choice: a hypothesis with multiplicative weights, or the databases of the median
+mechanism.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,20 +17,15 @@ from numpy.typing import NDArray
 from tacit.errors import BudgetExhausted, ConfigError, InvalidQuery
 from tacit.model.answer import Measured, Source, Told
 from tacit.model.budget import Loss
-from tacit.model.noise_law import variance
 from tacit.model.query import GRID, Query
 from tacit.model.workload import Marginal
-from tacit.release.dense import Dense
 from tacit.release.estimate import Estimate, TableEstimate, of_stored
-from tacit.release.multiplicative_weights import MultiplicativeWeights
-from tacit.release.offline import learn
-from tacit.trusted.curator import Curator, Distance, Gate
+from tacit.trusted.curator import Curator, Gate, Lens
 from tacit.trusted.loss import gate_scales
 
 GATE_SHARE = 0.8  # of a hard answer's price: what decides that it is hard; the rest buys the answer itself
 OWNER = "online"  # whose gates these are, in the ledger
 MAX_TABLE = 10_000  # cells, each of them a question
-REFIT_SWEEPS = 3  # over all past answers, after each new one
 FALSE_HITS = 0.1  # the share of hard answers that may be wasted on questions whose guess was perfect
 
 
@@ -35,8 +35,8 @@ class Terms:
 
     A gate has one-sided noise of scale s1 on its threshold and s2 on each comparison, both less their means. A perfect
     guess passes the threshold T with probability at most exp(-(T + s2 - s1)/s2), so T = s2 (ln(k/f) - 1) + s1 wastes at
-    most f hits on k such questions. An easy answer that is off by more than T + s2 - s1 + t needs threshold noise above
-    t, however many questions are asked; over c gates that has probability at most c exp(-t/s1).
+    most f hits on k such questions. A question whose lens shows more than T + s2 - s1 + t passes for easy only if the
+    threshold's noise is above t, however many questions are asked; over c gates that has probability c exp(-t/s1).
     """
 
     hits: int
@@ -60,8 +60,8 @@ class Terms:
         wasted = max(1.0, FALSE_HITS * self.hits)
         return self.comparison_scale * (math.log(max(questions / wasted, math.e)) - 1) + self.threshold_scale
 
-    def error(self, threshold: float) -> float:
-        """With probability `confidence`, every easy answer of the whole session is at most this far off."""
+    def shown(self, threshold: float) -> float:
+        """With probability `confidence`, the lens of every easy question of the whole session shows at most this."""
         most_gates = self.hits / GATE_SHARE  # a gate lost in a crash leaves its answer's share to buy others
         rare = math.log(most_gates / (1 - self.confidence))
         return threshold + self.comparison_scale + self.threshold_scale * (rare - 1)
@@ -72,20 +72,48 @@ class Terms:
         return self.gate_loss + self.answer_loss
 
 
-class Iterative:
-    """Answers from a hypothesis while it is good; the questions on which it is not are bought, and teach it.
+class Knowledge(Protocol):
+    """What is public so far: a fold over released answers and public seeds, and so never a matter of privacy."""
+
+    at_once: int  # how many questions are best guessed together
+
+    def learn(self, measured: Measured) -> None: ...
+
+    def come_to(self, entries: int) -> None:
+        """The ledger has grown to so many entries; for knowledge that is stirred from time to time."""
+        ...
+
+    def guess(self, queries: Sequence[Query]) -> tuple[NDArray[np.float64], Sequence[Lens]]:
+        """Each question's answer in counts, and the lens that shows how far the truth is from what is known."""
+        ...
+
+    def error(self, shown: float) -> float | None:
+        """How far off a guess can be whose lens shows at most this; None if any distance is possible."""
+        ...
+
+    @property
+    def note(self) -> str:
+        """A warning that belongs to every answer given now, or nothing."""
+        ...
+
+
+K = TypeVar("K", bound=Knowledge)
+
+
+class Online(Generic[K]):
+    """Answers from public knowledge while it is good; the questions on which it is not are bought, and teach it.
 
     The number of questions is a guess: whenever it is passed, the next gates stand as if there were twice as many (Roth
-    & Roughgarden 2010, end of section 3). After the last hard answer the hypothesis goes on answering, without a
+    & Roughgarden 2010, end of section 3). After the last hard answer what is known goes on answering, without a
     guarantee and saying so; with `halt`, it refuses instead.
     """
 
-    def __init__(self, curator: Curator, *, questions: int, hits: int, confidence: float, halt: bool = False) -> None:
-        self._curator, self._questions, self._halt = curator, questions, halt
-        self.terms = Terms.of(curator.total, hits=hits, confidence=confidence)
-        alpha = min(1.0, self.terms.threshold(questions) / curator.rows)
-        self._rule = MultiplicativeWeights(curator.domain, alpha, tolerance=alpha / 2)
-        self._begin()
+    def __init__(
+        self, curator: Curator, begin: Callable[[], K], terms: Terms, *, questions: int, halt: bool = False
+    ) -> None:
+        self._curator, self._begin, self._questions, self._halt = curator, begin, questions, halt
+        self.terms = terms
+        self._restart()
 
     def estimate(self, queries: Sequence[Query]) -> list[Estimate]:
         self._catch_up()
@@ -93,14 +121,15 @@ class Iterative:
         waiting = list(dict.fromkeys(query.core for query in queries))
         bought: set[Query] = set()
         while waiting:
-            guesses = self._hypothesis.answer_many(waiting) * self._curator.rows
+            now = waiting[: self.knowledge.at_once]
+            guesses, lenses = self.knowledge.guess(now)
             gate = self._gate()
-            found = None if gate is None else gate.first_above(waiting, [Distance(float(g)) for g in guesses])
-            easy = len(waiting) if found is None else found[0]
+            found = None if gate is None else gate.first_above(now, lenses)
+            easy = len(now) if found is None else found[0]
             if easy:
-                told |= self._tell(waiting[:easy], guesses[:easy], gate)
+                told |= self._tell(now[:easy], guesses[:easy], gate)
             if found is not None:
-                hard = waiting[easy]
+                hard = now[easy]
                 told[hard] = self._curator.measure([hard], self.terms.answer_loss)[0]
                 bought.add(hard)
                 self._catch_up()
@@ -148,11 +177,6 @@ class Iterative:
         """How many more hard answers can be paid for, gate and all, beside the gate that is open now."""
         return self._curator.left.atoms // self.terms.each.atoms
 
-    @property
-    def hypothesis(self) -> Dense:
-        """What is public so far."""
-        return self._hypothesis
-
     def _gate(self) -> Gate | None:
         """The gate that is open, or a new one while there is enough for it and for the answer that it may call for."""
         gate = self._curator.resume_gate(owner=OWNER)
@@ -169,8 +193,9 @@ class Iterative:
     def _tell(
         self, queries: Sequence[Query], guesses: NDArray[np.float64], gate: Gate | None
     ) -> dict[Query, Measured | Told]:
-        note = "" if gate else f"all {self.terms.hits:,} hard answers are used: the guarantee has ended"
-        error = None if gate is None else self.terms.error(gate.threshold)
+        ended = "" if gate else f"all {self.terms.hits:,} hard answers are used: the guarantee has ended"
+        note = "; ".join(filter(None, (ended, self.knowledge.note)))
+        error = None if gate is None else self.knowledge.error(self.terms.shown(gate.threshold))
         answers = [
             (query, round(float(guess) * query.unit), None if error is None else math.ceil(error * query.unit), note)
             for query, guess in zip(queries, guesses, strict=True)
@@ -185,26 +210,17 @@ class Iterative:
             return replace(estimate, source="hypothesis")
         return replace(estimate, cost=estimate.cost + self.terms.gate_loss) if paid_now else estimate
 
-    def _begin(self) -> None:
-        self._hypothesis: Dense = self._rule.initial()
-        self._past: list[tuple[Query, float, float]] = []
+    def _restart(self) -> None:
+        self.knowledge: K = self._begin()
         self._read_to = 0
 
     def _catch_up(self) -> None:
         """Learn what this or another process has bought since the last look: a fold over the ledger, in its order."""
         try:
             for measured in self._curator.released(after=self._read_to):
-                self._learn(measured)
+                self.knowledge.learn(measured)
                 self._read_to = measured.receipt.entry
+            self.knowledge.come_to(self._curator.entries)
         except BaseException:  # an interrupt may have cut an update in half: start over at the next question
-            self._begin()
+            self._restart()
             raise
-
-    def _learn(self, measured: Measured) -> None:
-        question, rows = measured.question, self._curator.rows * measured.unit
-        if isinstance(question, Query):
-            answer = min(max(int(measured.values[0]) / rows, 0.0), 1.0)
-            self._past.append((question, answer, math.sqrt(variance(measured.noise)) / rows))
-        if isinstance(question, Query | Marginal):
-            self._hypothesis = learn(self._hypothesis, self._rule, measured, self._curator.rows)
-            self._hypothesis = self._rule.refit(self._hypothesis, self._past, sweeps=REFIT_SWEEPS)
