@@ -3,12 +3,14 @@
 Draws are pooled into cells, and the number in each cell is binomial, exactly. A test accepts if every cell lies in its
 acceptance region; the regions miss with probability FALSE_ALARM over the whole file, by a union bound. The same draws
 are then held against the laws of 0.8 and 1.25 times the scale, which must be rejected; the probability that such a
-control passes by luck is computed, and is below 1e-9.
+control passes by luck is computed, and is below 1e-9. Draws from tables are so fast that millions of them are held
+against scales wrong by one percent, too.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -16,7 +18,8 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from tacit.model.noise_law import Noise, NoiseKind, pmf, quantile
-from tacit.trusted.noise import add_noise
+from tacit.trusted.noise import _sampler, add_noise, draw_geometric
+from tacit.trusted.noise_table import suits
 
 FALSE_ALARM = 1e-9
 KINDS: tuple[NoiseKind, ...] = ("laplace", "gaussian")
@@ -24,10 +27,20 @@ KINDS: tuple[NoiseKind, ...] = ("laplace", "gaussian")
 # scales and invisibly at many others (github.com/opendp/opendp/issues/2638).
 SCALES = (0.5, 2.0, 3.0, 3.7, 40.0, 1000.0)
 CELLS = 24  # at most, on each side of 0
-TESTS = len(KINDS) * len(SCALES) * (2 * CELLS + 3)
-DRAWS, MANY = 200_000, 5_000_000
+TESTS = 4 * len(KINDS) * len(SCALES) * (2 * CELLS + 3)  # two routes; and magnitudes and one-sided draws
+DRAWS, FEWER, MANY, FINE = 200_000, 40_000, 5_000_000, 4_000_000
 
 Cells = tuple[NDArray[np.int64], NDArray[np.float64]]
+Draw = Callable[[Noise, int], NDArray[np.int64]]
+
+
+def from_tables(noise: Noise, size: int) -> NDArray[np.int64]:
+    assert suits(noise, size)
+    return add_noise(np.full(size, 7, dtype=np.int64), noise) - 7
+
+
+def from_opendp(noise: Noise, size: int) -> NDArray[np.int64]:
+    return np.array(_sampler(noise.kind, noise.scale)(np.full(size, 7, dtype=np.int64)), dtype=np.int64) - 7
 
 
 def cells(law: Noise, around: Noise) -> Cells:
@@ -64,10 +77,9 @@ def luck(truth: Noise, law: Noise, draws: int) -> float:
     return float(np.min(binom.cdf(high, draws, under_truth) - binom.cdf(low - 1, draws, under_truth)))
 
 
-def check(kind: NoiseKind, scale: float, draws: int) -> None:
+def check(kind: NoiseKind, scale: float, draws: int, draw: Draw) -> None:
     noise = Noise(kind, scale)
-    batch = draws // 10
-    values = np.concatenate([add_noise(np.full(batch, 7, dtype=np.int64), noise) - 7 for _ in range(10)])
+    values = np.concatenate([draw(noise, draws // 10) for _ in range(10)])
     assert accepts(values, noise, around=noise)
     for factor in (0.8, 1.25):
         wrong = Noise(kind, scale * factor)
@@ -85,18 +97,74 @@ def check(kind: NoiseKind, scale: float, draws: int) -> None:
     assert abs(correlation) < 8 / np.sqrt(draws)
 
 
+@pytest.mark.parametrize(("draw", "draws"), [(from_tables, DRAWS), (from_opendp, FEWER)])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", SCALES)
-def test_draws_follow_the_law_and_reject_a_wrong_scale(kind: NoiseKind, scale: float) -> None:
+def test_draws_follow_the_law_and_reject_a_wrong_scale(kind: NoiseKind, scale: float, draw: Draw, draws: int) -> None:
     # Catches a scale that means a standard deviation (laplace), a variance (gaussian) or a step of another grid.
-    check(kind, scale, DRAWS)
+    check(kind, scale, draws, draw)
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("draw", [from_tables, from_opendp])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scale", SCALES)
+def test_many_draws_follow_the_law_and_reject_a_wrong_scale(kind: NoiseKind, scale: float, draw: Draw) -> None:
+    check(kind, scale, MANY, draw)
+
+
+def check_finely(kind: NoiseKind, scale: float, draws: int) -> None:
+    """The events |z| <= h, each binomial: they show a wrong scale best. Then the signs, fair coins except for 0."""
+    noise = Noise(kind, scale)
+    values = from_tables(noise, draws)
+    ends = np.array(sorted({quantile(noise, c) for c in np.linspace(0.05, 0.95, CELLS)}), dtype=np.int64)
+    counts = np.cumsum(np.bincount(np.searchsorted(ends, np.abs(values)), minlength=len(ends) + 1))[:-1]
+
+    def within(law: Noise) -> NDArray[np.float64]:
+        z = np.arange(ends[-1] + 1)
+        return np.cumsum(pmf(law, z) * np.where(z == 0, 1, 2))[ends]
+
+    low, high = region(within(noise), draws)
+    assert np.all((low <= counts) & (counts <= high))
+    for factor in (0.99, 1.01):
+        low, high = region(within(Noise(kind, scale * factor)), draws)
+        lucky = binom.cdf(high, draws, within(noise)) - binom.cdf(low - 1, draws, within(noise))
+        assert np.min(lucky) < 1e-9
+        assert not np.all((low <= counts) & (counts <= high))
+    signed, positive = np.count_nonzero(values), np.count_nonzero(values > 0)
+    assert binom.ppf(1e-12, signed, 0.5) <= positive <= binom.isf(1e-12, signed, 0.5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_percent_of_the_scale_shows(kind: NoiseKind) -> None:
+    check_finely(kind, 40.0, FINE)
 
 
 @pytest.mark.audit
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", SCALES)
-def test_many_draws_follow_the_law_and_reject_a_wrong_scale(kind: NoiseKind, scale: float) -> None:
-    check(kind, scale, MANY)
+def test_one_percent_of_every_scale_shows(kind: NoiseKind, scale: float) -> None:
+    check_finely(kind, scale, 12 * FINE if scale < 1 else 2 * FINE)
+
+
+@pytest.mark.parametrize("scale", [0.5, 3.7, 40.0, 1000.0, 1e7])
+def test_one_sided_draws_follow_their_law(scale: float) -> None:
+    # On z >= 0 the law is that of laplace, given z >= 0; the wide ones are put together from digits.
+    noise = Noise("laplace", scale)
+    draws = 5 * DRAWS
+    assert suits(noise, draws)
+    values = draw_geometric(scale, draws)
+    assert values.min() >= 0
+    ends = np.array(sorted({quantile(noise, c) for c in np.linspace(0.05, 0.999, CELLS)}), dtype=np.int64)
+    counts = np.cumsum(np.bincount(np.searchsorted(ends, values), minlength=len(ends) + 1))[:-1]
+
+    def accepted(b: float) -> bool:
+        low, high = region(-np.expm1(-(ends + 1) / b), draws)
+        return bool(np.all((low <= counts) & (counts <= high)))
+
+    assert accepted(scale)
+    assert not accepted(scale * 0.97)
+    assert not accepted(scale * 1.03)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,4 +1,8 @@
-"""The only place private noise comes from: OpenDP's exact samplers, seeded by the system. Called by the mechanisms."""
+"""The only place private noise comes from: exact samplers, seeded by the system. Called by the mechanisms.
+
+OpenDP draws what is short or very wide; long vectors come from `noise_table`, tens of times faster. Both have exactly
+the same law, and which of them draws is a matter of size and scale, which are public.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from numpy.typing import NDArray
 
 from tacit.model.budget import Measure
 from tacit.model.noise_law import Noise, NoiseKind
+from tacit.trusted import noise_table
 
 __all__ = ["Noise", "NoiseKind", "add_noise", "draw_geometric", "noisy_max"]
 
@@ -18,11 +23,15 @@ def add_noise(values: NDArray[np.int64], noise: Noise) -> NDArray[np.int64]:
     """`values` plus fresh, independent draws of `noise`, one for each entry.
 
     Guarantee: each draw has exactly the law of `noise` over the integers; a sum beyond 64 bits stops at the limit.
-    Formula: Pr[z] ∝ exp(-|z|/scale) or exp(-z²/(2 scale²)), by rejection in rational arithmetic; no float is sampled.
-    Source: Canonne, Kamath & Steinke 2020, algorithms 1-3, as implemented by OpenDP (make_laplace, make_gaussian).
+    Formula: Pr[z] ∝ exp(-|z|/scale) or exp(-z²/(2 scale²)), by rejection in rational arithmetic, or by inversion with
+        lazy bits; no float is sampled.
+    Source: Canonne, Kamath & Steinke 2020, algorithms 1-3, as implemented by OpenDP (make_laplace, make_gaussian); for
+        inversion see `noise_table`.
     """
     if not isinstance(values, np.ndarray) or values.dtype != np.int64:
         raise TypeError("noise is added to a numpy array of int64")
+    if noise_table.suits(noise, values.size):
+        return _sum(values, noise_table.draw_noise(noise, values.size).reshape(values.shape))
     drawn = _sampler(noise.kind, noise.scale)(values.ravel())
     return np.array(drawn, dtype=np.int64).reshape(values.shape)
 
@@ -31,12 +40,16 @@ def draw_geometric(scale: float, size: int) -> NDArray[np.int64]:
     """`size` fresh draws of one-sided exponential noise over 0, 1, 2, …
 
     Guarantee: each draw has exactly the law Pr[z] ∝ exp(-z/scale), z >= 0.
-    Formula: discrete Laplace draws, those below 0 thrown away: on z >= 0 the two laws are proportional.
+    Formula: inversion for many; for few, discrete Laplace draws, those below 0 thrown away: on z >= 0 the two laws are
+        proportional.
     Source: as `add_noise`.
     """
+    noise = Noise("laplace", scale)
+    if noise_table.suits(noise, size):
+        return noise_table.draw_one_sided(noise.scale, size)
     drawn = np.empty(0, dtype=np.int64)
     while drawn.size < size:  # at least half of the draws are kept, on average
-        more = add_noise(np.zeros(2 * (size - drawn.size) + 2, dtype=np.int64), Noise("laplace", scale))
+        more = add_noise(np.zeros(2 * (size - drawn.size) + 2, dtype=np.int64), noise)
         drawn = np.concatenate([drawn, more[more >= 0]])
     return drawn[:size]
 
@@ -50,6 +63,14 @@ def noisy_max(scores: NDArray[np.int64], scale: float, measure: Measure) -> int:
     Source: McSherry & Talwar 2007; McKenna & Sheldon 2020; Cesar & Rogers 2021 for rho; OpenDP's make_noisy_max.
     """
     return int(_selector(measure, scale)(scores))
+
+
+def _sum(values: NDArray[np.int64], drawn: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The sums, stopped at the limits of 64 bits, where numpy would wrap around."""
+    total = values + drawn
+    limits = np.iinfo(np.int64)
+    wrapped = ((values ^ total) & (drawn ^ total)) < 0  # two numbers of one sign, and a sum of the other
+    return np.where(wrapped, np.where(drawn < 0, limits.min, limits.max), total)
 
 
 @lru_cache(maxsize=256)  # construction costs as much as a draw, and the scales in use are few
