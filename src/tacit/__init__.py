@@ -25,6 +25,9 @@ from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.expression import count, weigh
 from tacit.model.query import Query
+from tacit.model.statistic import Statistic
+from tacit.model.statistic_check import statistic
+from tacit.model.statistic_expression import largest_mean, matching, quantile_distance, stump
 
 if TYPE_CHECKING:
     from tacit.session import Session
@@ -48,6 +51,7 @@ __all__ = [
     "Query",
     "Receipt",
     "Session",
+    "Statistic",
     "Table",
     "TacitError",
     "boolean",
@@ -55,8 +59,13 @@ __all__ = [
     "count",
     "date",
     "integer",
+    "largest_mean",
+    "matching",
     "numeric",
     "open",
+    "quantile_distance",
+    "statistic",
+    "stump",
     "weigh",
 ]
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tacit.model.budget import Loss
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
+from tacit.model.statistic import Statistic
 from tacit.model.workload import Question
 
 Source = Literal["measured", "repeat", "hypothesis", "public"]
@@ -48,7 +49,7 @@ class Told:
     """A free answer as it was told: a value and a half width in grid steps, worked out from what was public then."""
 
     key: str
-    question: Query
+    question: Query | Statistic
     value: int
     half_width: int | None
     note: str

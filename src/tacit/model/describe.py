@@ -6,6 +6,7 @@ import numpy as np
 
 from tacit.model.domain import Domain
 from tacit.model.query import Factor, Query
+from tacit.model.statistic import Statistic
 from tacit.model.workload import Intervals, Marginal, Prefixes, Queries, Question
 
 
@@ -21,6 +22,8 @@ def describe(question: Question, domain: Domain) -> str:
     """
     if isinstance(question, Query):
         return _query(question, domain)
+    if isinstance(question, Statistic):
+        return question.words(domain)
     if isinstance(question, Marginal):
         where = "" if question.where == Query.constant(everyone=True) else f" where {_query(question.where, domain)}"
         return f"table of {', '.join(question.names)}{where}"

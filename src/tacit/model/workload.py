@@ -13,6 +13,9 @@ from typing import Any
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import Query
+from tacit.model.statistic import Statistic
+from tacit.model.strategy import Strategy, from_form
+from tacit.model.strategy import form as strategy_form
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,8 @@ class Queries:
         return len(self.listed)
 
 
-Workload = Marginal | Prefixes | Intervals | Queries
-Question = Query | Workload
+Workload = Marginal | Prefixes | Intervals | Queries | Strategy
+Question = Query | Statistic | Workload
 
 
 def marginal(domain: Domain, *names: str, where: Query | None = None) -> Marginal:
@@ -114,13 +117,15 @@ def _ordered(domain: Domain, name: str) -> str:
 
 def key(question: Question) -> str:
     """The identity of a question: equal for two ways of asking the same."""
-    if isinstance(question, Query):
+    if isinstance(question, Query | Statistic):
         return question.key
     words: list[str | list[str]]
     if isinstance(question, Marginal):
         words = ["marginal", list(question.names), question.where.key]
     elif isinstance(question, Queries):
         words = ["queries", [query.key for query in question.listed]]
+    elif isinstance(question, Strategy):
+        words = ["strategy", json.dumps(strategy_form(question), sort_keys=True)]
     else:
         words = [type(question).__name__.lower(), question.name]
     return hashlib.sha256(json.dumps(["tacit workload 1", *words]).encode()).hexdigest()
@@ -130,10 +135,14 @@ def to_dict(question: Question) -> dict[str, Any]:
     """A question's JSON form, for transcripts."""
     if isinstance(question, Query):
         return {"kind": "query", **question.to_dict()}
+    if isinstance(question, Statistic):
+        return {"kind": "statistic", **question.to_dict()}
     if isinstance(question, Marginal):
         return {"kind": "marginal", "names": list(question.names), "where": question.where.to_dict()}
     if isinstance(question, Queries):
         return {"kind": "queries", "listed": [query.to_dict() for query in question.listed]}
+    if isinstance(question, Strategy):
+        return strategy_form(question)
     return {"kind": type(question).__name__.lower(), "name": question.name}
 
 
@@ -142,6 +151,8 @@ def from_dict(form: dict[str, Any]) -> Question:
     match form["kind"]:
         case "query":
             return Query.from_dict(form)
+        case "statistic":
+            return Statistic.from_dict(form)
         case "marginal":
             return Marginal(tuple(form["names"]), Query.from_dict(form["where"]))
         case "queries":
@@ -150,5 +161,7 @@ def from_dict(form: dict[str, Any]) -> Question:
             return Prefixes(form["name"])
         case "intervals":
             return Intervals(form["name"])
+        case "tree" | "convolution" | "product":
+            return from_form(form)
         case unknown:
             raise InvalidQuery(f"there is no kind of question called {unknown!r}.")

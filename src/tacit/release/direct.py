@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tacit.errors import ConfigError
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import ConfigError, InvalidQuery
 from tacit.model.answer import Measured, Source, Told
 from tacit.model.budget import Loss
 from tacit.model.noise_law import quantile, variance
 from tacit.model.query import Query
+from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
 from tacit.release.estimate import Estimate, TableEstimate, of_stored
 from tacit.release.noisy_table import NoisyTable
@@ -32,7 +36,7 @@ class Direct:
         self._tables: list[NoisyTable] = []
         self._read_to = 0
 
-    def estimate(self, queries: Sequence[Query]) -> list[Estimate]:
+    def estimate(self, queries: Sequence[Query | Statistic]) -> list[Estimate]:
         self._catch_up()
         known = {query: self._determined(query) for query in queries}
         cores = list({query.core: None for query, estimate in known.items() if estimate is None})
@@ -61,24 +65,29 @@ class Direct:
         cost = measured.cost if before is None else Loss(measured.cost.measure, 0)
         return TableEstimate(measured.values.reshape(shape), half_width, source, cost, measured.receipt)
 
-    def recall(self, query: Query, stored: Measured | Told) -> Estimate:
+    def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+        raise InvalidQuery('fresh answers leave nothing to draw rows from; mechanism="iterative" or "median" does.')
+
+    def recall(self, query: Query | Statistic, stored: Measured | Told) -> Estimate:
         """What told it first: a release may have measured what a table had told before."""
         self._catch_up()
         table = self._first_that_tells(query)
-        if table and table.entry < stored.receipt.entry:
+        if isinstance(query, Query) and table and table.entry < stored.receipt.entry:
             return replace(table.estimate(query), source="repeat")
         return of_stored(stored, query, self._curator.rows, self._confidence)
 
-    def most(self, question: Query | Marginal) -> Loss:
+    def most(self, question: Query | Statistic | Marginal) -> Loss:
         self._catch_up()
         known = self._curator.find([question])[0] is not None or self._first_that_tells(question) is not None
         return Loss(self._price.measure, 0) if known else self._price
 
-    def _determined(self, query: Query) -> Estimate | None:
+    def _determined(self, query: Query | Statistic) -> Estimate | None:
         table = self._first_that_tells(query)
-        return table.estimate(query) if table else None
+        return table.estimate(query) if table and isinstance(query, Query) else None
 
-    def _first_that_tells(self, question: Query | Marginal) -> NoisyTable | None:
+    def _first_that_tells(self, question: Query | Statistic | Marginal) -> NoisyTable | None:
+        if isinstance(question, Statistic):
+            return None  # how far the noise of a table moves a nonlinear function of it is not known
         steps = question.unit if isinstance(question, Query) else 1
         fresh = variance(self._curator.expected_noise(question, self._price)) / steps**2
         return next((t for t in self._tables if t.covers(question) and t.variance(question) <= 5 * fresh), None)

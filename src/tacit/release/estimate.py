@@ -13,6 +13,7 @@ from tacit.model.answer import Measured, Receipt, Source, Told
 from tacit.model.budget import Loss
 from tacit.model.noise_law import quantile
 from tacit.model.query import Query
+from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
 
 
@@ -43,21 +44,25 @@ class TableEstimate:
 class Mechanism(Protocol):
     """A way of answering. It is given different queries, none constant, whose cores were not measured before."""
 
-    def estimate(self, queries: Sequence[Query]) -> list[Estimate]: ...
+    def estimate(self, queries: Sequence[Query | Statistic]) -> list[Estimate]: ...
 
     def table(self, marginal: Marginal) -> TableEstimate: ...
 
-    def recall(self, query: Query, stored: Measured | Told) -> Estimate:
+    def recall(self, query: Query | Statistic, stored: Measured | Told) -> Estimate:
         """The answer to a query about whose core something is stored."""
         ...
 
-    def most(self, question: Query | Marginal) -> Loss:
+    def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+        """Rows that look like what is published: a column of codes for each attribute."""
+        ...
+
+    def most(self, question: Query | Statistic | Marginal) -> Loss:
         """The most that a new question could cost now."""
         ...
 
 
 def of_stored(
-    stored: Measured | Told, query: Query, rows: int, confidence: float, *, paid_now: bool = False
+    stored: Measured | Told, query: Query | Statistic, rows: int, confidence: float, *, paid_now: bool = False
 ) -> Estimate:
     """What an answer about the query's core says about the query: n is public, so a complement is n less the core."""
     core = int(stored.values[0]) if isinstance(stored, Measured) else stored.value

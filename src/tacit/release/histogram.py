@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tacit.errors import InvalidDomain
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.answer import Measured, Told
 from tacit.model.budget import Loss
 from tacit.model.query import Query
+from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, histogram
 from tacit.release.estimate import Estimate, TableEstimate, of_stored
 from tacit.release.noisy_table import NoisyTable
@@ -29,9 +33,12 @@ class Histogram:
         self._known = False
         self._table: NoisyTable
 
-    def estimate(self, queries: Sequence[Query]) -> list[Estimate]:
+    def estimate(self, queries: Sequence[Query | Statistic]) -> list[Estimate]:
+        linear = [query for query in queries if isinstance(query, Query)]
+        if len(linear) < len(queries):
+            raise InvalidQuery('a histogram answers counts; mechanism="median" or "direct" answers statistics too.')
         cost = self._buy()
-        estimates = [self._table.estimate(query) for query in queries]
+        estimates = [self._table.estimate(query) for query in linear]
         if cost.atoms:  # the first question pays for all
             estimates[0] = replace(estimates[0], source="measured", cost=cost)
         return estimates
@@ -41,10 +48,16 @@ class Histogram:
         estimate = self._table.table(marginal)
         return replace(estimate, source="measured", cost=cost) if cost.atoms else estimate
 
-    def recall(self, query: Query, stored: Measured | Told) -> Estimate:
+    def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+        if self._curator.find([self._cells])[0] is None:
+            raise InvalidQuery("nothing is published yet to make rows from: ask a first question.")
+        self._buy()
+        return self._table.draw(rows, rng)
+
+    def recall(self, query: Query | Statistic, stored: Measured | Told) -> Estimate:
         return of_stored(stored, query, self._curator.rows, self._confidence)
 
-    def most(self, question: Query | Marginal) -> Loss:
+    def most(self, question: Query | Statistic | Marginal) -> Loss:
         nothing = Loss(self._curator.total.measure, 0)
         return nothing if self._curator.find([self._cells])[0] else self._curator.left
 

@@ -12,6 +12,7 @@ from tacit.errors import InvalidQuery
 from tacit.model.answer import Measured
 from tacit.model.noise_law import variance
 from tacit.model.query import Query
+from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
 from tacit.release.dense import Dense
 from tacit.release.multiplicative_weights import MultiplicativeWeights
@@ -26,6 +27,7 @@ class Weights:
     """A hypothesis over every cell of X, re-fitted to all past answers after each new one."""
 
     at_once = 2**14
+    floor = 0.0
     note = ""
 
     def __init__(self, rule: MultiplicativeWeights, rows: int) -> None:
@@ -45,13 +47,17 @@ class Weights:
     def come_to(self, entries: int) -> None:
         pass
 
-    def guess(self, queries: Sequence[Query]) -> tuple[NDArray[np.float64], Sequence[Lens]]:
-        if not all(isinstance(query, Query) for query in queries):
+    def guess(self, queries: Sequence[Query | Statistic]) -> tuple[NDArray[np.float64], Sequence[Lens]]:
+        linear = [query for query in queries if isinstance(query, Query)]
+        if len(linear) < len(queries):
             raise InvalidQuery(
                 'multiplicative weights answer linear questions only; mechanism="median" answers others.'
             )
-        guesses = self.hypothesis.answer_many(queries) * self._rows
+        guesses = self.hypothesis.answer_many(linear) * self._rows
         return guesses, [Distance(float(guess)) for guess in guesses]
+
+    def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+        return self.hypothesis.draw(rows, rng)
 
     def error(self, shown: float) -> float:
         return shown  # the lens is the error itself

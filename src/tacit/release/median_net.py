@@ -24,7 +24,7 @@ MAX_ENTRIES = 2**28  # counts in all databases together
 _CHUNK = 2**20  # counts that are read at a time
 
 Counts = NDArray[np.unsignedinteger[Any]]
-Statistic = Callable[[Counts], NDArray[np.float64]]
+Function = Callable[[Counts], NDArray[np.float64]]
 """Any query: from a matrix with one database in each row, as counts of the cells of X in order, to a value in [0, 1]
 for each row. The bounds of the median mechanism need it to change by at most 1/n when one record does."""
 
@@ -43,7 +43,7 @@ class Databases:
     def __len__(self) -> int:
         return len(self.kept)
 
-    def answer(self, query: Query | Statistic) -> float:
+    def answer(self, query: Query | Function) -> float:
         """The (lower) median of the databases' values, which is the value of one of them."""
         return _median(self.net.values(query, self.kept))
 
@@ -106,7 +106,7 @@ class MedianNet:
         """The whole net."""
         return Databases(self, np.arange(len(self)))
 
-    def update(self, hypothesis: Databases, query: Query | Statistic, answer: float) -> Databases:
+    def update(self, hypothesis: Databases, query: Query | Function, answer: float) -> Databases:
         """The databases on the answer's side of the median; all of them, marked inconsistent, if there are none."""
         values = self.values(query, hypothesis.kept)
         median = _median(values)
@@ -119,7 +119,7 @@ class MedianNet:
         """B(alpha) = log2 |net|, for every alpha for which it is a net."""
         return math.log2(len(self))
 
-    def values(self, query: Query | Statistic, kept: NDArray[np.intp]) -> NDArray[np.float64]:
+    def values(self, query: Query | Function, kept: NDArray[np.intp]) -> NDArray[np.float64]:
         """The query's value on each of these databases."""
         evaluate = self._linear(query) if isinstance(query, Query) else query
         rows = max(1, _CHUNK // self.domain.size)
@@ -132,7 +132,7 @@ class MedianNet:
             values[start : start + rows] = found
         return values
 
-    def _linear(self, query: Query) -> Statistic:
+    def _linear(self, query: Query) -> Function:
         if not query.fits(self.domain):
             raise InvalidQuery("the question was made for another domain.")
         weights = query.table(self.domain.names, self.domain.shape).ravel().astype(np.float64)

@@ -66,6 +66,14 @@ class NoisyTable:
         cells = (inside * self._sums(scope)).sum(axis=self._beyond(scope, marginal.names))
         return TableEstimate(cells, self.half_width(marginal), "hypothesis", self._free, self._receipt)
 
+    def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+        """Independent rows, each cell in proportion to its noisy count where that is above 0."""
+        sums = np.cumsum(np.maximum(self._cells, 0), dtype=np.float64)
+        if sums[-1] <= 0:  # all noise, and all of it below 0: nothing is known
+            sums = np.arange(1, sums.size + 1, dtype=np.float64)
+        cells = np.searchsorted(sums, rng.random(rows) * sums[-1], side="right")
+        return list(np.unravel_index(cells, self._cells.shape))
+
     def _draws(self, question: Query | Marginal) -> int:
         """How many noise draws are summed in the estimate (in the fullest cell of a table)."""
         scope = _scope(question)

@@ -18,6 +18,7 @@ from tacit.errors import BudgetExhausted, ConfigError, InvalidQuery
 from tacit.model.answer import Measured, Source, Told
 from tacit.model.budget import Loss
 from tacit.model.query import GRID, Query
+from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
 from tacit.release.estimate import Estimate, TableEstimate, of_stored
 from tacit.trusted.curator import Curator, Gate, Lens
@@ -76,6 +77,7 @@ class Knowledge(Protocol):
     """What is public so far: a fold over released answers and public seeds, and so never a matter of privacy."""
 
     at_once: int  # how many questions are best guessed together
+    floor: float  # what a lens shows, in counts, where what is known is as good as it can be
 
     def learn(self, measured: Measured) -> None: ...
 
@@ -83,12 +85,16 @@ class Knowledge(Protocol):
         """The ledger has grown to so many entries; for knowledge that is stirred from time to time."""
         ...
 
-    def guess(self, queries: Sequence[Query]) -> tuple[NDArray[np.float64], Sequence[Lens]]:
+    def guess(self, queries: Sequence[Query | Statistic]) -> tuple[NDArray[np.float64], Sequence[Lens]]:
         """Each question's answer in counts, and the lens that shows how far the truth is from what is known."""
         ...
 
     def error(self, shown: float) -> float | None:
         """How far off a guess can be whose lens shows at most this; None if any distance is possible."""
+        ...
+
+    def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+        """Rows that look like what is known: a column of codes for each attribute."""
         ...
 
     @property
@@ -115,11 +121,11 @@ class Online(Generic[K]):
         self.terms = terms
         self._restart()
 
-    def estimate(self, queries: Sequence[Query]) -> list[Estimate]:
+    def estimate(self, queries: Sequence[Query | Statistic]) -> list[Estimate]:
         self._catch_up()
-        told: dict[Query, Measured | Told] = {}
+        told: dict[Query | Statistic, Measured | Told] = {}
         waiting = list(dict.fromkeys(query.core for query in queries))
-        bought: set[Query] = set()
+        bought: set[Query | Statistic] = set()
         while waiting:
             now = waiting[: self.knowledge.at_once]
             guesses, lenses = self.knowledge.guess(now)
@@ -164,10 +170,14 @@ class Online(Generic[K]):
         shape = tuple(domain[name].size for name in marginal.names)
         return TableEstimate(values.reshape(shape), width, source, cost, receipt, note)
 
-    def recall(self, query: Query, stored: Measured | Told) -> Estimate:
+    def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+        self._catch_up()
+        return self.knowledge.draw(rows, rng)
+
+    def recall(self, query: Query | Statistic, stored: Measured | Told) -> Estimate:
         return of_stored(stored, query, self._curator.rows, self.terms.confidence)
 
-    def most(self, question: Query | Marginal) -> Loss:
+    def most(self, question: Query | Statistic | Marginal) -> Loss:
         questions = question.size(self._curator.domain) if isinstance(question, Marginal) else 1
         hits = self.hits_left + (self._curator.resume_gate(owner=OWNER) is not None)
         return Loss(self.terms.each.measure, min(questions, hits) * self.terms.each.atoms)
@@ -184,15 +194,15 @@ class Online(Generic[K]):
             gate = None  # a hit could not be answered
         elif gate is None and self.hits_left > 0:
             doublings = math.ceil(math.log2(max(1.0, self._curator.entries / self._questions)))
-            threshold = self.terms.threshold(self._questions * 2**doublings)
+            threshold = self.terms.threshold(self._questions * 2**doublings) + self.knowledge.floor
             gate = self._curator.open_gate(threshold, self.terms.gate_loss, owner=OWNER)
         if gate is None and self._halt:
             raise BudgetExhausted(f"All {self.terms.hits:,} hard answers are used, and this session halts then.")
         return gate
 
     def _tell(
-        self, queries: Sequence[Query], guesses: NDArray[np.float64], gate: Gate | None
-    ) -> dict[Query, Measured | Told]:
+        self, queries: Sequence[Query | Statistic], guesses: NDArray[np.float64], gate: Gate | None
+    ) -> dict[Query | Statistic, Measured | Told]:
         ended = "" if gate else f"all {self.terms.hits:,} hard answers are used: the guarantee has ended"
         note = "; ".join(filter(None, (ended, self.knowledge.note)))
         error = None if gate is None else self.knowledge.error(self.terms.shown(gate.threshold))
@@ -202,7 +212,9 @@ class Online(Generic[K]):
         ]
         return dict(zip(queries, self._curator.tell(answers, gate), strict=True))
 
-    def _dress(self, query: Query, stored: Measured | Told, bought: set[Query]) -> Estimate:
+    def _dress(
+        self, query: Query | Statistic, stored: Measured | Told, bought: set[Query | Statistic]
+    ) -> Estimate:
         paid_now = query.core in bought
         bought.discard(query.core)  # a query and its complement are paid once
         estimate = of_stored(stored, query, self._curator.rows, self.terms.confidence, paid_now=paid_now)

@@ -15,19 +15,25 @@ from tacit.model.answer import Measured, Receipt, Told
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Query
+from tacit.model.statistic import Statistic
+from tacit.model.strategy import Strategy
 from tacit.model.workload import Marginal, Prefixes, Queries, Question, from_dict, key, to_dict
 from tacit.trusted.chain import Entry, canonical, digest
-from tacit.trusted.gate import Distance, Gate, Lens, Tabulated, first_passing, own_pairs, store
+from tacit.trusted.gate import Gate, first_passing, own_pairs, store
 from tacit.trusted.ledger import Ledger, Outcome
-from tacit.trusted.loss import choice_price, choice_scale, gate_price, gate_scales, noise_for, price
+from tacit.trusted.lens import Disagreement, Distance, Lens, Tabulated, look, words
+from tacit.trusted.loss import Sensitivity, choice_price, choice_scale, gate_price, gate_scales, noise_for, price
 from tacit.trusted.noise import Noise, add_noise, draw_geometric, noisy_max
 from tacit.trusted.questions import MAX_ANSWERS, own, unit
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import sensitivity
+from tacit.trusted.strategies import strategy_truth
 
 _MOST = 2.0**40  # counts: with GRID steps each, sums of three such numbers stay within 64 bits
 
-__all__ = ["MAX_ANSWERS", "Chosen", "Curator", "Distance", "Gate", "Lens", "Tabulated", "own"]
+__all__ = [
+    "MAX_ANSWERS", "Chosen", "Compared", "Curator", "Disagreement", "Distance", "Gate", "Lens", "Tabulated", "own",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,15 @@ class Chosen:
     """Which candidate was chosen, if any. Public."""
 
     index: int | None
+    cost: Loss
+    receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Whether a value passed a public threshold. Public."""
+
+    passed: bool
     cost: Loss
     receipt: Receipt
 
@@ -108,7 +123,7 @@ class Curator:
         for entry in self._ledger.entries(kind="outcome"):
             if entry.atoms and entry.key is not None:
                 body = json.loads(entry.body)
-                kind = "gate" if "gate" in body else "choice" if "choice" in body else "measured"
+                kind = next((kind for kind in ("gate", "choice", "compared") if kind in body), "measured")
                 question = from_dict(body["question"]) if "question" in body else None
                 yield kind, question, Loss(self.total.measure, entry.atoms), Receipt(entry.seq, entry.hash)
 
@@ -122,7 +137,7 @@ class Curator:
                 yield stored
 
     def tell(
-        self, answers: Sequence[tuple[Query, int, int | None, str]], gate: Gate | None = None
+        self, answers: Sequence[tuple[Query | Statistic, int, int | None, str]], gate: Gate | None = None
     ) -> list[Told | Measured]:
         """Record free answers (query, value and half width in grid steps, a note), so that they never change.
 
@@ -215,6 +230,37 @@ class Curator:
                 entry = self._ledger.settle(reservation, [Outcome(asked, cost.atoms, body)])[0]
         return Chosen(json.loads(entry.body)["choice"], cost, Receipt(entry.seq, entry.hash))
 
+    def compare(self, query: Query | Statistic, lens: Lens, threshold: float, loss: Loss) -> Compared:
+        """Whether what a lens shows of the true answer, plus fresh noise, is at least a public threshold (in counts).
+
+        Guarantee: one comparison costs what is charged, hit or not; asked again in the same words, it is read back.
+        Formula: lens(truth) + noise of `loss.noise_for` >= threshold, on the fine grid.
+        Source: Roth & Roughgarden 2010, figure 1, steps 2(a)-(c); the crude bound (10) of their privacy proof.
+        """
+        if type(threshold) not in (int, float) or not abs(threshold) < _MOST:
+            raise InvalidQuery("a threshold is a count.")
+        (copy,), (shown,) = own_pairs([query], [lens], self._records)
+        noise = noise_for(loss, Sensitivity(1, 1), GRID)
+        cost = price(noise, Sensitivity(1, 1), GRID, loss.measure)
+        asked = digest(["compare", key(copy), words(shown), float(threshold).hex(), noise.scale])
+        with self.turn():
+            entry = self._ledger.find(asked)
+            if entry is not None:
+                cost = Loss(loss.measure, 0)
+            else:
+                reservation = self._ledger.reserve(cost, purpose="compare")
+                try:
+                    value = look(shown, self._records.answer(copy) * (GRID // copy.unit))
+                    noisy = int(add_noise(np.array([value], dtype=np.int64), noise)[0])
+                    passed = int(noisy >= round(threshold * GRID))
+                except Exception:  # what went wrong may depend on the data, so nothing is said about it
+                    passed = -1
+                if passed < 0:
+                    raise AnswerWithheld("The comparison could not be made. What was reserved for it stays spent.")
+                body = canonical({"question": to_dict(copy), "compared": passed})
+                entry = self._ledger.settle(reservation, [Outcome(asked, cost.atoms, body)])[0]
+        return Compared(bool(json.loads(entry.body)["compared"]), cost, Receipt(entry.seq, entry.hash))
+
     def open_gate(self, threshold: float, loss: Loss, *, owner: str = "") -> Gate:
         """A new gate at `threshold` (in counts), for at most `loss`. Guarantee, formula, source: `Gate.open`."""
         return Gate.open(self._ledger, self._records, threshold=threshold, loss=loss, owner=owner)
@@ -278,12 +324,16 @@ class Curator:
         """The exact answers, in grid steps. Never leaves this class without noise."""
         if isinstance(question, Query):
             return np.array([self._records.answer(question)], dtype=np.int64)
+        if isinstance(question, Statistic):
+            return question.evaluate(self._records.table(question.scope)[None])
         if isinstance(question, Marginal):
             return self._records.table(question.names, question.where).ravel()
         if isinstance(question, Queries):
             steps = unit(question)
             answers = [self._records.answer(query) * (steps // query.unit) for query in question.listed]
             return np.array(answers, dtype=np.int64)
+        if isinstance(question, Strategy):
+            return strategy_truth(question, self._records)
         counts = self._records.table((question.name,))[: self.domain[question.name].bins]
         sums = np.concatenate([[0], np.cumsum(counts)])
         if isinstance(question, Prefixes):
@@ -300,7 +350,7 @@ class Curator:
         receipt = Receipt(entry.seq, entry.hash)
         if "told" in body:
             question = from_dict(body["question"])
-            assert isinstance(question, Query)
+            assert isinstance(question, Query | Statistic)
             free = Loss(self.total.measure, 0)
             return Told(str(entry.key), question, body["told"], body["half_width"], body["note"], free, receipt)
         if "values" not in body:  # a choice, or a gate

@@ -14,6 +14,7 @@ from tacit.errors import AnswerWithheld, InvalidQuery
 from tacit.model.answer import Receipt
 from tacit.model.budget import Loss
 from tacit.model.query import GRID, Query
+from tacit.model.statistic import Statistic
 from tacit.trusted.chain import Entry, canonical
 from tacit.trusted.ledger import Held, Ledger, Outcome, Reservation
 from tacit.trusted.lens import Lens, look, own_lens
@@ -82,7 +83,7 @@ class Gate:
                 return cls(ledger, records, entry.seq, terms)
         return None
 
-    def first_above(self, queries: Sequence[Query], lenses: Sequence[Lens]) -> tuple[int, Receipt] | None:
+    def first_above(self, queries: Sequence[Query | Statistic], lenses: Sequence[Lens]) -> tuple[int, Receipt] | None:
         """The first question whose value passes the noisy threshold, and the receipt of the shut gate; or None.
 
         Guarantee: fresh comparison noise for every question. A hit is told only after the gate is durably shut.
@@ -138,22 +139,24 @@ def store(
     )
 
 
-def own_pairs(queries: Sequence[Query], lenses: Sequence[Lens], records: Records) -> tuple[list[Query], list[Lens]]:
+def own_pairs(
+    queries: Sequence[Query | Statistic], lenses: Sequence[Lens], records: Records
+) -> tuple[list[Query | Statistic], list[Lens]]:
     """The gate's own copies of what is compared.
 
     Guarantee: as `questions.own` and `lens.own_lens`. Formula, source: see those.
     """
     if not queries or len(queries) != len(lenses):
         raise InvalidQuery("there is at least one question, and every question has one lens.")
-    copies = [copy for copy in (own(query, records.domain) for query in queries) if isinstance(copy, Query)]
+    copies = [copy for copy in (own(query, records.domain) for query in queries) if isinstance(copy, Query | Statistic)]
     if len(copies) < len(queries):
-        raise InvalidQuery("a gate compares queries, one at a time.")
+        raise InvalidQuery("a gate compares single values, not tables.")
     return copies, [own_lens(lens, records.rows) for lens in lenses]
 
 
 def first_passing(
     records: Records,
-    queries: Sequence[Query],
+    queries: Sequence[Query | Statistic],
     lenses: Sequence[Lens],
     threshold: float,
     scales: tuple[float, float],
@@ -175,6 +178,6 @@ def first_passing(
     return None
 
 
-def _value(records: Records, query: Query, lens: Lens) -> int:
+def _value(records: Records, query: Query | Statistic, lens: Lens) -> int:
     """The lens of the true value, in steps of the fine grid. It moves by at most GRID between neighbours."""
     return look(lens, records.answer(query) * (GRID // query.unit))

@@ -11,6 +11,8 @@ import numpy as np
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Factor, Query
+from tacit.model.statistic import Statistic
+from tacit.model.strategy import Strategy, checked
 from tacit.model.workload import Intervals, Marginal, Prefixes, Queries, Question
 
 MAX_ANSWERS = 2**22  # to one question: a minute of drawing
@@ -20,12 +22,15 @@ def own(question: Question, domain: Domain) -> Question:
     """A private copy of a question, in canonical form; refuses what is not one about this domain.
 
     Guarantee: the copy shares nothing with the original; every cell has a weight in [0, 1] on the grid; scopes are
-        disjoint; attributes are the domain's; its key is that of every other way of asking the same.
+        disjoint; attributes are the domain's; its key is that of every other way of asking the same. A statistic has a
+        registered name, and arguments for which that was proved or, if the owner registered it, vouched for.
     Formula: exact types, 0 <= weights <= unit, unit in {1, 2^20}, shapes of the domain; then the canonical form.
     Source: this module; `model.query` for the canonical form.
     """
     if type(question) is Query:
         return _query(question, domain)
+    if type(question) is Statistic:
+        return _statistic(question, domain)
     if type(question) is Marginal:
         names = tuple(_name(name, domain) for name in question.names)
         where = _query(question.where, domain)
@@ -34,6 +39,8 @@ def own(question: Question, domain: Domain) -> Question:
         return _sized(Marginal(names, where), domain)
     if type(question) is Queries:
         return _sized(Queries(tuple(_query(query, domain) for query in question.listed)), domain)
+    if isinstance(question, Strategy):
+        return _sized(checked(question, domain), domain)  # of exactly these types, or refused
     for kind in (Prefixes, Intervals):
         if type(question) is kind:
             name = _name(question.name, domain)
@@ -45,13 +52,13 @@ def own(question: Question, domain: Domain) -> Question:
 
 def unit(question: Question) -> int:
     """Grid steps in a count. Guarantee: that of its finest part. Formula: the largest unit. Source: `model.query`."""
-    if isinstance(question, Query):
+    if isinstance(question, Query | Statistic):
         return question.unit
     return max((query.unit for query in question.listed), default=1) if isinstance(question, Queries) else 1
 
 
 def _sized(question: Question, domain: Domain) -> Question:
-    assert not isinstance(question, Query)
+    assert not isinstance(question, Query | Statistic)
     size = question.size(domain)
     if not 1 <= size <= MAX_ANSWERS:
         raise InvalidQuery(f"the question has {size:,} answers; one measurement takes 1 to {MAX_ANSWERS:,}.")
@@ -66,6 +73,18 @@ def _query(query: Query, domain: Domain) -> Query:
     if len(set(scope)) < len(scope):
         raise InvalidQuery("an attribute stands in two factors of the question.")
     return Query.product(factors, complement=query.complement)
+
+
+def _statistic(question: Statistic, domain: Domain) -> Statistic:
+    scope = tuple(_name(name, domain) for name in tuple(question.scope))
+    name, arguments = question.name, tuple(question.arguments)
+    if type(name) is not str or any(type(argument) not in (int, str) for argument in arguments):
+        raise InvalidQuery("a statistic has a name, and whole numbers and texts as arguments.")
+    if any(abs(argument) >= 2**63 for argument in arguments if isinstance(argument, int)):
+        raise InvalidQuery("the arguments of a statistic are of 64 bits.")
+    copy = Statistic(name, scope, arguments)
+    copy.check(domain)
+    return copy
 
 
 def _factor(factor: Factor, domain: Domain) -> Factor:

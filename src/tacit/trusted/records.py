@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tacit.errors import DataError, InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Factor, Query, multiply
+from tacit.model.statistic import Statistic
 from tacit.trusted.sources import open_source
 from tacit.trusted.statement import MAX_CELLS, Slot, build, slots
 
@@ -75,13 +76,17 @@ class Records:
         """How many distinct cells hold a row. Private: never shown."""
         return len(self._counts)
 
-    def answer(self, query: Query) -> int:
+    def answer(self, query: Query | Statistic) -> int:
         """The true answer, in grid steps.
 
         Guarantee: exact; replacing one row moves it by at most `query.unit`.
         Formula: Σ over cells of count · weight, weight = the product of the factors; unit · n minus that if complement.
-        Source: docs/ARCHITECTURE.md; the rounding of products of weights is `model.query.multiply`.
+            For a statistic, its function of the table over its attributes.
+        Source: docs/ARCHITECTURE.md; the rounding of products of weights is `model.query.multiply`; for statistics the
+            proofs stand with the functions, in `model.statistic_library`.
         """
+        if isinstance(query, Statistic):
+            return int(query.evaluate(self.table(query.scope)[None])[0])
         total = self._from_table(query)
         if total is None:
             total = self._from_cells(query)
