@@ -1,0 +1,273 @@
+"""What Roth & Roughgarden 2010 promise for the median mechanism: numbers from numbers. No data; anybody may call it.
+
+The paper calls privacy alpha and accuracy epsilon; here accuracy is alpha and privacy epsilon, as everywhere in Tacit.
+Where the paper has Omega(.), the constants are ours: union bounds over Laplace tails, and Chernoff bounds in the form
+that holds for adaptive questions (Freedman). k is the number of questions, and M stands for m ln|X|.
+
+Steps of the paper that do not hold as written. All are repaired here, and what is claimed stays but for the last one:
+
+- (1) gives too few records for proposition 4.6's alpha/400 unless ln(1/alpha) > ln(2k)/(2 ln k), so for no alpha above
+  0.61. Lemma 4.7 uses alpha/100 only, for which ln(1/alpha) > ln(2k)/(32 ln k) is enough. `net_has_a_witness` tells.
+- Lemma 4.7: a database that stays is within alpha/50 of the answer, so within 3 alpha/100 of the data, not alpha/50.
+  The step is 0.94 exp(-3/100) = 0.9122 > 91/100, which is still a contradiction.
+- Lemma 4.9 uses e^x <= 1 + 2x, for alpha n >= 1; beyond that 2/(alpha n) > 1 bounds r all the same. The exact
+  sensitivity is less than half of it: `agreement_sensitivity`.
+- Lemma 4.10: Pr[t in T without its smallest] >= Pr[t in T]/2 is false for a law that is cut off: it is always less than
+  half, and 1/3 at worst. So E[Z] >= E[Y]/6, not /4. And if 3/(20 gamma) is not whole, the largest threshold, not 9/10,
+  divides its cases. What it says remains: 6 * 20 < 159. Its exp(-Omega(M^2)) is exp(-Omega(M ln M)).
+- Figure 1 halts after *more than* 20 M hard answers: 20 M + 1 are possible, and theorem 4.8 has room for one more.
+- Theorem 4.2's delta exceeds 1 at (6) unless 2k/epsilon is above about 102: `failure`, and `rows_for` for a given one.
+- Lemma 5.4 allows 40 M hard answers where figure 1 halts at 20 M: `Efficient.privacy_at_forty`.
+- Lemma 5.6's proof forgets that a point of C_0 may have less than m mass, while samples come from it scaled up to m. We
+  need one more term, which is small for large |X| only: `Efficient.log_bad_samples`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.release.guarantee import Bound, sampled_net_rows
+
+LOWEST, HIGHEST = 3 / 4, 9 / 10  # the range of the thresholds
+SHRINKS = math.log(50 / 47)  # lemma 4.7: a hard answer leaves at most 94/100 of the databases
+HARD, BAD = 20, 160  # multiples of M: hard answers, and easy ones whose threshold is not good
+NEAREST = 1 / 100  # how near a noisy r must be to r
+
+
+def agreement(truth: float, values: ArrayLike, alpha: float) -> float:
+    """r, equation (4): the mean of exp(-|f(D) - f(S)|/alpha) over the databases S, given their values f(S)."""
+    return float(np.exp(-np.abs(np.asarray(values, dtype=np.float64) - truth) / alpha).mean())
+
+
+def agreement_sensitivity(*, alpha: float, n: float) -> float:
+    """How far r moves between neighbours, exactly: 1 - exp(-1/(alpha n)). Lemma 4.9 has 2/(alpha n).
+
+    |f(D) - f(S)|/alpha is at least 0 and moves by at most h = 1/(alpha n); where u is at least 0 and moves by h, e^-u
+    moves by e^-u (1 - e^-h) <= 1 - e^-h <= h. If all of C answers as D does, r falls from 1 to e^-h: no less will do.
+    """
+    return -math.expm1(-1 / (alpha * n))
+
+
+def easy_error(*, alpha: float, threshold: float, noise: float) -> float:
+    """How far the median can be from f(D) if r + noise reached the threshold; infinite if nothing follows. Ours.
+
+    If the median is off by a, half of C is off by a or more, so r <= (1 + exp(-a/alpha))/2. Lemma 4.5 is the case of a
+    threshold of 3/4 and noise of 1/100, where this is 0.734 alpha; it stays below alpha for noise up to 0.066.
+    """
+    most = 2 * (threshold - noise) - 1
+    return math.inf if most <= 0 else max(0.0, -alpha * math.log(most))
+
+
+def sample_records(*, alpha: float, questions: float, beta: float) -> float:
+    """Proposition 4.6: a sample of (ln k + ln(2/beta))/(2 alpha^2) records errs by at most alpha, except with beta."""
+    return (math.log(questions) + math.log(2 / beta)) / (2 * alpha**2)
+
+
+def alpha_reached(*, n: float, epsilon: float, questions: int, cells: float) -> float:
+    """Footnote 8: equation (6) solved for alpha, by bisection. 1 if n is enough for no alpha."""
+
+    def demand(alpha: float) -> float:
+        return 0.0 if alpha >= 1 else epsilon * PaperConstants.of(alpha, epsilon, questions, cells).rows_needed
+
+    return Bound(demand, 0.0).alpha_reached(n=n, epsilon=epsilon)
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Figure 1, step (b): 3/4 + j gamma for j = 0 ... J = floor(3/(20 gamma)), with probability 2^-j/(2 - 2^-J).
+
+    If gamma > 3/20, only 3/4 is left, and nothing is random. Accuracy does not mind (lemmas 4.5 and 4.7 hold for every
+    threshold from 3/4 to 9/10), nor does a privacy that pays for each comparison; lemma 4.10 says nothing then.
+    """
+
+    gamma: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.gamma < math.inf:
+            raise ValueError(f"gamma is {self.gamma!r}; it must be a positive number.")
+
+    @property
+    def last(self) -> int:
+        """J; there are J + 1 thresholds. A quotient a rounding error below a whole number counts as whole."""
+        return math.floor((HIGHEST - LOWEST) / self.gamma * (1 + 1e-12))
+
+    def value(self, j: int) -> float:
+        return min(LOWEST + j * self.gamma, HIGHEST)
+
+    def probability(self, j: int) -> float:
+        return 2.0**-j / (2 - 2.0**-self.last)
+
+    def place(self, uniform: float) -> int:
+        """The j at which the distribution function first exceeds a number from [0, 1)."""
+        # 1 - F(j) = (2^-j - 2^-J)/(2 - 2^-J), so j is the first one with 2^-j < (1 - u)(2 - 2^-J) + 2^-J
+        end = 2.0**-self.last
+        return min(self.last, math.floor(-math.log2((1 - uniform) * (2 - end) + end)) + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class PaperConstants:
+    """The constants of the median mechanism, from alpha, epsilon, k and |X|. `of` makes them."""
+
+    alpha: float
+    epsilon: float
+    questions: int
+    cells: float
+    records: int
+    """m, equation (1), rounded up: 160000 ln k ln(1/alpha)/alpha^2."""
+
+    @classmethod
+    def of(cls, alpha: float, epsilon: float, questions: int, cells: float) -> PaperConstants:
+        """k = 1 would give m = 0; epsilon >= 2k would give ln(2k/epsilon) <= 0, and theorem 4.8 needs epsilon <= 2k."""
+        if not 0 < alpha < 1:
+            raise ValueError(f"alpha is {alpha!r}; it must be between 0 and 1, both excluded.")
+        if not (questions >= 2 and 2 <= cells < math.inf):
+            raise ValueError(f"questions and cells are {questions!r} and {cells!r}; both must be at least 2.")
+        if not 0 < epsilon < 2 * questions:
+            raise ValueError(f"epsilon is {epsilon!r}; it must be between 0 and 2k, both excluded.")
+        m = 160_000 * math.log(questions) * math.log(1 / alpha) / alpha**2
+        return cls(alpha, epsilon, questions, cells, math.ceil(m))
+
+    @property
+    def log_net(self) -> float:
+        """M = m ln|X|, which is at least the logarithm of the number of databases in C_0."""
+        return self.records * math.log(self.cells)
+
+    @property
+    def epsilon_each(self) -> float:
+        """epsilon' (the paper's alpha'), equation (2): epsilon/(720 m ln|X|)."""
+        return self.epsilon / (720 * self.log_net)
+
+    @property
+    def rows_needed(self) -> float:
+        """Equation (6): 30 ln(2k/epsilon) log2 k/(epsilon' alpha)."""
+        return 30 * self._log * math.log2(self.questions) / (self.epsilon_each * self.alpha)
+
+    @property
+    def hard_limit(self) -> int:
+        """Step (f): the mechanism halts when there are more than 20 M hard answers. The lemma's log is natural."""
+        return math.floor(HARD * self.log_net)
+
+    @property
+    def net_has_a_witness(self) -> bool:
+        """Whether some database of m records is within alpha/100 of any D on all questions, as lemma 4.7 needs.
+
+        By sampling (proposition 4.6), or by rounding D to m records, which moves any predicate by |X|/(4m) at most.
+        """
+        sampled = self.records >= sampled_net_rows(alpha=self.alpha / 100, queries=self.questions)
+        return sampled or self.cells / (4 * self.records) <= self.alpha / 100
+
+    @property
+    def hard_answers(self) -> float:
+        """Lemma 4.7: at most m ln|X|/ln(50/47), below 16.2 M, as C shrinks to 94/100 and keeps the witness."""
+        return self.log_net / SHRINKS
+
+    def gamma(self, n: float) -> float:
+        """Equation (3): 4 ln(2k/epsilon)/(epsilon' alpha n). At (6) it is 2/(15 log2 k), below 3/20."""
+        return 4 * self._log / (self.epsilon_each * self.alpha * n)
+
+    def thresholds(self, n: float) -> Thresholds:
+        return Thresholds(self.gamma(n))
+
+    def noisy_agreement(self, n: float) -> float:
+        """Lemma 4.3: some noisy r is off by more than 1/100 with probability at most k exp(-alpha n epsilon'/200)."""
+        return self.questions * math.exp(-NEAREST * self.alpha * n * self.epsilon_each / 2)
+
+    def noisy_answers(self, n: float) -> float:
+        """Lemma 4.4: some hard answer is off by more than alpha/100; as above, with 100, for hard answers only."""
+        hard = min(self.questions, self.hard_limit + 1)
+        return hard * math.exp(-NEAREST * self.alpha * n * self.epsilon_each)
+
+    def failure(self, n: float) -> float:
+        """Theorem 4.2: not all answers are within alpha with probability at most this. Above 1 it says nothing."""
+        return self.noisy_agreement(n) + self.noisy_answers(n)
+
+    def rows_for(self, beta: float) -> float:
+        """Rows for (6) and a failure of at most beta: 200 ln(2k/beta)/(alpha epsilon'). Ours."""
+        return max(self.rows_needed, 200 * math.log(2 * self.questions / beta) / (self.alpha * self.epsilon_each))
+
+    @property
+    def log_tau(self) -> float:
+        """Lemma 4.10: the logarithm of a bound on Pr[more than 180 M thresholds are not good], for n as in (6).
+
+        Three parts. Above the largest threshold: k draws of chance at most 1/k, more than M. Below it the chances q of
+        being hard add up to 24.5 M or more although at most 20 M + 1 come; or else those of not being good add up to
+        less than 6 * 24.5 M, and still 159 M come.
+        """
+        m, hard, sum_q = self.log_net, self.hard_limit + 1, 24.5 * self.log_net
+        if m <= 1 or sum_q <= hard:
+            return 0.0
+        above = m * math.log(m) - m + 1
+        unlucky = sum_q - hard - hard * math.log(sum_q / hard)
+        bad = (BAD - 1) * m
+        surprised = bad * math.log(bad / (6 * sum_q)) - bad + 6 * sum_q
+        return min(0.0, float(np.logaddexp.reduce([-above, -unlucky, -surprised])))
+
+    @property
+    def privacy(self) -> float:
+        """Theorem 4.8's sum: 2 epsilon' for 180 M questions and epsilon/2 for all the others: epsilon, with tau."""
+        return 2 * self.epsilon_each * (HARD + BAD) * self.log_net + self.epsilon / 2
+
+    @property
+    def one_by_one(self) -> float:
+        """All k comparisons and the hard answers paid for singly: pure epsilon, whatever lemma 4.10 says. Ours.
+
+        The comparison's noise Lap(2/(alpha n epsilon')) costs epsilon'/2 by the exact sensitivity, an answer epsilon'.
+        The crude bound (10), 2 epsilon' for each question, is within epsilon for k <= 360 M; this one for 1400 M - 2.
+        """
+        return (self.questions / 2 + min(self.questions, self.hard_limit + 1)) * self.epsilon_each
+
+    @property
+    def _log(self) -> float:
+        return math.log(2 * self.questions / self.epsilon)
+
+
+@dataclass(frozen=True, slots=True)
+class Efficient:
+    """Section 5: C_0 holds fractional databases, and volumes replace numbers. Theorems 5.1 and 5.5: the same n, epsilon
+    and failure (sampling errors aside) for almost all data. Logarithms, as the fractions are too small for floats.
+    """
+
+    constants: PaperConstants
+
+    @property
+    def log_bad_histograms(self) -> float:
+        """Lemma 5.3: all but |X|^-m of C_0 have Vol(Good) >= Vol(C_0)/|X|^2m.
+
+        The union is over the points with at most m records: (|X|+m choose m) <= |X|^m from m = 4 on.
+        """
+        return -self.constants.log_net
+
+    @property
+    def hard_answers(self) -> float:
+        """Lemma 5.4: 2 m ln|X|/ln(50/47), below 40 M. Figure 1's limit must be doubled for it."""
+        return 2 * self.constants.hard_answers
+
+    @property
+    def privacy_at_forty(self) -> float:
+        """Theorem 4.8's sum with 40 M hard answers and 320 M bad ones at exact prices (3/2 and 1/2 epsilon'). Ours.
+
+        By the paper's prices, 2 for hard and 1 for easy, 400 M epsilon' would pass its epsilon/2; 220 M does not.
+        """
+        c = self.constants
+        return (3 / 2 * 2 * HARD + 1 / 2 * 2 * BAD) * c.log_net * c.epsilon_each + c.epsilon / 2
+
+    def log_bad_samples(self, n: float) -> float:
+        """Lemma 5.6, repaired: a database drawn from a random point F is bad with at most this (log) probability.
+
+        F is bad, or has less than (1 - alpha/400) m mass (chance (1 - alpha/400)^|X|: the term that the paper misses),
+        or the sample is off by alpha/400: 2k exp(-2 n (alpha/400)^2).
+        """
+        c, part = self.constants, self.constants.alpha / 400
+        light, off = c.cells * math.log1p(-part), math.log(2 * c.questions) - 2 * n * part**2
+        return min(0.0, float(np.logaddexp.reduce([self.log_bad_histograms, light, off])))
+
+    def bad_databases(self, n: float) -> float:
+        """Lemma 5.7: the fraction of all databases of n rows that are bad; needs 2 n^2 < |X|, otherwise 1."""
+        collisions = n**2 / self.constants.cells
+        if 2 * collisions >= 1:
+            return 1.0
+        return min(1.0, math.exp(self.log_bad_samples(n)) / (1 - 2 * collisions) + collisions)
