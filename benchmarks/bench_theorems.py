@@ -25,6 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tacit
+from tacit.chart import Axis, Chart, Line, Points
+from tacit.chart.marks import Mark, Shape
 from tacit.model.budget import ATOMS, Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.query import Query
@@ -193,7 +195,7 @@ def main() -> None:
         )
     print(f"  all within alpha in at least 1 - beta of the runs, and at most B updates: {'ok' if good else 'BROKEN'}")
     PICTURE.parent.mkdir(exist_ok=True)
-    PICTURE.write_text(picture(results), encoding="utf-8")
+    picture(results).save(PICTURE)
 
 
 def run(case: Case, seed: int) -> Run:
@@ -311,79 +313,47 @@ def _net(attributes: int, rows: int) -> MedianNet:
 
 # --- the picture ----------------------------------------------------------------------------------------------------
 
-WIDTH, HEIGHT, LEFT, TOP, SIDE = 680, 460, 70, 24, 380  # of the picture; where its square field is
 LOW, HIGH = 0.02, 1.0
-TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-INK = "#7d8590"  # readable on light and on dark
-COLOURS: dict[Construction, str] = {"exponential": "#3b82d0", "sparse": "#2f9e62", "online": "#d97a2b"}
-NAMES: dict[Construction, str] = {
+ASIDE = 1.05  # constructions that promise the same stand side by side
+CONSTRUCTIONS: dict[Construction, str] = {
     "exponential": "offline, exponential",
     "sparse": "offline, sparse vector",
     "online": "online, worst first",
 }
+RULES: dict[Rule, tuple[str, Shape]] = {
+    "textbook": ("textbook step", "circle"),
+    "exact": ("exact step", "triangle"),
+    "median": ("median", "diamond"),
+}
 
 
-def picture(results: Sequence[tuple[Case, Sequence[Run]]]) -> str:
-    """Largest and middle error of each case against what its theorem promises, on logarithmic axes, as SVG."""
-    bottom, right = TOP + SIDE, LEFT + SIDE
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
-        f'font-size="13" fill="{INK}" role="img" aria-label="Observed error against the bound of the theorem">',
-        f'<rect x="{LEFT}" y="{TOP}" width="{SIDE}" height="{SIDE}" fill="none" stroke="{INK}"/>',
-        f'<path d="M{LEFT} {bottom}L{right} {TOP}" stroke="{INK}" stroke-dasharray="6 4"/>',
-        _text(LEFT + 0.52 * SIDE, bottom - 0.56 * SIDE, "the bound", f'transform="rotate(-45 {_at(0.52, 0.56)})"'),
-        _text(LEFT + SIDE / 2, bottom + 42, "error promised by the theorem (alpha)"),
-        _text(20, TOP + SIDE / 2, "error observed", f'transform="rotate(-90 20 {TOP + SIDE / 2:g})"'),
-    ]
-    for tick in TICKS:
-        at = _place(tick)
-        if LOW < tick < HIGH:
-            lines = f"M{LEFT + at:.1f} {TOP}V{bottom}M{LEFT} {bottom - at:.1f}H{right}"
-            parts.append(f'<path d="{lines}" stroke="{INK}" stroke-opacity="0.25"/>')
-        parts += [_text(LEFT + at, bottom + 18, f"{tick:g}"), _text(LEFT - 8, bottom - at + 4, f"{tick:g}", _END)]
-    for case, runs in results:
-        errors = [max(LOW, run.error) for run in runs]
-        x, top, middle = (_place(v) for v in (case.alpha, max(errors), float(np.median(errors))))
-        x += 5 * (list(NAMES).index(case.construction) - 1)  # side by side where they promise the same
-        colour = COLOURS[case.construction]
-        parts.append(
-            f'<path d="M{LEFT + x:.1f} {bottom - top:.1f}V{bottom - middle:.1f}" stroke="{colour}" stroke-width="2"/>'
-        )
-        parts.append(_mark(case.rule, LEFT + x, bottom - top, colour))
-    for i, (construction, name) in enumerate(NAMES.items()):
-        y = TOP + 20 + 22 * i
-        parts.append(f'<rect x="{right + 20}" y="{y - 10}" width="12" height="12" fill="{COLOURS[construction]}"/>')
-        parts.append(_text(right + 40, y, name, _START))
-    rules: tuple[tuple[Rule, str], ...] = (("textbook", "textbook step"), ("exact", "exact step"), ("median", "median"))
-    for i, (rule, name) in enumerate(rules):
-        y = TOP + 106 + 22 * i
-        parts += [_mark(rule, right + 26, y - 4, INK), _text(right + 40, y, name, _START)]
-    parts += [_text(right + 20, TOP + 192, "mark: largest of all runs", _START)]
-    parts += [_text(right + 20, TOP + 212, "line: down to the middle run", _START)]
-    return "\n".join([*parts, "</svg>"]) + "\n"
-
-
-_START, _END = 'text-anchor="start"', 'text-anchor="end"'
-
-
-def _place(value: float) -> float:
-    return SIDE * math.log(value / LOW) / math.log(HIGH / LOW)
-
-
-def _at(x: float, y: float) -> str:
-    return f"{LEFT + x * SIDE:g} {TOP + SIDE - y * SIDE:g}"
-
-
-def _text(x: float, y: float, words: str, more: str = "") -> str:
-    anchor = "" if "text-anchor" in more else 'text-anchor="middle" '
-    return f'<text x="{x:.1f}" y="{y:.1f}" {anchor}{more}>{words}</text>'
-
-
-def _mark(rule: Rule, x: float, y: float, colour: str) -> str:
-    if rule == "textbook":
-        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="{colour}"/>'
-    shape = "l5 9h-10z" if rule == "exact" else "l5.5 5.5l-5.5 5.5l-5.5 -5.5z"
-    return f'<path d="M{x:.1f} {y - 5.5:.1f}{shape}" fill="{colour}"/>'
+def picture(results: Sequence[tuple[Case, Sequence[Run]]]) -> Chart:
+    """Largest and middle error of each case against what its theorem promises, on logarithmic axes."""
+    marks: list[Mark] = [Line([LOW, HIGH], [LOW, HIGH], name="the bound", colour=6, dashed=True)]
+    for place, (construction, name) in enumerate(CONSTRUCTIONS.items()):
+        for rule, (step, shape) in RULES.items():
+            own = [(case, runs) for case, runs in results if (case.construction, case.rule) == (construction, rule)]
+            if not own:
+                continue
+            errors = np.array([[max(LOW, run.error) for run in runs] for _, runs in own])
+            marks.append(
+                Points(
+                    [case.alpha * ASIDE ** (place - 1) for case, _ in own],
+                    errors.max(axis=1),
+                    low=np.median(errors, axis=1),
+                    name=f"{name}, {step}",
+                    colour=place,
+                    shape=shape,
+                )
+            )
+    return Chart(
+        "Observed error against the bound of the theorem",
+        x=Axis("error promised by the theorem (alpha)", log=True, low=LOW, high=HIGH),
+        y=Axis("error observed", log=True, low=LOW, high=HIGH),
+        marks=marks,
+        height=560,
+        note="Mark: the largest error of all runs. Line: down to that of the middle run.",
+    )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,17 @@
+"""Pictures as SVG text: one renderer for notebooks, pages and files. Anybody may call it; it knows only numbers.
+
+No script, no font, no address inside: a picture is the same wherever it is opened, follows the reader's light or dark
+setting, and says in words what it shows.
+
+>>> ages = Axis("age", categories=["0–19", "20–39", "40–59"])
+>>> chart = Chart("Visits by age", x=ages, y=Axis("rows"), marks=[Bars([120, 340, 260], error=15)])
+>>> chart.svg()[:26]
+'<svg xmlns="http://www.w3.'
+"""
+
+from tacit.chart.board import Gauge, Grid
+from tacit.chart.figure import Chart
+from tacit.chart.marks import Band, Bars, Heat, Line, Points, Rule, Steps, Ticks
+from tacit.chart.scale import Axis
+
+__all__ = ["Axis", "Band", "Bars", "Chart", "Gauge", "Grid", "Heat", "Line", "Points", "Rule", "Steps", "Ticks"]

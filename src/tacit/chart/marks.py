@@ -1,0 +1,197 @@
+"""What can be drawn in a chart: plain frozen data, checked when made. Anybody may call it; see `tacit.chart`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Numbers = NDArray[np.float64]
+Shape = Literal["circle", "triangle", "diamond", "square"]
+LARGEST, SMALLEST = 1e100, 1e-100  # so that differences and ratios of two numbers are finite
+
+
+def numbers(given: ArrayLike, what: str, dimensions: int = 1) -> Numbers:
+    """The same numbers as a new array that nobody can change."""
+    try:
+        found = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        raise ValueError(f"{what} must be numbers.") from problem
+    if found.size == 0:
+        found = found.reshape((0,) * dimensions)
+    if found.ndim != dimensions:
+        raise ValueError(f"{what} must have {dimensions} dimension(s), not {found.ndim}.")
+    if not np.all(np.abs(found) <= LARGEST):  # false for NaN too
+        place = int(np.flatnonzero(~(np.abs(found.ravel()) <= LARGEST))[0])
+        raise ValueError(f"{what} must be finite numbers of at most {LARGEST:g}; number {place} is not.")
+    found[np.abs(found) < SMALLEST] = 0.0
+    found.setflags(write=False)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """Straight lines through points, x in order. `colour` is a place in the palette; by default each name has one."""
+
+    x: ArrayLike
+    y: ArrayLike
+    name: str = ""
+    colour: int | None = None
+    dashed: bool = False
+
+    def __post_init__(self) -> None:
+        _in_order(self, "x", "y")
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """y holds from its x to the next one, as in a distribution function; on categories, over the whole category."""
+
+    x: ArrayLike
+    y: ArrayLike
+    name: str = ""
+    colour: int | None = None
+    dashed: bool = False
+
+    def __post_init__(self) -> None:
+        _in_order(self, "x", "y")
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """The area between two curves. Give it its line's name, and it takes that line's colour."""
+
+    x: ArrayLike
+    low: ArrayLike
+    high: ArrayLike
+    name: str = ""
+    colour: int | None = None
+    steps: bool = False
+
+    def __post_init__(self) -> None:
+        _in_order(self, "x", "low", "high")
+        _check_ends(np.asarray(self.low), np.asarray(self.high))
+
+
+@dataclass(frozen=True, eq=False)
+class Bars:
+    """One bar for each category, upright or lying as they do. Whiskers: value ± error, or from low to high."""
+
+    values: ArrayLike
+    error: ArrayLike | None = None
+    low: ArrayLike | None = None
+    high: ArrayLike | None = None
+    name: str = ""
+    colour: int | None = None
+
+    def __post_init__(self) -> None:
+        _keep(self, "values", numbers(self.values, "values"))
+        _keep_ends(self, np.asarray(self.values))
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Marks at points, in any order. Whiskers: y ± error, or from low to high; along x if `across`."""
+
+    x: ArrayLike
+    y: ArrayLike
+    error: ArrayLike | None = None
+    low: ArrayLike | None = None
+    high: ArrayLike | None = None
+    name: str = ""
+    colour: int | None = None
+    shape: Shape = "circle"
+    across: bool = False
+
+    def __post_init__(self) -> None:
+        _same_length(self, "x", "y")
+        _keep_ends(self, np.asarray(self.x if self.across else self.y))
+
+
+@dataclass(frozen=True, eq=False)
+class Ticks:
+    """Moments on the x axis, as strokes in a lane of their own below the chart: which questions were hard, say."""
+
+    x: ArrayLike
+    name: str = ""
+    colour: int | None = None
+
+    def __post_init__(self) -> None:
+        _same_length(self, "x")
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """One straight line across the chart, at an x or at a y, with its name beside it."""
+
+    x: float | None = None
+    y: float | None = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.x is None) == (self.y is None):
+            raise ValueError("A rule stands at an x or lies at a y: give one of them.")
+        numbers([at for at in (self.x, self.y) if at is not None], "the place of a rule")
+
+
+@dataclass(frozen=True, eq=False)
+class Heat:
+    """A table as shades: one row of `values` for each category of y, one column for each of x."""
+
+    values: ArrayLike
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        _keep(self, "values", numbers(self.values, "values", 2))
+
+
+Mark = Line | Steps | Band | Bars | Points | Ticks | Rule | Heat
+
+
+def _keep(mark: object, field: str, value: object) -> None:
+    object.__setattr__(mark, field, value)  # the one moment at which a frozen mark is still being made
+
+
+def _same_length(mark: object, *fields: str) -> None:
+    lengths = set()
+    for field in fields:
+        found = numbers(getattr(mark, field), field)
+        _keep(mark, field, found)
+        lengths.add(found.size)
+    if len(lengths) > 1:
+        raise ValueError(f"{' and '.join(fields)} must be equally many.")
+
+
+def _in_order(mark: object, *fields: str) -> None:
+    _same_length(mark, *fields)
+    if np.any(np.diff(np.asarray(getattr(mark, fields[0]))) < 0):
+        raise ValueError("x must not decrease along a line; sort the points first.")
+
+
+def _keep_ends(mark: Bars | Points, middle: Numbers) -> None:
+    if mark.error is not None:
+        if mark.low is not None or mark.high is not None:
+            raise ValueError("Give an error, or a low and a high end: not both.")
+        given = numbers(np.atleast_1d(np.asarray(mark.error)), "error")
+        if given.size not in (1, middle.size):
+            raise ValueError("error must be one number, or as many as the values.")
+        error = np.broadcast_to(given, middle.shape)
+        if np.any(error < 0):
+            raise ValueError("An error must not be negative.")
+        _keep(mark, "low", middle - error)
+        _keep(mark, "high", middle + error)
+    elif mark.low is not None or mark.high is not None:
+        low = middle if mark.low is None else numbers(mark.low, "low")
+        high = middle if mark.high is None else numbers(mark.high, "high")
+        if not low.shape == high.shape == middle.shape:
+            raise ValueError("low and high must be as many as the values.")
+        _check_ends(low, high)
+        _keep(mark, "low", low)
+        _keep(mark, "high", high)
+
+
+def _check_ends(low: Numbers, high: Numbers) -> None:
+    if np.any(low > high):
+        raise ValueError("low must not be above high.")

@@ -1,0 +1,160 @@
+"""Colours, strokes and the frame of the SVG file. For the chart package; `Picture` is what notebooks and files show.
+
+Every colour is written twice: as an attribute, for viewers without CSS variables, and as a class, which follows the
+reader's light or dark setting. The paper is painted, because a notebook may be light on a dark desktop.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tacit.chart.marks import Numbers
+from tacit.chart.text import clean, clip, escape
+
+# Each role in light and in dark. The series are Okabe & Ito's colours (2008), darkened or lightened for contrast.
+ROLES = {
+    "paper": ("#ffffff", "#0f141a"),
+    "ink": ("#1f2328", "#e6edf3"),
+    "soft": ("#57606a", "#9aa4af"),
+    "grid": ("#e3e7eb", "#29313a"),
+    "heat": ("#08519c", "#9ecbff"),
+    "0": ("#0072b2", "#56a9e8"),
+    "1": ("#d55e00", "#f2894a"),
+    "2": ("#00886a", "#3cc7a0"),
+    "3": ("#b4508f", "#e59bc6"),
+    "4": ("#b58900", "#f0c54c"),
+    "5": ("#4a9fd8", "#a5dcff"),
+    "6": ("#6e7781", "#aab4bf"),
+}
+SERIES = 7
+FONT = "system-ui,-apple-system,Segoe UI,Roboto,Helvetica,Arial,sans-serif"
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A finished piece: its size in pixels, its SVG elements, and what it shows in words."""
+
+    width: float
+    height: float
+    body: str
+    words: str
+
+
+class Picture:
+    """What charts, grids and gauges have in common: one SVG text, for a notebook, a page or a file."""
+
+    title: str
+
+    def drawing(self) -> Drawing:
+        """The pieces, to be put together with others."""
+        raise NotImplementedError
+
+    def svg(self) -> str:
+        """The whole picture. The same data give the same text."""
+        drawn = self.drawing()
+        own = f"tc-{zlib.crc32((self.title + drawn.words + drawn.body).encode('utf-8', 'replace')):08x}"
+        w, h = p(drawn.width), p(drawn.height)
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="tacit-chart" width="{w}" height="{h}" '
+            f'viewBox="0 0 {w} {h}" role="img" aria-labelledby="{own}-t {own}-d" font-family="{FONT}" font-size="12" '
+            f'direction="ltr">\n<title id="{own}-t">{escape(self.title) or "Chart"}</title>\n'
+            f'<desc id="{own}-d">{escape(drawn.words)}</desc>\n<style>{_CSS}</style>\n'
+            f'<rect width="{w}" height="{h}" rx="6" {paint(fill="paper")}/>\n{drawn.body}\n</svg>\n'
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write the picture as a file, and say where it is."""
+        place = Path(path)
+        place.write_text(self.svg(), encoding="utf-8")
+        return place
+
+    def _repr_html_(self) -> str:
+        return self.svg()
+
+
+def _css() -> str:
+    def values(which: int) -> str:
+        return ".tacit-chart{" + "".join(f"--tc-{role}:{both[which]};" for role, both in ROLES.items()) + "}"
+
+    rules = "".join(
+        f".tacit-chart .tc-f-{role}{{fill:var(--tc-{role})}}.tacit-chart .tc-s-{role}{{stroke:var(--tc-{role})}}"
+        for role in ROLES
+    )
+    return (
+        f"{values(0)}\n@media (prefers-color-scheme: dark){{{values(1)}}}\n"
+        f"@supports (color:var(--tc-ink)){{.tacit-chart{{max-width:100%;height:auto}}{rules}}}"
+    )
+
+
+_CSS = _css()
+
+
+def paint(*, fill: str = "", stroke: str = "", width: float = 1.0, dashed: bool = False, opacity: float = 1.0) -> str:
+    """The attributes for an element filled or stroked with the colours of these roles."""
+    classes = " ".join([f"tc-f-{fill}"] * bool(fill) + [f"tc-s-{stroke}"] * bool(stroke))
+    parts = [f'class="{classes}" fill="{ROLES[fill][0] if fill else "none"}"']
+    if stroke:
+        parts.append(f'stroke="{ROLES[stroke][0]}" stroke-width="{p(width)}"')
+    if dashed:
+        parts.append('stroke-dasharray="5 4"')
+    if opacity < 1:
+        parts.append(f'opacity="{opacity:.2f}"')
+    return " ".join(parts)
+
+
+def p(value: float) -> str:
+    """A coordinate, to a tenth of a pixel."""
+    short = f"{value:.1f}".removesuffix(".0")
+    return "0" if short == "-0" else short
+
+
+def path(x: Numbers, y: Numbers) -> str:
+    """Straight lines through pixels."""
+    return "M" + " ".join(f"{p(a)} {p(b)}" for a, b in zip(x.tolist(), y.tolist(), strict=True))
+
+
+def text(
+    x: float,
+    y: float,
+    words: str,
+    *,
+    role: str = "soft",
+    size: float = 12,
+    anchor: str = "start",
+    most: float | None = None,
+    bold: bool = False,
+    turn: float = 0,
+) -> str:
+    """One line of words. What had to be cut is shown in full when pointed at."""
+    full = clean(words)
+    shown = full if most is None else clip(full, most, size)
+    more = f"<title>{escape(full)}</title>" if shown != full else ""
+    extra = "" if anchor == "start" else f' text-anchor="{anchor}"'
+    extra += "" if size == 12 else f' font-size="{p(size)}"'
+    extra += ' font-weight="600"' if bold else ""
+    extra += f' transform="rotate({p(turn)} {p(x)} {p(y)})"' if turn else ""
+    return f'<text x="{p(x)}" y="{p(y)}"{extra} {paint(fill=role)}>{escape(shown)}{more}</text>'
+
+
+def rectangles(boxes: Iterable[tuple[float, float, float, float]]) -> str:
+    return "".join(f"M{p(x)} {p(y)}h{p(w)}v{p(h)}h{p(-w)}z" for x, y, w, h in boxes)
+
+
+def thin(x: Numbers, y: Numbers, grain: float) -> tuple[Numbers, Numbers]:
+    """A line through fewer points that looks the same: first, lowest, highest and last of each column of pixels.
+
+    Jugel, Jerzak, Hackenbroich & Markl 2014, "M4: a visualization-oriented time series data aggregation".
+    """
+    if x.size <= 500:
+        return x, y
+    column = np.floor(x / grain)
+    starts = np.flatnonzero(np.diff(column, prepend=column[0] - 1))
+    ends = np.append(starts[1:], x.size) - 1
+    by_height = np.lexsort((y, column))  # columns stay together, so their places are the same
+    kept = np.unique(np.concatenate([starts, ends, by_height[starts], by_height[ends]]))
+    return x[kept], y[kept]
