@@ -1,4 +1,4 @@
-"""Accuracy: random conjunctions over a real table, online against fresh noise and a noisy histogram, in the same run.
+"""Accuracy: random conjunctions over a real table, online and by the median, against fresh noise and a histogram.
 
     python -m benchmarks.bench_accuracy
 
@@ -36,6 +36,7 @@ from tacit.trusted.records import Records
 MILD, PURE = Budget(epsilon=1.0, delta=1e-9), Budget(epsilon=1.0, delta=0.0)
 QUESTIONS = (1_000, 10_000, 100_000)
 HITS = 200
+ONLINE = {"iterative": "online, uniform start", "median": "median, 200 databases"}
 SEED = 1
 DRAW = 2**17  # numbers drawn between two steps of the progress bar
 ONE_COUNT, PARTITION = Sensitivity(1, 1), Sensitivity(2, 2)
@@ -85,10 +86,11 @@ def main() -> None:
         n = records.rows
         answers = np.array([records.answer(query) for query in progress.track(everything, description="true answers")])
         cells, drawing = noisy_histogram(records, progress)
-        task = progress.add_task("mechanisms", total=sum(QUESTIONS))
+        task = progress.add_task("mechanisms", total=len(ONLINE) * sum(QUESTIONS))
         for k in QUESTIONS:
             queries, truth = everything[:k], answers[:k]
-            rows.append(online(data, domain, queries, truth, partial(progress.advance, task)))
+            for mechanism, name in ONLINE.items():
+                rows.append(online(mechanism, name, data, domain, queries, truth, partial(progress.advance, task)))
             for law, budget in (("Laplace, pure", PURE), ("Gaussian", MILD)):
                 rows.append(direct(f"fresh {law}", budget, k, n))
             rows.append(histogram(records, cells, queries, truth, drawing))
@@ -115,19 +117,25 @@ def conjunctions(domain: Domain, count: int, rng: np.random.Generator) -> list[Q
 
 
 def online(
-    data: str, domain: Domain, queries: Sequence[Query], truth: NDArray[np.int64], advance: Callable[[int], None]
+    mechanism: str,
+    name: str,
+    data: str,
+    domain: Domain,
+    queries: Sequence[Query],
+    truth: NDArray[np.int64],
+    advance: Callable[[int], None],
 ) -> Row:
     """The session itself, ledger included, from the uniform start."""
     start = time.perf_counter()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         with open_session(
             data=data,
             domain=domain,
             budget=MILD,
             ledger=folder / "accuracy.tacit",
             anchor=folder / "anchors.sqlite",
-            mechanism="iterative",
+            mechanism=mechanism,
             questions=len(queries),
             hits=HITS,
         ) as session:
@@ -139,7 +147,7 @@ def online(
     seconds = time.perf_counter() - start
     hard = sum(answer.source == "measured" for answer in answers)
     errors = np.abs(np.array([answer.value for answer in answers]) - truth) / session.rows
-    return Row("online, uniform start", len(queries), errors, hard, seconds)
+    return Row(name, len(queries), errors, hard, seconds)
 
 
 def direct(name: str, budget: Budget, k: int, n: int) -> Row:

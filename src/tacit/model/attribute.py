@@ -88,6 +88,17 @@ class Attribute:
             return self.values.label(index)
         return self.values.label(self.edge(index), self.edge(index + 1))
 
+    def typical(self, index: int) -> Value | None:
+        """A value that stands for a bin in synthetic rows: one that would be counted there; None for missing."""
+        if index >= self.bins:
+            return None if index == self.missing_index else self.other
+        if isinstance(self.values, Listed):
+            return self.values.values[index]
+        middle = (self.edge(index) + self.edge(index + 1)) / 2
+        if isinstance(self.values, Days):
+            return dt.date.fromordinal(int(middle))
+        return int(middle) if self.values.whole else middle
+
     def locate(self, name: str, value: Value) -> int:
         """The index of the value or bin that holds `value`; refuses one outside the declared domain."""
         if isinstance(value, str) and value in self.extras:

@@ -119,6 +119,12 @@ class Dense:
         if self._rounding > _LOOSE * self._total or not _RANGE[0] < self._total < _RANGE[1]:
             self._resum()
 
+    def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+        """Independent rows from the distribution, as one column of codes for each attribute."""
+        sums = np.cumsum(self._weights)
+        cells = np.searchsorted(sums, rng.random(rows) * sums[-1], side="right")
+        return list(np.unravel_index(np.minimum(cells, self.domain.size - 1), self.domain.shape))
+
     def copy(self) -> Dense:
         """An independent one; marginals computed so far are shared, since they are never written to."""
         other = Dense.__new__(Dense)

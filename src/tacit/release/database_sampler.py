@@ -1,0 +1,269 @@
+"""The consistent set of the median mechanism, sampled: N databases of m records within the past answers' slabs.
+
+Called by the median mechanism. All of it is post-processing: a pure function of released answers and recorded seeds.
+
+Roth & Roughgarden 2010, section 3: C_i is the set of databases of m records that agree with all past hard answers, up
+to a width. Here a database is a sequence of records, and N Markov chains sample the uniform law on C_i. Nothing lists
+X, or touches |X|. `start` draws C_0, `restrict` adds an answer and moves the databases that are there already (a hard
+question is one that they nearly all miss, so weighting them anew would keep none), `stir` moves them further.
+
+Two kinds of constraint. A query, 0/1 or weighted, is a *slab*: every single move respects it. Any other statistic is a
+*block*: a short run of moves is proposed as a whole and undone, in each chain, if it makes that chain's blocks worse.
+This is exact: the run is a reversible kernel for the uniform law within the slabs (see `database_moves`), so it is a
+symmetric proposal there, and the ratio of the targets is the indicator that the blocks hold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InvalidQuery
+from tacit.model.domain import Domain
+from tacit.model.query import Query
+from tacit.release import database_moves, database_values
+from tacit.release.database_moves import KINDS, Chains, Codes, random_words, upper
+from tacit.release.database_repair import Advance, repair, violation
+from tacit.release.database_slabs import Program, Slab, program, slab
+from tacit.release.sampler_diagnostics import Diagnostics, diagnose, probes
+
+Kernel = Literal["auto", "numpy", "numba"]
+Values = NDArray[np.float64]
+SWEEPS = 20  # after all databases are inside their slabs: N * m moves each
+ROUNDS = 60  # of repair, at most
+_BLOCK_STEPS = 8 * len(KINDS)  # moves that are accepted or undone together, at most
+_APPROACH = 6000  # trials that may bring databases inside their blocks
+_TRIALS = 1500  # of the sweeps within blocks, in one call: each evaluates all databases
+
+
+@dataclass(frozen=True)
+class Block:
+    """Any statistic within `width` of `centre`: `evaluate` gives each database of an ensemble one value.
+
+    It must be public, and a function of the records alone.
+    """
+
+    evaluate: Callable[[Ensemble], Values]
+    centre: float
+    width: float
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """N databases of m records, as codes [N, A, m], and what they are restricted to."""
+
+    domain: Domain
+    codes: Codes
+    slabs: tuple[Slab, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    diagnostics: Diagnostics | None = None
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def records(self) -> int:
+        """m, the records of each database."""
+        return int(self.codes.shape[2])
+
+    def column(self, name: str) -> Codes:
+        """The codes of one attribute [N, m]."""
+        return self.codes[:, self.domain.names.index(self.domain.resolve(name)), :]
+
+    def values(self, query: Query) -> Values:
+        """The query's answer on each database, as a fraction of its records: an exact count, divided once."""
+        return database_values.counts(self.codes, self.domain, query) / float(self.records * query.unit)
+
+    def values_many(self, queries: Sequence[Query]) -> Values:
+        """The same for several queries [k, N]."""
+        return np.array([self.values(query) for query in queries]).reshape(len(queries), len(self))
+
+    def tables(self, names: Sequence[str]) -> NDArray[np.int64]:
+        """The databases' contingency tables of these attributes [N, *shape]."""
+        return database_values.tables(self.codes, self.domain, names)
+
+    @staticmethod
+    def median(values: Values) -> float:
+        """The lower median: the value of one of the databases."""
+        middle = (len(values) - 1) // 2
+        return float(np.partition(values, middle)[middle])
+
+
+def start(domain: Domain, *, databases: int, records: int, seed: int) -> Ensemble:
+    """C_0: databases of independent uniform records, which need no Markov chain.
+
+    >>> from tacit.model.attribute import category
+    >>> domain = Domain({"sex": category(["F", "M"]), "hair": category(["red", "fair", "dark"])})
+    >>> women = Query.among(domain, "sex", [0])
+    >>> ensemble = start(domain, databases=50, records=100, seed=1)
+    >>> after = restrict(ensemble, women, 0.8, 0.02, seed=2)
+    >>> bool((after.values(women) >= 0.78).all()), after.diagnostics.infeasible
+    (True, 0)
+    """
+    if databases < 1 or records < 1:
+        raise InvalidQuery(f"an ensemble has at least 1 database of 1 record, not {databases} of {records}.")
+    shape = (databases, len(domain), records)
+    codes = np.zeros(shape, dtype=np.min_scalar_type(max(domain.shape) - 1))
+    _redraw(codes, domain, range(len(domain)), _key(seed, "start"))
+    return Ensemble(domain, _frozen(codes))
+
+
+def restrict(
+    ensemble: Ensemble,
+    what: Query | Callable[[Ensemble], Values],
+    centre: float,
+    width: float,
+    *,
+    seed: int,
+    sweeps: int = SWEEPS,
+    kernel: Kernel = "auto",
+) -> Ensemble:
+    """The ensemble within one more answer: |what - centre| <= width. Moved until inside, and then `sweeps` sweeps more.
+
+    If some databases cannot be brought inside, they keep the state of least violation and the diagnostics say so: that
+    depends on released answers and seeds only, like all else here.
+    """
+    if not (math.isfinite(centre) and width >= 0 and math.isfinite(width)):
+        raise InvalidQuery(f"a centre is a number and a width at least 0, not {centre} and {width}.")
+    if isinstance(what, Query):
+        if not what.fits(ensemble.domain):
+            raise InvalidQuery("the question was made for another domain.")
+        one = slab(what, centre, width, ensemble.records)
+        ensemble = replace(ensemble, slabs=(*ensemble.slabs, one))
+    else:
+        ensemble = replace(ensemble, blocks=(*ensemble.blocks, Block(what, centre, width)))
+    return stir(ensemble, seed=seed, sweeps=sweeps, kernel=kernel)
+
+
+def stir(ensemble: Ensemble, *, seed: int, sweeps: int = SWEEPS, kernel: Kernel = "auto") -> Ensemble:
+    """More sweeps without a new answer. Kernels differ in speed only: the result is the same to the last bit."""
+    compiled = program(ensemble.domain, ensemble.slabs, ensemble.domain.names if ensemble.blocks else ())
+    free = sorted(set(range(len(ensemble.domain))) - set(compiled.moving.tolist()))
+    codes = ensemble.codes.copy()
+    _redraw(codes, ensemble.domain, free, _key(seed, "free"))  # under no constraint: drawn anew, exactly
+    state = database_moves.chains(codes, compiled)
+    moves = _Moves(ensemble, state, compiled, advance_of(kernel), _key(seed, "moves"))
+    rounds = repair(state, compiled, _key(seed, "repair"), ROUNDS, moves.advance) if ensemble.slabs else 0
+    rounds += moves.approach() if ensemble.blocks else 0
+    asked = probes(ensemble.domain, [ensemble.domain.names[a] for a in compiled.moving])
+    moves.sweep(sweeps // 2)
+    halfway = moves.now().values_many(asked)
+    moves.sweep(sweeps - sweeps // 2)
+    outside = (violation(state, compiled) > 0) | (moves.penalty() > 0)
+    moved = replace(ensemble, codes=_frozen(codes))
+    found = diagnose(halfway, moved.values_many(asked), int(outside.sum()), rounds, sweeps)
+    return replace(moved, diagnostics=found)
+
+
+def records(ensemble: Ensemble) -> dict[str, Codes]:
+    """All N * m rows as one column of codes for each attribute: synthetic data, one database after another."""
+    return {name: ensemble.column(name).reshape(-1).copy() for name in ensemble.domain.names}
+
+
+def advance_of(kernel: Kernel) -> Advance:
+    """The kernel of this name; `auto` is the compiled one where numba is installed."""
+    if kernel != "numpy":
+        try:
+            from tacit.release.compiled_moves import advance
+        except ImportError:
+            if kernel == "numba":
+                raise
+        else:
+            return advance
+    return database_moves.advance
+
+
+@dataclass
+class _Moves:
+    """A run of exact moves on one working state."""
+
+    ensemble: Ensemble
+    state: Chains
+    program: Program
+    advance: Advance
+    key: int
+    steps: int = 0
+    length: int = _BLOCK_STEPS  # of a block of moves
+
+    def now(self) -> Ensemble:
+        return replace(self.ensemble, codes=self.state.codes)
+
+    def penalty(self) -> Values:
+        """By how much each database misses the blocks, in widths."""
+        total = np.zeros(len(self.ensemble))
+        for block in self.ensemble.blocks:
+            found = np.asarray(block.evaluate(self.now()), dtype=np.float64)
+            if found.shape != total.shape or not np.isfinite(found).all():
+                raise InvalidQuery("a block's function gives each database one finite number.")
+            total += np.maximum(np.abs(found - block.centre) - block.width, 0) / max(block.width, 1e-9)
+        return total
+
+    def sweep(self, number: int) -> None:
+        """So many sweeps of m steps, in whole palindromes."""
+        if not len(self.program.moving):
+            return
+        wanted = len(KINDS) * -(-number * self.ensemble.records // len(KINDS))
+        if not self.ensemble.blocks:
+            self._run(wanted)
+            return
+        before = self.penalty()
+        for _ in range(min(-(-wanted // self.length), _TRIALS * number // SWEEPS)):
+            before = self._try(before)
+
+    def approach(self) -> int:
+        """Bring all databases inside their blocks, then fix the length of the blocks of moves; the trials that took.
+
+        Most moves of a long block lead away from a rare value, so blocks are halved while few of them help, down to a
+        single move. What follows must be exact, so from then on the length is fixed, a whole number of palindromes, and
+        the longest of which at least a quarter is kept (or the shortest).
+        """
+        before, trials, useless = self.penalty(), 0, 0
+        while len(self.program.moving) and before.any() and trials < _APPROACH and useless < 400:
+            after, trials = self._try(before), trials + 1
+            helped = float((after < before).sum() / (before > 0).sum())
+            useless = 0 if helped else useless + 1
+            if helped < 0.1 and self.length > 1:
+                self.length //= 2
+            before = after
+        self.steps = len(KINDS) * -(-self.steps // len(KINDS))
+        for self.length in (_BLOCK_STEPS, _BLOCK_STEPS // 2, _BLOCK_STEPS // 4, len(KINDS)):
+            codes = self.state.codes.copy()
+            before = self._try(before)
+            if (self.state.codes != codes).any(axis=(1, 2)).mean() >= 0.25:
+                break
+        return trials
+
+    def _try(self, before: Values) -> Values:
+        """One block of moves in every database, undone where it makes the penalty larger; the new penalties."""
+        kept = self.state.take(np.arange(len(self.ensemble)))
+        self._run(self.length)
+        after = self.penalty()
+        worse = np.flatnonzero(after > before)
+        self.state.put(worse, kept.take(worse))
+        return np.minimum(before, after)
+
+    def _run(self, steps: int) -> None:
+        self.advance(self.state, self.program, self.key, self.steps, steps)
+        self.steps += steps
+
+
+def _redraw(codes: Codes, domain: Domain, attributes: Sequence[int], key: int) -> None:
+    number, _, length = codes.shape
+    for a in attributes:
+        counters = np.arange(number * length, dtype=np.uint64) + np.uint64(a * number * length)
+        codes[:, a, :] = upper(random_words(key, counters), domain.shape[a]).reshape(number, length)
+
+
+def _key(seed: int, purpose: str) -> int:
+    """A 64-bit key for one purpose of a recorded seed."""
+    return int(np.random.SeedSequence([seed, *purpose.encode()]).generate_state(1, np.uint64)[0])
+
+
+def _frozen(codes: Codes) -> Codes:
+    codes.setflags(write=False)
+    return codes

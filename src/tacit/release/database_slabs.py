@@ -1,0 +1,190 @@
+"""Past hard answers as slabs on exact sums, in the flat arrays that the moves read. For the database sampler only.
+
+A slab bounds a query's sum over a database's m records. A 0/1 query is *counted*. It is a product of parts over
+disjoint attributes, so x is in it if every part allows x's values. All counted queries are tested at once: bit j of
+`masks[offsets[a] + v]` says whether query j allows value v of attribute a, and the words of a record are the bitwise
+AND over its attributes. A part over several attributes cannot be split like that: its table is looked up. A weighted
+query is a *gauge*: its weights are looked up and multiplied, on the grid of 2^-20 as everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InvalidQuery
+from tacit.model.domain import Domain
+from tacit.model.query import Factor, Query
+
+Words = NDArray[np.uint64]
+Ints = NDArray[np.int64]
+_NEAR = 1e-9  # m * (centre - width) is an integer up to rounding
+
+
+@dataclass(frozen=True)
+class Slab:
+    """The databases whose sum of a query, not a complement, is `low` to `high` of its grid steps (records, if 0/1)."""
+
+    query: Query
+    low: int
+    high: int
+
+
+def slab(query: Query, centre: float, width: float, records: int) -> Slab:
+    """|query - centre| <= width in whole grid steps, rounded outwards and moved into 0..records: never empty.
+
+    >>> from tacit.model.attribute import category
+    >>> red = Query.among(Domain({"hair": category(["red", "fair", "dark"])}), "hair", [0])
+    >>> [(s.low, s.high) for s in (slab(red, 0.42, 0.05, 10), slab(red, -0.2, 0.01, 10))]
+    [(3, 5), (0, 0)]
+    """
+    if query.complement:  # |1 - q - a| <= w says |q - (1 - a)| <= w
+        return slab(query.core, 1 - centre, width, records)
+    if query.is_constant:
+        raise InvalidQuery("the query weighs every row the same: its answer is known, and is no constraint.")
+    most = records * query.unit
+    low, high = math.floor(most * (centre - width) + _NEAR), math.ceil(most * (centre + width) - _NEAR)
+    return Slab(query, min(max(low, 0), most), min(max(high, 0), most))
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Slabs and the attributes that may move, as flat arrays. `A`, the number of attributes, is padding's attribute.
+
+    chance[j] is 2^64 times the share of query j among the cells of its scope. scope[j] lists j's attributes and
+    parts[j] its parts, padded; part p covers the attributes attributes_of[p] with strides strides[p], and its allowed
+    cells are cells[first_cell[p] :][: cell_count[p]]. Joint parts have a 0/1 table from first_entry on.
+
+    Gauge g has the weighted parts gauge_start[g] to gauge_start[g + 1]; `fine` ones are on the grid, the others 0/1.
+    The scopes of the gauges follow those of the counted queries.
+    """
+
+    moving: Ints
+    sizes: Ints
+    offsets: Ints
+    masks: Words
+    low: Ints
+    high: Ints
+    chance: Words
+    scope: Ints
+    scope_length: Ints
+    parts: Ints
+    part_count: Ints
+    attributes_of: Ints
+    strides: Ints
+    first_cell: Ints
+    cell_count: Ints
+    cells: Ints
+    joint_parts: Ints
+    joint_query: Ints
+    first_entry: Ints
+    entries: NDArray[np.uint8]
+    gauge_start: Ints
+    gauge_attributes: Ints
+    gauge_strides: Ints
+    gauge_first: Ints
+    gauge_fine: Ints
+    gauge_weights: Ints
+    gauge_low: Ints
+    gauge_high: Ints
+
+    @property
+    def stride(self) -> int:
+        """Random words that one step may use: two, and one for each attribute that it draws."""
+        return 2 + max(3, int(self.scope.shape[1]))
+
+    @property
+    def words(self) -> int:
+        """64-bit words of a record's memberships."""
+        return int(self.masks.shape[1])
+
+
+def program(domain: Domain, slabs: Sequence[Slab], also_moving: Sequence[str] = ()) -> Program:
+    """The arrays of these slabs. Attributes outside every scope, and not `also_moving`, do not move: they are free."""
+    gauges, slabs = [one for one in slabs if one.query.unit > 1], [one for one in slabs if one.query.unit == 1]
+    place = {name: a for a, name in enumerate(domain.names)}
+    sizes = np.array([*domain.shape, 1], dtype=np.int64)
+    offsets = np.concatenate(([0], np.cumsum(sizes[:-1])))
+    words = max(1, -(-len(slabs) // 64))
+    masks = np.zeros((int(offsets[-1]) + 1, words), dtype=np.uint64)
+    factors = [(j, factor) for j, one in enumerate(slabs) for factor in one.query.factors]
+    attributes_of, strides = _layout([factor for _, factor in factors], place)
+    allowed, joint, tables = [], [], []
+    for j in range(len(slabs)):
+        masks[:, j // 64] |= np.uint64(1 << (j % 64))
+    for p, (j, factor) in enumerate(factors):
+        where = [place[name] for name in factor.scope]
+        flat = factor.weights.ravel() > 0
+        allowed.append(np.flatnonzero(flat))
+        if len(where) == 1:
+            rows = slice(int(offsets[where[0]]), int(offsets[where[0]] + sizes[where[0]]))
+            masks[rows, j // 64] &= np.where(flat, ~np.uint64(0), ~np.uint64(1 << (j % 64)))
+        else:
+            joint.append(p)
+            tables.append(flat.astype(np.uint8))
+    scopes = [[place[name] for name in one.query.scope] for one in (*slabs, *gauges)]
+    weighted = [factor for one in gauges for factor in one.query.factors]
+    gauge_attributes, gauge_strides = _layout(weighted, place)
+    parts = [[p for p, (owner, _) in enumerate(factors) if owner == j] for j in range(len(slabs))]
+    counts = [len(cells) for cells in allowed]
+    return Program(
+        moving=np.array(
+            sorted({a for scope in scopes for a in scope} | {place[name] for name in also_moving}), dtype=np.int64
+        ),
+        sizes=sizes,
+        offsets=offsets,
+        masks=masks,
+        low=np.array([one.low for one in slabs], dtype=np.int64),
+        high=np.array([one.high for one in slabs], dtype=np.int64),
+        chance=np.array([_share(one.query) for one in slabs], dtype=np.uint64),
+        scope=_padded(scopes, len(place)),
+        scope_length=np.array([len(scope) for scope in scopes], dtype=np.int64),
+        parts=_padded(parts, 0),
+        part_count=np.array([len(own) for own in parts], dtype=np.int64),
+        attributes_of=attributes_of,
+        strides=strides,
+        first_cell=_running(counts),
+        cell_count=np.array(counts, dtype=np.int64),
+        cells=np.concatenate([*allowed, np.zeros(1, dtype=np.int64)]).astype(np.int64),
+        joint_parts=np.array(joint, dtype=np.int64),
+        joint_query=np.array([factors[p][0] for p in joint], dtype=np.int64),
+        first_entry=_running([len(table) for table in tables]),
+        entries=np.concatenate([*tables, np.zeros(1, dtype=np.uint8)]),
+        gauge_start=_running([len(one.query.factors) for one in gauges]),
+        gauge_attributes=gauge_attributes,
+        gauge_strides=gauge_strides,
+        gauge_first=_running([factor.weights.size for factor in weighted]),
+        gauge_fine=np.array([factor.unit > 1 for factor in weighted], dtype=np.int64),
+        gauge_weights=np.concatenate([*(factor.weights.ravel() for factor in weighted), [0]]).astype(np.int64),
+        gauge_low=np.array([one.low for one in gauges], dtype=np.int64),
+        gauge_high=np.array([one.high for one in gauges], dtype=np.int64),
+    )
+
+
+def _layout(factors: Sequence[Factor], place: dict[str, int]) -> tuple[Ints, Ints]:
+    """The attributes of each factor and their strides in its table, padded."""
+    attributes = _padded([[place[name] for name in factor.scope] for factor in factors], len(place))
+    strides = [np.cumprod([1, *factor.weights.shape[:0:-1]])[::-1].tolist() for factor in factors]
+    return attributes, _padded(strides, 1)
+
+
+def _running(lengths: Sequence[int]) -> Ints:
+    """Where each of several lists begins, and where the last one ends."""
+    return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+
+
+def _share(query: Query) -> int:
+    """2^64 |in| / |cells of the scope|, rounded down; the query is not constant, so it is below 2^64."""
+    inside = math.prod(int(np.count_nonzero(factor.weights)) for factor in query.factors)
+    return (inside << 64) // math.prod(factor.weights.size for factor in query.factors)
+
+
+def _padded(lists: Sequence[Sequence[int]], filler: int) -> Ints:
+    padded = np.full((len(lists), max(map(len, lists), default=1)), filler, dtype=np.int64)
+    for row, entries in zip(padded, lists, strict=True):
+        row[: len(entries)] = entries
+    return padded

@@ -1,0 +1,155 @@
+"""The median mechanism as people can use it (Roth & Roughgarden 2010): public databases vote on every question.
+
+Known so far is a set of databases that agree with all past hard answers; a sample of it stands for the whole set. A
+question is easy if most of the sampled databases nearly agree with the truth, and then their median is the answer.
+Otherwise it is bought, and the databases that disagree with the answer go.
+
+The paper's constants are proof devices. Here the number of records of a database, the slab width, the number of hard
+answers and the thresholds are free. Privacy rests on the gate and the bought answers alone, whatever the databases are;
+and so does the error bar, because gate and median look at the same sampled databases. See docs/PRIVACY.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import ConfigError
+from tacit.model.answer import Measured
+from tacit.model.domain import Domain
+from tacit.model.noise_law import quantile
+from tacit.model.query import Query
+from tacit.model.statistic import Statistic
+from tacit.release import database_sampler as databases
+from tacit.release.online import Online, Terms
+from tacit.trusted.curator import Curator, Disagreement, Lens
+
+REACH = 8.0  # of the lens, in units of what it may show for an easy question
+SLAB_RECORDS = 5  # a slab is at least this many records wide to either side, or the walk between databases is stuck
+STIR_EVERY = 1024  # ledger entries: adaptive questions could come to know one fixed sample too well
+STIR_SWEEPS = 10
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """The public choices of the sampler, recorded with the ledger. The same choices give the same databases."""
+
+    databases: int = 200
+    records: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        limits = {"databases": (10, 100_000), "records": (10, 1_000_000), "seed": (0, 2**63 - 1)}
+        for name, (least, most) in limits.items():
+            given = getattr(self, name)
+            if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
+                raise ConfigError(f"{name} is a whole number from {least:,} to {most:,}, not {given!r}.")
+        if self.databases * self.records > 10**8:
+            raise ConfigError(f"{self.databases:,} databases of {self.records:,} records are more than 10^8 records.")
+
+    @property
+    def words(self) -> str:
+        return f"{self.databases} databases of {self.records} records, seed {self.seed}"
+
+
+class Voters:
+    """Databases that agree with all past hard answers up to their noise: public knowledge for the online loop."""
+
+    at_once = 256
+
+    def __init__(self, domain: Domain, rows: int, shown: float, hits: int, sampling: Sampling) -> None:
+        """`shown`: what the lens of an easy question may show beyond the floor."""
+        self._rows, self._hits, self._sampling = rows, hits, sampling
+        # A database of m records cannot follow a value p closer than sqrt(p(1-p)/m); on average it is 0.8 of that away.
+        self.floor = 0.4 * rows / math.sqrt(sampling.records)
+        self.reach = max(1.0, min(REACH * (shown + self.floor), 2.0**31))
+        start = databases.start(
+            domain, databases=sampling.databases, records=sampling.records, seed=self._seed("start")
+        )
+        self._settled = self.ensemble = start
+        self._learned_at, self._stirred = 0, 0
+
+    def learn(self, measured: Measured) -> None:
+        question = measured.question
+        if not isinstance(question, Query | Statistic):
+            return  # tables bought by other means; a cell of one is a question like any other
+        rows = self._rows * measured.unit
+        centre = min(max(int(measured.values[0]) / rows, 0.0), 1.0)
+        width = quantile(measured.noise, 1 - 0.05 / self._hits) / rows  # holds for all answers together, 19 times in 20
+        width = max(width, SLAB_RECORDS / self._sampling.records)
+        seed = self._seed("learn", measured.receipt.entry)
+        what = question if isinstance(question, Query) else _values_of(question)
+        self._settled = self.ensemble = databases.restrict(self._settled, what, centre, width, seed=seed)
+        self._learned_at, self._stirred = measured.receipt.entry, 0
+
+    def come_to(self, entries: int) -> None:
+        stirred = (entries - self._learned_at) // STIR_EVERY
+        if stirred != self._stirred:  # always from the settled ones, so that a restart need not repeat every stirring
+            seed = self._seed("stir", self._learned_at, stirred)
+            self.ensemble = databases.stir(self._settled, seed=seed, sweeps=STIR_SWEEPS)
+            self._stirred = stirred
+
+    def guess(self, queries: Sequence[Query | Statistic]) -> tuple[NDArray[np.float64], Sequence[Lens]]:
+        values = np.stack([self.values(query) for query in queries]) * self._rows
+        medians = np.partition(values, (values.shape[1] - 1) // 2, axis=1)[:, (values.shape[1] - 1) // 2]
+        return medians, [Disagreement(row, self.reach) for row in values]
+
+    def error(self, shown: float) -> float | None:
+        """The median is off by more than e only if half of the databases are, so the lens shows at least
+
+            reach (1 - exp(-e/reach)) / 2,
+
+        which is at most `shown` up to e = -reach ln(1 - 2 shown/reach): about 2 shown for a long reach.
+        """
+        twice = 2 * shown * (1 + 2.0**-11) / self.reach  # the lens is a little lower than it should be
+        return -self.reach * math.log1p(-twice) + 1 if twice < 1 else None
+
+    @property
+    def note(self) -> str:
+        found = self.ensemble.diagnostics
+        if found is None or found.mixed:
+            return ""
+        if found.infeasible:
+            return f"{found.infeasible:,} of {found.databases:,} databases disagree with past answers"
+        return "the databases have not mixed well, so more questions than needed may be hard"
+
+    def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+        """Synthetic rows: records of the databases, drawn at random."""
+        chosen = rng.integers(self._sampling.databases * self._sampling.records, size=rows)
+        columns = databases.records(self.ensemble)
+        return [columns[name][chosen].astype(np.intp) for name in self.ensemble.domain.names]
+
+    def values(self, query: Query | Statistic) -> NDArray[np.float64]:
+        """The question's value on each database, as a fraction."""
+        return self.ensemble.values(query) if isinstance(query, Query) else _values_of(query)(self.ensemble)
+
+    def _seed(self, *words: str | int) -> int:
+        digest = hashlib.sha256(repr((self._sampling.seed, *words)).encode()).digest()
+        return int.from_bytes(digest[:8], "big") >> 1
+
+
+def _values_of(statistic: Statistic) -> Callable[[databases.Ensemble], NDArray[np.float64]]:
+    def evaluate(ensemble: databases.Ensemble) -> NDArray[np.float64]:
+        values: NDArray[np.float64] = statistic.evaluate(ensemble.tables(statistic.scope)) / (
+            ensemble.records * float(statistic.unit)
+        )
+        return values
+
+    return evaluate
+
+
+def median(
+    curator: Curator, *, questions: int, hits: int, confidence: float, sampling: Sampling, halt: bool = False
+) -> Online[Voters]:
+    """The mechanism, from public parameters."""
+    terms = Terms.of(curator.total, hits=hits, confidence=confidence)
+
+    def begin() -> Voters:
+        return Voters(curator.domain, curator.rows, terms.shown(terms.threshold(questions)), hits, sampling)
+
+    return Online(curator, begin, terms, questions=questions, halt=halt)

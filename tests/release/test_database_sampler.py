@@ -1,0 +1,256 @@
+"""The sampler of consistent databases: feasibility, determinism, the same bits from both kernels, values and tables."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tacit.errors import InvalidQuery
+from tacit.model.attribute import category, integer
+from tacit.model.domain import Domain
+from tacit.model.query import Query
+from tacit.release import database_moves
+from tacit.release.database_moves import chains
+from tacit.release.database_sampler import Ensemble, advance_of, records, restrict, start, stir
+from tacit.release.database_slabs import program, slab
+from tacit.release.sampler_diagnostics import Diagnostics, diagnose, median_error, probes
+
+LARGE = Domain({f"a{i}": category([f"v{v}" for v in range(10)]) for i in range(12)})  # 10^12 cells
+MIXED = Domain({"sex": category(["F", "M"]), "zip": integer(0, 999), "year": integer(1900, 1909)})
+
+
+def conjunctions(domain: Domain, number: int, seed: int) -> list[Query]:
+    generator = np.random.default_rng(seed)
+    found: dict[str, Query] = {}
+    while len(found) < number:
+        names = generator.permutation(domain.names)[: generator.integers(1, 4)]
+        values = [int(generator.integers(domain[name].size)) for name in names]
+        query = Query.all(Query.among(domain, n, [v]) for n, v in zip(names, values, strict=True)).core
+        found[query.key] = query
+    return list(found.values())
+
+
+def answers(domain: Domain, number: int) -> list[tuple[Query, float]]:
+    """Conjunctions with the answers of one hidden database: it exists, so the slabs are consistent."""
+    hidden = start(domain, databases=1, records=300, seed=99)
+    skewed = replace(hidden, codes=(hidden.codes // 2).astype(hidden.codes.dtype))
+    return [(query, float(skewed.values(query)[0])) for query in conjunctions(domain, number, 5)]
+
+
+def restricted(domain: Domain, ensemble: Ensemble, number: int, *, kernel: str = "auto", sweeps: int = 4) -> Ensemble:
+    for k, (query, answer) in enumerate(answers(domain, number)):
+        ensemble = restrict(ensemble, query, answer, 0.01, seed=k, sweeps=sweeps, kernel=kernel)  # type: ignore[arg-type]
+    return ensemble
+
+
+def test_all_databases_come_inside_and_nothing_lists_the_domain() -> None:
+    ensemble = start(LARGE, databases=30, records=300, seed=1)
+    slabs = tuple(slab(query, answer, 0.01, 300) for query, answer in answers(LARGE, 66))
+    ensemble = stir(replace(ensemble, slabs=slabs), seed=3, sweeps=4)  # all at once: a cold start
+    found = ensemble.diagnostics
+    assert found is not None
+    assert found.infeasible == 0
+    for one in ensemble.slabs:  # 66 slabs: two words of bits
+        values = ensemble.values(one.query) * 300
+        assert one.low <= values.min()
+        assert values.max() <= one.high
+
+
+def test_the_slabs_change_the_answers() -> None:
+    # The control of the test before: unrestricted databases are outside.
+    ensemble = start(LARGE, databases=30, records=300, seed=1)
+    after = restricted(LARGE, ensemble, 10)
+    assert any((ensemble.values(one.query) * 300 < one.low).any() for one in after.slabs)
+
+
+def test_an_ensemble_is_a_function_of_its_arguments() -> None:
+    def run(seed: int) -> Ensemble:
+        ensemble = start(MIXED, databases=20, records=50, seed=seed)
+        return stir(restricted(MIXED, ensemble, 3), seed=7, sweeps=2)
+
+    first, second, third = run(1), run(1), run(2)
+    assert (first.codes == second.codes).all()
+    assert first.diagnostics == second.diagnostics
+    assert (first.codes != third.codes).any()
+
+
+def test_moves_leave_the_ensemble_that_they_start_from_alone() -> None:
+    ensemble = start(MIXED, databases=20, records=50, seed=1)
+    before = ensemble.codes.copy()
+    restrict(ensemble, Query.among(MIXED, "sex", [0]), 0.9, 0.01, seed=1)
+    assert (ensemble.codes == before).all()
+    with pytest.raises(ValueError, match="read-only"):
+        ensemble.codes[0, 0, 0] = 1
+
+
+def joint_queries() -> list[Query]:
+    woman, early = Query.among(MIXED, "sex", [0]), Query.among(MIXED, "year", [0, 1, 2])
+    zips = [Query.among(MIXED, "zip", range(k, k + 300)) for k in (0, 200, 500)]
+    return [woman, (woman & zips[0]).core, (zips[1] | early).core, ((woman & zips[2]) | (~woman & zips[0])).core]
+
+
+@pytest.mark.parametrize("kind", ["conjunctions", "joint"])
+def test_both_kernels_give_the_same_bits(kind: str) -> None:
+    pytest.importorskip("numba", reason="numba is not installed: there is only one kernel")
+    domain = LARGE if kind == "conjunctions" else MIXED
+    queries = conjunctions(domain, 70, 3) if kind == "conjunctions" else joint_queries()
+    ensemble = start(domain, databases=30, records=100, seed=4)
+    slabs = [slab(query, float(ensemble.values(query).mean()), 0.06, 100) for query in queries]
+    made = program(domain, slabs)
+    states = []
+    for kernel in ("numpy", "numba"):
+        state = chains(ensemble.codes.copy(), made)
+        for first in (0, 333):  # in two pieces: a step's words depend on its number only
+            advance_of(kernel)(state, made, 12345, first, 333)  # type: ignore[arg-type]
+        states.append(state)
+    for name in ("codes", "members", "counts", "full", "bare"):
+        assert (getattr(states[0], name) == getattr(states[1], name)).all(), name
+    anew = chains(states[0].codes.copy(), made)  # what is kept up to date is what follows from the codes
+    for name in ("members", "counts", "full", "bare"):
+        assert (getattr(states[0], name) == getattr(anew, name)).all(), name
+    assert (states[0].codes != ensemble.codes).any()
+
+
+def test_both_kernels_give_the_same_ensemble() -> None:
+    pytest.importorskip("numba", reason="numba is not installed: there is only one kernel")
+    ensembles = []
+    for kernel in ("numpy", "numba"):
+        ensemble = start(MIXED, databases=16, records=60, seed=4)
+        ensemble = restricted(MIXED, ensemble, 2, kernel=kernel, sweeps=2)
+        weights = np.linspace(0, 1, 10)
+        weighted = Query.weighted(MIXED, ["year"], weights)
+        ensembles.append(restrict(ensemble, weighted, 0.55, 0.03, seed=3, sweeps=2, kernel=kernel))  # type: ignore[arg-type]
+    assert (ensembles[0].codes == ensembles[1].codes).all()
+    assert ensembles[0].diagnostics == ensembles[1].diagnostics
+
+
+def test_without_numba_there_is_the_numpy_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tacit.release.compiled_moves", None)
+    assert advance_of("auto") is database_moves.advance
+    with pytest.raises(ImportError):
+        advance_of("numba")
+
+
+def test_the_compiled_kernel_does_without_a_place_for_its_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    numba = pytest.importorskip("numba", reason="numba is not installed: there is only one kernel")
+    from tacit.release import compiled_moves
+
+    def read_only(function: object, *, cache: bool = False, **options: object) -> object:
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return function
+
+    monkeypatch.setattr(numba, "njit", read_only)
+    assert compiled_moves._compiled(len) is len
+
+
+def test_another_key_gives_other_bits() -> None:
+    # The control of the two tests before.
+    ensemble = start(MIXED, databases=16, records=60, seed=4)
+    made = program(MIXED, [slab(Query.among(MIXED, "sex", [0]), 0.5, 0.2, 60)])
+    states = [chains(ensemble.codes.copy(), made) for _ in range(2)]
+    for key, state in enumerate(states):
+        database_moves.advance(state, made, key, 0, 20)
+    assert (states[0].codes != states[1].codes).any()
+
+
+def test_values_are_exact_fractions_of_the_records() -> None:
+    ensemble = start(MIXED, databases=7, records=40, seed=2)
+    scattered = Query.among(MIXED, "zip", range(0, 1000, 3))  # too many runs for comparisons
+    weighted = Query.weighted(MIXED, ["sex", "year"], np.linspace(0, 1, 20).reshape(2, 10))
+    tilted = Query.weighted(MIXED, ["zip"], np.linspace(0, 1, 1000))
+    several = [*joint_queries(), ~joint_queries()[1], scattered, weighted, ~weighted, weighted & tilted]
+    for query in [*several, Query.constant(everyone=True), Query.constant(everyone=False)]:
+        table = query.table(query.scope, [MIXED[name].size for name in query.scope])
+        cells = tuple(ensemble.column(name) for name in query.scope)
+        expected = np.broadcast_to(table[cells], (7, 40)).sum(axis=1) / (40 * query.unit)
+        assert (ensemble.values(query) == expected).all()
+    assert (ensemble.values_many(several) == np.array([ensemble.values(query) for query in several])).all()
+    assert ensemble.values_many([]).shape == (0, 7)
+
+
+def test_tables_medians_and_records() -> None:
+    ensemble = start(MIXED, databases=7, records=40, seed=2)
+    tables = ensemble.tables(["year", "sex"])
+    assert tables.shape == (7, 10, 2)
+    assert (
+        tables[:, :3, 0].sum(axis=1) == 40 * ensemble.values(joint_queries()[0] & Query.among(MIXED, "year", [0, 1, 2]))
+    ).all()
+    assert Ensemble.median(np.array([0.4, 0.1, 0.3, 0.2])) == 0.2
+    columns = records(ensemble)
+    assert list(columns) == ["sex", "zip", "year"]
+    assert (np.bincount(columns["year"], minlength=10) == tables.sum(axis=(0, 2))).all()
+    with pytest.raises(InvalidQuery, match="cells allowed"):
+        start(LARGE, databases=1, records=1, seed=1).tables(LARGE.names)
+
+
+def test_contradictory_answers_are_flagged_and_keep_the_least_violation() -> None:
+    ensemble = start(MIXED, databases=10, records=50, seed=1)
+    women = Query.among(MIXED, "sex", [0])
+    ensemble = restrict(ensemble, women, 0.2, 0.02, seed=1, sweeps=2)
+    ensemble = restrict(ensemble, women, 0.6, 0.02, seed=2, sweeps=2)
+    assert ensemble.diagnostics is not None
+    assert ensemble.diagnostics.infeasible_share == 1
+    assert not ensemble.diagnostics.mixed
+    values = ensemble.values(women)
+    assert values.min() >= 0.18 - 1e-9  # anything between the two slabs violates them least
+    assert values.max() <= 0.62 + 1e-9
+
+
+def test_slabs_are_rounded_outwards_into_the_possible_counts() -> None:
+    first = Query.among(MIXED, "year", [0])  # its own core
+    cases = {(0.3, 0.0, 10): (3, 3), (0.33, 0.0, 10): (3, 4), (1.4, 0.1, 10): (10, 10), (0.5, 2.0, 10): (0, 10)}
+    for (centre, width, m), (low, high) in cases.items():
+        one, other = slab(first, centre, width, m), slab(~first, 1 - centre, width, m)
+        assert (one.low, one.high, one.query) == (low, high, first)
+        assert (other.low, other.high, other.query) == (low, high, first)
+
+
+def test_attributes_under_no_answer_are_drawn_anew() -> None:
+    ensemble = start(LARGE, databases=20, records=100, seed=1)
+    after = restrict(ensemble, Query.among(LARGE, "a3", [0]), 0.3, 0.02, seed=1)
+    assert abs((after.column("a0") == ensemble.column("a0")).mean() - 0.1) < 0.03  # sd 0.007
+    assert abs((after.column("a0") == 4).mean() - 0.1) < 0.03
+
+
+def test_bad_arguments_are_refused() -> None:
+    ensemble = start(MIXED, databases=5, records=10, seed=1)
+    women = Query.among(MIXED, "sex", [0])
+    with pytest.raises(InvalidQuery, match="another domain"):
+        restrict(ensemble, Query.among(LARGE, "a0", [0]), 0.5, 0.1, seed=1)
+    with pytest.raises(InvalidQuery, match="width"):
+        restrict(ensemble, women, 0.5, -0.1, seed=1)
+    with pytest.raises(InvalidQuery, match="centre"):
+        restrict(ensemble, women, float("nan"), 0.1, seed=1)
+    with pytest.raises(InvalidQuery, match="every row the same"):
+        restrict(ensemble, Query.constant(everyone=True), 0.5, 0.1, seed=1)
+    with pytest.raises(InvalidQuery, match="one finite number"):
+        restrict(ensemble, lambda trial: np.zeros(3), 0.5, 0.1, seed=1)
+    with pytest.raises(InvalidQuery, match="at least 1"):
+        start(MIXED, databases=0, records=10, seed=1)
+
+
+def test_diagnostics_tell_a_frozen_and_a_drifting_ensemble_from_a_mixed_one() -> None:
+    generator = np.random.default_rng(1)
+    halfway, final = generator.normal(size=(2, 40, 200))
+    assert diagnose(halfway, final, 0, 1, 10).mixed
+    assert not diagnose(halfway, halfway, 0, 1, 10).mixed  # remembers everything
+    assert not diagnose(halfway, final + 0.5, 0, 1, 10).mixed  # drifts
+    assert not diagnose(halfway, final, 1, 1, 10).mixed  # one outside
+    assert isinstance(diagnose(halfway[:0], final[:0], 0, 0, 0), Diagnostics)
+
+
+def test_the_medians_standard_error_is_about_right() -> None:
+    draws = np.random.default_rng(2).normal(size=(2_000, 201))
+    estimated = np.mean([median_error(row) for row in draws])
+    assert estimated == pytest.approx(np.median(draws, axis=1).std(), rel=0.15)
+    assert median_error(np.array([0.3])) == 0
+
+
+def test_probes_are_fixed_and_about_the_given_attributes() -> None:
+    assert probes(MIXED, ["sex", "year"]) == probes(MIXED, ["sex", "year"])
+    assert {name for query in probes(MIXED, ["sex", "year"]) for name in query.scope} == {"sex", "year"}
+    assert len(probes(MIXED, [])) == 40

@@ -1,0 +1,251 @@
+"""The median mechanism in use: databases vote, surprises are bought, and the ledger is all that it needs."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+
+import tacit
+from tacit.errors import ConfigError, InvalidQuery, LedgerError
+from tacit.model.query import Query
+from tacit.release import median as median_module
+from tacit.release.median import Sampling, Voters
+from tacit.release.online import OWNER, Online, Terms
+from tacit.session import Session
+from tacit.trusted.curator import Curator, Disagreement
+from tacit.trusted.lens import look, own_lens
+
+DOMAIN = tacit.Domain({"a": tacit.integer(0, 5), "b": tacit.category(["x", "y", "z"]), "c": tacit.boolean()})
+N = 20_000
+
+
+def make_rows() -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    a = rng.choice(6, N, p=[0.4, 0.3, 0.1, 0.1, 0.05, 0.05])
+    b = np.where(rng.random(N) < 0.8, np.array(["x", "y", "z"])[a % 3], "x")
+    return pd.DataFrame({"a": a, "b": b, "c": rng.random(N) < a / 8})
+
+
+ROWS = make_rows()
+
+
+def start(folder: Path, **changes: Any) -> Session:
+    settings: dict[str, Any] = {
+        "data": ROWS,
+        "domain": DOMAIN,
+        "budget": tacit.Budget(epsilon=4.0, delta=1e-9),
+        "ledger": folder / "l.tacit",
+        "mechanism": "median",
+        "questions": 200,
+        "hits": 25,
+        "databases": 60,
+        "records": 200,
+    }
+    return tacit.open(**(settings | changes))
+
+
+def boxes(count: int, seed: int) -> list[Query]:
+    rng = np.random.default_rng(seed)
+    made = []
+    for _ in range(count):
+        names = rng.choice(DOMAIN.names, rng.integers(1, 4), replace=False)
+        sizes = [DOMAIN[name].size for name in names]
+        chosen = [rng.choice(size, rng.integers(1, size), replace=False) for size in sizes]
+        made.append(Query.all([Query.among(DOMAIN, name, c) for name, c in zip(names, chosen, strict=True)]))
+    return made
+
+
+def truth(session: Session, queries: list[Query]) -> NDArray[np.float64]:
+    return np.array([session._curator._records.answer(query) / query.unit for query in queries])
+
+
+def voters(session: Session) -> Voters:
+    mechanism = session._mechanism
+    assert isinstance(mechanism, Online)
+    mechanism._catch_up()
+    assert isinstance(mechanism.knowledge, Voters)
+    return mechanism.knowledge
+
+
+def test_easy_is_free_hard_is_paid_and_all_is_within_the_bar(tmp_path: Path) -> None:
+    queries = boxes(150, seed=2)
+    with start(tmp_path, confidence=1 - 1e-9, hits=60) as session:
+        answers = session.ask_many(queries)
+        hard = [answer for answer in answers if answer.source == "measured"]
+        assert 0 < len(hard) < 60
+        assert all(answer.cost.atoms == 0 for answer in answers if answer.source != "measured")
+        gate = session._curator.resume_gate(owner=OWNER)
+        assert sum(a.cost.atoms for a in answers) + (gate.cost.atoms if gate else 0) == session.spent.atoms
+        for answer, exact in zip(answers, truth(session, queries), strict=True):
+            assert answer.error is not None
+            assert abs(answer.value - exact) <= answer.error
+        # Every database agrees with every hard answer, up to the slab's width.
+        ensemble = voters(session).ensemble
+        assert len(ensemble.slabs) == len(hard)
+        assert ensemble.diagnostics is not None
+        assert ensemble.diagnostics.infeasible == 0
+
+
+def check_the_ledger_is_all_it_needs(folder: Path) -> None:
+    queries = boxes(60, seed=4)
+    with start(folder) as session:
+        before = session.ask_many(queries)
+        codes = voters(session).ensemble.codes
+        made = session.synthetic(50, seed=3)
+    with start(folder) as session:
+        after = session.ask_many(queries)
+        assert (voters(session).ensemble.codes == codes).all()
+        assert [a.value for a in after] == [a.value for a in before]
+        assert {a.source for a in after} == {"repeat"}
+        assert session.synthetic(50, seed=3) == made
+        assert session.synthetic(50, seed=4) != made
+
+
+def test_the_ledger_is_all_it_needs(tmp_path: Path) -> None:
+    check_the_ledger_is_all_it_needs(tmp_path)
+
+
+def test_planted_slab_around_the_true_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Databases that follow the truth instead of the released answer are not rebuilt from the ledger.
+    real, opened = Voters.learn, list[Voters]()
+
+    def leaky(self: Voters, measured: Any) -> None:
+        if self not in opened:
+            opened.append(self)
+        if len(opened) == 1:
+            measured.values[0] = secret.answer(measured.question)
+        real(self, measured)
+
+    with start(tmp_path / "other" if (tmp_path / "other").mkdir() is None else tmp_path) as session:
+        secret = session._curator._records
+    monkeypatch.setattr(Voters, "learn", leaky)
+    with pytest.raises(AssertionError):
+        check_the_ledger_is_all_it_needs(tmp_path)
+
+
+def test_planted_seed_of_the_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng()
+    monkeypatch.setattr(Voters, "_seed", lambda self, *words: int(rng.integers(2**62)))
+    with pytest.raises(AssertionError):
+        check_the_ledger_is_all_it_needs(tmp_path)
+
+
+def test_the_sampling_belongs_to_the_ledger(tmp_path: Path) -> None:
+    with start(tmp_path):
+        pass
+    for change in ({"databases": 61}, {"records": 201}, {"seed": 1}, {"mechanism": "iterative"}):
+        with pytest.raises(LedgerError):
+            start(tmp_path, **change)
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [{"databases": 9}, {"records": 0}, {"seed": -1}, {"databases": True}, {"databases": 10**5, "records": 10**5}],
+)
+def test_sampling_that_makes_no_sense_is_refused(tmp_path: Path, sampling: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        start(tmp_path, **sampling)
+    assert not (tmp_path / "l.tacit").exists()
+
+
+def test_the_error_bar_is_what_the_lens_implies() -> None:
+    # The worst case for every shown value: half of the databases sit exactly at the bar's end, half at the truth.
+    knowledge = Voters(DOMAIN, N, 100.0, 10, Sampling(databases=10, records=10))
+    knowledge.reach = 800.0
+    for shown in (1.0, 10.0, 100.0, 350.0):
+        error = knowledge.error(shown)
+        assert error is not None
+        for end in (0.98 * error - 2, 1.02 * error + 2):
+            values = np.array([1000.0] * 5 + [1000.0 + end] * 5)
+            lens = look(own_lens(Disagreement(values[::-1], 800.0), N), 1000 * 2**20) / 2**20
+            assert (lens > shown) == (end > error)
+    assert knowledge.error(400.0) is None  # half of them may be anywhere
+    assert knowledge.error(1.0) == pytest.approx(3.0, abs=0.02)  # twice what is shown, and one for rounding
+
+
+def test_a_vote_is_the_lower_median(tmp_path: Path) -> None:
+    knowledge = Voters(DOMAIN, N, 100.0, 10, Sampling(databases=11, records=20))
+    query = Query.among(DOMAIN, "c", [1])
+    (guess,), (lens,) = knowledge.guess([query])
+    assert isinstance(lens, Disagreement)
+    assert sorted(lens.values)[5] == guess
+    assert (lens.values == knowledge.ensemble.values(query) * N).all()
+
+
+def test_statistics_are_asked_like_counts(tmp_path: Path) -> None:
+    with start(tmp_path, hits=8, budget=tacit.Budget(epsilon=8.0, delta=1e-9)) as session:
+        stump = tacit.stump("a", predicts="c")
+        first = session.ask(stump)
+        exact = session._curator._records.answer(stump.bind(DOMAIN))
+        assert isinstance(first, tacit.Answer)
+        assert first.error is not None
+        assert abs(first.value - exact) <= 2 * first.error
+        again = session.ask(stump)
+        assert isinstance(again, tacit.Answer)
+        assert again.value == first.value
+        assert again.cost.atoms == 0
+        if first.source == "measured":  # the databases now answer it themselves
+            values = voters(session).values(stump.bind(DOMAIN)) * N
+            assert np.abs(values - first.value).max() <= 0.05 * N
+        with pytest.raises(InvalidQuery, match="conditions"):
+            session.table("a", where=stump)  # type: ignore[arg-type]
+    with start(tmp_path / "x" if (tmp_path / "x").mkdir() is None else tmp_path, mechanism="iterative") as session:
+        with pytest.raises(InvalidQuery, match="median") as refused:
+            session.ask(stump)
+        assert refused.value.nothing_spent
+
+
+def test_stirring_follows_the_ledger_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(median_module, "STIR_EVERY", 3)
+    queries = boxes(120, seed=6)
+    with start(tmp_path) as session:
+        for i in range(0, 120, 10):
+            session.ask_many(queries[i : i + 10])
+        knowledge = voters(session)
+        assert knowledge._stirred > 0
+        codes = knowledge.ensemble.codes
+        assert (codes != knowledge._settled.codes).any()
+    with start(tmp_path) as session:
+        assert (voters(session).ensemble.codes == codes).all()
+
+
+def test_contradictory_answers_are_said_to_be(tmp_path: Path) -> None:
+    knowledge = Voters(DOMAIN, N, 100.0, 10, Sampling(databases=20, records=50))
+    restrict = median_module.databases.restrict
+    query = Query.among(DOMAIN, "c", [1])
+    assert knowledge.note == ""
+    knowledge.ensemble = restrict(restrict(knowledge.ensemble, query, 0.2, 0.02, seed=1), query, 0.8, 0.02, seed=2)
+    assert "disagree with past answers" in knowledge.note
+    assert 0 <= knowledge.guess([query])[0][0] <= N
+
+
+def test_halting_and_going_on_without_a_guarantee(tmp_path: Path) -> None:
+    queries = boxes(80, seed=7)
+    with start(tmp_path, hits=2, budget=tacit.Budget(epsilon=2.0, delta=1e-9)) as session:
+        answers = session.ask_many(queries)
+        assert sum(answer.source == "measured" for answer in answers) == 2
+        assert answers[-1].error is None
+        assert "guarantee has ended" in answers[-1].note
+    with (
+        start(tmp_path, hits=2, budget=tacit.Budget(epsilon=2.0, delta=1e-9), halt=True) as session,
+        pytest.raises(tacit.TacitError, match="halts"),
+    ):
+        session.ask(boxes(1, seed=8)[0])
+
+
+def test_terms_choose_a_reach_that_leaves_room(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        mechanism: Any = session._mechanism
+        terms: Terms = mechanism.terms
+        shown = terms.shown(terms.threshold(200) + voters(session).floor)
+        error = voters(session).error(shown)
+        assert error is not None
+        assert 2 * shown < error < 2.4 * shown
+        assert math.isclose(voters(session).reach, 8 * shown)
+        assert isinstance(session._curator, Curator)
