@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALL_SELF := $(PIP) --no-deps --no-build-isolation --editable .
 
-.PHONY: help setup dev demo test lint audit crash engines bench lock clean
+.PHONY: help setup dev demo test lint audit crash engines bench peers lock clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -48,13 +48,21 @@ engines: dev .venv/.engines  ## The same cells from DuckDB, PostgreSQL and Spark
 	$(PIP) --require-hashes -r requirements/engines.lock
 	@touch $@
 
-bench: dev  ## Speed against peers in the same run
+bench: dev  ## Speed and accuracy against peers in the same run
 	$(BIN)/python -m benchmarks
+
+peers: dev .venv/.peers  ## Sampling polytopes against hopsy and polytopewalk, in about ten minutes
+	$(BIN)/python -m benchmarks.bench_polytope
+
+.venv/.peers: requirements/bench.lock .venv/.dev
+	$(PIP) --require-hashes -r requirements/bench.lock
+	@touch $@
 
 lock:  ## Resolve the lock files again (needs uv)
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/build.in -o requirements/core.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/build.in --group dev -c requirements/core.lock -o requirements/dev.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/build.in --group dev --extra spark -c requirements/dev.lock -o requirements/engines.lock
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/build.in --group dev --group bench -c requirements/dev.lock -o requirements/bench.lock
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache

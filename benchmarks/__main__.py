@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from benchmarks import (
     bench_accuracy,
+    bench_intervals,
     bench_load,
+    bench_median_sampler,
     bench_multiplicative_weights,
     bench_noise,
     bench_theorems,
@@ -17,6 +19,8 @@ BENCHMARKS = (
     bench_multiplicative_weights,
     bench_load,
     bench_theorems,
+    bench_intervals,
+    bench_median_sampler,
     bench_accuracy,
 )
 

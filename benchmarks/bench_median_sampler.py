@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from tacit.model.attribute import category
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.database_sampler import Ensemble, Kernel, restrict, start, stir
-from tacit.release.sampler_diagnostics import probes
+from tacit.release.databases.diagnostics import probes
+from tacit.release.databases.sampler import Ensemble, Kernel, restrict, start, stir
 
 DATABASES, RECORDS, ROWS, LAG, ROUNDS = 200, 1_000, 20_000, 10, 4
 

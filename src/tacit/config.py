@@ -25,6 +25,7 @@ _SETTINGS: dict[str, dict[str, tuple[type | tuple[type, ...], bool]]] = {
         "databases": (int, False),
         "records": (int, False),
         "seed": (int, False),
+        "sampler": (str, False),
         "confidence": (float, False),
         "anchor": (str, False),
     },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,17 +16,23 @@ from tacit.model import sql
 from tacit.model.answer import Answer, Receipt, Table
 from tacit.model.budget import Budget, Loss
 from tacit.model.describe import describe
+from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
 from tacit.model.domain import Domain
-from tacit.model.expression import Expression
+from tacit.model.expression import Expression, count
 from tacit.model.query import Query
+from tacit.model.statistic import Statistic, Unbound
+from tacit.model.values import Value
 from tacit.model.workload import Marginal, marginal
 from tacit.release.dense import Dense
 from tacit.release.direct import Direct
 from tacit.release.estimate import Estimate, Mechanism
 from tacit.release.histogram import Histogram
 from tacit.release.iterative import iterative
+from tacit.release.median import Sampling, median
 from tacit.release.multiplicative_weights import MultiplicativeWeights
 from tacit.release.offline import Candidate, Constructed, Distinguisher, construct
+from tacit.release.ranges import Ranges
+from tacit.release.synthetic import Synthetic
 from tacit.trusted.accountant import epsilon_spent
 from tacit.trusted.anchor import Anchor
 from tacit.trusted.curator import MAX_ANSWERS, Curator, own
@@ -34,8 +40,12 @@ from tacit.trusted.ledger import Binding, Ledger
 from tacit.trusted.loss import total
 from tacit.trusted.records import Records
 
-MECHANISMS = ("auto", "direct", "histogram", "iterative")
+MECHANISMS = ("auto", "direct", "histogram", "iterative", "median")
+ONLINE = ("iterative", "median")  # those that have hard answers and a gate
+Asked = str | Expression | Query | Unbound | Statistic
 MAX_BATCH = 10_000
+RANGE_SHARE = 0.1  # of the budget, for all ranges of one attribute
+MAX_SYNTHETIC = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -63,6 +73,7 @@ class Session:
     ) -> None:
         self._curator, self._ledger, self._mechanism = curator, ledger, mechanism
         self._budget, self._choice, self._confidence = budget, choice, confidence
+        self._ranges = Ranges(curator, confidence, mechanism.flat if isinstance(mechanism, Histogram) else None)
 
     @property
     def budget(self) -> Budget:
@@ -114,17 +125,19 @@ class Session:
             for kind, question, cost, receipt in self._curator.purchases()
         ]
 
-    def ask(self, question: str | Expression | Query) -> Answer | Table:
-        """Answer one question: SQL, or `tacit.count(...)`. A GROUP BY gives a table.
+    def ask(self, question: Asked) -> Answer | Table:
+        """Answer one question: SQL, `tacit.count(...)`, or a statistic. A GROUP BY gives a table.
 
         >>> session.ask("SELECT COUNT(*) FROM data WHERE sex = 'F'")   # doctest: +SKIP
         """
         names, query = self._read(question)
-        return self._table(names, query) if names else self.ask_many([query])[0]
+        if names and isinstance(query, Query):
+            return self._table(names, query)
+        return self.ask_many([query])[0]
 
-    def ask_many(self, questions: Sequence[str | Expression | Query]) -> list[Answer]:
+    def ask_many(self, questions: Sequence[Asked]) -> list[Answer]:
         """Answer a batch of questions (no GROUP BY). All are checked before any is asked, and they share commits."""
-        if isinstance(questions, str | Expression | Query) or not isinstance(questions, Sequence):
+        if isinstance(questions, str | Expression | Query | Unbound) or not isinstance(questions, Sequence):
             raise InvalidQuery("ask_many takes a list of questions.")
         if not 1 <= len(questions) <= MAX_BATCH:
             raise InvalidQuery(f"a batch has 1 to {MAX_BATCH:,} questions; this one has {len(questions):,}.")
@@ -146,8 +159,59 @@ class Session:
 
     def table(self, *names: str, where: str | Expression | Query | None = None) -> Table:
         """The counts of all combinations of these attributes' values: a marginal, or GROUP BY table."""
-        condition = Query.constant(everyone=True) if where is None else self._bind(where)
-        return self._table(names, condition)
+        return self._table(names, Query.constant(everyone=True) if where is None else self._linear(where))
+
+    def cdf(self, name: str, *, share: float = RANGE_SHARE) -> CdfAnswer:
+        """The cumulative counts of an ordered attribute, with a band that holds for all of them at once.
+
+        The first question about the ranges of an attribute buys one release for `share` of the whole budget. Everything
+        about them is free from then on, whatever share is named: `cdf`, `quantile`, `range`, `histogram` and `mean`.
+        """
+        with self._honest():
+            return self._ranges.cdf(name, self._part(share))
+
+    def quantile(self, name: str, quantile: float, *, share: float = RANGE_SHARE) -> QuantileAnswer:
+        """The bin that holds a quantile, 0.5 for the median, with its confidence interval. Bought like `cdf`."""
+        with self._honest():
+            return self._ranges.quantile(name, quantile, self._part(share))
+
+    def range(self, name: str, low: Value, high: Value, *, share: float = RANGE_SHARE) -> Answer:
+        """How many rows lie between two ends of whole bins, both included for whole numbers. Bought like `cdf`."""
+        return self.rectangle({name: (low, high)}, share=share)
+
+    def rectangle(self, ends: Mapping[str, tuple[Value, Value]], *, share: float = RANGE_SHARE) -> Answer:
+        """The same for a range in two attributes at once: {"age": (20, 39), "income": (0, 50_000)}.
+
+        The first question about a pair buys one release for all rectangles of the two.
+        """
+        if not isinstance(ends, Mapping) or not 1 <= len(ends) <= 2:
+            raise InvalidQuery('a rectangle has two ends for each of one or two attributes, like {"age": (20, 39)}.')
+        query = count(**ends).bind(self.domain)
+        if query.is_constant:
+            what = "all there is, so its count follows from the number of rows" if query.is_everyone else "empty"
+            raise InvalidQuery(f"the range is {what}.")
+        with self._honest():
+            return self._ranges.range(query, self._part(share))
+
+    def histogram(self, name: str, *, width: float | None = None, share: float = RANGE_SHARE) -> Table:
+        """The counts of an ordered attribute's bins, or of wider ones; they add up. Bought like `cdf`."""
+        with self._honest():
+            return self._ranges.histogram(name, width, self._part(share))
+
+    def mean(self, name: str, *, share: float = RANGE_SHARE) -> Answer:
+        """The mean of an ordered attribute's values that lie in bins. Bought like `cdf`."""
+        with self._honest():
+            return self._ranges.mean(name, self._part(share))
+
+    def synthetic(self, rows: int, *, seed: int = 0) -> Synthetic:
+        """Made-up rows that look like what has been published so far. Costs nothing; the same seed, the same rows."""
+        if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= MAX_SYNTHETIC:
+            raise InvalidQuery(f"rows is a whole number from 1 to {MAX_SYNTHETIC:,}, not {rows!r}.")
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+            raise InvalidQuery(f"seed is a whole number from 0, not {seed!r}.")
+        with self._curator.turn():
+            codes = self._mechanism.draw(rows, np.random.Generator(np.random.PCG64(seed)))
+        return Synthetic.of(self.domain, codes)
 
     def release(
         self,
@@ -169,27 +233,27 @@ class Session:
         """
         if isinstance(workload, str | Expression | Query) or not isinstance(workload, Sequence) or not workload:
             raise InvalidQuery("a workload is a list of questions, or of tables given as lists of attribute names.")
-        if not isinstance(share, int | float) or not 0 < share <= 1:
-            raise InvalidQuery(f"share is a fraction of the budget, above 0 and at most 1, not {share!r}.")
         if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= 10_000:
             raise InvalidQuery(f"rounds is a whole number from 1 to 10,000, not {rounds!r}.")
         if not isinstance(alpha, float) or not 0 < alpha <= 1:
             raise InvalidQuery(f"alpha is a fraction of the rows, above 0 and at most 1, not {alpha!r}.")
         candidates: list[Candidate] = [
-            marginal(self.domain, *item) if isinstance(item, list | tuple) else self._bind(item)  # type: ignore[arg-type]
+            marginal(self.domain, *item) if isinstance(item, list | tuple) else self._linear(item)  # type: ignore[arg-type]
             for item in workload
         ]
-        loss = Loss(self.total.measure, int(self.total.atoms * share))
+        loss = self._part(share)
         rule = MultiplicativeWeights(self.domain, alpha, tolerance=alpha / 2)
         with self._honest():
             return construct(
                 self._curator, candidates, rule, rounds=rounds, loss=loss, alpha=alpha, distinguisher=distinguisher
             )
 
-    def cost_at_most(self, question: str | Expression | Query) -> Loss:
+    def cost_at_most(self, question: Asked) -> Loss:
         """The most that a question could cost if it were asked now. Spends nothing."""
         names, query = self._read(question)
-        asked: Query | Marginal = marginal(self.domain, *names, where=query) if names else query.core
+        asked: Query | Statistic | Marginal = query.core
+        if names and isinstance(query, Query):
+            asked = marginal(self.domain, *names, where=query)
         if not names and (query.is_constant or self._curator.find([asked])[0] is not None):
             return self._free
         if isinstance(asked, Marginal) and asked.size(self.domain) == 1:
@@ -227,34 +291,46 @@ class Session:
                 error.sentence += " What was paid for before that stays spent."
             raise
 
+    def _part(self, share: float) -> Loss:
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+            raise InvalidQuery(f"share is a fraction of the budget, above 0 and at most 1, not {share!r}.")
+        return Loss(self.total.measure, int(self.total.atoms * share))
+
     @property
     def _free(self) -> Loss:
         return Loss(self.total.measure, 0)
 
-    def _read(self, question: str | Expression | Query) -> tuple[tuple[str, ...], Query]:
-        """The attributes a question groups by, and the rows it is about."""
+    def _read(self, question: Asked) -> tuple[tuple[str, ...], Query | Statistic]:
+        """The attributes a question groups by, and the rows it is about; or a statistic."""
         if isinstance(question, str):
             select = sql.parse(question, self.domain)
             return select.group, select.where.bind(self.domain)
-        if isinstance(question, Expression):
+        if isinstance(question, Expression | Unbound):
             return (), question.bind(self.domain)
-        if not isinstance(question, Query):
+        if not isinstance(question, Query | Statistic):
             raise InvalidQuery(f"a question is SQL text or made with tacit.count, not {type(question).__name__}.")
         copy = own(question, self.domain)
-        assert isinstance(copy, Query)
+        assert isinstance(copy, Query | Statistic)
         return (), copy
 
-    def _bind(self, question: str | Expression | Query) -> Query:
+    def _bind(self, question: Asked) -> Query | Statistic:
         names, query = self._read(question)
         if names:
             raise InvalidQuery("a GROUP BY is asked by itself, with ask or table.")
         return query
 
-    def _answer(self, query: Query, estimate: Estimate | None) -> Answer:
+    def _linear(self, question: Asked) -> Query:
+        query = self._bind(question)
+        if not isinstance(query, Query):
+            raise InvalidQuery("rows are chosen by conditions, and constructions learn from counts: not by statistics.")
+        return query
+
+    def _answer(self, query: Query | Statistic, estimate: Estimate | None) -> Answer:
         text = describe(query, self.domain)
-        if estimate is None:  # a constant: every row has the same weight
+        if estimate is None and isinstance(query, Query):  # a constant: every row has the same weight
             value = _count(query.table((), ()).item() * self.rows, query.unit)
             return Answer(text, value, 0, self.confidence, "public", self._free, None)
+        assert estimate is not None
         value = _count(estimate.value, query.unit)
         error = None if estimate.half_width is None else _count(estimate.half_width, query.unit)
         source, cost = estimate.source, estimate.cost
@@ -306,6 +382,10 @@ def open_session(
     questions: int = 100,
     hits: int = 200,
     halt: bool = False,
+    databases: int = 200,
+    records: int = 1000,
+    seed: int = 0,
+    sampler: str = "databases",
     confidence: float = 0.95,
     anchor: str | Path | None = None,
     accept_rollback: str | None = None,
@@ -318,11 +398,15 @@ def open_session(
     budget: the one (epsilon, delta) that all answers together stay within.
     ledger: the SQLite file that records every charge and answer. The owner's secret, like the data.
     mechanism: "direct" (fresh noise for every new question), "histogram" (one noisy histogram of the whole domain, for
-        small domains), "iterative" (free answers from a hypothesis, which learns from the questions it gets wrong), or
-        "auto", which chooses between the first two from the public sizes.
-    questions: how many new questions the budget is shared among ("direct"), or are expected ("iterative").
-    hits: how many hard answers the budget is shared among, for "iterative".
-    halt: for "iterative", refuse after the last hard answer instead of going on without a guarantee.
+        small domains), "iterative" (free answers from a hypothesis, which learns from the questions it gets wrong),
+        "median" (the same with public databases that vote; also for nonlinear questions and domains too large to list),
+        or "auto", which chooses between the first two from the public sizes.
+    questions: how many new questions the budget is shared among ("direct"), or are expected ("iterative", "median").
+    hits: how many hard answers the budget is shared among, for "iterative" and "median".
+    halt: for these two, refuse after the last hard answer instead of going on without a guarantee.
+    databases, records, seed: how many databases vote in "median", of how many records each, and the public seed that
+        they are drawn with.
+    sampler: "databases" of records, or "fractions": fractional ones, for linear questions that cut X into few parts.
     anchor: where the newest state of the ledger is remembered, so that restoring an old copy is noticed.
     accept_rollback: the owner's reason to go on with an older copy; recorded in the ledger.
     """
@@ -336,25 +420,29 @@ def open_session(
     if not isinstance(confidence, float) or not 0.5 <= confidence <= 1 - 1e-9:
         raise ConfigError(f"confidence is a number from 0.5 to 0.999999999, not {confidence!r}.")
     choice = choose(mechanism, domain, budget, questions)
-    records = Records.load(data, domain, table)
+    sampling = Sampling(databases, records, seed, sampler)
+    rows = Records.load(data, domain, table)
     binding: Binding = {
         "domain": domain.key,
-        "data": records.fingerprint,
+        "data": rows.fingerprint,
         "mechanism": choice.mechanism,
         "questions": "any number" if choice.mechanism == "histogram" else str(questions),
-        "hits": str(hits) if choice.mechanism == "iterative" else "none",
+        "hits": str(hits) if choice.mechanism in ONLINE else "none",
         # free answers are kept with their error bars, so these must go on meaning the same
-        "confidence": str(confidence) if choice.mechanism == "iterative" else "any",
+        "confidence": str(confidence) if choice.mechanism in ONLINE else "any",
+        "sampling": sampling.words if choice.mechanism == "median" else "none",
     }
     book = _open_ledger(
         Path(ledger), budget, binding, Anchor(None if anchor is None else Path(anchor)), accept_rollback
     )
-    curator = Curator(records, book)
+    curator = Curator(rows, book)
     made: Mechanism
     if choice.mechanism == "direct":
         made = Direct(curator, questions=questions, confidence=confidence)
     elif choice.mechanism == "iterative":
         made = iterative(curator, questions=questions, hits=hits, confidence=confidence, halt=halt)
+    elif choice.mechanism == "median":
+        made = median(curator, questions=questions, hits=hits, confidence=confidence, sampling=sampling, halt=halt)
     else:
         made = Histogram(curator, confidence=confidence)
     return Session(curator, book, budget, choice, made, confidence)

@@ -6,18 +6,39 @@ import html
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.errors import InvalidQuery
 from tacit.model.budget import Loss
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Question
 
+if TYPE_CHECKING:
+    from tacit.chart import Chart
+
 Source = Literal["measured", "repeat", "hypothesis", "public"]
+
+
+class Shown(Protocol):
+    """What every kind of answer has."""
+
+    @property
+    def error(self) -> float | None: ...
+    @property
+    def confidence(self) -> float: ...
+    @property
+    def source(self) -> Source: ...
+    @property
+    def cost(self) -> Loss: ...
+    @property
+    def receipt(self) -> Receipt | None: ...
+    @property
+    def note(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +106,16 @@ class Answer:
             "question": self.question,
             "value": self.value,
             "error": self.error,
-            "confidence": self.confidence,
-            "source": self.source,
-            "cost": {self.cost.measure: float(self.cost)},
-            **_receipt(self.receipt),
-            **({"note": self.note} if self.note else {}),
+            **facts(self),
         }
 
     def __str__(self) -> str:
-        return f"{_number(self.value)} {_bar(self)}"
+        return f"{_number(self.value)} {bar(self)}"
 
     def _repr_html_(self) -> str:
         return (
             f"<p>{html.escape(self.question)}<br><b>{_number(self.value)}</b> {_plus_minus(self.error)} "
-            f"<small>({_sure(self.error, self.confidence)} · {self.source} · {_cost(self.cost)})"
+            f"<small>({_sure(self.error, self.confidence)} · {self.source} · {cost_words(self.cost)})"
             f"{html.escape(_note(self))}</small></p>"
         )
 
@@ -129,16 +146,27 @@ class Table:
             "columns": [*self.names, "value"],
             "rows": [[*labels, value] for labels, value in self.rows()],
             "error": self.error,
-            "confidence": self.confidence,
-            "source": self.source,
-            "cost": {self.cost.measure: float(self.cost)},
-            **_receipt(self.receipt),
-            **({"note": self.note} if self.note else {}),
+            **facts(self),
         }
+
+    def chart(self) -> Chart:
+        """Bars for one attribute, a heat map for two."""
+        from tacit.chart import Axis, Bars, Chart, Heat
+
+        if len(self.names) == 1:
+            x, bars = Axis(self.names[0], categories=list(self.labels[0])), Bars(self.values, error=self.error)
+            return Chart(self.question, x=x, y=Axis("rows"), marks=[bars], note=self.caption)
+        if len(self.names) > 2:
+            raise InvalidQuery(f"a table of {len(self.names)} attributes has no picture; one or two have.")
+        down, across = (
+            Axis(name, categories=list(labels)) for name, labels in zip(self.names, self.labels, strict=True)
+        )
+        heat = Heat(self.values, name="rows")
+        return Chart(self.question, x=across, y=down, marks=[heat], note=self.caption)
 
     @property
     def caption(self) -> str:
-        return f"each {_bar(self)}"
+        return f"each {bar(self)}"
 
     def __str__(self) -> str:
         lines = [[*self.names, "value"], *([*labels, _number(value)] for labels, value in self._shown())]
@@ -172,10 +200,11 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
 
 
-def _bar(shown: Answer | Table) -> str:
+def bar(shown: Shown) -> str:
+    """The error bar and its circumstances in words."""
     sure = _sure(shown.error, shown.confidence).removesuffix(" confidence")
     start = f"{_plus_minus(shown.error)} ".lstrip()
-    return f"{start}({sure}, {shown.source}, {_cost(shown.cost)}){_note(shown)}"
+    return f"{start}({sure}, {shown.source}, {cost_words(shown.cost)}){_note(shown)}"
 
 
 def _plus_minus(error: float | None) -> str:
@@ -186,13 +215,21 @@ def _sure(error: float | None, confidence: float) -> str:
     return "no guarantee" if error is None else f"{100 * confidence:.10g}% confidence"  # 0.999 is not 100%
 
 
-def _note(shown: Answer | Table) -> str:
+def _note(shown: Shown) -> str:
     return f" · {shown.note}" if shown.note else ""
 
 
-def _cost(cost: Loss) -> str:
+def cost_words(cost: Loss) -> str:
     return f"cost {cost}" if cost.atoms else "free"
 
 
-def _receipt(receipt: Receipt | None) -> dict[str, Any]:
-    return {} if receipt is None else {"entry": receipt.entry, "seal": receipt.seal}
+def facts(shown: Shown) -> dict[str, Any]:
+    """What every kind of answer says of itself in JSON: how sure, where from, what it cost, and its receipt."""
+    receipt = {} if shown.receipt is None else {"entry": shown.receipt.entry, "seal": shown.receipt.seal}
+    return {
+        "confidence": shown.confidence,
+        "source": shown.source,
+        "cost": {shown.cost.measure: float(shown.cost)},
+        **receipt,
+        **({"note": shown.note} if shown.note else {}),
+    }

@@ -7,6 +7,7 @@ import numpy as np
 from tacit.model.domain import Domain
 from tacit.model.query import Factor, Query
 from tacit.model.statistic import Statistic
+from tacit.model.strategy import words
 from tacit.model.workload import Intervals, Marginal, Prefixes, Queries, Question
 
 
@@ -29,8 +30,9 @@ def describe(question: Question, domain: Domain) -> str:
         return f"table of {', '.join(question.names)}{where}"
     if isinstance(question, Queries):
         return f"{len(question.listed)} queries"
-    kinds = {Prefixes: "all prefixes of", Intervals: "all intervals of"}
-    return f"{kinds[type(question)]} {question.name}"
+    if isinstance(question, Prefixes | Intervals):
+        return f"all {type(question).__name__.lower()} of {question.name}"
+    return words(question)
 
 
 def _query(query: Query, domain: Domain) -> str:

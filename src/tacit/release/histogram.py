@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,9 +12,11 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.answer import Measured, Told
 from tacit.model.budget import Loss
+from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
-from tacit.model.workload import Marginal, histogram
+from tacit.model.strategy import Tree, leaves
+from tacit.model.workload import Marginal, histogram, marginal
 from tacit.release.estimate import Estimate, TableEstimate, of_stored
 from tacit.release.noisy_table import NoisyTable
 from tacit.trusted.curator import MAX_ANSWERS, Curator
@@ -43,9 +46,9 @@ class Histogram:
             estimates[0] = replace(estimates[0], source="measured", cost=cost)
         return estimates
 
-    def table(self, marginal: Marginal) -> TableEstimate:
+    def table(self, asked: Marginal) -> TableEstimate:
         cost = self._buy()
-        estimate = self._table.table(marginal)
+        estimate = self._table.table(asked)
         return replace(estimate, source="measured", cost=cost) if cost.atoms else estimate
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
@@ -53,6 +56,23 @@ class Histogram:
             raise InvalidQuery("nothing is published yet to make rows from: ask a first question.")
         self._buy()
         return self._table.draw(rows, rng)
+
+    def flat(self, name: str) -> tuple[Measured, Loss]:
+        """The leaves of an ordered attribute as if they had been measured by themselves, and what was paid now.
+
+        A leaf is a sum of k cells. Gaussian noise adds up to Gaussian noise; a sum of Laplace noise has lighter tails
+        than Laplace noise of the same variance, so error bars for the latter are wide enough.
+        """
+        cost = self._buy()
+        domain = self._curator.domain
+        bins, size = domain[name].bins, leaves(domain[name])
+        counts = self._table.table(marginal(domain, name)).values
+        values = np.append(counts[:bins], counts[bins:].sum()) if size > bins else counts
+        stored = self._curator.find([self._cells])[0]
+        assert isinstance(stored, Measured)
+        cells = domain.size // domain[name].size * max(1, domain[name].size - bins)
+        noise = Noise(stored.noise.kind, stored.noise.scale * math.sqrt(cells))
+        return replace(stored, question=Tree(name, (size,), (1,)), values=values, noise=noise), cost
 
     def recall(self, query: Query | Statistic, stored: Measured | Told) -> Estimate:
         return of_stored(stored, query, self._curator.rows, self._confidence)

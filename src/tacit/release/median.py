@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,14 +25,13 @@ from tacit.model.domain import Domain
 from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
-from tacit.release import database_sampler as databases
 from tacit.release.online import Online, Terms
+from tacit.release.votes import Databases, Polytope, Votes
 from tacit.trusted.curator import Curator, Disagreement, Lens
 
 REACH = 8.0  # of the lens, in units of what it may show for an easy question
-SLAB_RECORDS = 5  # a slab is at least this many records wide to either side, or the walk between databases is stuck
 STIR_EVERY = 1024  # ledger entries: adaptive questions could come to know one fixed sample too well
-STIR_SWEEPS = 10
+SAMPLERS = ("databases", "fractions")
 
 
 @dataclass(frozen=True)
@@ -42,6 +41,7 @@ class Sampling:
     databases: int = 200
     records: int = 1000
     seed: int = 0
+    sampler: str = "databases"
 
     def __post_init__(self) -> None:
         limits = {"databases": (10, 100_000), "records": (10, 1_000_000), "seed": (0, 2**63 - 1)}
@@ -51,10 +51,18 @@ class Sampling:
                 raise ConfigError(f"{name} is a whole number from {least:,} to {most:,}, not {given!r}.")
         if self.databases * self.records > 10**8:
             raise ConfigError(f"{self.databases:,} databases of {self.records:,} records are more than 10^8 records.")
+        if self.sampler not in SAMPLERS:
+            raise ConfigError(f"sampler is one of {', '.join(SAMPLERS)}, not {self.sampler!r}.")
 
     @property
     def words(self) -> str:
-        return f"{self.databases} databases of {self.records} records, seed {self.seed}"
+        kind = f"databases of {self.records} records" if self.sampler == "databases" else "fractional databases"
+        return f"{self.databases} {kind}, seed {self.seed}"
+
+    def start(self, domain: Domain, seed: int) -> Votes:
+        if self.sampler == "fractions":
+            return Polytope.start(domain, self.databases, seed)
+        return Databases.start(domain, self.databases, self.records, seed)
 
 
 class Voters:
@@ -65,14 +73,10 @@ class Voters:
     def __init__(self, domain: Domain, rows: int, shown: float, hits: int, sampling: Sampling) -> None:
         """`shown`: what the lens of an easy question may show beyond the floor."""
         self._rows, self._hits, self._sampling = rows, hits, sampling
-        # A database of m records cannot follow a value p closer than sqrt(p(1-p)/m); on average it is 0.8 of that away.
-        self.floor = 0.4 * rows / math.sqrt(sampling.records)
-        self.reach = max(1.0, min(REACH * (shown + self.floor), 2.0**31))
-        start = databases.start(
-            domain, databases=sampling.databases, records=sampling.records, seed=self._seed("start")
-        )
-        self._settled = self.ensemble = start
+        self._settled = self.votes = sampling.start(domain, self._seed("start"))
         self._learned_at, self._stirred = 0, 0
+        self.floor = rows * self.votes.floor
+        self.reach = max(1.0, min(REACH * (shown + self.floor), 2.0**31))
 
     def learn(self, measured: Measured) -> None:
         question = measured.question
@@ -81,23 +85,20 @@ class Voters:
         rows = self._rows * measured.unit
         centre = min(max(int(measured.values[0]) / rows, 0.0), 1.0)
         width = quantile(measured.noise, 1 - 0.05 / self._hits) / rows  # holds for all answers together, 19 times in 20
-        width = max(width, SLAB_RECORDS / self._sampling.records)
         seed = self._seed("learn", measured.receipt.entry)
-        what = question if isinstance(question, Query) else _values_of(question)
-        self._settled = self.ensemble = databases.restrict(self._settled, what, centre, width, seed=seed)
+        self._settled = self.votes = self._settled.restrict(question, centre, width, seed=seed)
         self._learned_at, self._stirred = measured.receipt.entry, 0
 
     def come_to(self, entries: int) -> None:
         stirred = (entries - self._learned_at) // STIR_EVERY
         if stirred != self._stirred:  # always from the settled ones, so that a restart need not repeat every stirring
-            seed = self._seed("stir", self._learned_at, stirred)
-            self.ensemble = databases.stir(self._settled, seed=seed, sweeps=STIR_SWEEPS)
+            self.votes = self._settled.stir(seed=self._seed("stir", self._learned_at, stirred))
             self._stirred = stirred
 
     def guess(self, queries: Sequence[Query | Statistic]) -> tuple[NDArray[np.float64], Sequence[Lens]]:
-        values = np.stack([self.values(query) for query in queries]) * self._rows
-        medians = np.partition(values, (values.shape[1] - 1) // 2, axis=1)[:, (values.shape[1] - 1) // 2]
-        return medians, [Disagreement(row, self.reach) for row in values]
+        values = np.stack([self.votes.values(query) for query in queries]) * self._rows
+        middle = (values.shape[1] - 1) // 2  # the lower median, as in Roth's lecture 8
+        return np.partition(values, middle, axis=1)[:, middle], [Disagreement(row, self.reach) for row in values]
 
     def error(self, shown: float) -> float | None:
         """The median is off by more than e only if half of the databases are, so the lens shows at least
@@ -111,36 +112,15 @@ class Voters:
 
     @property
     def note(self) -> str:
-        found = self.ensemble.diagnostics
-        if found is None or found.mixed:
-            return ""
-        if found.infeasible:
-            return f"{found.infeasible:,} of {found.databases:,} databases disagree with past answers"
-        return "the databases have not mixed well, so more questions than needed may be hard"
+        return self.votes.note
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         """Synthetic rows: records of the databases, drawn at random."""
-        chosen = rng.integers(self._sampling.databases * self._sampling.records, size=rows)
-        columns = databases.records(self.ensemble)
-        return [columns[name][chosen].astype(np.intp) for name in self.ensemble.domain.names]
-
-    def values(self, query: Query | Statistic) -> NDArray[np.float64]:
-        """The question's value on each database, as a fraction."""
-        return self.ensemble.values(query) if isinstance(query, Query) else _values_of(query)(self.ensemble)
+        return self.votes.draw(rows, rng)
 
     def _seed(self, *words: str | int) -> int:
         digest = hashlib.sha256(repr((self._sampling.seed, *words)).encode()).digest()
         return int.from_bytes(digest[:8], "big") >> 1
-
-
-def _values_of(statistic: Statistic) -> Callable[[databases.Ensemble], NDArray[np.float64]]:
-    def evaluate(ensemble: databases.Ensemble) -> NDArray[np.float64]:
-        values: NDArray[np.float64] = statistic.evaluate(ensemble.tables(statistic.scope)) / (
-            ensemble.records * float(statistic.unit)
-        )
-        return values
-
-    return evaluate
 
 
 def median(

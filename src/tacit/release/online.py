@@ -212,9 +212,7 @@ class Online(Generic[K]):
         ]
         return dict(zip(queries, self._curator.tell(answers, gate), strict=True))
 
-    def _dress(
-        self, query: Query | Statistic, stored: Measured | Told, bought: set[Query | Statistic]
-    ) -> Estimate:
+    def _dress(self, query: Query | Statistic, stored: Measured | Told, bought: set[Query | Statistic]) -> Estimate:
         paid_now = query.core in bought
         bought.discard(query.core)  # a query and its complement are paid once
         estimate = of_stored(stored, query, self._curator.rows, self.terms.confidence, paid_now=paid_now)

@@ -1,7 +1,8 @@
 """The only place private noise comes from: exact samplers, seeded by the system. Called by the mechanisms.
 
-OpenDP draws what is short or very wide; long vectors come from `noise_table`, tens of times faster. Both have exactly
-the same law, and which of them draws is a matter of size and scale, which are public.
+OpenDP draws what is short, or wider than 2**40; long vectors come from `noise_table`, and wide Gaussian ones from
+`noise_wide`, tens of times faster. All have exactly the same law, and which of them draws is a matter of kind, size and
+scale, which are public.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.model.budget import Measure
 from tacit.model.noise_law import Noise, NoiseKind
-from tacit.trusted import noise_table
+from tacit.trusted import noise_table, noise_wide
 
 __all__ = ["Noise", "NoiseKind", "add_noise", "draw_geometric", "noisy_max"]
 
@@ -23,13 +24,15 @@ def add_noise(values: NDArray[np.int64], noise: Noise) -> NDArray[np.int64]:
     """`values` plus fresh, independent draws of `noise`, one for each entry.
 
     Guarantee: each draw has exactly the law of `noise` over the integers; a sum beyond 64 bits stops at the limit.
-    Formula: Pr[z] ∝ exp(-|z|/scale) or exp(-z²/(2 scale²)), by rejection in rational arithmetic, or by inversion with
-        lazy bits; no float is sampled.
+    Formula: Pr[z] ∝ exp(-|z|/scale) or exp(-z²/(2 scale²)), by rejection in rational arithmetic, or by inversion or
+        rejection with lazy bits; no float is sampled.
     Source: Canonne, Kamath & Steinke 2020, algorithms 1-3, as implemented by OpenDP (make_laplace, make_gaussian); for
-        inversion see `noise_table`.
+        the others see `noise_table` and `noise_wide`.
     """
     if not isinstance(values, np.ndarray) or values.dtype != np.int64:
         raise TypeError("noise is added to a numpy array of int64")
+    if noise_wide.suits(noise, values.size):
+        return _sum(values, noise_wide.draw_gaussian(noise.scale, values.size).reshape(values.shape))
     if noise_table.suits(noise, values.size):
         return _sum(values, noise_table.draw_noise(noise, values.size).reshape(values.shape))
     drawn = _sampler(noise.kind, noise.scale)(values.ravel())

@@ -23,7 +23,7 @@ def sensitivity(question: Question, domain: Domain) -> Sensitivity:
         by at most l2_squared in squared L2 distance.
     Formula: a query 1; a statistic 1; a table 2 (a row leaves one cell and enters another); D prefixes D-1, or D where
         rows can lie in none; all intervals of D bins floor((D+1)²/4); k listed queries min(k, 2 max over cells of their
-        weights).
+        weights); a strategy as `strategies.strategy_sensitivity` says.
     Source: for intervals, a row at bin x is in x(D-x+1) of them and two rows x < y share x(D-y+1), which makes the
         difference s(D+1-s) with s = x + (D-y+1); the others are immediate. Checked by enumeration in tests/exact.
     """

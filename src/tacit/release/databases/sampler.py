@@ -9,7 +9,7 @@ question is one that they nearly all miss, so weighting them anew would keep non
 
 Two kinds of constraint. A query, 0/1 or weighted, is a *slab*: every single move respects it. Any other statistic is a
 *block*: a short run of moves is proposed as a whole and undone, in each chain, if it makes that chain's blocks worse.
-This is exact: the run is a reversible kernel for the uniform law within the slabs (see `database_moves`), so it is a
+This is exact: the run is a reversible kernel for the uniform law within the slabs (see `moves`), so it is a
 symmetric proposal there, and the ratio of the targets is the indicator that the blocks hold.
 """
 
@@ -26,11 +26,12 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release import database_moves, database_values
-from tacit.release.database_moves import KINDS, Chains, Codes, random_words, upper
-from tacit.release.database_repair import Advance, repair, violation
-from tacit.release.database_slabs import Program, Slab, program, slab
-from tacit.release.sampler_diagnostics import Diagnostics, diagnose, probes
+from tacit.release.databases import moves as chain_moves
+from tacit.release.databases import values as database_values
+from tacit.release.databases.diagnostics import Diagnostics, diagnose, probes
+from tacit.release.databases.moves import KINDS, Chains, Codes, random_words, upper
+from tacit.release.databases.repair import Advance, repair, violation
+from tacit.release.databases.slabs import Program, Slab, program, slab
 
 Kernel = Literal["auto", "numpy", "numba"]
 Values = NDArray[np.float64]
@@ -146,7 +147,7 @@ def stir(ensemble: Ensemble, *, seed: int, sweeps: int = SWEEPS, kernel: Kernel 
     free = sorted(set(range(len(ensemble.domain))) - set(compiled.moving.tolist()))
     codes = ensemble.codes.copy()
     _redraw(codes, ensemble.domain, free, _key(seed, "free"))  # under no constraint: drawn anew, exactly
-    state = database_moves.chains(codes, compiled)
+    state = chain_moves.chains(codes, compiled)
     moves = _Moves(ensemble, state, compiled, advance_of(kernel), _key(seed, "moves"))
     rounds = repair(state, compiled, _key(seed, "repair"), ROUNDS, moves.advance) if ensemble.slabs else 0
     rounds += moves.approach() if ensemble.blocks else 0
@@ -169,13 +170,13 @@ def advance_of(kernel: Kernel) -> Advance:
     """The kernel of this name; `auto` is the compiled one where numba is installed."""
     if kernel != "numpy":
         try:
-            from tacit.release.compiled_moves import advance
+            from tacit.release.databases.compiled import advance
         except ImportError:
             if kernel == "numba":
                 raise
         else:
             return advance
-    return database_moves.advance
+    return chain_moves.advance
 
 
 @dataclass

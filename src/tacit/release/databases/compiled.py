@@ -1,4 +1,4 @@
-"""The moves of `database_moves` compiled by numba, bit for bit the same, for the sampler. Needs the extra `fast`.
+"""The moves of `moves` compiled by numba, bit for bit the same, for the sampler. Needs the extra `fast`.
 
 One chain is moved through all its steps before the next: a chain's state fits in the processor's nearest cache.
 Chains are independent, so they are shared out to threads, and the result does not depend on how many there are.
@@ -16,8 +16,8 @@ import numba
 import numpy as np
 
 from tacit.model.query import GRID
-from tacit.release.database_moves import KINDS, LONGEST, Chains
-from tacit.release.database_slabs import Program
+from tacit.release.databases.moves import KINDS, LONGEST, Chains
+from tacit.release.databases.slabs import Program
 
 _KINDS = np.array(KINDS, dtype=np.int64)  # an argument: what is compiled and cached must not depend on another file
 _GAMMA, _MIX_1, _MIX_2 = (
@@ -41,7 +41,7 @@ def _compiled(function: Callable[..., Any]) -> Any:
 
 
 def advance(state: Chains, program: Program, key: int, first: int, steps: int) -> None:
-    """`database_moves.advance`, compiled."""
+    """`moves.advance`, compiled."""
     number = len(state.codes)
     shares = min(number, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     edges = [number * share // shares for share in range(shares + 1)]

@@ -1,0 +1,111 @@
+"""The warm start: seconds, memory and errors of random conjunctions, against what the same budget buys otherwise.
+
+    python -m benchmarks.bench_warm_start [SEEDS]
+
+The table and the questions are those of `bench_accuracy`. Each plan buys its tables from a real curator with the whole
+budget, epsilon = 1 and delta = 1e-9, on a ledger of its own. Beside it, at the same budget: fresh Gaussian noise for
+each question, and all tables of three attributes with Gaussian noise, each question answered from its own.
+"""
+
+from __future__ import annotations
+
+import math
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.bench_accuracy import MILD, ONE_COUNT, PARTITION, SEED, _data, conjunctions
+from tacit.model.domain import Domain
+from tacit.model.query import Query
+from tacit.release.dense import Dense
+from tacit.release.warm_start import Plan, warm_start
+from tacit.trusted.anchor import Anchor
+from tacit.trusted.curator import Curator
+from tacit.trusted.ledger import Ledger
+from tacit.trusted.loss import noise_for, total
+from tacit.trusted.noise import add_noise
+from tacit.trusted.records import Records
+
+QUESTIONS = 20_000
+ADAPTIVE_SEEDS = 1  # each takes about half a minute
+Table = NDArray[np.float64]
+
+
+def main() -> None:
+    seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    with _data() as (name, data, domain):
+        records = Records.load(data, domain)
+    queries = conjunctions(domain, QUESTIONS, np.random.default_rng(SEED))
+    truth = np.array([records.answer(query) for query in queries])
+    print(f"warm start: {name}, {records.rows:,} rows, {domain.size:,} cells, {QUESTIONS:,} conjunctions of 1 to 3 of")
+    print(f"{len(domain)} attributes; {MILD}, all of it spent on the tables. Errors are fractions of n.")
+    print(f"{'mechanism':<34}{'mean':>9}{'99 %':>9}{'max':>9}{'tables':>8}{'spent':>7}{'seconds':>9}{'pull':>8}")
+    independent(records, truth)
+    three_way(records, queries, truth)
+    plans: list[tuple[Plan, float, int]] = [("pairs", 1.0, seeds), ("pairs", 0.5, 1), ("adaptive", 1.0, ADAPTIVE_SEEDS)]
+    for plan, share, times in plans:
+        for _ in range(times):
+            warm(records, queries, truth, plan, share)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"  At most {memory:.2f} GB of memory, with the data, the questions and their answers in it.")
+    print("  pull: how strongly the fit is drawn to independent attributes, as found from the noisy tables themselves.")
+
+
+def warm(records: Records, queries: Sequence[Query], truth: NDArray[np.int64], plan: Plan, share: float) -> None:
+    budget = total(MILD)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        ledger = Ledger.create(
+            folder / "l.tacit", budget=MILD, total=budget, binding={}, anchor=Anchor(folder / "anchors.sqlite")
+        )
+        start = time.perf_counter()
+        built = warm_start(Curator(records, ledger), loss=type(budget)("rho", int(budget.atoms * share)), plan=plan)
+        seconds = time.perf_counter() - start
+        spent = ledger.spent.atoms / budget.atoms
+        ledger.close()
+    errors = np.abs(answers(built.hypothesis, queries) * records.rows - truth) / records.rows
+    text = f"{len(built.steps):>8}{spent:>7.0%}{seconds:>9.1f}{built.fitted.pull:>8.4f}"
+    show(f"{plan}, {share:.0%} of the budget", errors, text)
+
+
+def answers(hypothesis: Dense, queries: Sequence[Query]) -> Table:
+    return hypothesis.answer_many(queries)
+
+
+def independent(records: Records, truth: NDArray[np.int64]) -> None:
+    noise = noise_for(total(MILD).split(QUESTIONS), ONE_COUNT, unit=1)
+    show("fresh Gaussian noise", np.abs(add_noise(np.zeros(len(truth), dtype=np.int64), noise)) / records.rows)
+
+
+def three_way(records: Records, queries: Sequence[Query], truth: NDArray[np.int64]) -> None:
+    """A question about fewer attributes is answered from the smallest table that holds them."""
+    start = time.perf_counter()
+    domain: Domain = records.domain
+    scopes = [tuple(sorted(names)) for names in combinations(domain.names, min(3, len(domain)))]
+    noise = noise_for(total(MILD).split(len(scopes)), PARTITION, unit=1)
+    tables = {scope: add_noise(records.table(scope).ravel(), noise) for scope in scopes}
+    sizes = {scope: math.prod(domain[name].size for name in scope) for scope in scopes}
+    found = []
+    for query in queries:
+        scope = min((s for s in scopes if set(query.scope) <= set(s)), key=lambda s: sizes[s])
+        shape = tuple(domain[name].size for name in scope)
+        found.append(int((query.table(scope, shape).ravel() * tables[scope]).sum()))
+    seconds = time.perf_counter() - start
+    text = f"{len(scopes):>8}{1:>7.0%}{seconds:>9.1f}"
+    show("all 3-way tables, Gaussian noise", np.abs(np.array(found) - truth) / records.rows, text)
+
+
+def show(mechanism: str, errors: Table, text: str = "") -> None:
+    shares = errors.mean(), np.quantile(errors, 0.99), errors.max()
+    print(f"{mechanism:<34}" + "".join(f"{share:9.5f}" for share in shares) + text, flush=True)
+
+
+if __name__ == "__main__":
+    main()

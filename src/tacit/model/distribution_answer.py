@@ -1,0 +1,118 @@
+"""What a user gets back about an ordered attribute: its cumulative counts with a band, and its quantiles."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.model.answer import Receipt, Source, bar, cost_words, facts
+from tacit.model.budget import Loss
+
+if TYPE_CHECKING:
+    from tacit.chart import Chart
+
+
+@dataclass(frozen=True, eq=False)
+class CdfAnswer:
+    """How many rows lie below the end of each bin; *all* are within `error` of the truth, at the `confidence`.
+
+    `labels` names the bins, `ends` is where they end on the attribute's axis (for dates, `dated`: in days).
+    """
+
+    question: str
+    name: str
+    labels: tuple[str, ...]
+    start: float
+    ends: NDArray[np.float64]
+    values: NDArray[np.float64]
+    error: float
+    rows: int
+    confidence: float
+    source: Source
+    cost: Loss
+    receipt: Receipt | None
+    note: str = ""
+    dated: bool = False
+    why: str = ""  # this way of measuring it was chosen
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """The same as fractions of all rows."""
+        return self.values / self.rows
+
+    def chart(self) -> Chart:
+        """The curve with the band around it."""
+        from tacit.chart import Axis, Band, Chart, Line, Rule
+
+        x, y = np.concatenate([[self.start], self.ends]), np.concatenate([[0.0], self.shares])
+        axis = Axis(self.name)
+        if self.dated:  # a date is a label, not a number
+            x, y, axis = np.arange(len(self.labels)), self.shares, Axis(self.name, categories=list(self.labels))
+        low, high = np.clip(y - self.error / self.rows, 0, 1), np.clip(y + self.error / self.rows, 0, 1)
+        sure = f"{100 * self.confidence:.10g} %"
+        return Chart(
+            self.question,
+            x=axis,
+            y=Axis("share of rows below", percent=True, low=0, high=1),
+            marks=[
+                Band(x, low, high, name=f"{sure}, all at once"),
+                Line(x, y, name="rows below"),
+                Rule(y=0.5, name="half"),
+            ],
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "question": self.question,
+            "columns": [self.name, "rows up to its end"],
+            "rows": [[label, value] for label, value in zip(self.labels, self.values.tolist(), strict=True)],
+            "error": self.error,
+            "simultaneous": True,
+            **facts(self),
+        }
+
+    def __str__(self) -> str:
+        return f"{self.question}: {len(self.values):,} steps {bar(self)}"
+
+    def _repr_html_(self) -> str:
+        return self.chart()._repr_html_()
+
+
+@dataclass(frozen=True)
+class QuantileAnswer:
+    """The bin that holds a quantile. With probability `confidence` the true one starts no earlier than `low` and ends
+    no later than `high`."""
+
+    question: str
+    share: float
+    value: str
+    low: str
+    high: str
+    confidence: float
+    source: Source
+    cost: Loss
+    receipt: Receipt | None
+    note: str = ""
+    error: None = None  # its interval is lopsided
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "question": self.question,
+            "share": self.share,
+            "value": self.value,
+            "interval": [self.low, self.high],
+            **facts(self),
+        }
+
+    def __str__(self) -> str:
+        sure = f"{100 * self.confidence:.10g}%"
+        return f"{self.value} ({self.low} to {self.high} at {sure}, {self.source}, {cost_words(self.cost)})"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(self.question)}<br><b>{html.escape(str(self))}</b></p>"

@@ -1,0 +1,165 @@
+"""What one released answer says in a fit, and the exact step that fits it while all others stand still. For `fit` only.
+
+A fit maximises over tilts theta, one for each noisy number y (a share of the rows, with spread s), the concave dual
+
+    sum theta y - s²/2 sum theta² - ln E_start exp(sum theta q)
+
+of: minimise KL(P || start) + sum (q(P) - y)² / (2 s²). At its maximum every residual says its own tilt: y - q(P) =
+s² theta. Maximised over all the cells of one table together, that has a closed form, by Wright's omega function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import wrightomega
+
+from tacit.errors import InvalidQuery
+from tacit.model.answer import Measured
+from tacit.model.domain import Domain
+from tacit.model.noise_law import variance
+from tacit.model.query import Query
+from tacit.model.workload import Intervals, Marginal, Prefixes, Queries
+from tacit.release.dense import Array
+
+DEEPEST = 100.0  # a tilt's limit: a cell at exp(-100) of its share is empty, whatever else is asked of it
+LEAST_VARIANCE = 1 / 12  # counts are whole, so that no answer is taken for surer than that
+_TINY = 1e-300
+_ROUNDS = 100  # of Newton's iteration
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """Noisy shares of the rows: of every cell of a table over some axes, or the mean of some weights over that table.
+
+    `axes` ascend. `weights` is None for a table. The noise of each number has this variance, in shares squared.
+    """
+
+    key: str
+    axes: tuple[int, ...]
+    shares: Array
+    variance: float
+    weights: Array | None = None
+
+    @property
+    def whole(self) -> bool:
+        return self.weights is None
+
+    def values(self, table: Array) -> Array:
+        """What the term measures, of a distribution's table over its axes."""
+        return table if self.weights is None else np.asarray((table * self.weights).sum())
+
+    def step(self, table: Array, tilts: Array, softness: float) -> tuple[Array, Array, float]:
+        """The best tilts while all others stand still, the logarithms of the cells' factors, and of their normaliser.
+
+        `softness` is s². A factor is exp(logarithm - normaliser).
+        """
+        if self.weights is None:
+            best, normaliser = _table_tilts(table, tilts, self.shares, softness)
+            return best, best - tilts, normaliser
+        tilt = _query_tilt(table, self.weights, float(tilts), float(self.shares), softness)
+        change = (tilt - float(tilts)) * self.weights
+        return np.array(tilt), change, log_sum(np.log(np.maximum(table, _TINY)) + change)
+
+
+def terms_of(measured: Iterable[Measured], domain: Domain, rows: int, order: Sequence[int]) -> list[Term]:
+    """The terms of released answers to linear questions; `order` lists the domain's axes in the order of the fit.
+
+    Answers to anything but linear questions say nothing about a distribution that a tilt could learn; they are left
+    out.
+    """
+    terms: list[Term] = []
+    for one in measured:
+        question, steps = one.question, one.unit * rows
+        spread = max(variance(one.noise) / one.unit**2, LEAST_VARIANCE) / rows**2
+        if isinstance(question, Marginal) and question.where.is_everyone:
+            names, shape = question.names, [domain[name].size for name in question.names]
+            axes, by_axis = _axes(names, domain, order)
+            table = (one.values / steps).reshape(shape).transpose(by_axis)
+            terms.append(Term(one.key, axes, np.ascontiguousarray(table), spread))
+            continue
+        if isinstance(question, Query):
+            queries = [question]
+        elif isinstance(question, Marginal | Prefixes | Intervals | Queries):
+            queries = list(question.queries(domain))
+        else:
+            continue
+        for i, (query, value) in enumerate(zip(queries, one.values, strict=True)):
+            if not query.fits(domain):
+                raise InvalidQuery("an answer to be fitted was measured on another domain.")
+            if not query.is_constant:
+                terms.append(_single(f"{one.key}/{i}", query, float(value) / steps, spread, domain, order))
+    return terms
+
+
+def _single(key: str, query: Query, share: float, spread: float, domain: Domain, order: Sequence[int]) -> Term:
+    axes, by_axis = _axes(query.scope, domain, order)
+    table = query.table(query.scope, [domain[name].size for name in query.scope]) / query.unit
+    return Term(key, axes, np.array(share), spread, np.ascontiguousarray(table.transpose(by_axis)))
+
+
+def _axes(names: Sequence[str], domain: Domain, order: Sequence[int]) -> tuple[tuple[int, ...], list[int]]:
+    """Where the names stand in the fit, ascending, and how to transpose a table of them so."""
+    places = [list(order).index(domain.names.index(name)) for name in names]
+    by_axis = sorted(range(len(names)), key=lambda i: places[i])
+    return tuple(places[i] for i in by_axis), by_axis
+
+
+def _table_tilts(table: Array, tilts: Array, shares: Array, softness: float) -> tuple[Array, float]:
+    """Tilts theta with share' = exp(theta - normaliser) * (table without its tilts) and theta = (shares - share')/s².
+
+    Eliminating theta: share'/s² = omega(ln(table/s²) - tilts + shares/s² - normaliser), and the shares sum to 1.
+    """
+    if not softness > 0:
+        raise ValueError("the softness of a fit is above 0.")
+    base = np.log(np.maximum(table, _TINY)) - math.log(softness) - tilts + shares / softness
+    normaliser = solve_normaliser(base, softness)
+    best = np.clip((shares - softness * wrightomega(base - normaliser)) / softness, -DEEPEST, DEEPEST)
+    return best, log_sum(np.log(np.maximum(table, _TINY)) + best - tilts)  # which is the normaliser, where none is cut
+
+
+def solve_normaliser(base: Array, softness: float) -> float:
+    """The z at which s² omega(base - z) sums to 1: a convex falling function, so that Newton's iteration cannot fail.
+
+    From the right of the root its first step lands on the left; from the left it climbs to the root. `least` is on the
+    left: there the highest cell alone has all.
+    """
+    least = float(base.max()) - 1 / softness + math.log(softness)
+    z = max(0.0, least)
+    for _ in range(_ROUNDS):
+        omega = wrightomega(base - z)
+        excess = softness * float(omega.sum()) - 1
+        slope = softness * float((omega / (1 + omega)).sum())
+        step = max(z + excess / max(slope, _TINY), least) - z
+        z += step
+        if abs(step) <= 1e-13 * max(1.0, abs(z)):
+            break
+    return z
+
+
+def log_sum(logs: Array) -> float:
+    """The logarithm of a sum of numbers that are given by theirs."""
+    highest = float(logs.max())
+    return highest + math.log(float(np.exp(logs - highest).sum()))
+
+
+def _query_tilt(table: Array, weights: Array, tilt: float, share: float, softness: float) -> float:
+    """The tilt at which share - q(P) = s² tilt, by Newton's iteration within a bracket."""
+    below, above, now = -DEEPEST, DEEPEST, min(DEEPEST, max(-DEEPEST, tilt))
+    for _ in range(_ROUNDS):
+        exponents = (now - tilt) * weights
+        tilted = table * np.exp(exponents - exponents.max())
+        tilted /= tilted.sum()
+        mean = float((tilted * weights).sum())
+        gap = share - mean - softness * now  # falls as the tilt grows
+        below, above = (now, above) if gap > 0 else (below, now)
+        slope = float((tilted * (weights - mean) ** 2).sum()) + softness
+        step = now + gap / slope
+        step = step if below < step < above else (below + above) / 2
+        if abs(step - now) <= 1e-12 * max(1.0, abs(now)):
+            break
+        now = step
+    return now

@@ -1,0 +1,200 @@
+"""All that one release says about an ordered attribute: counts, CDF, quantiles, histograms, mean. Post-processing.
+
+Every answer is read off one vector of prefixes, so all of them agree with each other, and the vector is a function of
+the released answers alone, so it is the same whenever it is worked out again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.errors import InvalidQuery
+from tacit.model.answer import Measured
+from tacit.model.attribute import Attribute
+from tacit.model.domain import Domain
+from tacit.model.noise_law import Noise, variance
+from tacit.model.strategy import Convolution, Tree, leaves
+from tacit.model.values import Listed
+from tacit.release.intervals.band import Band, band, single
+from tacit.release.intervals.decoding import Plan, monotone
+
+Floats = NDArray[np.float64]
+_STEPS = 1024  # prefixes are multiples of 1/1024: sums and differences are exact, and float dust is gone
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Noisy counts; each true one lies within its `errors`, at the confidence, by itself."""
+
+    values: Floats
+    errors: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Cdf:
+    """Rows below the end of each bin. All of them lie within `half_width` of the truth at once, at the confidence."""
+
+    ends: tuple[float, ...]
+    values: Floats
+    half_width: float
+    confidence: float
+    how: str
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """The bin that holds a quantile, and the first and the last that could, at the confidence."""
+
+    share: float
+    bin: int
+    first: int
+    last: int
+    confidence: float
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean if every value were its bin's middle. The true mean is within `error` + `rounding` of it."""
+
+    value: float
+    error: float
+    rounding: float
+    confidence: float
+
+
+class Distribution:
+    """An ordered attribute as one release knows it.
+
+    Bins are numbered from 0. Rows with a missing or other value are in none of them. `confidence` is that of every
+    error bar by itself, and of the band of `cdf` as a whole.
+    """
+
+    def __init__(self, measured: Measured, domain: Domain, rows: int, confidence: float = 0.95) -> None:
+        strategy = measured.question
+        if not isinstance(strategy, Tree | Convolution):
+            raise TypeError("ranges are read off a tree or a convolution")
+        self.name = strategy.name
+        self.attribute: Attribute = domain[strategy.name]
+        self.plan = Plan(strategy, leaves(self.attribute))
+        self.noise: Noise = measured.noise
+        self.rows, self.confidence = rows, confidence
+        self._raw = self.plan.prefixes(measured.values, rows)
+        self._prefixes = np.rint(monotone(self._raw, rows) * _STEPS) / _STEPS
+        self._deviation = math.sqrt(variance(self.noise))
+        self._bar = single(self.noise.kind, confidence)
+
+    @property
+    def bins(self) -> int:
+        return self.attribute.bins
+
+    @property
+    def prefixes(self) -> Floats:
+        """Rows below each bin's start, and below the last one's end: bins + 1 numbers that rise from 0."""
+        return self._prefixes[: self.bins + 1]
+
+    def counts(self, first: ArrayLike, last: ArrayLike) -> Counts:
+        """Rows in the bins first <= i <= last, for many such pairs at once.
+
+        The error bar is about the least squares estimate, whose law is known; what the monotone projection moved the
+        value by is added on the side where it matters, and the bar is cut at 0 and n.
+        """
+        low, end = np.asarray(first, dtype=np.intp), np.asarray(last, dtype=np.intp) + 1
+        if low.size and not (low.min() >= 0 and end.max(initial=0) <= self.bins and bool(np.all(low <= end))):
+            raise InvalidQuery(f"{self.name} has the bins 0 to {self.bins - 1}, and a range goes up.")
+        values = self._prefixes[end] - self._prefixes[low]
+        return Counts(values, self._errors(values, low, end))
+
+    def histogram(self, cuts: Sequence[int] | None = None) -> Counts:
+        """Rows between neighbouring cuts (numbers of bins from 0 to all; by default every bin). They add up."""
+        at = np.arange(self.bins + 1) if cuts is None else np.asarray(cuts, dtype=np.intp)
+        if at.size < 2 or at[0] < 0 or at[-1] > self.bins or np.any(np.diff(at) < 1):
+            raise InvalidQuery(f"cuts go up from 0 to {self.bins}.")
+        return self.counts(at[:-1], at[1:] - 1)
+
+    def cdf(self) -> Cdf:
+        """The cumulative counts with a band that holds for all of them at once. Divide by n for shares."""
+        ends = tuple(float(self.attribute.edge(i + 1)) for i in range(self.bins))
+        return Cdf(ends, self.prefixes[1:], self.half_width, self.confidence, self._band.how)
+
+    @property
+    def half_width(self) -> float:
+        """Of the band around all prefixes at once."""
+        return min(float(self.rows), self.noise.scale * self._band.prefixes + 1 / _STEPS)
+
+    @property
+    def interval_half_width(self) -> float:
+        """Of the error of all intervals at once."""
+        return min(float(self.rows), self.noise.scale * self._band.intervals + 2 / _STEPS)
+
+    def quantile(self, share: float, *, at_once: bool = False) -> Quantile:
+        """The first bin by whose end at least this share of the rows (in bins) has come.
+
+        A bin could hold the quantile unless the noise would have to be larger than its error bar for that: too many
+        rows before it, or too few up to its end. The least squares prefixes are asked, not the projected ones, in which
+        imprecise prefixes pull precise ones along, so that their bars would not hold. With `at_once` the band is used
+        instead, which is wider, and then the intervals of all quantiles hold together.
+        """
+        if not 0 < share < 1:
+            raise InvalidQuery(f"a quantile is a share above 0 and below 1, not {share!r}.")
+        rank = self.prefixes - share * self.prefixes[-1]
+        found = min(int(np.argmax(rank[1:] >= 0)), self.bins - 1)
+        if at_once:
+            slack = self.half_width * (1 + share * bool(self.attribute.extras))
+            low, high = rank - slack, rank + slack
+        else:
+            raw = self._raw[: self.bins + 1] - share * self._raw[self.bins]
+            bar = self._bar * self._deviation * np.sqrt(self._rank_variance(share))
+            low, high = raw - bar, raw + bar
+        low[0] = min(low[0], -math.ulp(0.0))  # before the first bin nobody has come, for certain
+        could = np.flatnonzero((low[:-1] < 0) & (high[1:] >= 0))
+        ends = np.append(could, found)
+        return Quantile(share, found, int(ends.min()), int(ends.max()), self.confidence)
+
+    def median(self) -> Quantile:
+        return self.quantile(0.5)
+
+    def mean(self) -> Mean:
+        """The mean of the values in bins, each taken for the middle of its bin.
+
+        The error is that of Σ (middle - mean) * count / rows in bins: exact where every row is in a bin, to first order
+        where the number of rows in bins is itself noisy. `rounding` is half the widest bin, 0 for single whole numbers.
+        """
+        edges = np.array([self.attribute.edge(i) for i in range(self.bins + 1)], dtype=np.float64)
+        values = self.attribute.values
+        assert not isinstance(values, Listed)  # a strategy is about an ordered attribute
+        lows, highs = edges[:-1], edges[1:] - values.whole
+        middles = (lows + highs) / 2
+        counts = np.diff(self.prefixes)
+        inside = max(float(self.prefixes[-1]), 1.0)
+        value = float(middles @ counts) / inside if counts.any() else float(middles.mean())
+        weights = np.zeros(self.plan.leaves)
+        weights[: self.bins] = (middles - value) / inside
+        moved = abs(float(weights @ (np.diff(self._prefixes) - np.diff(self._raw))))
+        error = self._bar * self._deviation * math.sqrt(self.plan.functional_variance(weights)) + moved
+        widest = float(np.ptp(edges))
+        return Mean(value, min(error, widest), float((highs - lows).max() / 2), self.confidence)
+
+    @cached_property
+    def _band(self) -> Band:
+        return band(self.plan, self.noise.kind, self.confidence)
+
+    def _errors(self, values: Floats, low: NDArray[np.intp], end: NDArray[np.intp]) -> Floats:
+        raw = self._raw[end] - self._raw[low]
+        bar = self._bar * self._deviation * np.sqrt(self.plan.interval_variance(low, end))
+        above = np.clip(raw + bar, 0.0, self.rows) - values
+        below = values - np.clip(raw - bar, 0.0, self.rows)
+        return np.asarray(np.maximum(above, below))
+
+    def _rank_variance(self, share: float) -> Floats:
+        """Of F(t) - share * F(bins), t = 0 .. bins, from the variances of prefixes and of what lies above them."""
+        t = np.arange(self.bins + 1)
+        before, after = self.plan.interval_variance(0, t), self.plan.interval_variance(t, self.bins)
+        whole = float(before[-1])
+        together = (before + whole - after) / 2
+        return np.maximum(before + share**2 * whole - 2 * share * together, 0.0)

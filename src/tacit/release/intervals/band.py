@@ -1,0 +1,121 @@
+"""How wide error bars must be: for one interval, and for all of them at once. Public; anybody may call it.
+
+Widths follow from a plan, the kind of noise and a confidence. The largest error over a plan has no closed form, so it
+is simulated, with a public seed; no data are involved.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.model.noise_law import NoiseKind
+from tacit.model.strategy import Tree
+from tacit.release.intervals.decoding import Plan
+
+SEED = 1905  # of the simulation: public, and the same for everybody
+_WORK = 2**24  # simulated answers in all
+_FEWEST, _MOST = 199, 1999  # simulated releases
+_LONG = 2**15  # leaves beyond which a convolution's band is bounded instead: simulating it would take minutes
+
+
+@dataclass(frozen=True)
+class Band:
+    """Half widths, in units of the noise's scale, that hold at once for all prefixes, and for all intervals."""
+
+    prefixes: float
+    intervals: float
+    how: str
+
+
+@lru_cache(maxsize=64)
+def band(plan: Plan, kind: NoiseKind, confidence: float) -> Band:
+    """Half widths that the errors of all prefixes (all intervals) stay within, with at least this probability.
+
+    Simulated: of r runs, the error of run k in order of size. A real release is one run more, so it is within that with
+    probability k/(r+1); k is two standard deviations higher than that asks, so that the one seed in use is good enough.
+    Bounded: for a confidence that r runs cannot show, and for long convolutions, by the sum of the chances of all
+    prefixes, which is a little wider.
+    """
+    _check(confidence)
+    runs = min(_MOST, max(_FEWEST, _WORK // plan.answers))
+    place = math.ceil((runs + 1) * confidence + 2 * math.sqrt(runs * confidence * (1 - confidence)))
+    long = plan.leaves > _LONG and not isinstance(plan.strategy, Tree)
+    if place > runs or long:
+        width = _bounded(plan, kind, confidence)
+        return Band(width, 2 * width, "bounded by the sum over all prefixes")
+    errors = np.sort(_largest(plan, kind, runs), axis=1)[:, place - 1]
+    return Band(float(errors[0]), float(errors[1]), f"simulated {runs} times with seed {SEED}")
+
+
+def single(kind: NoiseKind, confidence: float) -> float:
+    """How many standard deviations the error of one estimate stays within, with at least this probability.
+
+    A sum of many draws is close to normal. A sum of Laplace draws has heavier tails, but no heavier than one draw's by
+    itself, so the wider of the two is taken (checked by simulation, not proved; at 95% it is 2.12 instead of 1.96).
+    """
+    _check(confidence)
+    from scipy.special import erfcinv  # imported where it is needed: it takes a while
+
+    normal = math.sqrt(2) * float(erfcinv(1 - confidence))
+    return normal if kind == "gaussian" else max(normal, -math.log(1 - confidence) / math.sqrt(2))
+
+
+def _largest(plan: Plan, kind: NoiseKind, runs: int) -> NDArray[np.float64]:
+    """The largest error over prefixes, and over intervals, of so many runs with noise of scale 1."""
+    chance = np.random.Generator(np.random.PCG64(SEED))
+    at_once = max(1, 2**21 // plan.answers)
+    found = []
+    for start in range(0, runs, at_once):
+        size = (min(at_once, runs - start), plan.answers)
+        noise = chance.laplace(size=size) if kind == "laplace" else chance.normal(size=size)
+        errors = plan.prefixes(noise, 0.0)
+        high, low = errors.max(axis=1), errors.min(axis=1)
+        found.append(np.array([np.maximum(high, -low), high - low]))
+    return np.concatenate(found, axis=1)
+
+
+def _bounded(plan: Plan, kind: NoiseKind, confidence: float) -> float:
+    """The smallest w with Σ over prefixes of a bound on Pr[|error| > w] at most 1 - confidence, by bisection.
+
+    Gaussian: the normal tail. Laplace: an error is Σ a z over independent draws z of scale 1 with Σ 2a² = V, and |a| is
+    at most A = 1/(the least weight), so it has log E exp(s error) <= V s²/2 / (1 - A² s²): Bernstein's bound with the
+    best s of a grid.
+    """
+    from scipy.special import erfc
+
+    variance = plan.interval_variance(0, np.arange(1, plan.leaves))
+    grain = float(variance.max()) * 1e-4  # variances rounded up to few different ones
+    shares, counts = np.unique(np.ceil(variance[variance > 0] / grain) * grain, return_counts=True)
+    if isinstance(plan.strategy, Tree) and kind == "laplace":
+        most = 1 / min(plan.strategy.weights)
+        s = np.linspace(0.01, 0.99, 99)[:, None] / most
+        spread = 2 * shares
+
+        def chance(width: float) -> float:
+            best = (-s * width + spread * s * s / 2 / (1 - (most * s) ** 2)).min(axis=0)
+            return float(counts @ np.minimum(1.0, 2 * np.exp(np.minimum(best, 0.0))))
+
+    elif kind == "gaussian":
+
+        def chance(width: float) -> float:
+            return float(counts @ erfc(width / np.sqrt(2 * shares)))
+
+    else:
+        raise ValueError("a convolution is for Gaussian noise")
+    low, high = 0.0, float(np.sqrt(shares.max()))
+    while chance(high) > 1 - confidence:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if chance(middle) <= 1 - confidence else (middle, high)
+    return high
+
+
+def _check(confidence: float) -> None:
+    if not 0 < confidence < 1:
+        raise ValueError(f"a confidence is above 0 and below 1, not {confidence!r}")

@@ -1,0 +1,65 @@
+"""How fine should the bins be: rounding error against noise, from public knowledge alone. Anybody may call it.
+
+Smith & Ullman, "The Domain Size": finer bins round less and need more noise, and the best width cannot be found
+without prior knowledge of what the data look like. That knowledge is one number here: how much denser than uniform the
+densest place is expected to be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.model.budget import Loss
+from tacit.model.noise_law import variance
+from tacit.release.intervals.choice import choose
+from tacit.release.intervals.decoding import Plan
+from tacit.release.intervals.guarantee import noise_of
+
+_ENDS = 400  # thresholds by which a plan's variance is judged
+
+
+@dataclass(frozen=True)
+class BinWidth:
+    """One candidate. Errors are in rows, for a threshold anywhere: twice the typical noise, and the worst rounding."""
+
+    width: float
+    bins: int
+    noise: float
+    rounding: float
+
+    @property
+    def total(self) -> float:
+        return self.noise + self.rounding
+
+
+def bin_widths(
+    low: float, high: float, rows: int, loss: Loss, candidates: Iterable[float], *, denser: float
+) -> list[BinWidth]:
+    """What each candidate width would cost, in the given order; `min(..., key=lambda c: c.total)` is the best.
+
+    low, high: the declared range. rows: n. loss: what the release may spend. denser: the densest place holds at most
+    this many times the rows of a uniform distribution; from (high - low)/width on it says nothing (the worst case).
+    A threshold is rounded to the nearest edge, so it is wrong by at most half the rows of one bin.
+    """
+    if not -math.inf < low < high < math.inf or rows < 1 or not denser >= 1:
+        raise ValueError("a range goes up, rows are at least 1, and the densest place is at least as dense as uniform")
+    found = []
+    for width in candidates:
+        bins = math.ceil((high - low) / width - 1e-9) if width > 0 else 0
+        if bins < 1:
+            raise ValueError(f"a bin width is above 0 and at most the range, not {width!r}")
+        rounding = rows * min(1.0, denser * width / (high - low)) / 2
+        found.append(BinWidth(width, bins, _noise(bins, loss) if bins > 1 else 0.0, rounding))
+    return found
+
+
+def _noise(bins: int, loss: Loss) -> float:
+    """Two standard deviations of a threshold, on average."""
+    strategy = choose("x", bins, loss.measure, loss="mean", about="intervals").strategy
+    ends = np.unique(np.linspace(1, bins - 1, min(bins - 1, _ENDS)).astype(np.int64))
+    spread = Plan(strategy, bins).interval_variance(0, ends).mean()
+    return 2 * math.sqrt(variance(noise_of(strategy, bins, loss)) * float(spread))

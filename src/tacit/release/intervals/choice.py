@@ -1,0 +1,156 @@
+"""Which strategy to buy for an ordered attribute, from public parameters alone, and why. Anybody may call it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.model.budget import Measure
+from tacit.model.strategy import Convolution, Tree
+from tacit.release.intervals.decoding import Plan
+
+ErrorLoss = Literal["max", "mean"]
+About = Literal["intervals", "thresholds"]
+
+_PAIRS = 1500  # intervals by which trees are compared
+_SEED = 20170401  # of the choice of these intervals: public, and the same for everybody
+_SIMULATED = 4096  # up to so many leaves, trees are compared by simulation
+_LEAF = 12  # the weight of the leaves; other levels have whole weights up to it
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A strategy, and why it was chosen, in a sentence."""
+
+    strategy: Tree | Convolution
+    why: str
+
+
+@lru_cache(maxsize=256)
+def choose(name: str, leaves: int, measure: Measure, *, loss: ErrorLoss = "max", about: About = "intervals") -> Choice:
+    """The strategy with the least error over all intervals, or over all thresholds, of `leaves` leaves.
+
+    loss: "max" is the expected largest error, "mean" the root mean squared error. The answer depends on no data.
+    Under zCDP a convolution: on a circle for intervals, where error depends on length alone, and in a row for
+    thresholds. Its exponent was fitted once to simulated errors, which hardly change around the optimum. Under pure
+    epsilon a tree of the depth, branching and weights whose variance, from the exact formula, is least; for the largest
+    error, weights that rise towards the leaves, and up to 4096 leaves a simulation with a public seed decides.
+
+    >>> choose("age", 4096, "rho").strategy
+    Convolution(name='age', exponent=50, cyclic=True)
+    """
+    if leaves < 2:
+        raise ValueError("a single bin has no ranges: its count is n, which is public")
+    if measure == "rho":
+        exponent, cyclic = _exponent(leaves, loss, about), about == "intervals"
+        where = "on a circle (intervals; the total is public)" if cyclic else "in a row (thresholds)"
+        why = (
+            f"zCDP adds Gaussian noise, for which the factorisation (1 - x)^(-{exponent / 100:g}) of the prefixes "
+            f"{where} has the least {_said(loss)} over {about} of {leaves:,} leaves."
+        )
+        return Choice(Convolution(name, exponent, cyclic), why)
+    tree = _best_tree(name, leaves, loss, about)
+    shape = " x ".join(map(str, tree.branching))
+    why = (
+        "pure epsilon adds Laplace noise in proportion to the number of levels: "
+        f"a {shape} tree without its public root, with level weights {', '.join(map(str, tree.weights))}, "
+        f"has the least {_said(loss)} over {about} of {leaves:,} leaves."
+    )
+    return Choice(tree, why)
+
+
+def trees(name: str, leaves: int) -> Iterator[Tree]:
+    """For each depth, the tree with nearly equal branching factors; equal weights."""
+    for depth in range(1, max(1, math.ceil(math.log2(leaves))) + 1):
+        branching = [math.ceil(round(leaves ** (1 / depth), 9))] * depth
+        for level in range(depth):  # the top levels give way, as far as all leaves are still reached
+            others = math.prod(branching) // branching[level]
+            branching[level] = max(2, -(-leaves // others))
+        if math.prod(branching[1:]) < leaves:
+            yield Tree(name, tuple(branching), (1,) * depth)
+
+
+def binary(name: str, leaves: int) -> Tree:
+    """The textbook's tree: every node has two children."""
+    depth = max(1, math.ceil(math.log2(leaves)))
+    return Tree(name, (2,) * depth, (1,) * depth)
+
+
+def _said(loss: ErrorLoss) -> str:
+    return "expected largest error" if loss == "max" else "mean squared error"
+
+
+def _exponent(leaves: int, loss: ErrorLoss, about: About) -> int:
+    """Fitted to simulations with 3 to 2^18 leaves; benchmarks/bench_intervals.py compares it with its neighbours."""
+    most, less = {
+        ("max", "intervals"): (50, 240),
+        ("mean", "intervals"): (51, 160),
+        ("max", "thresholds"): (48, 220),
+        ("mean", "thresholds"): (50, 120),
+    }[loss, about]
+    return max(0, round(most - less / leaves))
+
+
+def _best_tree(name: str, leaves: int, loss: ErrorLoss, about: About) -> Tree:
+    first, end = _sample(leaves, about)
+
+    def error(tree: Tree) -> float:
+        variance = Plan(tree, leaves).interval_variance(first, end)
+        return float(sum(tree.weights) ** 2 * (variance.max() if loss == "max" else variance.mean()))
+
+    shapes = sorted((tree for tree in trees(name, leaves) if len(tree.branching) <= 12), key=error)[:3]
+    if loss == "mean":
+        return min((Tree(name, t.branching, w) for t in shapes for w in weightings(len(t.branching))), key=error)
+    # The largest of many errors is mostly about those that vary on their own: the lower a level, the more it matters.
+    rising = [Tree(name, t.branching, _rising(top, len(t.branching))) for t in shapes for top in (6, 8)]
+    if leaves > _SIMULATED:
+        return rising[0]
+    largest = {tree: _largest_error(tree, leaves, about) for tree in rising}
+    as_good = [tree for tree in rising if largest[tree] <= 1.02 * min(largest.values())]
+    return min(as_good, key=error)  # what simulation can hardly tell apart, variance can
+
+
+def _largest_error(tree: Tree, leaves: int, about: About) -> float:
+    """The expected largest error, simulated with a public seed, up to a factor that all trees share."""
+    plan = Plan(tree, leaves)
+    noise = _public().laplace(size=(min(1000, 2**19 // plan.answers), plan.answers))
+    errors = plan.prefixes(noise[:, ::-1], 0.0)  # the leaves come last: trees share the draws of theirs
+    largest = np.ptp(errors, axis=1) if about == "intervals" else np.abs(errors).max(axis=1)
+    return float(sum(tree.weights) * largest.mean())
+
+
+def _rising(top: int, depth: int) -> tuple[int, ...]:
+    """Weights that rise evenly to the leaves."""
+    return (1,) if depth == 1 else tuple(round(top + (_LEAF - top) * level / (depth - 1)) for level in range(depth))
+
+
+def weightings(depth: int) -> Iterator[tuple[int, ...]]:
+    """The top level needs less than the others, because n is known; the inner ones a little less than the leaves."""
+    if depth == 1:
+        yield (1,)
+        return
+    for top in range(5, _LEAF + 1):
+        for inner in (_LEAF,) if depth == 2 else (_LEAF - 2, _LEAF - 1, _LEAF):
+            yield (top, *[inner] * (depth - 2), _LEAF)
+
+
+def _sample(leaves: int, about: About) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Intervals first <= i < end: all of them where they are few, otherwise some, the same for everybody."""
+    if about == "thresholds":
+        end = np.arange(1, leaves) if leaves <= _PAIRS else _public().integers(1, leaves, _PAIRS)
+        return np.zeros_like(end), end
+    if leaves * leaves <= 2 * _PAIRS:
+        first, last = np.triu_indices(leaves)
+        return first.astype(np.int64), last.astype(np.int64) + 1
+    ends = np.sort(_public().integers(0, leaves + 1, (_PAIRS, 2)), axis=1)
+    return ends[:, 0], ends[:, 1]
+
+
+def _public() -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(_SEED))

@@ -1,0 +1,108 @@
+"""Ranges in two ordered attributes at once, from a product of two trees. Post-processing; anybody may call it.
+
+The matrix of the strategy is a Kronecker product, so least squares works along one axis after the other, and variances
+multiply. That all rows together are n is public, and corrects everything once at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.errors import InvalidQuery
+from tacit.model.answer import Measured
+from tacit.model.budget import Measure
+from tacit.model.domain import Domain
+from tacit.model.noise_law import variance
+from tacit.model.strategy import Product, Tree, leaves
+from tacit.release.intervals.answers import Counts
+from tacit.release.intervals.band import single
+from tacit.release.intervals.choice import trees, weightings
+from tacit.release.intervals.tree import consistent, interval_moments
+
+Floats = NDArray[np.float64]
+
+
+class Rectangles:
+    """Two ordered attributes as one release knows them. Counts of rectangles add up; they may be negative."""
+
+    def __init__(self, measured: Measured, domain: Domain, rows: int, confidence: float = 0.95) -> None:
+        product = measured.question
+        if not isinstance(product, Product):
+            raise TypeError("rectangles are read off a product of two trees")
+        self.names = (product.first.name, product.second.name)
+        self.rows, self.confidence, self.noise = rows, confidence, measured.noise
+        self._trees = (product.first, product.second)
+        self._leaves = (leaves(domain[self.names[0]]), leaves(domain[self.names[1]]))
+        self._bins = (domain[self.names[0]].bins, domain[self.names[1]].bins)
+        cells = least_squares(measured.values, self._trees, self._leaves, rows)
+        self._sums = np.pad(np.cumsum(np.cumsum(cells, axis=0), axis=1), ((1, 0), (1, 0)))
+        self._bar = single(measured.noise.kind, confidence) * math.sqrt(variance(measured.noise))
+
+    def counts(self, first: tuple[ArrayLike, ArrayLike], last: tuple[ArrayLike, ArrayLike]) -> Counts:
+        """Rows in the bins first[k] <= i <= last[k] of both attributes k, for many rectangles at once."""
+        low = [np.asarray(side, dtype=np.intp) for side in first]
+        end = [np.asarray(side, dtype=np.intp) + 1 for side in last]
+        for axis, name in enumerate(self.names):
+            if np.any(low[axis] < 0) or np.any(end[axis] > self._bins[axis]) or np.any(low[axis] > end[axis]):
+                raise InvalidQuery(f"{name} has the bins 0 to {self._bins[axis] - 1}, and a range goes up.")
+        at = self._sums
+        values = at[end[0], end[1]] - at[low[0], end[1]] - at[end[0], low[1]] + at[low[0], low[1]]
+        spread = rectangle_variance(self._trees, self._leaves, low, end)
+        return Counts(np.asarray(values), np.asarray(self._bar * np.sqrt(spread)))
+
+
+def least_squares(values: ArrayLike, pair: tuple[Tree, Tree], sizes: tuple[int, int], total: float) -> Floats:
+    """The count of every pair of leaves."""
+    nodes = np.asarray(values, dtype=np.float64).reshape([sum(t.widths(n)) for t, n in zip(pair, sizes, strict=True)])
+    along_second = consistent(nodes, pair[1], sizes[1], None)
+    cells = consistent(along_second.T, pair[0], sizes[0], None).T
+    each = [_with_total(tree, size) for tree, size in zip(pair, sizes, strict=True)]
+    return np.asarray(cells + (total - cells.sum()) * np.outer(each[0], each[1]))
+
+
+def rectangle_variance(
+    pair: tuple[Tree, Tree], sizes: tuple[int, int], low: list[NDArray[np.intp]], end: list[NDArray[np.intp]]
+) -> Floats:
+    """Of the estimate for low[k] <= i < end[k], for noise of variance 1: the product of both sides, less what the
+    total explains."""
+    sides = [interval_moments(pair[k], sizes[k], low[k], end[k]) for k in (0, 1)]
+    own = sides[0][0] * sides[1][0]
+    explained = (sides[0][1] * sides[1][1]) ** 2 / (sides[0][2] * sides[1][2])
+    return np.maximum(own - explained, 0.0)
+
+
+@lru_cache(maxsize=64)
+def choose_product(first: str, first_leaves: int, second: str, second_leaves: int, measure: Measure) -> Product:
+    """The product of trees with the least largest variance over rectangles. Sensitivity and variance both multiply, so
+    each side is chosen by itself."""
+    sides = sorted([(first, first_leaves), (second, second_leaves)])
+    return Product(*(_side(name, size, measure) for name, size in sides))
+
+
+def _side(name: str, size: int, measure: Measure) -> Tree:
+    low, high = np.triu_indices(size + 1, k=1) if size <= 64 else _corners(size)
+
+    def error(tree: Tree) -> float:
+        cost = sum(tree.weights) ** 2 if measure == "epsilon" else sum(w * w for w in tree.weights)
+        return float(cost * interval_moments(tree, size, low, high)[0].max())
+
+    few = sorted((tree for tree in trees(name, size) if len(tree.branching) <= 12), key=error)[:3]
+    return min((Tree(name, t.branching, w) for t in few for w in weightings(len(t.branching))), key=error)
+
+
+def _corners(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Some hundred intervals: all pairs of about forty evenly spread ends, the outermost included."""
+    ends = np.unique(np.linspace(0, size, 41).astype(np.intp))
+    low, high = np.triu_indices(len(ends), k=1)
+    return ends[low], ends[high]
+
+
+def _with_total(tree: Tree, size: int) -> Floats:
+    """Each leaf's covariance with the sum of all, as a part of that sum's variance."""
+    at = np.arange(size)
+    _, covariance, whole = interval_moments(tree, size, at, at + 1)
+    return covariance / whole

@@ -1,0 +1,1 @@
+"""Sampling the distributions over X that agree with released answers: fractional databases for the median mechanism."""

@@ -1,0 +1,141 @@
+"""The two kinds of public databases that vote in the median mechanism: of m records each, or fractional. Called by it.
+
+Both are samples of what agrees with the released answers, made from public seeds alone (Roth & Roughgarden 2010,
+section 3 and section 5).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InvalidQuery
+from tacit.model.domain import Domain
+from tacit.model.query import Query
+from tacit.model.statistic import Statistic
+from tacit.release.databases import sampler
+from tacit.release.polytope.fractions import Fractions
+
+SLAB_RECORDS = 5  # a slab is at least this many records wide to either side, or the walk between databases is stuck
+STIR_SWEEPS = 10
+Values = NDArray[np.float64]
+
+
+class Votes(Protocol):
+    """A sample of databases. Its methods return a new one and leave the old one as it was."""
+
+    @property
+    def floor(self) -> float:
+        """How far databases are apart, on average, on a question about which all is known; as a fraction."""
+        ...
+
+    @property
+    def note(self) -> str:
+        """What is wrong with the sample, if anything."""
+        ...
+
+    def values(self, question: Query | Statistic) -> Values:
+        """The question's value on each database, as a fraction."""
+        ...
+
+    def restrict(self, question: Query | Statistic, centre: float, width: float, *, seed: int) -> Self: ...
+
+    def stir(self, *, seed: int) -> Self: ...
+
+    def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Databases:
+    """Databases of m records, for any question and a domain of any size."""
+
+    ensemble: sampler.Ensemble
+
+    @classmethod
+    def start(cls, domain: Domain, databases: int, records: int, seed: int) -> Databases:
+        return cls(sampler.start(domain, databases=databases, records=records, seed=seed))
+
+    @property
+    def floor(self) -> float:
+        # m records cannot follow a value p closer than sqrt(p(1-p)/m); on average they are 0.8 of that away.
+        return 0.4 / math.sqrt(self.ensemble.records)
+
+    @property
+    def note(self) -> str:
+        found = self.ensemble.diagnostics
+        if found is None or found.mixed:
+            return ""
+        if found.infeasible:
+            return f"{found.infeasible:,} of {found.databases:,} databases disagree with past answers"
+        return "the databases have not mixed well, so more questions than needed may be hard"
+
+    def values(self, question: Query | Statistic) -> Values:
+        return _values_of(question)(self.ensemble)
+
+    def restrict(self, question: Query | Statistic, centre: float, width: float, *, seed: int) -> Databases:
+        what = question if isinstance(question, Query) else _values_of(question)
+        width = max(width, SLAB_RECORDS / self.ensemble.records)
+        return Databases(sampler.restrict(self.ensemble, what, centre, width, seed=seed))
+
+    def stir(self, *, seed: int) -> Databases:
+        return Databases(sampler.stir(self.ensemble, seed=seed, sweeps=STIR_SWEEPS))
+
+    def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+        chosen = rng.integers(len(self.ensemble) * self.ensemble.records, size=rows)
+        columns = sampler.records(self.ensemble)
+        return [columns[name][chosen].astype(np.intp) for name in self.ensemble.domain.names]
+
+
+@dataclass(frozen=True, eq=False)
+class Polytope:
+    """Fractional databases: samples of a polytope of distributions, for linear questions that cut X into few atoms."""
+
+    fractions: Fractions
+    left_out: int = 0  # answers that would have cut X into too many atoms
+    floor = 0.0
+
+    @classmethod
+    def start(cls, domain: Domain, databases: int, seed: int) -> Polytope:
+        return cls(Fractions.start(domain, databases, seed))
+
+    @property
+    def note(self) -> str:
+        apart = float((self.fractions.slabs.violation(self.fractions.state.values) > 1e-9).mean())
+        if self.left_out:
+            return f"{self.left_out:,} past answers could not be learned: they cut the domain into too many parts"
+        return f"{apart:.0%} of the databases disagree with past answers" if apart else ""
+
+    def values(self, question: Query | Statistic) -> Values:
+        if not isinstance(question, Query):
+            raise InvalidQuery('fractional databases answer linear questions only; sampler="databases" answers others.')
+        return self.fractions.values(question)
+
+    def restrict(self, question: Query | Statistic, centre: float, width: float, *, seed: int) -> Polytope:
+        if not isinstance(question, Query):
+            return self
+        try:
+            return replace(self, fractions=self.fractions.restrict(question, centre, width, seed=seed))
+        except InvalidQuery:  # paid for and answered all the same
+            return replace(self, left_out=self.left_out + 1)
+
+    def stir(self, *, seed: int) -> Polytope:
+        return replace(self, fractions=self.fractions.stir(STIR_SWEEPS, seed))
+
+    def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+        raise InvalidQuery('fractional databases have no rows; sampler="databases" has.')
+
+
+def _values_of(question: Query | Statistic) -> Callable[[sampler.Ensemble], Values]:
+    def evaluate(ensemble: sampler.Ensemble) -> Values:
+        if isinstance(question, Query):
+            return ensemble.values(question)
+        steps = question.evaluate(ensemble.tables(question.scope))
+        values: Values = steps / (ensemble.records * float(question.unit))
+        return values
+
+    return evaluate

@@ -1,0 +1,209 @@
+"""A good public guess before the first question: noisy tables of few attributes, and the distribution that fits them.
+
+This is the offline construction (Roth, lecture 8) over whole tables. It sees the curator only, and everything that it
+asks is kept under its words: the same call again, also after a restart, costs nothing and gives the same to the last
+bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+
+from tacit.errors import BudgetExhausted, InvalidBudget, InvalidDomain, InvalidQuery
+from tacit.model.answer import Measured
+from tacit.model.budget import Loss
+from tacit.model.domain import Domain
+from tacit.model.noise_law import Noise, variance
+from tacit.model.workload import Marginal, marginal
+from tacit.release.dense import MAX_CELLS, Dense
+from tacit.release.fit import Fitted, fit
+from tacit.trusted.curator import Curator
+
+Plan = Literal["auto", "pairs", "adaptive"]
+Interest = int | Sequence[Sequence[str]]
+Progress = Callable[[int, int], None]
+
+MAX_TABLE = 2**18  # cells of one table that may be bought
+CHOICE_SHARE = 0.1  # of a round's price: choosing is cheap beside measuring (McKenna, Mullins, Sheldon & Miklau 2022)
+_ROUND_SWEEPS = 6  # of the fit between two rounds; the last fit goes on until it stands still
+
+
+@dataclass(frozen=True)
+class Step:
+    """A table that was bought: how noisy each cell is, and by how much L1 it differed from what was known before it."""
+
+    names: tuple[str, ...]
+    noise: float  # standard deviation, in rows
+    gap: float | None  # in rows; None for what was bought before there was a guess
+
+
+@dataclass(frozen=True, eq=False)
+class WarmStart:
+    """What was learned and how. `bought` is what the steps cost in all, whenever they were paid."""
+
+    hypothesis: Dense
+    fitted: Fitted
+    steps: tuple[Step, ...]
+    plan: Plan
+    bought: Loss
+
+
+def warm_start(
+    curator: Curator,
+    *,
+    loss: Loss,
+    interest: Interest = 3,
+    plan: Plan = "auto",
+    pull: float | None = None,
+    progress: Progress | None = None,
+) -> WarmStart:
+    """Buy tables for at most `loss` in all, and fit them.
+
+    `interest` is what questions will be about: tables, each a list of attributes, or everything of up to so many
+    attributes. "pairs" buys every attribute and every pair within it, once, at the prices of `prices`. "adaptive"
+    buys every attribute, and then in rounds the table, of any size within the interest, that is guessed worst by more
+    than its noise (AIM: McKenna, Mullins, Sheldon & Miklau 2022). It can learn what no pair shows, and leaves out pairs
+    that say nothing new; but it pays for its choices. "auto" is decided by `choose_plan`, from what is public.
+    """
+    domain = curator.domain
+    if domain.size > MAX_CELLS:
+        raise InvalidDomain(
+            f"the domain has {domain.size:,} cells; a warm start holds all of them, and at most {MAX_CELLS:,}."
+        )
+    tables = closure(domain, interest)
+    if plan not in ("auto", "pairs", "adaptive"):
+        raise InvalidQuery(f"a plan is 'auto', 'pairs' or 'adaptive', not {plan!r}.")
+    if loss.measure != curator.total.measure or loss.atoms <= 0:
+        raise InvalidBudget(f"a warm start costs some {curator.total.measure}, not {loss}.")
+    chosen = choose_plan(curator, tables, loss) if plan == "auto" else plan
+    if chosen == "pairs":
+        return _pairs(curator, tables, loss, pull, progress)
+    return _adaptive(curator, tables, loss, pull, progress)
+
+
+def closure(domain: Domain, interest: Interest) -> list[Marginal]:
+    """Every table within the interest that may be bought, those of few attributes first, in the domain's order."""
+    if isinstance(interest, bool) or not isinstance(interest, int | list | tuple):
+        raise InvalidQuery("an interest is a number of attributes, or lists of them.")
+    if isinstance(interest, int):
+        if not 1 <= interest <= 8:
+            raise InvalidQuery(f"an interest is everything of up to 1 to 8 attributes, not {interest}.")
+        scopes = set(combinations(range(len(domain)), min(interest, len(domain))))
+    else:
+        if not interest or any(isinstance(names, str) or not 1 <= len(names) <= 8 for names in interest):
+            raise InvalidQuery("an interest has tables, and each of them 1 to 8 attributes.")
+        scopes = {tuple(sorted({domain.names.index(domain.resolve(n)) for n in names})) for names in interest}
+    within = {part for scope in scopes for size in range(1, len(scope) + 1) for part in combinations(scope, size)}
+    tables = [marginal(domain, *(domain.names[i] for i in axes)) for axes in sorted(within, key=lambda a: (len(a), a))]
+    return [table for table in tables if table.size(domain) <= MAX_TABLE]
+
+
+def prices(domain: Domain, tables: Sequence[Marginal], loss: Loss) -> list[Loss]:
+    """How `loss` is shared among tables that are all bought: rho in proportion to cells^(1/3), epsilon to cells^(2/9).
+
+    Noise of variance 1/rho in each of c cells does c/rho to sums over many cells. The fit, which knows that shares are
+    not negative and shrinks what is uncertain, leaves about c^(2/3)/rho of that (found by trying powers on Adult);
+    the sum over tables is least for rho in proportion to c^(1/3). In pure epsilon the variance is 1/epsilon².
+    """
+    power = 1 / 3 if loss.measure == "rho" else 2 / 9
+    weights = [table.size(domain) ** power for table in tables]
+    return [Loss(loss.measure, int(loss.atoms * (weight / sum(weights)) * (1 - 1e-9))) for weight in weights]
+
+
+def choose_plan(curator: Curator, tables: Sequence[Marginal], loss: Loss) -> Literal["pairs", "adaptive"]:
+    """Pairs, unless the noise in their cells would add up to more rows than there are, on average over them.
+
+    Where it does, so much of the budget goes to tables that tell nothing that it is better to choose among them.
+    """
+    small = [table for table in tables if len(table.names) <= 2]
+    noises = [
+        table.size(curator.domain) * _mean_size(curator.expected_noise(table, price))
+        for table, price in zip(small, prices(curator.domain, small, loss), strict=True)
+        if len(table.names) == 2
+    ]
+    return "pairs" if not noises or sum(noises) / len(noises) <= curator.rows else "adaptive"
+
+
+def _pairs(
+    curator: Curator, tables: Sequence[Marginal], loss: Loss, pull: float | None, progress: Progress | None
+) -> WarmStart:
+    small = [table for table in tables if len(table.names) <= 2]
+    measured = _buy(curator, small, prices(curator.domain, small, loss))
+    fitted = fit(curator.domain, measured, curator.rows, pull=pull, progress=progress)
+    steps = tuple(_step(one, None) for one in measured)
+    return WarmStart(fitted.hypothesis, fitted, steps, "pairs", _sum(loss, measured))
+
+
+def _adaptive(
+    curator: Curator, tables: Sequence[Marginal], loss: Loss, pull: float | None, progress: Progress | None
+) -> WarmStart:
+    """Rounds of equal price. One that learns less than its noise makes the next ones cost twice as much; when that is
+    more than what is left, nothing more is worth its price, and the rest is not spent.
+    """
+    domain, rows = curator.domain, curator.rows
+    small = [table for table in tables if len(table.names) <= 2]
+    ones = [table for table in tables if len(table.names) == 1]
+    waiting = [table for table in tables if len(table.names) > 1]
+    measured = _buy(curator, ones, prices(domain, small, loss)[: len(ones)])
+    steps = [_step(one, None) for one in measured]
+    fitted = fit(domain, measured, rows, pull=pull)
+    bought = _sum(loss, measured)
+    each = (loss - bought).split(max(1, len(small) - len(ones)))
+    total = len(waiting)
+    while waiting and each.atoms > 0 and each <= loss - bought:
+        choice_loss = Loss(each.measure, int(each.atoms * CHOICE_SHARE))
+        table_loss = each - choice_loss
+        guesses = [fitted.hypothesis.marginal(table.names).ravel() * rows for table in waiting]
+        noises = [t.size(domain) * _mean_size(curator.expected_noise(t, table_loss)) for t in waiting]
+        penalties = [min(noise, 2.0**39) for noise in noises]
+        found = curator.select_worst(waiting, guesses, choice_loss, penalties).index
+        assert found is not None
+        one = curator.measure([waiting[found]], table_loss)[0]
+        gap = float(np.abs(one.values - guesses[found]).sum())
+        measured.append(one)
+        steps.append(_step(one, gap))
+        bought += choice_loss + table_loss
+        before, fitted = fitted, fit(domain, measured, rows, pull=pull, before=fitted, sweeps=_ROUND_SWEEPS)
+        learned = rows * _distance(before.hypothesis, fitted.hypothesis, waiting.pop(found))
+        if learned <= noises[found]:
+            each += each
+        if progress is not None:
+            progress(total - len(waiting), total)
+    fitted = fit(domain, measured, rows, pull=pull, before=fitted)
+    if progress is not None:
+        progress(total, total)
+    return WarmStart(fitted.hypothesis, fitted, tuple(steps), "adaptive", bought)
+
+
+def _buy(curator: Curator, tables: Sequence[Marginal], each: Sequence[Loss]) -> list[Measured]:
+    """All of them or none: what cannot be paid for is refused before anything is."""
+    for table, price in zip(tables, each, strict=True):
+        curator.expected_noise(table, price)
+    new = [price for price, found in zip(each, curator.find(tables), strict=True) if found is None]
+    if sum(price.atoms for price in new) > curator.left.atoms:
+        raise BudgetExhausted(f"a warm start costs more than {curator.left}, which is what is left.")
+    return [curator.measure([table], price)[0] for table, price in zip(tables, each, strict=True)]
+
+
+def _distance(before: Dense, after: Dense, table: Marginal) -> float:
+    return float(np.abs(before.marginal(table.names) - after.marginal(table.names)).sum())
+
+
+def _step(measured: Measured, gap: float | None) -> Step:
+    assert isinstance(measured.question, Marginal)
+    return Step(measured.question.names, math.sqrt(variance(measured.noise)), gap)
+
+
+def _sum(kind: Loss, measured: Sequence[Measured]) -> Loss:
+    return Loss(kind.measure, sum(one.cost.atoms for one in measured))
+
+
+def _mean_size(noise: Noise) -> float:
+    """The expected distance from 0, but for the steps of the grid."""
+    return noise.scale if noise.kind == "laplace" else noise.scale * math.sqrt(2 / math.pi)

@@ -1,0 +1,134 @@
+"""Strategies: their shapes, their forms, and what is refused as one."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit.errors import InvalidQuery
+from tacit.model.attribute import category, integer
+from tacit.model.domain import Domain
+from tacit.model.strategy import Convolution, Product, Strategy, Tree, checked, form, from_form, kernel, leaves
+from tacit.model.workload import Prefixes, from_dict, key, to_dict
+from tacit.trusted.curator import own
+
+DOMAIN = Domain(
+    {
+        "age": integer(0, 9),
+        "pay": integer(0, 6, missing="unknown", other="else"),
+        "sex": category(["F", "M"]),
+        "one": integer(0, 0),
+    }
+)
+AGE, PAY = Tree("age", (2, 2, 3), (1, 2, 3)), Tree("pay", (4, 2), (1, 1))
+GOOD: list[Strategy] = [
+    AGE,
+    PAY,
+    Tree("age", (10,), (1,)),
+    Tree("age", (2, 9), (1, 1)),
+    Convolution("age", 50, cyclic=True),
+    Convolution("age", 50, cyclic=False),
+    Convolution("pay", 0, cyclic=True),
+    Product(AGE, PAY),
+]
+
+
+def test_a_tree_has_one_node_for_every_run_of_leaves() -> None:
+    assert AGE.spans() == (6, 3, 1)
+    assert AGE.widths(10) == (2, 4, 10)
+    assert AGE.size(DOMAIN) == 16
+    assert PAY.size(DOMAIN) == 4 + 8  # 7 bins, and one leaf for the missing and other values
+    assert Product(AGE, PAY).size(DOMAIN) == 16 * 12
+    assert Convolution("pay", 50, cyclic=True).size(DOMAIN) == 8
+
+
+def test_leaves_are_bins_and_one_more_for_the_rest() -> None:
+    assert [leaves(DOMAIN[name]) for name in ("age", "pay", "one")] == [10, 8, 1]
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 30, 50, 60])
+def test_the_kernel_is_the_rounded_power_series(exponent: int) -> None:
+    exact, found = Fraction(2**16), []
+    for k in range(300):
+        found.append(round(exact))
+        exact *= Fraction(100 * k + exponent, 100 * (k + 1))
+    assert np.abs(kernel(300, exponent) - np.array(found)).max() <= (0 if exponent in (0, 50) else 1)
+
+
+def test_the_kernel_cannot_be_changed_by_those_who_read_it() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        kernel(8, 50)[0] = 1
+
+
+@pytest.mark.parametrize("strategy", GOOD)
+def test_good_strategies_are_copied_and_come_back_from_their_form(strategy: Strategy) -> None:
+    assert checked(strategy, DOMAIN) == strategy
+    assert own(strategy, DOMAIN) == strategy
+    assert from_form(form(strategy)) == strategy
+    assert from_dict(to_dict(strategy)) == strategy
+
+
+def test_a_root_has_no_more_children_than_it_needs() -> None:
+    for branching in ((4, 3), (10**30, 3)):
+        assert own(Tree("age", branching, (1, 1)), DOMAIN) == Tree("age", (4, 3), (1, 1))
+
+
+def test_different_strategies_have_different_keys() -> None:
+    questions = [*GOOD, Tree("age", (2, 2, 3), (1, 2, 4)), Convolution("age", 49, cyclic=True), Prefixes("age")]
+    assert len({key(question) for question in questions}) == len(questions)
+
+
+class Sly(str):
+    """A name that is not plain text."""
+
+
+BAD: list[Any] = [
+    Tree("sex", (2,), (1,)),
+    Tree("nobody", (10,), (1,)),
+    Tree(Sly("age"), (10,), (1,)),
+    Tree("age", (), ()),
+    Tree("age", (10,), (1, 1)),
+    Tree("age", (9,), (1,)),  # one leaf is not reached
+    Tree("age", (2, 10), (1, 1)),  # the top level would be the public root
+    Tree("age", (10,), (0,)),
+    Tree("age", (10,), (-1,)),
+    Tree("age", (10,), (2**16 + 1,)),
+    Tree("age", (10,), (1.0,)),  # type: ignore[arg-type]
+    Tree("age", (10,), (True,)),
+    Tree("age", (10, 1), (1, 1)),
+    Tree("age", (2,) * 65, (1,) * 65),
+    Convolution("age", 61, cyclic=True),
+    Convolution("age", -1, cyclic=True),
+    Convolution("age", 50.0, cyclic=True),  # type: ignore[arg-type]
+    Convolution("age", 50, cyclic=1),  # type: ignore[arg-type]
+    Convolution("sex", 50, cyclic=True),
+    Product(PAY, AGE),
+    Product(AGE, AGE),
+    Product(AGE, Convolution("pay", 50, cyclic=True)),  # type: ignore[arg-type]
+    Product(AGE, Tree("pay", (3,), (1,))),
+]
+
+
+@pytest.mark.parametrize("strategy", BAD, ids=repr)
+def test_what_is_not_a_strategy_is_refused(strategy: Strategy) -> None:
+    with pytest.raises(InvalidQuery):
+        own(strategy, DOMAIN)
+
+
+def test_a_subclass_cannot_answer_for_itself() -> None:
+    class Cheap(Tree):
+        def size(self, domain: Domain) -> int:
+            return 1
+
+    with pytest.raises(InvalidQuery):
+        own(Cheap("age", (10,), (1,)), DOMAIN)
+
+
+def test_an_unknown_form_is_refused() -> None:
+    with pytest.raises(InvalidQuery, match="no kind of strategy"):
+        from_form({"kind": "forest"})
+    with pytest.raises(InvalidQuery, match="no kind of strategy"):
+        from_form({"kind": "product", "first": form(AGE), "second": form(GOOD[4])})

@@ -1,0 +1,266 @@
+"""The fit against a general optimiser on the same objective, against plain proportional fitting, and at its edges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+import tacit
+from tacit.errors import InvalidDomain, InvalidQuery
+from tacit.model.answer import Measured, Receipt
+from tacit.model.budget import Loss
+from tacit.model.domain import Domain
+from tacit.model.noise_law import Noise, variance
+from tacit.model.query import Query
+from tacit.model.workload import Question, key, marginal, prefixes
+from tacit.release import fit as fit_module
+from tacit.release.dense import Dense
+from tacit.release.fit import Fitted, fit
+from tacit.release.fit_terms import solve_normaliser
+
+DOMAIN = Domain({"a": tacit.integer(0, 3), "b": tacit.integer(0, 2), "c": tacit.boolean(), "d": tacit.integer(0, 4)})
+N = 1000
+Array = NDArray[np.float64]
+
+
+def truth(seed: int = 1, domain: Domain = DOMAIN, rows: int = N) -> Array:
+    """Counts of rows with dependent attributes and some empty cells."""
+    rng = np.random.default_rng(seed)
+    weights = rng.gamma(0.3, size=domain.shape)
+    return rng.multinomial(rows, weights.ravel() / weights.sum()).reshape(domain.shape).astype(float)
+
+
+def weights_of(question: Question, domain: Domain) -> list[Array]:
+    queries = [question] if isinstance(question, Query) else list(question.queries(domain))  # type: ignore[union-attr]
+    return [query.table(domain.names, domain.shape) / query.unit for query in queries]
+
+
+def release(
+    question: Question, counts: Array, noise: Noise, rng: np.random.Generator, domain: Domain = DOMAIN
+) -> Measured:
+    """A released answer, with noise of the right spread, on the grid of the question."""
+    steps = question.unit if isinstance(question, Query) else 1
+    exact = np.array([(weights * counts).sum() for weights in weights_of(question, domain)])
+    drawn = rng.normal(0, math.sqrt(variance(noise)), exact.shape)
+    values = np.rint(exact * steps + drawn).astype(np.int64)
+    return Measured(key(question), question, values, steps, noise, Loss("rho", 1), Receipt(1, "0" * 64))
+
+
+def some_answers(seed: int = 2, scale: float = 12.0) -> list[Measured]:
+    rng, counts = np.random.default_rng(seed), truth()
+    noise, fine = Noise("gaussian", scale), Noise("gaussian", scale * 2**20)
+    questions: list[tuple[Question, Noise]] = [(marginal(DOMAIN, name), noise) for name in DOMAIN.names]
+    questions += [(marginal(DOMAIN, *pair), Noise("gaussian", 2 * scale)) for pair in ("ab", "bc", "ad", "bd")]
+    questions += [
+        (marginal(DOMAIN, "a", "b", "c"), Noise("laplace", scale)),
+        (Query.among(DOMAIN, "a", [0, 2]) & Query.among(DOMAIN, "d", [1]), noise),
+        (~(Query.among(DOMAIN, "a", [1]) & Query.among(DOMAIN, "c", [1])), noise),
+        (Query.weighted(DOMAIN, ["d"], [0, 0.25, 0.5, 0.75, 1]), fine),
+        (prefixes(DOMAIN, "d"), noise),
+        (marginal(DOMAIN, "b", where=Query.among(DOMAIN, "a", [0, 1])), noise),
+    ]
+    return [release(question, counts, law, rng) for question, law in questions]
+
+
+class Objective:
+    """The definition, with its gradient in the cells' shares, from the queries' weights over all of X."""
+
+    def __init__(self, measured: Sequence[Measured], pull: float) -> None:
+        self.start, self.pull = start_of(measured).ravel(), pull
+        self.weights = np.array([w.ravel() for one in measured for w in weights_of(one.question, DOMAIN)])
+        self.said = np.concatenate([one.values / one.unit for one in measured])
+        self.spread = np.concatenate([np.full(one.values.size, variance(one.noise) / one.unit**2) for one in measured])
+
+    def __call__(self, cells: Array) -> tuple[float, Array]:
+        logs = np.log(np.maximum(cells.ravel(), 1e-300) / self.start)
+        gaps = N * (self.weights @ cells.ravel()) - self.said
+        value = self.pull * N * float(cells.ravel() @ logs) + float((gaps**2 / self.spread).sum()) / 2
+        return value, self.pull * N * (logs + 1) + N * (gaps / self.spread) @ self.weights
+
+    def minimum(self) -> Array:
+        def of_logits(logits: Array) -> tuple[float, Array]:
+            cells = np.exp(logits - logits.max())
+            cells /= cells.sum()
+            value, gradient = self(cells)
+            return value, cells * (gradient - float(gradient @ cells))
+
+        options = {"maxiter": 5000, "maxfun": 10_000, "ftol": 1e-15, "gtol": 1e-9}
+        found = minimize(of_logits, np.log(self.start), jac=True, method="L-BFGS-B", options=options)
+        cells = np.exp(found.x - found.x.max()).reshape(DOMAIN.shape)
+        return np.asarray(cells / cells.sum())
+
+
+def start_of(measured: Sequence[Measured]) -> Array:
+    cells = np.ones(DOMAIN.shape)
+    for axis, one in enumerate(measured[: len(DOMAIN)]):
+        share = np.maximum(one.values, 0.5)
+        cells = cells * (share / share.sum()).reshape([-1 if i == axis else 1 for i in range(len(DOMAIN))])
+    return np.asarray(cells / cells.sum())
+
+
+def cells_of(fitted: Fitted) -> Array:
+    return fitted.hypothesis.marginal(fitted.hypothesis.domain.names)
+
+
+@pytest.mark.parametrize("pull", [1.0, 0.1, 0.01])
+def test_the_fit_is_the_minimum_that_a_general_optimiser_finds(pull: float) -> None:
+    measured = some_answers()
+    fitted = fit(DOMAIN, measured, N, pull=pull, close=1e-5, sweeps=400)
+    objective = Objective(measured, pull)
+    best = objective.minimum()
+    least = objective(best)[0]
+    assert objective(cells_of(fitted))[0] <= least * (1 + 1e-6)
+    np.testing.assert_allclose(cells_of(fitted), best, atol=2e-5)
+    # The control: with one table's variance off by two, the same comparison notices.
+    wrong = [*measured[:5], _with_noise(measured[5], math.sqrt(2)), *measured[6:]]
+    other = fit(DOMAIN, wrong, N, pull=pull, close=1e-5, sweeps=400)
+    assert objective(cells_of(other))[0] > least * (1 + 1e-5)
+    assert np.abs(cells_of(other) - best).max() > 1e-4
+
+
+def _with_noise(measured: Measured, factor: float) -> Measured:
+    noise = Noise(measured.noise.kind, measured.noise.scale * factor)
+    return Measured(
+        measured.key, measured.question, measured.values, measured.unit, noise, measured.cost, measured.receipt
+    )
+
+
+@pytest.mark.parametrize("scale", [6.0, 12.0, 25.0])
+def test_the_pull_meets_the_evidence(scale: float) -> None:
+    measured = some_answers(scale=scale)
+    fitted = fit(DOMAIN, measured, N, close=1e-3, sweeps=200)
+    assert fit_module.PULLS[0] < fitted.pull < fit_module.PULLS[1]
+    numbers = sum(one.values.size for one in measured)
+    twice = 2 * Objective(measured, fitted.pull)(cells_of(fitted))[0]
+    assert twice == pytest.approx(numbers, rel=0.03)
+
+
+def test_consistent_tables_without_noise_give_what_proportional_fitting_gives() -> None:
+    counts, sure = truth() + 1.0, Noise("gaussian", 1e-3)
+    rows = int(counts.sum())
+    rng = np.random.default_rng(0)
+    pairs = [("a", "b"), ("b", "c"), ("c", "d"), ("a", "d")]
+    measured = [release(marginal(DOMAIN, *pair), counts, sure, rng) for pair in pairs]
+    fitted = fit(DOMAIN, measured, rows, pull=1e-3, close=1e-3, sweeps=300)
+    cells = np.full(DOMAIN.shape, 1 / DOMAIN.size)
+    for _ in range(200):
+        for pair in pairs:
+            others = tuple(i for i, name in enumerate(DOMAIN.names) if name not in pair)
+            cells = cells * (counts.sum(axis=others, keepdims=True) / rows / cells.sum(axis=others, keepdims=True))
+    np.testing.assert_allclose(cells_of(fitted), cells, atol=1e-5)
+
+
+def test_noise_is_not_learned() -> None:
+    # All pairs with much noise: the fit is much nearer to the data than the tables, and than a fit without pull.
+    counts, rng = truth(rows=N), np.random.default_rng(3)
+    names = DOMAIN.names
+    pairs = [(p, q) for i, p in enumerate(names) for q in names[i + 1 :]]
+    measured = [release(marginal(DOMAIN, name), counts, Noise("gaussian", 30.0), rng) for name in names]
+    measured += [release(marginal(DOMAIN, *pair), counts, Noise("gaussian", 60.0), rng) for pair in pairs]
+
+    def error(fitted: Fitted) -> float:
+        sums = [tuple(i for i, name in enumerate(names) if name not in pair) for pair in pairs]
+        return float(np.mean([np.abs(cells_of(fitted).sum(axis=s) - counts.sum(axis=s) / N).sum() for s in sums]))
+
+    raw = float(np.mean([one.values.size * 60.0 * math.sqrt(2 / math.pi) / N for one in measured[4:]]))
+    pulled, free = error(fit(DOMAIN, measured, N)), error(fit(DOMAIN, measured, N, pull=1e-3, sweeps=100))
+    assert pulled < 0.75 * raw
+    assert pulled < 0.9 * free
+
+
+def test_the_same_arguments_give_the_same_bits() -> None:
+    first, again = fit(DOMAIN, some_answers(), N), fit(DOMAIN, some_answers(), N)
+    assert first.pull == again.pull
+    assert (cells_of(first) == cells_of(again)).all()
+    halves = [fit(DOMAIN, some_answers(), N, before=fit(DOMAIN, some_answers()[:6], N)) for _ in range(2)]
+    assert (cells_of(halves[0]) == cells_of(halves[1])).all()
+
+
+def test_going_on_from_an_earlier_fit_ends_in_the_same_place_sooner() -> None:
+    measured = some_answers()
+    before = fit(DOMAIN, measured[:-1], N, pull=0.05, close=1e-5, sweeps=300)
+    after = fit(DOMAIN, measured, N, pull=0.05, close=1e-5, sweeps=300, before=before)
+    afresh = fit(DOMAIN, measured, N, pull=0.05, close=1e-5, sweeps=300)
+    np.testing.assert_allclose(cells_of(after), cells_of(afresh), atol=1e-6)
+    assert fit(DOMAIN, measured, N, pull=0.05, before=after).sweeps == 1
+    assert fit(DOMAIN, measured, N, pull=0.05).sweeps > 1
+
+
+@pytest.mark.parametrize("cluster", [1, 30, 10**9])
+def test_clusters_decide_the_time_and_not_the_result(cluster: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = cells_of(fit(DOMAIN, some_answers(), N, pull=0.05, close=1e-5, sweeps=300))
+    monkeypatch.setattr(fit_module, "_CLUSTER", cluster)
+    fitted = fit(DOMAIN, some_answers(), N, pull=0.05, close=1e-5, sweeps=300)
+    np.testing.assert_allclose(cells_of(fitted), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0, 1e6])
+def test_impossible_answers_leave_a_distribution(scale: float) -> None:
+    # Cells far below 0, tables that sum to nothing like n, a question answered with more than everyone.
+    noise, receipt = Noise("gaussian", scale), Receipt(1, "0" * 64)
+    tables = [marginal(DOMAIN, "a", "b"), marginal(DOMAIN, "b", "d"), marginal(DOMAIN, "a")]
+    sizes = [12, 15, 4]
+    measured = [
+        Measured(key(t), t, np.resize([-5000, 0, 3 * N, 7], size), 1, noise, Loss("rho", 1), receipt)
+        for t, size in zip(tables, sizes, strict=True)
+    ]
+    query = Query.among(DOMAIN, "c", [1])
+    measured.append(Measured(query.key, query, np.array([9 * N]), 1, noise, Loss("rho", 1), receipt))
+    fitted = fit(DOMAIN, measured, N)
+    cells = cells_of(fitted)
+    assert np.isfinite(cells).all()
+    assert (cells >= 0).all()
+    assert cells.sum() == pytest.approx(1)
+    assert all(np.isfinite(tilts).all() for tilts in fitted.tilts.values())
+
+
+def test_nothing_known_is_uniform() -> None:
+    np.testing.assert_allclose(cells_of(fit(DOMAIN, [], N)), 1 / DOMAIN.size)
+
+
+def test_progress_reaches_its_total() -> None:
+    told: list[tuple[int, int]] = []
+    fit(DOMAIN, some_answers(), N, progress=lambda done, total: told.append((done, total)))
+    assert told[0] == (1, fit_module.SWEEPS)
+    assert told[-1] == (fit_module.SWEEPS, fit_module.SWEEPS)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+@pytest.mark.parametrize("softness", [1e-12, 1e-4, 1.0, 1e6])
+@pytest.mark.parametrize("shift", [-1e5, 0.0, 1e5])
+def test_the_normaliser_is_found_from_anywhere(softness: float, shift: float) -> None:
+    from scipy.special import wrightomega
+
+    base = np.random.default_rng(5).normal(shift, 50, 100)
+    z = solve_normaliser(base, softness)
+    assert softness * float(wrightomega(base - z).sum()) == pytest.approx(1, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"rows": 0}, InvalidQuery),
+        ({"sweeps": 0}, InvalidQuery),
+        ({"close": 0.0}, InvalidQuery),
+        ({"pull": 0.0}, InvalidQuery),
+        ({"pull": math.nan}, InvalidQuery),
+        ({"domain": Domain({f"c{i}": tacit.integer(0, 9) for i in range(9)}), "measured": []}, InvalidDomain),
+    ],
+)
+def test_what_is_refused(arguments: dict[str, Any], error: type[Exception]) -> None:
+    given: dict[str, Any] = {"domain": DOMAIN, "measured": some_answers(), "rows": N} | arguments
+    with pytest.raises(error):
+        fit(given.pop("domain"), given.pop("measured"), given.pop("rows"), **given)
+
+
+def test_the_hypothesis_is_an_ordinary_one() -> None:
+    fitted = fit(DOMAIN, some_answers(), N)
+    assert isinstance(fitted.hypothesis, Dense)
+    query = Query.among(DOMAIN, "a", [0])
+    assert fitted.hypothesis.answer(query) == pytest.approx(float(cells_of(fitted)[0].sum()))

@@ -1,0 +1,221 @@
+"""What one release says: all answers agree with each other, and with the data where there is no noise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tacit.errors import InvalidQuery
+from tacit.model.answer import Measured, Receipt
+from tacit.model.attribute import integer, numeric
+from tacit.model.budget import Budget, Loss
+from tacit.model.domain import Domain
+from tacit.model.noise_law import Noise
+from tacit.model.strategy import Convolution, Strategy, Tree, leaves
+from tacit.release.intervals.answers import Distribution
+from tacit.release.intervals.choice import choose
+from tacit.release.intervals.decoding import monotone, non_negative
+from tacit.trusted.anchor import Anchor
+from tacit.trusted.curator import Curator
+from tacit.trusted.ledger import Ledger
+from tacit.trusted.loss import total
+from tacit.trusted.records import Records
+from tacit.trusted.strategies import strategy_truth
+
+BINS = 40
+DOMAIN = Domain({"age": integer(10, 10 + 2 * BINS - 1, width=2, missing="unknown"), "pay": integer(0, BINS - 1)})
+STRATEGIES: list[Tree | Convolution] = [
+    Tree("pay", (5, 8), (2, 3)),
+    Convolution("pay", 50, cyclic=True),
+    Convolution("pay", 48, cyclic=False),
+    Tree("age", (3, 4, 4), (1, 1, 1)),
+    Convolution("age", 50, cyclic=True),
+    Convolution("age", 48, cyclic=False),
+]
+
+
+def cells(rows: int = 5000) -> tuple[Records, np.ndarray, np.ndarray]:
+    """Records over both attributes, and the true counts of each, the missing ages last."""
+    chance = np.random.default_rng(11)
+    age = np.minimum(chance.poisson(12, rows), BINS)  # BINS: missing
+    age[:100] = BINS
+    pay = np.minimum(chance.geometric(0.1, rows), BINS - 1)
+    found, counts = np.unique(np.stack([age, pay]), axis=1, return_counts=True)
+    records = Records(DOMAIN, [found[0].astype(np.uint8), found[1].astype(np.uint8)], counts.astype(np.int64))
+    return records, np.bincount(age, minlength=BINS + 1), np.bincount(pay, minlength=BINS)
+
+
+RECORDS, AGES, PAYS = cells()
+
+
+def release(strategy: Strategy, *, scale: float, seed: int = 0) -> Measured:
+    """A measurement with simulated noise of this scale (1e-9 of a step: none)."""
+    kind = "laplace" if isinstance(strategy, Tree) else "gaussian"
+    truth = strategy_truth(strategy, RECORDS)
+    chance = np.random.default_rng(seed)
+    drawn = chance.laplace(size=truth.size) if kind == "laplace" else chance.normal(size=truth.size)
+    values = truth + np.rint(scale * drawn).astype(np.int64)
+    noise = Noise("laplace" if kind == "laplace" else "gaussian", scale)
+    return Measured("k", strategy, values, 1, noise, Loss.of("rho", 0.1), Receipt(1, "s"))
+
+
+def noisy(strategy: Tree | Convolution, seed: int = 0) -> Distribution:
+    scale = 30.0 if isinstance(strategy, Tree) else 30.0 * 2**16
+    return Distribution(release(strategy, scale=scale, seed=seed), DOMAIN, RECORDS.rows)
+
+
+def true_counts(strategy: Tree | Convolution) -> np.ndarray:
+    return (AGES if strategy.name == "age" else PAYS)[:BINS]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_without_noise_all_answers_are_true(strategy: Tree | Convolution) -> None:
+    found = Distribution(release(strategy, scale=1e-6), DOMAIN, RECORDS.rows)
+    counts = true_counts(strategy)
+    prefixes = np.concatenate([[0], np.cumsum(counts)])
+    np.testing.assert_allclose(found.prefixes, prefixes, atol=1e-9)
+    np.testing.assert_allclose(found.histogram().values, counts, atol=1e-9)
+    np.testing.assert_allclose(found.cdf().values, prefixes[1:], atol=1e-9)
+    first, last = np.triu_indices(BINS)
+    np.testing.assert_allclose(found.counts(first, last).values, prefixes[last + 1] - prefixes[first], atol=1e-9)
+    for share in (0.01, 0.25, 0.5, 0.75, 0.99):
+        quantile = found.quantile(share)
+        expected = int(np.argmax(prefixes[1:] >= share * prefixes[-1]))
+        assert (quantile.first, quantile.bin, quantile.last) == (expected, expected, expected)
+    middles = np.arange(BINS) * 2 + 10.5 if strategy.name == "age" else np.arange(BINS)
+    mean = found.mean()
+    assert mean.value == pytest.approx(middles @ counts / counts.sum())
+    assert mean.rounding == (0.5 if strategy.name == "age" else 0.0)
+    assert mean.error < 1e-3
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_answers_agree_with_each_other(strategy: Tree | Convolution) -> None:
+    found = noisy(strategy)
+    prefixes = found.prefixes
+    assert prefixes[0] == 0
+    assert (np.diff(prefixes) >= 0).all()
+    assert prefixes[-1] <= RECORDS.rows
+    if strategy.name == "pay":
+        assert prefixes[-1] == RECORDS.rows
+    fine, coarse = found.histogram(), found.histogram([0, 7, 20, BINS])
+    assert coarse.values.tolist() == [fine.values[a:b].sum() for a, b in ((0, 7), (7, 20), (20, BINS))]
+    assert fine.values.sum() == prefixes[-1]
+    assert found.counts(3, 9).values == fine.values[3:10].sum()
+    assert found.cdf().values.tolist() == prefixes[1:].tolist()
+    median = found.median()
+    assert prefixes[median.bin] < prefixes[-1] / 2 <= prefixes[median.bin + 1]
+    assert median.first <= median.bin <= median.last
+    wide = found.quantile(0.5, at_once=True)
+    assert wide.first <= median.bin <= wide.last
+    assert found.mean().value == pytest.approx(
+        float(np.diff(prefixes) @ (np.arange(BINS) * 2 + 10.5 if strategy.name == "age" else np.arange(BINS)))
+        / prefixes[-1]
+    )
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_same_release_gives_the_same_answers(strategy: Tree | Convolution) -> None:
+    one, two = noisy(strategy), noisy(strategy)
+    assert one.prefixes.tobytes() == two.prefixes.tobytes()
+    assert one.half_width == two.half_width
+    assert one.quantile(0.3) == two.quantile(0.3)
+    assert one.mean() == two.mean()
+
+
+def test_the_band_is_wider_than_single_bars_and_narrower_than_n() -> None:
+    for strategy in STRATEGIES:
+        found = noisy(strategy)
+        bars = found.counts(np.zeros(BINS - 1, dtype=int), np.arange(BINS - 1)).errors
+        assert np.median(bars) < found.half_width < found.interval_half_width < RECORDS.rows
+
+
+def test_bad_ranges_are_refused_and_said_to_cost_nothing() -> None:
+    found = noisy(STRATEGIES[0])
+    for first, last in ((-1, 3), (0, BINS), (5, 3)):
+        with pytest.raises(InvalidQuery):
+            found.counts(first, last)
+    for share in (0.0, 1.0, -1.0, float("nan")):
+        with pytest.raises(InvalidQuery):
+            found.quantile(share)
+    for cuts in ([0], [0, 0, 3], [3, 1], [0, BINS + 1]):
+        with pytest.raises(InvalidQuery):
+            found.histogram(cuts)
+    assert found.counts([], []).values.size == 0
+
+
+def test_other_measurements_are_refused() -> None:
+    from tacit.model.workload import Prefixes
+
+    measured = release(STRATEGIES[0], scale=1.0)
+    wrong = Measured("k", Prefixes("pay"), measured.values, 1, measured.noise, measured.cost, measured.receipt)
+    with pytest.raises(TypeError):
+        Distribution(wrong, DOMAIN, RECORDS.rows)
+
+
+def test_real_numbers_are_rounded_by_half_the_widest_bin() -> None:
+    domain = Domain({"x": numeric([0, 1, 4, 10])})
+    strategy = Tree("x", (3,), (1,))
+    measured = Measured(
+        "k", strategy, np.array([10, 20, 10]), 1, Noise("laplace", 0.01), Loss.of("epsilon", 1.0), Receipt(1, "s")
+    )
+    mean = Distribution(measured, domain, 40).mean()
+    assert mean.value == pytest.approx((10 * 0.5 + 20 * 2.5 + 10 * 7) / 40)
+    assert mean.rounding == 3.0
+
+
+def test_projection_takes_no_prefix_and_no_interval_farther_away() -> None:
+    # The theorem that the band rests on, over many shapes of truth and noise.
+    chance = np.random.default_rng(4)
+    helped = 0
+    for _ in range(200):
+        truth = np.concatenate([[0], np.cumsum(chance.poisson(chance.choice([0.1, 1, 20]), 30))]).astype(float)
+        wrong = np.concatenate([[0], chance.normal(size=29) * 10, [0]])
+        error = monotone(truth + wrong, truth[-1]) - truth
+        assert np.abs(error).max() <= np.abs(wrong).max() + 1e-9
+        assert np.ptp(error) <= np.ptp(wrong) + 1e-9
+        helped += np.abs(error).max() < 0.9 * np.abs(wrong).max()
+    assert helped > 50
+    assert non_negative(np.array([-1.0, 2.0])).tolist() == [0.0, 2.0]
+
+
+def test_a_million_bins_are_answered_within_microseconds() -> None:
+    import time
+
+    domain = Domain({"x": integer(0, 2**20 - 1)})
+    for measure in ("epsilon", "rho"):
+        strategy = choose("x", 2**20, measure).strategy
+        values = np.random.default_rng(0).integers(0, 100, strategy.size(domain))
+        noise = Noise("laplace" if measure == "epsilon" else "gaussian", 10.0)
+        found = Distribution(
+            Measured("k", strategy, values, 1, noise, Loss.of(measure, 0.1), Receipt(1, "s")), domain, 99
+        )
+        ends = np.sort(np.random.default_rng(1).integers(0, 2**20, (20_000, 2)), axis=1)
+        start = time.process_time()
+        found.counts(ends[:, 0], ends[:, 1])
+        assert (time.process_time() - start) / len(ends) < 20e-6
+
+
+@pytest.mark.parametrize("budget", [Budget(epsilon=1.0, delta=0.0), Budget(epsilon=1.0, delta=1e-9)])
+@pytest.mark.parametrize("name", ["age", "pay"])
+def test_a_release_through_the_curator_is_paid_once_and_read_back(tmp_path: Path, budget: Budget, name: str) -> None:
+    ages = [10 + 2 * i for i in range(BINS)] * 50 + [None] * 100
+    table = pa.table({"age": ages, "pay": [i % BINS for i in range(len(ages))]})
+    anchor = Anchor(tmp_path / "anchors.sqlite")
+    ledger = Ledger.create(tmp_path / "l.tacit", budget=budget, total=total(budget), binding={}, anchor=anchor)
+    curator = Curator(Records.load(table, DOMAIN), ledger)
+    choice = choose(name, leaves(DOMAIN[name]), budget.measure)
+    measured = curator.measure([choice.strategy], curator.total)[0]
+    assert curator.left.atoms < 10
+    again = curator.measure([choice.strategy], Loss.of(budget.measure, 0.5))[0]
+    assert again.values.tolist() == measured.values.tolist()
+    stored = next(iter(curator.released()))
+    one, two = (Distribution(m, DOMAIN, curator.rows) for m in (measured, stored))
+    assert one.prefixes.tobytes() == two.prefixes.tobytes()
+    truth = np.concatenate([[0], np.cumsum([50] * BINS if name == "age" else np.bincount(np.arange(2100) % BINS))])
+    band = Distribution(measured, DOMAIN, curator.rows, confidence=1 - 1e-9).half_width
+    assert np.abs(one.prefixes - truth).max() <= band < 2100  # false alarm: 1e-9
+    ledger.close()

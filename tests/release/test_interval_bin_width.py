@@ -1,0 +1,49 @@
+"""Bin widths: finer bins round less and cost more noise, and the table shows where they balance."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from tacit.model.budget import Loss
+from tacit.release.intervals.bin_width import bin_widths
+
+WIDTHS = [1000 / 2**k for k in range(12)]
+
+
+@pytest.mark.parametrize("measure", ["epsilon", "rho"])
+def test_rounding_falls_and_noise_grows(measure: str) -> None:
+    loss = Loss.of(measure, 0.05 if measure == "epsilon" else 0.002)  # type: ignore[arg-type]
+    found = bin_widths(0, 1000, 5000, loss, WIDTHS, denser=5)
+    assert [c.bins for c in found] == [2**k for k in range(12)]
+    assert all(a.rounding >= b.rounding for a, b in pairwise(found))
+    assert all(a.noise < b.noise for a, b in pairwise(found))
+    assert found[0].noise == 0
+    best = min(found, key=lambda c: c.total)
+    assert found[0].bins < best.bins < found[-1].bins
+
+
+def test_denser_data_and_more_budget_ask_for_finer_bins() -> None:
+    def best(epsilon: float, denser: float, rows: int = 5000) -> int:
+        found = bin_widths(0, 1000, rows, Loss.of("epsilon", epsilon), WIDTHS, denser=denser)
+        return min(found, key=lambda c: c.total).bins
+
+    assert best(0.1, 2) < best(1.0, 2) <= best(10.0, 2)
+    assert best(1.0, 1) < best(1.0, 50)
+    assert best(1.0, 5, rows=500) < best(1.0, 5, rows=50_000)
+
+
+def test_the_worst_case_is_half_of_everybody() -> None:
+    one = bin_widths(0, 10, 100, Loss.of("epsilon", 1.0), [0.5], denser=1e9)[0]
+    assert one.rounding == 50
+    assert one.bins == 20
+
+
+def test_nonsense_is_refused() -> None:
+    loss = Loss.of("epsilon", 1.0)
+    for low, high, rows, widths, denser in (
+        (1, 0, 10, [1], 1), (0, 1, 0, [1], 1), (0, 1, 10, [0], 1), (0, 1, 10, [-1], 1), (0, 1, 10, [1], 0.5),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=r"range|width"):
+            bin_widths(low, high, rows, loss, widths, denser=denser)

@@ -1,0 +1,105 @@
+"""Ranges in two attributes: against dense least squares, and through the true answers of records."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from interval_dense import covariance, matrix
+
+from tacit.errors import InvalidQuery
+from tacit.model.answer import Measured, Receipt
+from tacit.model.attribute import integer
+from tacit.model.budget import Loss, Measure
+from tacit.model.domain import Domain
+from tacit.model.noise_law import Noise, variance
+from tacit.model.strategy import Product, Tree, checked, leaves
+from tacit.release.intervals.band import single
+from tacit.release.intervals.rectangles import Rectangles, choose_product, least_squares, rectangle_variance
+from tacit.trusted.records import Records
+from tacit.trusted.strategies import strategy_truth
+
+PAIR = (Tree("a", (3, 2), (1, 2)), Tree("b", (2, 4), (3, 2)))
+SIZES = (5, 7)
+DOMAIN = Domain({"a": integer(0, 4), "b": integer(0, 5, missing="unknown")})
+
+
+def all_rectangles() -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
+    low, end, chosen = [], [], []
+    for s in range(SIZES[0]):
+        for t in range(s + 1, SIZES[0] + 1):
+            for u in range(SIZES[1]):
+                for v in range(u + 1, SIZES[1] + 1):
+                    cell = np.zeros(SIZES)
+                    cell[s:t, u:v] = 1
+                    low.append((s, u))
+                    end.append((t, v))
+                    chosen.append(cell.ravel())
+    return list(np.array(low).T), list(np.array(end).T), np.array(chosen)
+
+
+def test_least_squares_and_variances_are_those_of_the_dense_solver() -> None:
+    a = np.kron(matrix(PAIR[0], SIZES[0]), matrix(PAIR[1], SIZES[1]))
+    size, total = SIZES[0] * SIZES[1], 100.0
+    values = np.random.default_rng(0).normal(size=len(a)) * 10
+    free = np.linalg.svd(np.ones((1, size)))[2][1:].T
+    start = np.full(size, total / size)
+    inverse = np.linalg.inv(free.T @ a.T @ a @ free)
+    expected = start + free @ inverse @ (a @ free).T @ (values - a @ start)
+    found = least_squares(values, PAIR, SIZES, total)
+    np.testing.assert_allclose(found.ravel(), expected, atol=1e-9)
+    low, end, chosen = all_rectangles()
+    dense = free @ inverse @ free.T
+    np.testing.assert_allclose(
+        rectangle_variance(PAIR, SIZES, low, end), np.einsum("ij,jk,ik->i", chosen, dense, chosen), atol=1e-9
+    )
+    # The control: without the public total the variance of everything is not 0.
+    separate = np.kron(*(covariance(t, n, known_total=False) for t, n in zip(PAIR, SIZES, strict=True)))
+    assert np.ones(size) @ separate @ np.ones(size) > 0.1
+
+
+def test_without_noise_rectangles_are_true() -> None:
+    chance = np.random.default_rng(1)
+    cells = np.array(list(np.ndindex(DOMAIN.shape)))
+    counts = chance.integers(1, 50, len(cells))
+    records = Records(DOMAIN, [c.astype(np.uint8) for c in cells.T], counts)
+    measured = Measured(
+        "k",
+        Product(*PAIR),
+        strategy_truth(Product(*PAIR), records),
+        1,
+        Noise("laplace", 3.0),
+        Loss.of("epsilon", 1.0),
+        Receipt(1, "s"),
+    )
+    found = Rectangles(measured, DOMAIN, records.rows)
+    table = counts.reshape(DOMAIN.shape)
+    first, last = (np.array([0, 1, 4]), np.array([0, 2, 5])), (np.array([4, 3, 4]), np.array([5, 4, 5]))
+    answers = found.counts(first, last)
+    expected = [table[0:5, 0:6].sum(), table[1:4, 2:5].sum(), table[4, 5]]
+    np.testing.assert_allclose(answers.values, expected, atol=1e-6)
+    low, end = [np.array([1]), np.array([2])], [np.array([4]), np.array([5])]
+    deviation = np.sqrt(variance(measured.noise) * rectangle_variance(PAIR, SIZES, low, end))
+    assert answers.errors[1] == pytest.approx(single("laplace", 0.95) * deviation[0])
+    for bad in ((-1, 0), (0, -1), (5, 0), (0, 6)):
+        with pytest.raises(InvalidQuery):
+            found.counts(bad, (bad[0], bad[1]))
+
+
+@pytest.mark.parametrize("measure", ["epsilon", "rho"])
+def test_the_chosen_product_can_be_asked_and_beats_flat_and_binary(measure: Measure) -> None:
+    domain = Domain({"b": integer(0, 99), "a": integer(0, 299, missing="unknown")})
+    found = choose_product("b", leaves(domain["b"]), "a", leaves(domain["a"]), measure)
+    assert checked(found, domain) == found
+    sizes = (301, 100)
+    ends = np.random.default_rng(0).integers(0, 101, (2, 2000))
+    low = [np.minimum(*ends) * 3, np.minimum(*ends)]
+    high = [np.maximum(*ends) * 3 + 1, np.maximum(*ends)]
+
+    def error(pair: tuple[Tree, Tree]) -> float:
+        power = 1 if measure == "epsilon" else 2
+        cost = np.prod([float(sum(w**power for w in t.weights)) for t in pair]) ** (2 / power)
+        return float(cost * rectangle_variance(pair, sizes, low, high).mean())
+
+    mine = error((found.first, found.second))
+    assert mine < error((Tree("a", (301,), (1,)), Tree("b", (100,), (1,))))
+    assert mine < error((Tree("a", (2,) * 9, (1,) * 9), Tree("b", (2,) * 7, (1,) * 7)))

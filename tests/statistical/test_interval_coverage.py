@@ -1,0 +1,187 @@
+"""Bands and intervals cover what they say, over many releases, and are not much wider than they need to be.
+
+A coverage of at least 95% is rejected if so few releases were covered that a chance of 95% would give that with a
+probability below 1e-9. Each test has a control that is narrower and must be rejected.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from tacit.model.answer import Measured, Receipt
+from tacit.model.attribute import integer
+from tacit.model.budget import Loss, Measure
+from tacit.model.domain import Domain
+from tacit.model.strategy import leaves
+from tacit.release.intervals.answers import Distribution
+from tacit.release.intervals.choice import About, choose
+from tacit.trusted.loss import noise_for
+from tacit.trusted.noise import add_noise
+from tacit.trusted.records import Records
+from tacit.trusted.strategies import strategy_sensitivity, strategy_truth
+
+SHARES = (0.1, 0.5, 0.9)
+CASES: list[tuple[Measure, About, bool]] = [
+    ("epsilon", "intervals", False),
+    ("epsilon", "thresholds", True),
+    ("rho", "intervals", False),
+    ("rho", "intervals", True),
+    ("rho", "thresholds", False),
+    ("rho", "thresholds", True),
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """What many releases of one table said."""
+
+    truth: NDArray[np.float64]
+    largest: NDArray[np.float64]  # error over all prefixes, of each run
+    least_squares: NDArray[np.float64]  # the same before projection
+    intervals: NDArray[np.float64]  # over all intervals
+    half_width: float
+    interval_half_width: float
+    quantiles: NDArray[np.int64]  # run, share, (first, bin, last)
+    at_once: NDArray[np.int64]
+    ranks: NDArray[np.float64]  # run, share: the error of the rank by which a quantile is judged
+    rank_bars: NDArray[np.float64]  # share: how far it may be off
+    bars: NDArray[np.bool_]  # run, range: whether it was covered
+    means: NDArray[np.float64]  # run, (error, error bar)
+
+
+def right_quantile(truth: NDArray[np.float64], share: float) -> int:
+    return int(np.argmax(truth[1:] >= share * truth[-1]))
+
+
+@cache
+def runs(measure: Measure, about: About, missing: bool, number: int, bins: int = 128) -> Runs:
+    domain = Domain({"x": integer(0, bins - 1, **({"missing": "unknown"} if missing else {}))})  # type: ignore[arg-type]
+    chance = np.random.default_rng(17)
+    shares = np.append(chance.dirichlet(np.full(bins, 5.0)), 0.1 if missing else 0.0)
+    counts = chance.multinomial(20_000, shares / shares.sum())[: domain["x"].size].astype(np.int64)
+    records = Records(domain, [np.arange(domain["x"].size, dtype=np.uint16)], counts)
+    strategy = choose("x", leaves(domain["x"]), measure, about=about).strategy
+    loss = Loss.of(measure, 0.1 if measure == "epsilon" else 0.002)
+    noise = noise_for(loss, strategy_sensitivity(strategy, domain), 1)
+    exact = strategy_truth(strategy, records)
+    drawn = add_noise(np.tile(exact, number), noise).reshape(number, -1)  # the sampler that releases use
+    truth = np.concatenate([[0], np.cumsum(counts[:bins])]).astype(np.float64)
+    middle = float(np.arange(bins) @ counts[:bins]) / truth[-1]
+    ends = np.sort(chance.integers(0, bins, (20, 2)), axis=1)
+    inside = truth[ends[:, 1] + 1] - truth[ends[:, 0]]
+    found: dict[str, list[object]] = {
+        name: [] for name in ("most", "raw", "interval", "q", "once", "rank", "bars", "mean")
+    }
+    for values in drawn:
+        said = Distribution(Measured("k", strategy, values, 1, noise, loss, Receipt(1, "s")), domain, records.rows)
+        error = said.prefixes - truth
+        found["most"].append(np.abs(error).max())
+        found["raw"].append(np.abs(said._raw[: bins + 1] - truth).max())
+        found["interval"].append(np.ptp(error))
+        for name, at_once in (("q", False), ("once", True)):
+            quantiles = [said.quantile(share, at_once=at_once) for share in SHARES]
+            found[name].append([(q.first, q.bin, q.last) for q in quantiles])
+        at = [right_quantile(truth, share) for share in SHARES]
+        found["rank"].append(
+            [
+                said._raw[t] - truth[t] - share * (said._raw[bins] - truth[-1])
+                for t, share in zip(at, SHARES, strict=True)
+            ]
+        )
+        bars = said.counts(ends[:, 0], ends[:, 1])
+        found["bars"].append(np.abs(bars.values - inside) <= bars.errors)
+        mean = said.mean()
+        found["mean"].append((abs(mean.value - middle), mean.error))
+    return Runs(
+        truth,
+        np.array(found["most"]),
+        np.array(found["raw"]),
+        np.array(found["interval"]),
+        said.half_width,
+        said.interval_half_width,
+        np.array(found["q"]),
+        np.array(found["once"]),
+        np.array(found["rank"]),
+        np.array(
+            [said._bar * said._deviation * np.sqrt(said._rank_variance(s)[t]) for t, s in zip(at, SHARES, strict=True)]
+        ),
+        np.array(found["bars"]),
+        np.array(found["mean"]),
+    )
+
+
+def rejected(covered: NDArray[np.bool_]) -> bool:
+    return bool(binom.cdf(int(covered.sum()), covered.size, 0.95) < 1e-9)
+
+
+def check(seen: Runs) -> None:
+    assert not rejected(seen.largest <= seen.half_width)
+    assert not rejected(seen.intervals <= seen.interval_half_width)
+    # Not wider than needed: against the error before projection, which does not depend on the data.
+    assert seen.half_width <= 1.5 * np.quantile(seen.least_squares, 0.95)
+    for place, share in enumerate(SHARES):
+        right = right_quantile(seen.truth, share)
+        first, bins, last = seen.quantiles[:, place].T
+        assert not rejected((first <= right) & (right <= last))
+        assert seen.rank_bars[place] <= 1.5 * np.quantile(np.abs(seen.ranks[:, place]), 0.95)
+        needed = np.quantile(bins, 0.975) - np.quantile(bins, 0.025) + 1
+        assert np.mean(last - first + 1) <= 2 * needed + 1  # in bins: the outermost of all that are accepted
+    assert not rejected(
+        np.all(
+            [(seen.at_once[:, p, 0] <= r) & (r <= seen.at_once[:, p, 2]) for p, r in enumerate(rights(seen))], axis=0
+        )
+    )
+    for one in seen.bars.T:
+        assert not rejected(one)
+    assert not rejected(seen.means[:, 0] <= seen.means[:, 1])
+
+
+def rights(seen: Runs) -> list[int]:
+    return [right_quantile(seen.truth, share) for share in SHARES]
+
+
+@pytest.mark.parametrize(("measure", "about", "missing"), CASES)
+def test_coverage(measure: Measure, about: About, missing: bool) -> None:
+    seen = runs(measure, about, missing, 300)
+    check(seen)
+    # The controls: half the width, and an interval of one bin, must be seen to fail.
+    assert rejected(seen.least_squares <= seen.half_width / 2)
+    assert rejected(seen.quantiles[:, 1, 1] == right_quantile(seen.truth, 0.5))
+    assert rejected(seen.means[:, 0] <= seen.means[:, 1] / 3)
+
+
+def test_a_quantile_at_a_cliff_is_covered_too() -> None:
+    # All rows are in the first bin or in one near the end, and the quantile lies just after the first half: the worst
+    # place. The control uses the same bars around the projected prefixes, where imprecise ones pull precise ones along.
+    bins, rows, cliff = 512, 10_000, 509
+    domain = Domain({"x": integer(0, bins - 1)})
+    strategy, loss = choose("x", bins, "epsilon").strategy, Loss.of("epsilon", 0.1)
+    noise = noise_for(loss, strategy_sensitivity(strategy, domain), 1)
+    records = Records(domain, [np.array([0, cliff], dtype=np.uint16)], np.array([rows // 2, rows // 2]))
+    exact, share = strategy_truth(strategy, records), 0.5 + 1e-9
+    covered, projected = [], []
+    for values in add_noise(np.tile(exact, 400), noise).reshape(400, -1):
+        said = Distribution(Measured("k", strategy, values, 1, noise, loss, Receipt(1, "s")), domain, rows)
+        found = said.quantile(share)
+        covered.append(found.first <= cliff <= found.last)
+        said._raw = said._prefixes
+        wrong = said.quantile(share)
+        projected.append(wrong.first <= cliff <= wrong.last)
+    assert not rejected(np.array(covered))
+    assert rejected(np.array(projected))
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize(("measure", "about", "missing"), CASES)
+@pytest.mark.parametrize("bins", [128, 1024])
+def test_coverage_over_two_thousand_releases(measure: Measure, about: About, missing: bool, bins: int) -> None:
+    seen = runs(measure, about, missing, 2000, bins)
+    check(seen)
+    assert rejected(seen.least_squares <= 0.8 * seen.half_width)
+    assert rejected(seen.means[:, 0] <= seen.means[:, 1] / 2)
