@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.bench_accuracy import MILD, ONE_COUNT, PARTITION, SEED, _data, conjunctions
+from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.dense import Dense
 from tacit.release.warm_start import Plan, warm_start
 from tacit.trusted.anchor import Anchor
 from tacit.trusted.curator import Curator
@@ -66,17 +66,13 @@ def warm(records: Records, queries: Sequence[Query], truth: NDArray[np.int64], p
             folder / "l.tacit", budget=MILD, total=budget, binding={}, anchor=Anchor(folder / "anchors.sqlite")
         )
         start = time.perf_counter()
-        built = warm_start(Curator(records, ledger), loss=type(budget)("rho", int(budget.atoms * share)), plan=plan)
+        built = warm_start(Curator(records, ledger), loss=Loss(budget.measure, int(budget.atoms * share)), plan=plan)
         seconds = time.perf_counter() - start
         spent = ledger.spent.atoms / budget.atoms
         ledger.close()
-    errors = np.abs(answers(built.hypothesis, queries) * records.rows - truth) / records.rows
+    errors = np.abs(built.hypothesis.answer_many(queries) - truth / records.rows)
     text = f"{len(built.steps):>8}{spent:>7.0%}{seconds:>9.1f}{built.fitted.pull:>8.4f}"
     show(f"{plan}, {share:.0%} of the budget", errors, text)
-
-
-def answers(hypothesis: Dense, queries: Sequence[Query]) -> Table:
-    return hypothesis.answer_many(queries)
 
 
 def independent(records: Records, truth: NDArray[np.int64]) -> None:

@@ -31,6 +31,7 @@ from tacit.release.iterative import iterative
 from tacit.release.median import Sampling, median
 from tacit.release.multiplicative_weights import MultiplicativeWeights
 from tacit.release.offline import Candidate, Constructed, Distinguisher, construct
+from tacit.release.online import Knowledge, Online
 from tacit.release.ranges import Ranges
 from tacit.release.synthetic import Synthetic
 from tacit.trusted.accountant import epsilon_spent
@@ -115,6 +116,11 @@ class Session:
     def epsilon_spent(self) -> float:
         """The epsilon that everything released so far amounts to, at the budget's delta."""
         return epsilon_spent(self.spent, self.budget)
+
+    @property
+    def knowledge(self) -> Knowledge | None:
+        """What is public so far, in the mechanisms that learn: the hypothesis, or the databases that vote."""
+        return self._mechanism.knowledge if isinstance(self._mechanism, Online) else None
 
     @property
     def history(self) -> list[Past]:
@@ -306,7 +312,7 @@ class Session:
             select = sql.parse(question, self.domain)
             return select.group, select.where.bind(self.domain)
         if isinstance(question, Expression | Unbound):
-            return (), question.bind(self.domain)
+            question = question.bind(self.domain)
         if not isinstance(question, Query | Statistic):
             raise InvalidQuery(f"a question is SQL text or made with tacit.count, not {type(question).__name__}.")
         copy = own(question, self.domain)

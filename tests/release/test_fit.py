@@ -108,7 +108,7 @@ def cells_of(fitted: Fitted) -> Array:
     return fitted.hypothesis.marginal(fitted.hypothesis.domain.names)
 
 
-@pytest.mark.parametrize("pull", [1.0, 0.1, 0.01])
+@pytest.mark.parametrize("pull", [1.0, 0.1])
 def test_the_fit_is_the_minimum_that_a_general_optimiser_finds(pull: float) -> None:
     measured = some_answers()
     fitted = fit(DOMAIN, measured, N, pull=pull, close=1e-5, sweeps=400)

@@ -106,8 +106,8 @@ class Statistic:
         where its check did not look: clipping moves no two values apart, so that nothing is lost that was promised,
         while a refusal would tell the analyst something about the rows that nobody has paid for.
         """
+        sizes = tables.reshape(len(tables), -1).sum(axis=1, dtype=np.int64)  # before anybody's function sees the tables
         found = apply(definition(self.name), tables, self.arguments)
-        sizes = tables.reshape(len(tables), -1).sum(axis=1, dtype=np.int64)
         return np.clip(found, 0, sizes * self.unit)
 
     def words(self, domain: Domain) -> str:

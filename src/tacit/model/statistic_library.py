@@ -107,11 +107,11 @@ def matching(tables: Tables, left: str, right: str, relation: str) -> NDArray[np
     takers = tables[:, _marks(right)].sum(axis=1)
     total = np.zeros(len(tables), dtype=np.int64)
     for cuts in _cuts(relation, tables.shape[2]):
-        at_a_time = max(1, _CUTS_AT_A_TIME // len(cuts))
+        at_a_time, rows = max(1, _CUTS_AT_A_TIME // len(cuts)), cuts.T.astype(np.int64)
         for start in range(0, len(tables), at_a_time):
             some = slice(start, start + at_a_time)
             both = np.concatenate([givers[some], takers[some]], axis=1)
-            total[some] += (both @ cuts.T).min(axis=1)
+            total[some] += (both @ rows).min(axis=1)
     return total
 
 
@@ -149,8 +149,8 @@ def _marks(text: str) -> NDArray[np.bool_]:
     return np.asarray(np.frombuffer(text.encode(), dtype=np.uint8) == ord("1"))
 
 
-@lru_cache(maxsize=64)
-def _cuts(relation: str, types: int) -> tuple[NDArray[np.int64], ...]:
+@lru_cache(maxsize=4)
+def _cuts(relation: str, types: int) -> tuple[NDArray[np.int8], ...]:
     """For each connected part of a relation its cuts, as rows of 0 and 1 over the left types, then the right types."""
     fits = _marks(relation).reshape(types, types)
     found = []
@@ -169,7 +169,7 @@ def _cuts(relation: str, types: int) -> tuple[NDArray[np.int64], ...]:
         cuts = []
         for inside in chain.from_iterable(combinations(alike, size) for size in range(len(alike) + 1)):
             kept = [one for kind in inside for one in kind]
-            own, other = np.zeros(types, dtype=np.int64), side[kept].any(axis=0).astype(np.int64)
+            own, other = np.zeros(types, dtype=np.int8), side[kept].any(axis=0).astype(np.int8)
             own[[one for one in chosen if one not in kept]] = 1
             cuts.append(np.concatenate([own, other] if smaller == 0 else [other, own]))
         found.append(np.array(cuts))

@@ -78,8 +78,9 @@ def fit(
     """
     if domain.size > MAX_CELLS:
         raise InvalidDomain(f"the domain has {domain.size:,} cells; a fit goes through at most {MAX_CELLS:,} of them.")
-    if rows < 1 or sweeps < 1 or not close > 0 or (pull is not None and not 1e-6 <= pull <= 1e6):
-        raise InvalidQuery("a fit has rows, at least one sweep, a distance above 0, and a pull from 1e-6 to 1e6.")
+    check_pull(pull)
+    if rows < 1 or sweeps < 1 or not close > 0:
+        raise InvalidQuery("a fit has rows, at least one sweep, and a distance above 0 at which it stops.")
     order = sorted(range(len(domain)), key=lambda axis: (domain.shape[axis], axis))  # long axes last: numpy likes that
     terms = terms_of(measured, domain, rows, order)
     shape = tuple(domain.shape[axis] for axis in order)
@@ -111,6 +112,11 @@ def fit(
         moving=moving,
         tilts={term.key: tilts for term, tilts in zip(terms, ascent.tilts, strict=True)},
     )
+
+
+def check_pull(pull: float | None) -> None:
+    if pull is not None and not 1e-6 <= pull <= 1e6:
+        raise InvalidQuery(f"a pull is a number from 1e-6 to 1e6, not {pull}.")
 
 
 class _Ascent:

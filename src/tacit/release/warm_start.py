@@ -22,7 +22,7 @@ from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise, variance
 from tacit.model.workload import Marginal, marginal
 from tacit.release.dense import MAX_CELLS, Dense
-from tacit.release.fit import Fitted, fit
+from tacit.release.fit import Fitted, check_pull, fit
 from tacit.trusted.curator import Curator
 
 Plan = Literal["auto", "pairs", "adaptive"]
@@ -76,6 +76,7 @@ def warm_start(
         raise InvalidDomain(
             f"the domain has {domain.size:,} cells; a warm start holds all of them, and at most {MAX_CELLS:,}."
         )
+    check_pull(pull)
     tables = closure(domain, interest)
     if plan not in ("auto", "pairs", "adaptive"):
         raise InvalidQuery(f"a plan is 'auto', 'pairs' or 'adaptive', not {plan!r}.")
@@ -150,6 +151,8 @@ def _adaptive(
     small = [table for table in tables if len(table.names) <= 2]
     ones = [table for table in tables if len(table.names) == 1]
     waiting = [table for table in tables if len(table.names) > 1]
+    if not any(curator.find(ones)) and not loss <= curator.left:
+        raise _too_little(curator)
     measured = _buy(curator, ones, prices(domain, small, loss)[: len(ones)])
     steps = [_step(one, None) for one in measured]
     fitted = fit(domain, measured, rows, pull=pull)
@@ -187,8 +190,12 @@ def _buy(curator: Curator, tables: Sequence[Marginal], each: Sequence[Loss]) -> 
         curator.expected_noise(table, price)
     new = [price for price, found in zip(each, curator.find(tables), strict=True) if found is None]
     if sum(price.atoms for price in new) > curator.left.atoms:
-        raise BudgetExhausted(f"a warm start costs more than {curator.left}, which is what is left.")
+        raise _too_little(curator)
     return [curator.measure([table], price)[0] for table, price in zip(tables, each, strict=True)]
+
+
+def _too_little(curator: Curator) -> BudgetExhausted:
+    return BudgetExhausted(f"this warm start costs more than {curator.left}, which is what is left.")
 
 
 def _distance(before: Dense, after: Dense, table: Marginal) -> float:

@@ -24,7 +24,7 @@ from tacit.trusted.ledger import Ledger, Outcome
 from tacit.trusted.lens import Disagreement, Distance, Lens, Tabulated, look, words
 from tacit.trusted.loss import Sensitivity, choice_price, choice_scale, gate_price, gate_scales, noise_for, price
 from tacit.trusted.noise import Noise, add_noise, draw_geometric, noisy_max
-from tacit.trusted.questions import MAX_ANSWERS, own, unit
+from tacit.trusted.questions import MAX_ANSWERS, own, own_loss, plain, unit
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import sensitivity
 from tacit.trusted.strategies import strategy_truth
@@ -104,7 +104,7 @@ class Curator:
 
         Guarantee: does not look at the data. Formula: `loss.noise_for`. Source: `loss.noise_for`.
         """
-        return self._noise(own(question, self.domain), loss)
+        return self._noise(own(question, self.domain), own_loss(loss, self.total.measure))
 
     def find(self, questions: Sequence[Question]) -> list[Measured | Told | None]:
         """What was answered before, for each question.
@@ -149,6 +149,8 @@ class Curator:
             raise InvalidQuery("there is at least one answer to tell, and the gate is one of this ledger.")
         outcomes = []
         for query, value, half_width, note in answers:
+            if half_width is not None and (type(half_width) is not int or half_width < 0):
+                raise InvalidQuery("a half width is a whole number of grid steps, or None.")
             copy = own(query, self.domain)
             body = {"question": to_dict(copy), "told": int(value), "half_width": half_width, "note": str(note)}
             outcomes.append(Outcome(key(copy), 0, canonical(body)))
@@ -170,6 +172,7 @@ class Curator:
             query moves by at most 1 count between neighbours, that of a table by 2; then `noise.noisy_max`.
         Source: Roth, lecture 8 (the exponential mechanism as a distinguisher); Hardt, Ligett & McSherry 2012.
         """
+        loss = own_loss(loss, self.total.measure)
         copies = [own(candidate, self.domain) for candidate in candidates]
         less = [_steps(penalty) for penalty in ([0.0] * len(copies) if penalties is None else penalties)]
         if not copies or len(guesses) != len(copies) or len(less) != len(copies):
@@ -208,10 +211,13 @@ class Curator:
         """
         if type(threshold) not in (int, float) or not abs(threshold) < _MOST:
             raise InvalidQuery("a threshold is a count.")
+        loss = own_loss(loss, self.total.measure)
         copies, lenses = own_pairs(queries, [Distance(guess) for guess in guesses], self._records)
         scales = gate_scales(loss, GRID)
         cost = gate_price(*scales, GRID, loss.measure)
-        form = [[key(copy), round(guess * GRID)] for copy, guess in zip(copies, guesses, strict=True)]
+        form = [
+            [key(copy), lens.guess] for copy, lens in zip(copies, lenses, strict=True) if isinstance(lens, Distance)
+        ]
         asked = digest(["far", form, float(threshold).hex(), scales])
         with self.turn():
             entry = self._ledger.find(asked)
@@ -239,10 +245,11 @@ class Curator:
         """
         if type(threshold) not in (int, float) or not abs(threshold) < _MOST:
             raise InvalidQuery("a threshold is a count.")
+        loss, bar = own_loss(loss, self.total.measure), round(threshold * GRID)
         (copy,), (shown,) = own_pairs([query], [lens], self._records)
         noise = noise_for(loss, Sensitivity(1, 1), GRID)
         cost = price(noise, Sensitivity(1, 1), GRID, loss.measure)
-        asked = digest(["compare", key(copy), words(shown), float(threshold).hex(), noise.scale])
+        asked = digest(["compare", key(copy), words(shown), bar, noise.scale])
         with self.turn():
             entry = self._ledger.find(asked)
             if entry is not None:
@@ -250,9 +257,7 @@ class Curator:
             else:
                 reservation = self._ledger.reserve(cost, purpose="compare")
                 try:
-                    value = look(shown, self._records.answer(copy) * (GRID // copy.unit))
-                    noisy = int(add_noise(np.array([value], dtype=np.int64), noise)[0])
-                    passed = int(noisy >= round(threshold * GRID))
+                    passed = int(self._noisy_look(copy, shown, noise) >= bar)
                 except Exception:  # what went wrong may depend on the data, so nothing is said about it
                     passed = -1
                 if passed < 0:
@@ -278,6 +283,7 @@ class Curator:
             public form alone (sensitivity, grid, loss).
         Source: Dwork, McSherry, Nissim & Smith 2006; Canonne, Kamath & Steinke 2020.
         """
+        loss = own_loss(loss, self.total.measure)
         copies = [own(question, self.domain) for question in questions]
         keys = [key(copy) for copy in copies]
         with self.turn():
@@ -305,14 +311,21 @@ class Curator:
         reservation = self._ledger.reserve(worst_case, purpose=f"measure {len(questions)}")
         # From here on the data are looked at. Whatever goes wrong now, the reservation stays spent.
         try:
-            truths = {k: self._truth(question) for k, question in questions.items()}
-            drawn = _add_noise_together(truths, noises)
+            drawn = self._noisy_answers(questions, noises)
             outcomes = [Outcome(k, prices[k].atoms, _body(q, drawn[k], noises[k])) for k, q in questions.items()]
         except Exception:  # what went wrong may depend on the data, so nothing is said about it
             outcomes = []
         if not outcomes:
             raise AnswerWithheld("The answer could not be worked out. What was reserved for it stays spent.")
         return dict(zip(questions, self._ledger.settle(reservation, outcomes), strict=True))
+
+    # What is true stays within these two: a traceback from what follows them shows nothing private.
+    def _noisy_answers(self, questions: dict[str, Question], noises: dict[str, Noise]) -> dict[str, NDArray[np.int64]]:
+        return _add_noise_together({k: self._truth(question) for k, question in questions.items()}, noises)
+
+    def _noisy_look(self, query: Query | Statistic, lens: Lens, noise: Noise) -> int:
+        value = look(lens, self._records.answer(query) * (GRID // query.unit))
+        return int(add_noise(np.array([value], dtype=np.int64), noise)[0])
 
     def _noise(self, question: Question, loss: Loss) -> Noise:
         moves = sensitivity(question, self.domain)
@@ -373,7 +386,7 @@ def _guess(guess: ArrayLike, candidate: Question, domain: Domain, rows: int) -> 
     """
     size = candidate.size(domain) if isinstance(candidate, Marginal) else 1
     try:
-        values = np.array(guess, dtype=np.float64, copy=True, subok=False).ravel()
+        values: NDArray[np.float64] = plain(guess, np.float64).ravel()
     except (TypeError, ValueError):
         values = np.empty(0)
     if values.shape != (size,) or not np.isfinite(values).all():

@@ -20,7 +20,7 @@ from tacit.trusted.ledger import Held, Ledger, Outcome, Reservation
 from tacit.trusted.lens import Lens, look, own_lens
 from tacit.trusted.loss import gate_price, gate_scales
 from tacit.trusted.noise import draw_geometric
-from tacit.trusted.questions import own
+from tacit.trusted.questions import own, own_loss
 from tacit.trusted.records import Records
 
 _CHUNK = 256  # comparisons drawn at a time
@@ -40,10 +40,24 @@ class Gate:
         self._ledger, self._records, self._intent = ledger, records, intent
         self._held: Held | None = None  # the threshold's noise, while it is in no file and may be put back
         self._reservation = Reservation(intent, terms["atoms"])
-        self.threshold: float = terms["threshold"]
-        self.threshold_scale: float = terms["threshold_scale"]  # in counts
-        self.comparison_scale: float = terms["comparison_scale"]
+        self._threshold: float = terms["threshold"]
+        self._scales: tuple[float, float] = terms["threshold_scale"], terms["comparison_scale"]  # in counts
         self.cost = Loss(ledger.total.measure, terms["atoms"])
+
+    @property
+    def threshold(self) -> float:
+        """Where it stands, in counts. Guarantee: public. Formula: as opened. Source: the caller."""
+        return self._threshold
+
+    @property
+    def threshold_scale(self) -> float:
+        """Of the threshold's noise, in counts. Guarantee: public. Formula, source: `loss.gate_scales`."""
+        return self._scales[0]
+
+    @property
+    def comparison_scale(self) -> float:
+        """Of each comparison's noise, in counts. Guarantee: public. Formula, source: `loss.gate_scales`."""
+        return self._scales[1]
 
     @classmethod
     def open(cls, ledger: Ledger, records: Records, *, threshold: float, loss: Loss, owner: str) -> Gate:
@@ -53,8 +67,9 @@ class Gate:
             with it, outside everything that is hashed or shown.
         Formula: `loss.gate_scales`. Source: see the class.
         """
-        if not abs(threshold) < 2**40:
+        if type(threshold) not in (int, float) or not abs(threshold) < 2**40:
             raise InvalidQuery(f"a threshold is a count, not {threshold!r}.")
+        loss = own_loss(loss, ledger.total.measure)
         first, second = gate_scales(loss, GRID)
         cost = gate_price(first, second, GRID, loss.measure)
         terms = {
@@ -96,8 +111,8 @@ class Gate:
             if held is None:
                 raise InvalidQuery("the gate is shut, or held until what it said is stored.")
             try:
-                scales = self.threshold_scale * GRID, self.comparison_scale * GRID
-                found = first_passing(self._records, copies, lenses, self.threshold, scales, json.loads(held.value))
+                scales = self._scales[0] * GRID, self._scales[1] * GRID
+                found = first_passing(self._records, copies, lenses, self._threshold, scales, json.loads(held.value))
             except Exception:  # what went wrong may depend on the data, so nothing is said about it
                 found = -1
             if found == -1:

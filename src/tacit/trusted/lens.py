@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.query import GRID
+from tacit.trusted.questions import plain
 
 MAX_DATABASES = 2**20  # behind one lens
 _MOST = 2.0**40  # counts
@@ -61,19 +62,20 @@ def own_lens(lens: Lens, rows: int) -> Lens:
     Source: docs/PRIVACY.md, "The gate".
     """
     if type(lens) is Distance:
-        if type(lens.guess) not in (int, float) or not abs(lens.guess) < _MOST:
+        guess = lens.guess
+        if type(guess) not in (int, float) or not abs(guess) < _MOST:
             raise InvalidQuery("a guess is a count.")
-        return Distance(round(lens.guess * GRID))
+        return Distance(round(guess * GRID))
     if type(lens) is Disagreement:
-        values = np.array(lens.values, dtype=np.float64, copy=True, subok=False)
+        values, reach = plain(lens.values, np.float64), lens.reach
         if values.ndim != 1 or not 1 <= values.size <= MAX_DATABASES or not (np.abs(values) < _MOST).all():
             raise InvalidQuery(f"1 to {MAX_DATABASES:,} databases each answer with a count.")
-        if type(lens.reach) not in (int, float) or not 1 <= lens.reach < _FAR:
-            raise InvalidQuery(f"the reach of a lens is a count from 1 to {_FAR:,.0f}, not {lens.reach!r}.")
-        return Disagreement(np.rint(values * GRID).astype(np.int64), lens.reach * GRID)
+        if type(reach) not in (int, float) or not 1 <= reach < _FAR:
+            raise InvalidQuery(f"the reach of a lens is a count from 1 to {_FAR:,.0f}, not {reach!r}.")
+        return Disagreement(np.rint(values * GRID).astype(np.int64), float(reach) * GRID)
     if type(lens) is not Tabulated:
         raise InvalidQuery("a lens is a distance from a guess, a table of its values, or a disagreement of databases.")
-    values = np.array(lens.values, dtype=np.float64, copy=True, subok=False)
+    values = plain(lens.values, np.float64)
     if values.shape != (rows + 1,) or not np.isfinite(values).all() or np.abs(values).max() >= _MOST:
         raise InvalidQuery(f"a lens has a finite value for each count from 0 to {rows:,}.")
     steps = np.rint(values * GRID).astype(np.int64)

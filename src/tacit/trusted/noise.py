@@ -17,6 +17,8 @@ from tacit.model.budget import Measure
 from tacit.model.noise_law import Noise, NoiseKind
 from tacit.trusted import noise_table, noise_wide
 
+MAX_ONE_SIDED = 2.0**53  # a draw beyond 63 bits then has chance e^-1024
+
 __all__ = ["Noise", "NoiseKind", "add_noise", "draw_geometric", "noisy_max"]
 
 
@@ -29,7 +31,9 @@ def add_noise(values: NDArray[np.int64], noise: Noise) -> NDArray[np.int64]:
     Source: Canonne, Kamath & Steinke 2020, algorithms 1-3, as implemented by OpenDP (make_laplace, make_gaussian); for
         the others see `noise_table` and `noise_wide`.
     """
-    if not isinstance(values, np.ndarray) or values.dtype != np.int64:
+    if (
+        type(values) is not np.ndarray or values.dtype != np.int64
+    ):  # a masked array would keep masked values as they are
         raise TypeError("noise is added to a numpy array of int64")
     if noise_wide.suits(noise, values.size):
         return _sum(values, noise_wide.draw_gaussian(noise.scale, values.size).reshape(values.shape))
@@ -48,6 +52,8 @@ def draw_geometric(scale: float, size: int) -> NDArray[np.int64]:
     Source: as `add_noise`.
     """
     noise = Noise("laplace", scale)
+    if scale > MAX_ONE_SIDED:
+        raise ValueError("one-sided noise of this scale could meet the limits of 64 bits")
     if noise_table.suits(noise, size):
         return noise_table.draw_one_sided(noise.scale, size)
     drawn = np.empty(0, dtype=np.int64)

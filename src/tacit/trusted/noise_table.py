@@ -28,7 +28,7 @@ from tacit.model.noise_law import Noise
 Words = Callable[[int], NDArray[np.uint64]]  # as many fresh words as asked for
 
 _WIDTH = 64
-_GUARD = 64  # bits of the weights beyond those of F: too few would cost time, never exactness
+_GUARD = 64  # bits of the weights beyond those of F; with fewer than 10 the sums would never end
 _CHUNK = 1 << 15  # draws at a time, so that the words stay in the processor's cache
 _DIGIT = 8  # bits to a digit of a wide geometric draw
 _LARGEST = 1 << 17  # entries of a table: 2 MB

@@ -6,9 +6,13 @@ lie; so the curator reads its fields once, into objects that nobody else holds, 
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from tacit.errors import InvalidQuery
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.errors import InvalidBudget, InvalidQuery
+from tacit.model.budget import Loss, Measure
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Factor, Query
 from tacit.model.statistic import Statistic
@@ -50,6 +54,27 @@ def own(question: Question, domain: Domain) -> Question:
     raise InvalidQuery("a question is a query or a workload.")
 
 
+def own_loss(loss: Loss, measure: Measure) -> Loss:
+    """The curator's own copy of an amount to spend.
+
+    Guarantee: a plain Loss in the ledger's own measure. Formula: exact types. Source: this module.
+    """
+    given: tuple[Any, Any] = (loss.atoms, loss.measure) if type(loss) is Loss else (None, None)
+    atoms = given[0]
+    if type(atoms) is not int or type(given[1]) is not str or given[1] != measure:
+        raise InvalidBudget(f"a loss is an amount of {measure}, which this budget is counted in.")
+    return Loss(measure, atoms)
+
+
+def plain(values: ArrayLike, dtype: type[np.float64] | None = None) -> NDArray[Any]:
+    """A plain array that nobody else holds, whatever was given.
+
+    Guarantee: no subclass, no shared memory: an object that makes itself an array may hand out memory that it goes on
+        writing to, even when it is asked for a copy. Formula: an array, then a copy of it. Source: this module.
+    """
+    return np.array(values, dtype=dtype, subok=False).copy()
+
+
 def unit(question: Question) -> int:
     """Grid steps in a count. Guarantee: that of its finest part. Formula: the largest unit. Source: `model.query`."""
     if isinstance(question, Query | Statistic):
@@ -66,13 +91,14 @@ def _sized(question: Question, domain: Domain) -> Question:
 
 
 def _query(query: Query, domain: Domain) -> Query:
-    if type(query) is not Query or type(query.complement) is not bool:
+    complement = query.complement if type(query) is Query else None  # once: copying the factors runs the asker's code
+    if type(complement) is not bool:
         raise InvalidQuery("a question is a query or a workload.")
     factors = tuple(_factor(factor, domain) for factor in tuple(query.factors))
     scope = [name for factor in factors for name in factor.scope]
     if len(set(scope)) < len(scope):
         raise InvalidQuery("an attribute stands in two factors of the question.")
-    return Query.product(factors, complement=query.complement)
+    return Query.product(factors, complement=complement)
 
 
 def _statistic(question: Statistic, domain: Domain) -> Statistic:
@@ -88,10 +114,11 @@ def _statistic(question: Statistic, domain: Domain) -> Statistic:
 
 
 def _factor(factor: Factor, domain: Domain) -> Factor:
-    if type(factor) is not Factor or type(factor.unit) is not int or factor.unit not in (1, GRID):
+    steps = factor.unit if type(factor) is Factor else 0  # once, as above
+    if type(steps) is not int or steps not in (1, GRID):
         raise InvalidQuery("the weights of a question are whole steps of its grid.")
-    scope, steps = tuple(_name(name, domain) for name in factor.scope), factor.unit
-    weights = np.array(factor.weights, copy=True, subok=False)  # plain numpy: no subclass answers for itself below
+    scope = tuple(_name(name, domain) for name in factor.scope)
+    weights = plain(factor.weights)
     if scope != tuple(sorted(scope)) or weights.shape != tuple(domain[name].size for name in scope):
         raise InvalidQuery("the question was made for another domain.")
     if weights.dtype.kind not in "iu" or weights.min() < 0 or weights.max() > steps:
