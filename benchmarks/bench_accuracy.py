@@ -89,8 +89,8 @@ def main() -> None:
         task = progress.add_task("mechanisms", total=len(ONLINE) * sum(QUESTIONS))
         for k in QUESTIONS:
             queries, truth = everything[:k], answers[:k]
-            for mechanism, name in ONLINE.items():
-                rows.append(online(mechanism, name, data, domain, queries, truth, partial(progress.advance, task)))
+            for mechanism, words in ONLINE.items():
+                rows.append(online(mechanism, words, data, domain, queries, truth, partial(progress.advance, task)))
             for law, budget in (("Laplace, pure", PURE), ("Gaussian", MILD)):
                 rows.append(direct(f"fresh {law}", budget, k, n))
             rows.append(histogram(records, cells, queries, truth, drawing))

@@ -22,6 +22,7 @@ _SETTINGS: dict[str, dict[str, tuple[type | tuple[type, ...], bool]]] = {
         "mechanism": (str, False),
         "questions": (int, False),
         "hits": (int, False),
+        "warm": ((int, float), False),
         "databases": (int, False),
         "records": (int, False),
         "seed": (int, False),

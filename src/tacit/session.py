@@ -388,6 +388,7 @@ def open_session(
     questions: int = 100,
     hits: int = 200,
     halt: bool = False,
+    warm: float | None = None,
     databases: int = 200,
     records: int = 1000,
     seed: int = 0,
@@ -410,6 +411,8 @@ def open_session(
     questions: how many new questions the budget is shared among ("direct"), or are expected ("iterative", "median").
     hits: how many hard answers the budget is shared among, for "iterative" and "median".
     halt: for these two, refuse after the last hard answer instead of going on without a guarantee.
+    warm: for "iterative", the share of the budget for a warm start: noisy tables of all pairs of attributes, which the
+        first question buys, and the hypothesis that fits them. 0, the default, starts from the uniform hypothesis.
     databases, records, seed: how many databases vote in "median", of how many records each, and the public seed that
         they are drawn with.
     sampler: "databases" of records, or "fractions": fractional ones, for linear questions that cut X into few parts.
@@ -425,6 +428,8 @@ def open_session(
             raise ConfigError(f"{name} is a whole number from 1 to 1,000,000,000, not {given!r}.")
     if not isinstance(confidence, float) or not 0.5 <= confidence <= 1 - 1e-9:
         raise ConfigError(f"confidence is a number from 0.5 to 0.999999999, not {confidence!r}.")
+    if warm is not None and (isinstance(warm, bool) or not isinstance(warm, int | float) or not 0 <= warm < 1):
+        raise ConfigError(f"warm is a share of the budget, from 0 to below 1, not {warm!r}.")
     choice = choose(mechanism, domain, budget, questions)
     sampling = Sampling(databases, records, seed, sampler)
     rows = Records.load(data, domain, table)
@@ -434,6 +439,7 @@ def open_session(
         "mechanism": choice.mechanism,
         "questions": "any number" if choice.mechanism == "histogram" else str(questions),
         "hits": str(hits) if choice.mechanism in ONLINE else "none",
+        "warm": str(warm or 0.0) if choice.mechanism == "iterative" else "none",
         # free answers are kept with their error bars, so these must go on meaning the same
         "confidence": str(confidence) if choice.mechanism in ONLINE else "any",
         "sampling": sampling.words if choice.mechanism == "median" else "none",
@@ -446,7 +452,7 @@ def open_session(
     if choice.mechanism == "direct":
         made = Direct(curator, questions=questions, confidence=confidence)
     elif choice.mechanism == "iterative":
-        made = iterative(curator, questions=questions, hits=hits, confidence=confidence, halt=halt)
+        made = iterative(curator, questions=questions, hits=hits, confidence=confidence, warm=warm or 0.0, halt=halt)
     elif choice.mechanism == "median":
         made = median(curator, questions=questions, hits=hits, confidence=confidence, sampling=sampling, halt=halt)
     else:

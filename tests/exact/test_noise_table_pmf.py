@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 
 import mpmath
@@ -332,3 +332,43 @@ def test_the_digits_of_a_scale_are_exact_and_small(scale: float) -> None:
         assert law.then == 0
         assert law.end == (256 if place < len(laws) - 1 else None)
     assert 1 / laws[-1].first <= 8
+
+
+# With hardly any guard bits, every rounding in the wrong direction shows
+
+
+def nearly(bits: int, guard: int) -> Iterator[Law]:
+    """Laws whose first cumulative probability is a hair's breadth from a whole number of steps of 2**-bits."""
+    for m in range(2**bits // 4 + 1, 2**bits - 1, max(1, 2**bits // 8)):
+        for hair in (2 ** -(guard + 2), -(2 ** -(guard + 2)), 2 ** -(guard + 4)):
+            p = (m + mp.mpf(hair)) / 2**bits
+            for x, end in ((-mp.log(1 - p), None), (mp.log(p / (1 - p)), 2)):  # F(0) = 1 - exp(-x) and 1/(1 + exp(-x))
+                if x > 0:
+                    yield Law(Fraction(int(mp.ldexp(x, 400)), 2**400), end=end)
+
+
+def check_coarse(laws: Iterable[Law], bits: int) -> None:
+    for law in laws:
+        upper, lower = enclose(law, bits)
+        for k, f in enumerate(cumulative(law, len(lower))):
+            exact = mp.ldexp(f, bits)
+            assert lower[k] <= exact + SLACK
+            assert k >= len(upper) or exact <= upper[k] + SLACK
+
+
+@pytest.mark.parametrize("guard", [10, 11, 12, 14, 16])  # with fewer the sums may never end
+@pytest.mark.parametrize("bits", [2, 4, 8, 16])
+def test_the_bounds_hold_with_few_guard_bits(guard: int, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(noise_table, "_GUARD", guard)
+    scales = [0.05, 0.3, 1.0, math.pi, 6.5, 8.0]
+    laws = [*(geometric(s, end) for s in scales for end in (None, 2, 5, 40)), *(gaussian(s) for s in scales)]
+    check_coarse([*laws, *nearly(bits, guard)], bits)
+
+
+def test_a_law_that_is_off_by_less_than_the_guard_bits_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    guard, bits = 10, 8
+    monkeypatch.setattr(noise_table, "_GUARD", guard)
+    exp = noise_table._exp
+    monkeypatch.setattr(noise_table, "_exp", lambda x, unit: (exp(x, unit)[0],) * 2)  # both rounded down
+    with pytest.raises(AssertionError):
+        check_coarse(nearly(bits, guard), bits)

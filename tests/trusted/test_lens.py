@@ -17,7 +17,7 @@ from tacit.errors import AnswerWithheld, BudgetExhausted, InvalidQuery
 from tacit.model.attribute import category
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
-from tacit.model.noise_law import pmf
+from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import GRID, Query
 from tacit.trusted import curator as curator_module
 from tacit.trusted import lens as lens_module
@@ -26,6 +26,7 @@ from tacit.trusted.curator import Curator, Disagreement, Distance, Tabulated
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.lens import Lens, look, own_lens
 from tacit.trusted.loss import Sensitivity, noise_for, price, total
+from tacit.trusted.noise import add_noise
 from tacit.trusted.records import Records
 
 DOMAIN = Domain({"sex": category(["F", "M"])})
@@ -162,3 +163,86 @@ def test_a_comparisons_ratio_is_its_price(measure: Any) -> None:
         worst = max(worst, math.log(there / here), math.log((1 - here) / (1 - there)))
     assert 0.45 < worst <= 0.5 + 1e-9
     assert worst > float(loss) / 2 * 1.5  # a scale that is half as large as it should be would be seen
+
+
+# What a comparison is made of, and remembered by
+
+HALVES = Query.weighted(DOMAIN, ["sex"], [0.5, 0.25])  # 42.5 of the rows
+
+
+def test_a_comparison_is_in_steps_of_the_fine_grid_whatever_the_question(
+    curator: Curator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Catches noise for the question's own grid, a millionth of what it should be, and a truth on the wrong one.
+    seen: list[tuple[list[int], Noise]] = []
+
+    def recorded(values: Any, noise: Noise) -> Any:
+        seen.append((values.tolist(), noise))
+        return values
+
+    monkeypatch.setattr(curator_module, "add_noise", recorded)
+    assert (WOMEN.unit, HALVES.unit) == (1, GRID)
+    assert curator.compare(WOMEN, Distance(10.0), 60.0, EPSILON).passed
+    assert not curator.compare(WOMEN, Distance(10.0), 60.0 + 1 / GRID, EPSILON).passed
+    assert curator.compare(HALVES, Distance(12.5), 30.0, EPSILON).passed
+    assert not curator.compare(HALVES, Distance(12.5), 30.0 + 1 / GRID, EPSILON).passed
+    assert seen == [([count * GRID], Noise("laplace", 1.0 * GRID)) for count in (60, 60, 30, 30)]
+
+
+def times_passed(curator: Curator, query: Query, truth: float) -> int:
+    # One count above the threshold, with noise of 20 counts. Other guesses make other questions, if hardly.
+    loss = Loss.of("epsilon", 0.05)
+    near = [Distance(truth - 30 - i / GRID) for i in range(60)]
+    return sum(curator.compare(query, lens, 29.0, loss).passed for lens in near)
+
+
+@pytest.mark.parametrize(("query", "truth"), [(WOMEN, 70.0), (HALVES, 42.5)], ids=["count", "weighted"])
+def test_one_count_makes_little_difference_to_a_cheap_comparison(
+    curator: Curator, monkeypatch: pytest.MonkeyPatch, query: Query, truth: float
+) -> None:
+    # Each passes with probability 1 - exp(-1/20)/2 = 0.524: fewer than 5 or more than 55 of 60 have chance 1e-10.
+    assert 5 <= times_passed(curator, query, truth) <= 55
+    monkeypatch.setattr(  # a planted bug: noise for the grid of a count
+        curator_module, "add_noise", lambda values, noise: add_noise(values, Noise(noise.kind, noise.scale / GRID))
+    )
+    assert times_passed(curator, query, truth - 1 / 2**10) == 60
+
+
+def test_the_same_comparison_in_other_words_is_free(curator: Curator) -> None:
+    values = np.array([3.0, 80.0])
+    first = curator.compare(WOMEN, Disagreement(values, 5), 0.0, EPSILON)
+    spellings = [
+        (WOMEN, Disagreement(values, 5.0), 0.0),
+        (WOMEN, Disagreement(np.array([3, 80]), 5.0), -0.0),
+        (WOMEN, Disagreement(values, 5.0), 0),
+        (WOMEN, Disagreement(values, 5.0), 1e-9),  # the same step
+        (Query.among(DOMAIN, "SEX", [0]), Disagreement(values, 5.0), -1e-9),
+    ]
+    for query, lens, threshold in spellings:
+        again = curator.compare(query, lens, threshold, EPSILON)
+        assert again.receipt == first.receipt
+        assert again.cost.atoms == 0
+    assert curator.spent == first.cost
+
+
+def test_another_comparison_is_never_read_back(curator: Curator) -> None:
+    # Catches a key without the threshold, the noise, the reach, the order of a table or the question.
+    up, down = np.arange(N + 1.0), np.arange(N, -1.0, -1.0)
+    small, values = Loss.of("epsilon", 0.1), np.array([10.0, 20.0])
+    asked: list[tuple[Query, Lens, float, Loss]] = [
+        (WOMEN, Tabulated(up), 50.0, small),
+        (WOMEN, Tabulated(down), 50.0, small),
+        (WOMEN, Tabulated(up), 50.0 + 1 / GRID, small),
+        (WOMEN, Tabulated(up), -50.0, small),
+        (WOMEN, Tabulated(up), 50.0, Loss.of("epsilon", 0.2)),
+        (~WOMEN, Tabulated(up), 50.0, small),
+        (WOMEN, Disagreement(values, 5.0), 50.0, small),
+        (WOMEN, Disagreement(values, 6.0), 50.0, small),
+        (WOMEN, Disagreement(values + 1, 5.0), 50.0, small),
+        (WOMEN, Disagreement(values[:1], 5.0), 50.0, small),
+        (WOMEN, Distance(10.0), 50.0, small),
+        (WOMEN, Distance(20.0), 50.0, small),
+    ]
+    compared = [curator.compare(*one) for one in asked]
+    assert len({one.receipt for one in compared}) == len(asked)
+    assert [one.cost for one in compared] == [loss for *_, loss in asked]

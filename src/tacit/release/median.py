@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import ConfigError
 from tacit.model.answer import Measured
+from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.noise_law import quantile
 from tacit.model.query import Query
@@ -70,13 +71,20 @@ class Voters:
 
     at_once = 256
 
-    def __init__(self, domain: Domain, rows: int, shown: float, hits: int, sampling: Sampling) -> None:
-        """`shown`: what the lens of an easy question may show beyond the floor."""
+    def __init__(self, domain: Domain, rows: int, shown: float, hits: int, sampling: Sampling, free: Loss) -> None:
+        """`shown`: what the lens of an easy question may show beyond the floor; `free`: nothing, as a loss."""
+        self._free = free
         self._rows, self._hits, self._sampling = rows, hits, sampling
         self._settled = self.votes = sampling.start(domain, self._seed("start"))
         self._learned_at, self._stirred = 0, 0
         self.floor = rows * self.votes.floor
         self.reach = max(1.0, min(REACH * (shown + self.floor), 2.0**31))
+
+    def check(self, queries: Sequence[Query | Statistic]) -> None:
+        self.votes.check(queries)
+
+    def prepare(self, *, buy: bool) -> Loss:
+        return self._free
 
     def learn(self, measured: Measured) -> None:
         question = measured.question
@@ -130,6 +138,7 @@ def median(
     terms = Terms.of(curator.total, hits=hits, confidence=confidence)
 
     def begin() -> Voters:
-        return Voters(curator.domain, curator.rows, terms.shown(terms.threshold(questions)), hits, sampling)
+        shown, free = terms.shown(terms.threshold(questions)), Loss(curator.total.measure, 0)
+        return Voters(curator.domain, curator.rows, shown, hits, sampling, free)
 
     return Online(curator, begin, terms, questions=questions, halt=halt)

@@ -79,6 +79,14 @@ class Knowledge(Protocol):
     at_once: int  # how many questions are best guessed together
     floor: float  # what a lens shows, in counts, where what is known is as good as it can be
 
+    def check(self, queries: Sequence[Query | Statistic]) -> None:
+        """Refuse what cannot be guessed, before anything is paid."""
+        ...
+
+    def prepare(self, *, buy: bool) -> Loss:
+        """Make ready for the first guess, buying what that takes (or refusing to); what was paid now."""
+        ...
+
     def learn(self, measured: Measured) -> None: ...
 
     def come_to(self, entries: int) -> None:
@@ -122,7 +130,8 @@ class Online(Generic[K]):
         self._restart()
 
     def estimate(self, queries: Sequence[Query | Statistic]) -> list[Estimate]:
-        self._catch_up()
+        self.knowledge.check(queries)
+        paid = self._catch_up()
         told: dict[Query | Statistic, Measured | Told] = {}
         waiting = list(dict.fromkeys(query.core for query in queries))
         bought: set[Query | Statistic] = set()
@@ -141,7 +150,10 @@ class Online(Generic[K]):
                 self._catch_up()
                 easy += 1
             waiting = waiting[easy:]
-        return [self._dress(query, told[query.core], bought) for query in queries]
+        estimates = [self._dress(query, told[query.core], bought) for query in queries]
+        if paid.atoms:  # the first question pays for the start
+            estimates[0] = replace(estimates[0], cost=estimates[0].cost + paid)
+        return estimates
 
     def table(self, marginal: Marginal) -> TableEstimate:
         """Every cell is a question of its own; a hard one is bought and learned like any other."""
@@ -171,7 +183,7 @@ class Online(Generic[K]):
         return TableEstimate(values.reshape(shape), width, source, cost, receipt, note)
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
-        self._catch_up()
+        self._catch_up(buy=False)
         return self.knowledge.draw(rows, rng)
 
     def recall(self, query: Query | Statistic, stored: Measured | Told) -> Estimate:
@@ -224,13 +236,18 @@ class Online(Generic[K]):
         self.knowledge: K = self._begin()
         self._read_to = 0
 
-    def _catch_up(self) -> None:
-        """Learn what this or another process has bought since the last look: a fold over the ledger, in its order."""
+    def _catch_up(self, *, buy: bool = True) -> Loss:
+        """Learn what this or another process has bought since the last look: a fold over the ledger, in its order.
+
+        What had to be paid to begin is returned.
+        """
         try:
+            paid = self.knowledge.prepare(buy=buy)
             for measured in self._curator.released(after=self._read_to):
                 self.knowledge.learn(measured)
                 self._read_to = measured.receipt.entry
             self.knowledge.come_to(self._curator.entries)
+            return paid
         except BaseException:  # an interrupt may have cut an update in half: start over at the next question
             self._restart()
             raise

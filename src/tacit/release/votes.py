@@ -7,7 +7,7 @@ section 3 and section 5).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
@@ -37,6 +37,10 @@ class Votes(Protocol):
     @property
     def note(self) -> str:
         """What is wrong with the sample, if anything."""
+        ...
+
+    def check(self, questions: Sequence[Query | Statistic]) -> None:
+        """Refuse what these databases cannot answer."""
         ...
 
     def values(self, question: Query | Statistic) -> Values:
@@ -74,6 +78,11 @@ class Databases:
             return f"{found.infeasible:,} of {found.databases:,} databases disagree with past answers"
         return "the databases have not mixed well, so more questions than needed may be hard"
 
+    def check(self, questions: Sequence[Query | Statistic]) -> None:
+        for question in questions:
+            if isinstance(question, Statistic):
+                self.values(question)  # a table that is too large for so many databases is refused
+
     def values(self, question: Query | Statistic) -> Values:
         return _values_of(question)(self.ensemble)
 
@@ -110,9 +119,12 @@ class Polytope:
             return f"{self.left_out:,} past answers could not be learned: they cut the domain into too many parts"
         return f"{apart:.0%} of the databases disagree with past answers" if apart else ""
 
-    def values(self, question: Query | Statistic) -> Values:
-        if not isinstance(question, Query):
+    def check(self, questions: Sequence[Query | Statistic]) -> None:
+        if not all(isinstance(question, Query) for question in questions):
             raise InvalidQuery('fractional databases answer linear questions only; sampler="databases" answers others.')
+
+    def values(self, question: Query | Statistic) -> Values:
+        assert isinstance(question, Query)
         return self.fractions.values(question)
 
     def restrict(self, question: Query | Statistic, centre: float, width: float, *, seed: int) -> Polytope:
