@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +36,11 @@ from tacit.trusted.records import Records
 
 MILD, PURE = Budget(epsilon=1.0, delta=1e-9), Budget(epsilon=1.0, delta=0.0)
 QUESTIONS = (1_000, 10_000, 100_000)
-HITS = 200
-ONLINE = {"iterative": "online, uniform start", "median": "median, 200 databases"}
+ONLINE: dict[str, dict[str, Any]] = {
+    "online, warm start": {"mechanism": "iterative", "warm": 0.8, "hits": 10},
+    "online, uniform start": {"mechanism": "iterative", "hits": 200},
+    "median, 200 databases": {"mechanism": "median", "hits": 200},
+}
 SEED = 1
 DRAW = 2**17  # numbers drawn between two steps of the progress bar
 ONE_COUNT, PARTITION = Sensitivity(1, 1), Sensitivity(2, 2)
@@ -89,8 +93,8 @@ def main() -> None:
         task = progress.add_task("mechanisms", total=len(ONLINE) * sum(QUESTIONS))
         for k in QUESTIONS:
             queries, truth = everything[:k], answers[:k]
-            for mechanism, words in ONLINE.items():
-                rows.append(online(mechanism, words, data, domain, queries, truth, partial(progress.advance, task)))
+            for words, options in ONLINE.items():
+                rows.append(online(words, options, data, domain, queries, truth, partial(progress.advance, task)))
             for law, budget in (("Laplace, pure", PURE), ("Gaussian", MILD)):
                 rows.append(direct(f"fresh {law}", budget, k, n))
             rows.append(histogram(records, cells, queries, truth, drawing))
@@ -99,7 +103,7 @@ def main() -> None:
     for row in rows:
         print(row)
     print(
-        f"  Errors are fractions of n. hard: answers that were bought, at most {HITS}. The others' noise is drawn\n"
+        "  Errors are fractions of n. hard: answers that were bought. The others' noise is drawn\n"
         "  in one vector, exactly as the budget buys it, without a ledger; the histogram's once, for all.",
     )
 
@@ -117,15 +121,15 @@ def conjunctions(domain: Domain, count: int, rng: np.random.Generator) -> list[Q
 
 
 def online(
-    mechanism: str,
     name: str,
+    options: dict[str, Any],
     data: str,
     domain: Domain,
     queries: Sequence[Query],
     truth: NDArray[np.int64],
     advance: Callable[[int], None],
 ) -> Row:
-    """The session itself, ledger included, from the uniform start."""
+    """The session itself, ledger included."""
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -135,9 +139,8 @@ def online(
             budget=MILD,
             ledger=folder / "accuracy.tacit",
             anchor=folder / "anchors.sqlite",
-            mechanism=mechanism,
             questions=len(queries),
-            hits=HITS,
+            **options,
         ) as session:
             answers = []
             for first in range(0, len(queries), MAX_BATCH // 10):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,16 +20,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.model.attribute import integer
+from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.model.strategy import Convolution, Tree, form, kernel
+from tacit.release.intervals.answers import Distribution
 from tacit.release.intervals.choice import binary, choose, trees
 from tacit.release.intervals.decoding import Plan, monotone
 from tacit.release.intervals.guarantee import best_branching
 from tacit.release.intervals.tree import honaker, textbook
-from tacit.trusted.strategies import convolve, strategy_sensitivity
+from tacit.trusted.anchor import Anchor
+from tacit.trusted.curator import Curator
+from tacit.trusted.ledger import Ledger
+from tacit.trusted.loss import total
+from tacit.trusted.noise import Noise, add_noise
+from tacit.trusted.records import Records
+from tacit.trusted.strategies import strategy_sensitivity
 
 Floats = NDArray[np.float64]
 EPSILON, RHO = 1.0, 0.5
@@ -213,37 +223,33 @@ def on_data(draws: int) -> None:
 
 
 def seconds(leaves: int = 2**20) -> None:
-    """What a release of a million bins takes, noise apart."""
+    """What a release of a million bins takes, ledger and noise and all."""
+    domain = Domain({"x": integer(0, leaves - 1)})
     chance = np.random.Generator(np.random.PCG64(1))
-    counts = chance.multinomial(1_000_000, np.full(leaves, 1 / leaves)).astype(np.int64)
-    print(f"D = {leaves:,}: seconds for all but the noise")
-    for name, strategy in (
-        ("pure, tree", choose("x", leaves, "epsilon").strategy),
-        ("zCDP, circle", choose("x", leaves, "rho").strategy),
-        ("zCDP, row", choose("x", leaves, "rho", about="thresholds").strategy),
-    ):
-        plan = Plan(strategy, leaves)
-        start = time.perf_counter()
-        if isinstance(strategy, Tree):
-            spans = zip(strategy.spans(), strategy.weights, strict=True)
-            truth = np.concatenate([w * np.add.reduceat(counts, np.arange(0, leaves, s)) for s, w in spans])
-        else:
-            truth = convolve(counts, kernel(leaves, strategy.exponent), most=1_000_000)[:leaves]
-        answered = time.perf_counter()
-        prefixes = plan.prefixes(truth, 1_000_000)
-        decoded = time.perf_counter()
-        risen = monotone(prefixes, 1_000_000)
-        projected = time.perf_counter()
-        body = json.dumps(truth.tolist(), separators=(",", ":"))
-        written = time.perf_counter()
-        ends = np.sort(chance.integers(0, leaves + 1, (100_000, 2)), axis=1)
-        asked = time.perf_counter()
-        _ = risen[ends[:, 1]] - risen[ends[:, 0]], np.sqrt(plan.interval_variance(ends[:, 0], ends[:, 1]))
-        each = (time.perf_counter() - asked) / len(ends) * 1e6
+    records = Records.load(pa.table({"x": chance.integers(0, leaves, 1_000_000)}), domain)
+    add_noise(np.zeros(10**5, dtype=np.int64), Noise("gaussian", 2.0**20))  # what is imported is not timed
+    print(f"D = {leaves:,}, n = 1,000,000: seconds of a release, true answers, noise and ledger included")
+    for delta in (1e-9, 0.0):
+        budget = Budget(epsilon=1.0, delta=delta)
+        with tempfile.TemporaryDirectory() as name:
+            path, anchor = Path(name) / "l.tacit", Anchor(Path(name) / "a.sqlite")
+            ledger = Ledger.create(path, budget=budget, total=total(budget), binding={}, anchor=anchor)
+            curator = Curator(records, ledger)
+            strategy = choose("x", leaves, curator.total.measure).strategy
+            start = time.perf_counter()
+            measured = curator.measure([strategy], curator.total)[0]
+            released = time.perf_counter()
+            found = Distribution(measured, domain, records.rows)
+            consistent = time.perf_counter()
+            ends = np.sort(chance.integers(0, leaves, (2, 100_000)), axis=0)
+            asked = time.perf_counter()
+            found.counts(ends[0], ends[1])
+            each = (time.perf_counter() - asked) / ends.shape[1] * 1e6
+            ledger.close()
+        kind = "zCDP" if delta else "pure"
         print(
-            f"{name:<14} truth {answered - start:.3f}, least squares {decoded - answered:.3f}, "
-            f"monotone {projected - decoded:.3f}, JSON of {len(body) / 1e6:.0f} MB {written - projected:.3f}, "
-            f"a range with its error bar {each:.2f} µs"
+            f"{kind}: release {released - start:.2f} + consistency {consistent - released:.2f} = "
+            f"{consistent - start:.2f} s; a range with its error bar in a batch {each:.2f} µs"
         )
     print()
 

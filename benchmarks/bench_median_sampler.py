@@ -10,24 +10,29 @@ other, as in the mechanism. Then:
   which is on the safe side of the usual estimate from every sweep. The median probe's, and the worst one's.
 
 Seconds are processor seconds, of all threads together: what a busy machine does not change. The compiled kernel shares
-its sweeps out to all processors.
+its sweeps out to all processors. Last come the answers of a whole session, by the clock.
 """
 
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.model.attribute import category
+from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release.databases.diagnostics import probes
 from tacit.release.databases.sampler import Ensemble, Kernel, restrict, start, stir
+from tacit.session import open_session
 
 DATABASES, RECORDS, ROWS, LAG, ROUNDS = 200, 1_000, 20_000, 10, 4
 
@@ -63,6 +68,13 @@ def conjunctions(domain: Domain) -> Iterator[Query]:
     while True:
         names = generator.permutation(domain.names)[: generator.integers(1, 4)]
         yield Query.all(Query.among(domain, name, [int(generator.integers(domain[name].size))]) for name in names)
+
+
+def broad_conjunctions(domain: Domain) -> Iterator[Query]:
+    generator = np.random.Generator(np.random.PCG64(3))
+    while True:
+        names = generator.permutation(domain.names)[: generator.integers(1, 4)]
+        yield Query.all(Query.among(domain, name, generator.permutation(10)[:5]) for name in names)
 
 
 def taught(case: Case) -> tuple[Ensemble, Ensemble, Iterator[Query]]:
@@ -131,8 +143,45 @@ def databases() -> None:
         )
 
 
+def answers(case: Case, hard_before: int) -> None:
+    """Answers of a session, ledger and all, as an analyst waits for them."""
+    truth = table(case.domain, 10 * ROWS)
+    names = case.domain.names
+    rows = pa.table({name: np.array([f"v{v}" for v in range(10)])[truth.column(name)[0]] for name in names})
+    taken: dict[str, list[float]] = {"hypothesis": [], "measured": []}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_session(
+            data=rows,
+            domain=case.domain,
+            budget=Budget(epsilon=20.0, delta=1e-9),
+            ledger=Path(folder) / "l.tacit",
+            anchor=Path(folder) / "a.sqlite",
+            mechanism="median",
+            questions=10_000,
+            hits=4 * hard_before,
+            databases=DATABASES,
+            records=RECORDS,
+        ) as session,
+    ):
+        for query in broad_conjunctions(case.domain):
+            begin = time.perf_counter()
+            answer = session.ask_many([query])[0]
+            if answer.source in taken:
+                taken[answer.source].append(time.perf_counter() - begin)
+            if len(taken["measured"]) >= hard_before + 10 or len(taken["hypothesis"]) > 5_000:
+                break
+    easy, hard = (np.array(taken[source][-50 if source == "hypothesis" else -10 :]) for source in taken)
+    print(
+        f"a session on 10^{case.attributes} cells after {len(taken['measured'])} hard answers, one question at a time, "
+        f"by the clock:\n  easy answer {np.median(easy) * 1e3:.1f} ms (worst {easy.max() * 1e3:.1f}), "
+        f"hard answer {np.median(hard):.2f} s (worst {hard.max():.2f})"
+    )
+
+
 def main() -> None:
     databases()
+    answers(CASES[0], 50)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from tacit.model.statistic_check import statistic
 from tacit.model.statistic_expression import largest_mean, matching, quantile_distance, stump
 
 if TYPE_CHECKING:
+    from tacit.release.plan import plan
     from tacit.session import Session
     from tacit.session import open_session as open
 
@@ -63,6 +64,7 @@ __all__ = [
     "matching",
     "numeric",
     "open",
+    "plan",
     "quantile_distance",
     "statistic",
     "stump",
@@ -76,4 +78,8 @@ def __getattr__(name: str) -> Any:
         import tacit.session
 
         return tacit.session.open_session if name == "open" else tacit.session.Session
+    if name == "plan":
+        import tacit.release.plan
+
+        return tacit.release.plan.plan
     raise AttributeError(f"module 'tacit' has no attribute {name!r}")

@@ -20,6 +20,7 @@ from tacit.model.budget import Loss
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tacit.release.plan import Plan
     from tacit.session import Session
 
 EXIT_REFUSED, EXIT_EXHAUSTED = 1, 3  # click itself exits with 2 on wrong usage
@@ -54,6 +55,7 @@ def main() -> None:
     \b
     Try it on a real table:       tacit demo
     Describe your own table:      tacit init people.csv      (then edit tacit.toml)
+    See what to expect:           tacit plan --rows 48842
     Ask:                          tacit ask "SELECT COUNT(*) FROM data WHERE sex = 'F'"
     See what is left:             tacit status
 
@@ -104,6 +106,66 @@ def init(data: str, table: str | None, output: str, peek_at_values: bool) -> Non
         click.echo("Fill in the values and bins: only the names and types of the columns were looked at.")
     else:
         click.echo("Bounds and categories were read from the rows: keep only what you are content to make public.")
+
+
+@main.command()
+@click.argument("config", default="tacit.toml", envvar="TACIT_CONFIG")
+@click.option("--rows", type=int, metavar="N", help="How many rows there are.")
+@click.option("--count-rows", is_flag=True, help="Count the rows of the configured data: n is public by convention.")
+@click.option("--questions", type=int, metavar="K", help="About how many questions. [default: as configured, or 100]")
+@click.option(
+    "--accuracy", type=float, metavar="A", help="The error wanted for all of them, of the rows: 0.01 is ±1 %."
+)
+@click.option("--epsilon", type=float, metavar="E", help="Another epsilon than the configured one.")
+@click.option("--svg", metavar="FILE", help="Also draw the errors against epsilon and the number of questions.")
+@_JSON
+def plan(
+    config: str,
+    rows: int | None,
+    count_rows: bool,
+    questions: int | None,
+    accuracy: float | None,
+    epsilon: float | None,
+    svg: str | None,
+    as_json: bool,
+) -> None:
+    """Say which mechanism to open CONFIG with, and what errors to expect. Nothing is bought.
+
+    Only public facts are used: the domain, the budget and the number of rows. The data are not looked at, unless you
+    ask for their rows to be counted.
+
+    \b
+    Examples:
+      tacit plan --rows 48842
+      tacit plan people.toml --rows 48842 --questions 10000 --accuracy 0.01
+      tacit plan --count-rows --epsilon 0.5 --svg plan.svg
+    """
+    from tacit.config import read_config
+    from tacit.model.budget import Budget
+    from tacit.release.plan import plan as make
+
+    if (rows is None) != count_rows:
+        raise click.UsageError("give the number of rows with --rows N, or have them counted with --count-rows.")
+    settings = read_config(config)
+    budget = settings.budget if epsilon is None else Budget(epsilon=epsilon, delta=settings.budget.delta)
+    if rows is None:
+        from tacit.trusted.records import Records
+
+        rows = Records.load(settings.data, settings.domain, settings.table).rows
+    made = make(
+        rows=rows,
+        domain=settings.domain,
+        budget=budget,
+        questions=settings.options.get("questions", 100) if questions is None else questions,
+        accuracy=accuracy,
+        confidence=settings.options.get("confidence", 0.95),
+    )
+    if svg is not None:
+        try:
+            made.chart().save(svg)
+        except OSError:
+            raise ConfigError(f"{svg} cannot be written.") from None
+    _show(made.to_dict(), as_json, partial(_print_plan, made))
 
 
 @main.command()
@@ -213,6 +275,17 @@ def _show(facts: dict[str, Any], as_json: bool, text: Callable[[Console], None])
 def _print_cost(question: str, cost: Loss, console: Console) -> None:
     text = f"at most {cost}" if cost.atoms else "free: the answer is already known"
     console.print(f"{question}: {text}", highlight=False, markup=False)
+
+
+def _print_plan(plan: Plan, console: Console) -> None:
+    console.print(plan.table())
+    for note in plan.footnotes:
+        console.print(note, style="dim", highlight=False, markup=False)
+    console.print(f"\n[bold green]{plan.name}[/]: {_escape(plan.reason)}", highlight=False)
+    settings = (
+        f'{key} = "{value}"' if isinstance(value, str) else f"{key} = {value}" for key, value in plan.options.items()
+    )
+    console.print("In [session]: " + ", ".join(settings), highlight=False, markup=False)
 
 
 def _print(answer: Answer | Table, console: Console) -> None:

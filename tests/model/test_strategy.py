@@ -11,7 +11,18 @@ import pytest
 from tacit.errors import InvalidQuery
 from tacit.model.attribute import category, integer
 from tacit.model.domain import Domain
-from tacit.model.strategy import Convolution, Product, Strategy, Tree, checked, form, from_form, kernel, leaves
+from tacit.model.strategy import (
+    MAX_WEIGHT,
+    Convolution,
+    Product,
+    Strategy,
+    Tree,
+    checked,
+    form,
+    from_form,
+    kernel,
+    leaves,
+)
 from tacit.model.workload import Prefixes, from_dict, key, to_dict
 from tacit.trusted.curator import own
 
@@ -31,7 +42,7 @@ GOOD: list[Strategy] = [
     Tree("age", (2, 9), (1, 1)),
     Convolution("age", 50, cyclic=True),
     Convolution("age", 50, cyclic=False),
-    Convolution("pay", 0, cyclic=True),
+    Convolution("pay", 1, cyclic=True),
     Product(AGE, PAY),
 ]
 
@@ -59,8 +70,24 @@ def test_the_kernel_is_the_rounded_power_series(exponent: int) -> None:
 
 
 def test_the_kernel_cannot_be_changed_by_those_who_read_it() -> None:
-    with pytest.raises(ValueError, match="read-only"):
-        kernel(8, 50)[0] = 1
+    poisoned = kernel(8, 50)
+    poisoned[:] = (
+        2**36
+    )  # a cached array, even one that is marked as read-only, could be changed after the price is known
+    poisoned.strides = (0,)
+    assert kernel(8, 50)[:4].tolist() == [65536, 32768, 24576, 20480]
+    assert not np.shares_memory(kernel(8, 50), kernel(8, 50))
+
+
+def test_products_stay_within_64_bits() -> None:
+    wide = Tree("age", (2, 2), (1, MAX_WEIGHT)), Tree("income", (2, 2), (1, 2))
+    pair = sorted(wide, key=lambda tree: tree.name)
+    with pytest.raises(InvalidQuery, match="multiplied"):
+        checked(Product(*pair), Domain({"age": integer(0, 3), "income": integer(0, 3)}))
+
+
+def test_without_a_kernel_there_is_no_circle() -> None:
+    assert checked(Convolution("age", 0, True), Domain({"age": integer(0, 3)})) == Convolution("age", 0, False)
 
 
 @pytest.mark.parametrize("strategy", GOOD)

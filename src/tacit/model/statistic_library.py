@@ -106,8 +106,9 @@ def matching(tables: Tables, left: str, right: str, relation: str) -> NDArray[np
     givers = tables[:, _marks(left)].sum(axis=1)
     takers = tables[:, _marks(right)].sum(axis=1)
     total = np.zeros(len(tables), dtype=np.int64)
-    for cuts in _cuts(relation, tables.shape[2]):
-        at_a_time, rows = max(1, _CUTS_AT_A_TIME // len(cuts)), cuts.T.astype(np.int64)
+    for packed in _cuts(relation, tables.shape[2]):
+        rows = np.frombuffer(packed, dtype=np.int8).reshape(-1, 2 * tables.shape[2]).T.astype(np.int64)
+        at_a_time = max(1, _CUTS_AT_A_TIME // rows.shape[1])
         for start in range(0, len(tables), at_a_time):
             some = slice(start, start + at_a_time)
             both = np.concatenate([givers[some], takers[some]], axis=1)
@@ -150,8 +151,11 @@ def _marks(text: str) -> NDArray[np.bool_]:
 
 
 @lru_cache(maxsize=4)
-def _cuts(relation: str, types: int) -> tuple[NDArray[np.int8], ...]:
-    """For each connected part of a relation its cuts, as rows of 0 and 1 over the left types, then the right types."""
+def _cuts(relation: str, types: int) -> tuple[bytes, ...]:
+    """For each connected part of a relation its cuts, as rows of 0 and 1 over the left types, then the right types.
+
+    As bytes, because what is remembered must be what nobody can change.
+    """
     fits = _marks(relation).reshape(types, types)
     found = []
     for left, right in _parts(fits):
@@ -172,7 +176,7 @@ def _cuts(relation: str, types: int) -> tuple[NDArray[np.int8], ...]:
             own, other = np.zeros(types, dtype=np.int8), side[kept].any(axis=0).astype(np.int8)
             own[[one for one in chosen if one not in kept]] = 1
             cuts.append(np.concatenate([own, other] if smaller == 0 else [other, own]))
-        found.append(np.array(cuts))
+        found.append(np.array(cuts, dtype=np.int8).tobytes())
     return tuple(found)
 
 

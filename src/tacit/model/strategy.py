@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -86,11 +85,11 @@ def leaves(attribute: Attribute) -> int:
     return attribute.bins + bool(attribute.extras)
 
 
-@lru_cache(maxsize=16)
 def kernel(size: int, exponent: int) -> NDArray[np.int64]:
     """The coefficients of (1 - x)^(-p) times 2^16, rounded; p in hundredths.
 
-    One product of IEEE quotients after the other, so every machine gets the same integers.
+    One product of IEEE quotients after the other, so every machine gets the same integers. Worked out afresh each time:
+    true answers are made with it, so nobody else may hold the array.
 
     >>> kernel(4, 50).tolist()
     [65536, 32768, 24576, 20480]
@@ -98,7 +97,6 @@ def kernel(size: int, exponent: int) -> NDArray[np.int64]:
     steps = np.arange(1, size, dtype=np.float64)
     ratios = (100 * (steps - 1) + exponent) / (100 * steps)
     found: NDArray[np.int64] = np.rint(GRAIN * np.cumprod(np.concatenate([[1.0], ratios]))).astype(np.int64)
-    found.flags.writeable = False
     return found
 
 
@@ -110,6 +108,8 @@ def checked(strategy: Strategy, domain: Domain) -> Strategy:
         first, second = _tree(strategy.first, domain), _tree(strategy.second, domain)
         if not first.name < second.name:
             raise InvalidQuery("a product has trees over two attributes, in the order of their names.")
+        if max(first.weights) * max(second.weights) > MAX_WEIGHT:  # times 2^42 rows: still within 64 bits
+            raise InvalidQuery(f"the weights of a product's nodes are at most {MAX_WEIGHT:,}, multiplied.")
         return Product(first, second)
     if type(strategy) is Tree:
         return _tree(strategy, domain)
@@ -118,7 +118,7 @@ def checked(strategy: Strategy, domain: Domain) -> Strategy:
     name, exponent, cyclic = _ordered(strategy.name, domain), strategy.exponent, strategy.cyclic
     if type(exponent) is not int or not 0 <= exponent <= MAX_EXPONENT or type(cyclic) is not bool:
         raise InvalidQuery(f"the exponent of a convolution is a whole number from 0 to {MAX_EXPONENT} hundredths.")
-    return Convolution(name, exponent, cyclic)
+    return Convolution(name, exponent, cyclic and exponent > 0)  # without a kernel there is no circle to run round
 
 
 def form(strategy: Strategy) -> dict[str, Any]:

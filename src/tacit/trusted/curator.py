@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import AnswerWithheld, InvalidQuery
 from tacit.model.answer import Measured, Receipt, Told
-from tacit.model.budget import Loss
+from tacit.model.budget import Loss, Measure
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
@@ -152,6 +152,8 @@ class Curator:
             if half_width is not None and (type(half_width) is not int or half_width < 0):
                 raise InvalidQuery("a half width is a whole number of grid steps, or None.")
             copy = own(query, self.domain)
+            if not isinstance(copy, Query | Statistic):
+                raise InvalidQuery("free answers are told one by one, not as tables.")
             body = {"question": to_dict(copy), "told": int(value), "half_width": half_width, "note": str(note)}
             outcomes.append(Outcome(key(copy), 0, canonical(body)))
         with self.turn():
@@ -192,8 +194,7 @@ class Curator:
             else:
                 reservation = self._ledger.reserve(cost, purpose="choose")
                 try:
-                    scores = [self._score(c, g) - p for c, g, p in zip(copies, rounded, less, strict=True)]
-                    index = noisy_max(np.array(scores, dtype=np.int64), scale, loss.measure)
+                    index = self._noisy_choice(copies, rounded, less, scale, loss.measure)
                 except Exception:  # what went wrong may depend on the data, so nothing is said about it
                     index = -1
                 if index < 0:
@@ -226,8 +227,7 @@ class Curator:
             else:
                 reservation = self._ledger.reserve(cost, purpose="distinguish")
                 try:
-                    noise = int(draw_geometric(scales[0], 1)[0])
-                    index = first_passing(self._records, copies, lenses, threshold, scales, noise)
+                    index = self._first_passing(copies, lenses, threshold, scales)
                 except Exception:  # what went wrong may depend on the data, so nothing is said about it
                     index = -1
                 if index == -1:
@@ -319,7 +319,28 @@ class Curator:
             raise AnswerWithheld("The answer could not be worked out. What was reserved for it stays spent.")
         return dict(zip(questions, self._ledger.settle(reservation, outcomes), strict=True))
 
-    # What is true stays within these two: a traceback from what follows them shows nothing private.
+    # What is true, and the noise, stay within these: a traceback from what follows them shows nothing private.
+    def _noisy_choice(
+        self,
+        candidates: Sequence[Question],
+        guesses: Sequence[NDArray[np.int64]],
+        penalties: Sequence[int],
+        scale: float,
+        measure: Measure,
+    ) -> int:
+        scores = [self._score(c, g) - p for c, g, p in zip(candidates, guesses, penalties, strict=True)]
+        return noisy_max(np.array(scores, dtype=np.int64), scale, measure)
+
+    def _first_passing(
+        self,
+        queries: Sequence[Query | Statistic],
+        lenses: Sequence[Lens],
+        threshold: float,
+        scales: tuple[float, float],
+    ) -> int | None:
+        noise = int(draw_geometric(scales[0], 1)[0])
+        return first_passing(self._records, queries, lenses, threshold, scales, noise)
+
     def _noisy_answers(self, questions: dict[str, Question], noises: dict[str, Noise]) -> dict[str, NDArray[np.int64]]:
         return _add_noise_together({k: self._truth(question) for k, question in questions.items()}, noises)
 

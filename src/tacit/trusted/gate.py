@@ -115,6 +115,8 @@ class Gate:
                 found = first_passing(self._records, copies, lenses, self._threshold, scales, json.loads(held.value))
             except Exception:  # what went wrong may depend on the data, so nothing is said about it
                 found = -1
+            if found is not None:
+                del held  # the noise is of no more use, and no traceback shows it
             if found == -1:
                 raise AnswerWithheld("The answers could not be worked out, and the gate is lost with what it cost.")
             if found is not None:

@@ -1,0 +1,206 @@
+"""What errors to expect from each mechanism, from public parameters alone. No data, no randomness; for `plan`.
+
+The questions are conjunctions: conditions on one, two or three attributes, equally often, each met by about half of an
+attribute's values. Errors are in rows. What is exact, what is promised and what was fitted to runs is said at each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+
+from tacit.errors import InvalidBudget, TacitError
+from tacit.model.budget import ATOMS, Budget, Loss, Measure
+from tacit.model.domain import Domain
+from tacit.model.noise_law import Noise, pmf, quantile, quantile_of_sum, variance
+from tacit.release.guarantee import Setting, online, weights_updates
+from tacit.release.online import Terms
+from tacit.release.warm_start import closure, prices
+from tacit.trusted.loss import Sensitivity, noise_for, total
+
+ONE_COUNT, PARTITION = Sensitivity(1, 1), Sensitivity(2, 2)
+WARM = (0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4, 0.3)  # shares of the budget that a warm start may get
+HITS = (5, 10, 20, 50, 100, 200)  # fewer than 5 surprises, one of them false, are no safety net
+CLOSE, CLOSE_MEAN = 1.05, 1.2  # a largest and a mean error within these factors of the least are as good: bars decide
+MOST_QUESTIONS = 10**9
+
+# Fitted to runs of the warm start on Adult and on 12 made-up tables; docs/PLANNING.md has a check on other ones.
+_POWER = 0.8  # a sum over many of a table's c cells errs by c^0.8 of a cell's variance: the fit takes the rest away
+_NOISE = 0.2  # the mean error of conjunctions, in standard deviations of such a sum in a pair's table
+_UNSEEN = 0.0036  # the mean error for what only three attributes together show, times sqrt(cells of their table)
+_NOISE_TAIL, _UNSEEN_TAIL = 0.52, 2.3  # how the largest of k errors grows with log k
+_BLIND = 0.25  # of the rows: the mean error of a hypothesis that knows nothing, about
+_REACH, _STEPS = 45, 1000.0  # scales that a sum over a law goes through, and steps to a scale at most
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What one mechanism does with a budget. Errors in rows; `promised` and `worst_case` hold with the confidence.
+
+    mean, largest: expected, of one question and of the worst of all of them.
+    promised: no answer is farther off, by the law of the noise or by the gate (while it has hard answers left).
+    worst_case: what the theorem promises to any table and any questions.
+    """
+
+    mean: float
+    largest: float
+    promised: float
+    worst_case: float | None = None
+    warm: float | None = None
+    hits: int | None = None
+
+
+def direct(budget: Budget, *, questions: int, confidence: float) -> Outlook:
+    """Fresh noise for each question: its law is known, so that all three figures are exact."""
+    noise = noise_for(total(budget).split(questions), ONE_COUNT, unit=1)
+    sure = min(confidence ** (1 / questions), 1 - 1e-15)  # independent noise: all are within with the k-th power
+    return Outlook(mean_size([noise]), expected_largest([noise], questions), float(quantile(noise, sure)))
+
+
+def histogram(domain: Domain, budget: Budget, *, questions: int, confidence: float) -> Outlook:
+    """One noisy histogram. A conjunction of j attributes adds up about |X|/2^j cells, and none more than half of X.
+
+    `promised` is by a union over the questions, each of half the cells. For the expected figures sums are taken for
+    normal, and no more of them for independent than there are cells, as all share the noise of these.
+    """
+    noise = noise_for(total(budget), PARTITION, unit=1)
+    laws = []
+    for attributes in range(1, min(3, len(domain)) + 1):
+        cells = max(1, domain.size // 2**attributes)
+        laws.append(noise if cells == 1 else Noise("gaussian", math.sqrt(cells * variance(noise))))
+    half = max(1, domain.size // 2)
+    promised = quantile_of_sum(noise, half, min(1 - (1 - confidence) / questions, 1 - 1e-15))
+    return Outlook(mean_size(laws), expected_largest(laws, min(questions, domain.size)), float(promised))
+
+
+@dataclass(frozen=True)
+class WarmStarted:
+    """The online construction after a warm start. `noise` is for a whole unit of loss; `unseen` is a share of the rows.
+
+    Expected figures are fitted, not proved: they are about tables whose attributes depend on each other mostly in
+    pairs, as real ones do. The gate is there for those that do not.
+    """
+
+    domain: Domain
+    rows: int
+    noise: float
+    unseen: float
+
+    @classmethod
+    def on(cls, domain: Domain, rows: int, measure: Measure) -> WarmStarted:
+        tables = closure(domain, 2)
+        shares = prices(domain, tables, Loss(measure, ATOMS))
+        sums = [
+            table.size(domain) ** _POWER * variance(noise_for(share, PARTITION, unit=1))
+            for table, share in zip(tables, shares, strict=True)
+            if len(table.names) == 2
+        ]
+        threes = [math.prod(sizes) for sizes in combinations(domain.shape, 3)]
+        unseen = sum(size**-0.5 for size in threes) / len(threes) if threes else 0.0
+        return cls(domain, rows, _NOISE * math.sqrt(sum(sums) / max(1, len(sums))), _UNSEEN * unseen)
+
+    def mean(self, loss: Loss) -> float:
+        """The expected error of a conjunction after a warm start for this loss."""
+        return math.hypot(*self._parts(loss))
+
+    def largest(self, loss: Loss, questions: float) -> float:
+        """The expected largest error of so many conjunctions."""
+        noise, unseen = self._parts(loss)
+        log = math.log(max(1.0, questions))
+        return math.hypot(noise * (1 + _NOISE_TAIL * log), unseen * (1 + _UNSEEN_TAIL * log))
+
+    def outlook(self, budget: Budget, *, questions: int, confidence: float) -> Outlook:
+        """The split of the budget that makes the expected largest error small, and error bars where that costs little.
+
+        The gate stands at T. Errors above it are found, the worst ones first to be noticed, as long as there are hard
+        answers: what is left is the larger of T and the worst but for `hits` questions. Where the warm start is better
+        than T, the gate only makes error bars, and little of the budget is left to it.
+        """
+        whole = total(budget)
+        found: list[Outlook] = []
+        for warm in WARM:
+            start = Loss(whole.measure, int(whole.atoms * warm))
+            alone, mean = self.largest(start, questions), self.mean(start)
+            for hits in HITS:
+                try:
+                    terms = Terms.of(whole - start, hits=hits, confidence=confidence)
+                except TacitError:  # so many hard answers cannot be paid for
+                    continue
+                gate = terms.threshold(questions)
+                largest = min(alone, max(gate, self.largest(start, questions / hits)))
+                found.append(Outlook(mean, largest, terms.shown(gate), None, warm, hits))
+        if not found:
+            raise InvalidBudget(f"{budget} is too little for a gate.")
+        least = min(one.largest for one in found)
+        good = [one for one in found if one.largest <= CLOSE * least]
+        mean = min(one.mean for one in good)
+        best = min((one for one in good if one.mean <= CLOSE_MEAN * mean), key=lambda one: one.promised)
+        # a hypothesis is a distribution: however noisy its tables, it is not off by more than all rows
+        return replace(best, mean=min(best.mean, _BLIND * self.rows), largest=min(best.largest, float(self.rows)))
+
+    def _parts(self, loss: Loss) -> tuple[float, float]:
+        unit = float(loss) if loss.measure == "epsilon" else math.sqrt(float(loss))
+        return self.noise / unit, self.unseen * self.rows
+
+
+def worst_case(domain: Domain, rows: int, budget: Budget, *, questions: int, confidence: float) -> float | None:
+    """What theorem 7 of Roth's lecture 12 promises, with multiplicative weights from a uniform start; in rows.
+
+    A warm start can only help, but no theorem says by how much. None where the composition is not proved.
+    """
+    setting = Setting(queries=questions, beta=1 - confidence, delta=budget.delta)
+    try:
+        bound = online(weights_updates(cells=domain.size), setting)
+        return rows * bound.alpha_reached(n=rows, epsilon=budget.epsilon)
+    except ValueError:
+        return None
+
+
+def mean_size(laws: Sequence[Noise]) -> float:
+    """E|Z| where Z has each of the laws equally often; exact but for the grid of a wide one."""
+    return sum(expected_largest([law], 1) for law in laws) / len(laws)
+
+
+def expected_largest(laws: Sequence[Noise], questions: int) -> float:
+    """E max |Z_i| over so many independent draws, in equal parts of each law: the sum of Pr[max > h] over h = 0, 1, ...
+
+    Where the widest law is wider than 1,000 steps, all are shrunk to that first, and the result stretched.
+    """
+    widest = max(law.scale for law in laws)
+    stretch = max(1.0, widest / _STEPS)
+    share = questions / len(laws)
+    logs = sum(share * _log_within(law.kind, law.scale / stretch, widest / stretch) for law in laws)
+    return stretch * float(-np.expm1(logs).sum())
+
+
+@lru_cache(maxsize=64)
+def _log_within(kind: str, scale: float, widest: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """log Pr[|Z| <= h] for h = 0, 1, ..., as far as the widest law reaches."""
+    law = pmf(
+        Noise("laplace" if kind == "laplace" else "gaussian", scale), np.arange(1, math.ceil(_REACH * widest) + 2)
+    )
+    above = 2 * np.cumsum(law[::-1])[::-1]  # from the far end, where the terms are smallest
+    return np.log1p(-np.minimum(above, 1 - 1e-15))
+
+
+def least_epsilon(error: Callable[[Budget], float], wanted: float, delta: float) -> float | None:
+    """The least epsilon, to a thousandth, at which a falling error is at most what is wanted; None if there is none."""
+
+    def holds(log: float) -> bool:
+        try:
+            return error(Budget(epsilon=math.exp(log), delta=delta)) <= wanted
+        except TacitError:  # too little for anything
+            return False
+
+    low, high = math.log(1e-6), math.log(999)
+    if not holds(high):
+        return None
+    while high - low > 1e-3:
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return math.exp(high)

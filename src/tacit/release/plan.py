@@ -1,0 +1,366 @@
+"""Which mechanism, with which settings, and what errors to expect: from public parameters alone. Anybody may call it.
+
+The choice is by the expected largest error, because an answer is trusted without knowing whether it is the worst. The
+warm start's figure is fitted to runs and not a law, so it must be better by more than it can be off by.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tacit.errors import ConfigError, TacitError
+from tacit.model.budget import Budget
+from tacit.model.domain import Domain
+from tacit.release.dense import MAX_CELLS
+from tacit.release.forecast import (
+    MOST_QUESTIONS,
+    Outlook,
+    WarmStarted,
+    direct,
+    histogram,
+    least_epsilon,
+    worst_case,
+)  # fmt: skip
+from tacit.release.guarantee import says_nothing
+from tacit.trusted.curator import MAX_ANSWERS
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from tacit.chart import Grid
+
+MAX_ROWS = 2**40
+THEOREM = "Roth, lecture 12, theorem 7, from a uniform start"
+NAMES = {"direct": "direct", "histogram": "histogram", "iterative": "iterative, warm start"}
+PROMISES = {
+    "direct": "by the law of the noise",
+    "histogram": "by the law of the noise, a union over the questions",
+    "iterative": "by the gate, for free answers while hard answers are left",
+}
+HEADINGS = ("mechanism", "mean", "largest", "promised", "worst case", "epsilon needed")
+MARGIN = 1.5  # a fitted figure is multiplied by this before it is compared with one that follows from a law
+USELESS = 0.25  # of the rows: an expected largest error above this is no answer
+_POINTS, _DRAWN = 25, 1e-3  # of a line in a picture; smaller errors, in rows, leave it
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A mechanism's figures; errors are fractions of the rows. None: there is none, and `note` may say why.
+
+    mean, largest: expected. promised: with the plan's confidence no answer is farther off, `promise` says by what.
+    worst_case: the theorem's, for any table and any questions; above 1 it says nothing.
+    epsilon_needed: for the wanted accuracy: of what is promised (direct, histogram), or expected (iterative).
+    """
+
+    mechanism: str
+    mean: float | None
+    largest: float | None
+    promised: float | None
+    promise: str
+    worst_case: float | None
+    epsilon_needed: float | None
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, each figure labelled for what it is."""
+        theorem = {"error": self.worst_case, "theorem": THEOREM, "says_nothing": says_nothing(self.worst_case or 0)}
+        return {
+            "mechanism": self.mechanism,
+            "mean": {"error": self.mean, "kind": "expected"},
+            "largest": {"error": self.largest, "kind": "expected"},
+            "promised": {"error": self.promised, "kind": self.promise},
+            "worst_case": None if self.worst_case is None else theorem,
+            "epsilon_needed": self.epsilon_needed,
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The chosen mechanism and why, and what to expect of each. `options` are arguments for `tacit.open`."""
+
+    mechanism: str
+    reason: str
+    warm: float | None
+    hits: int | None
+    rows: int
+    domain: Domain
+    budget: Budget
+    questions: int
+    accuracy: float | None
+    confidence: float
+    forecasts: tuple[Forecast, ...]
+
+    @property
+    def expected(self) -> Forecast:
+        """The figures of the chosen mechanism."""
+        return next(one for one in self.forecasts if one.mechanism == self.mechanism)
+
+    @property
+    def name(self) -> str:
+        """The mechanism in words."""
+        return NAMES[self.mechanism]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"mechanism": self.mechanism, "questions": self.questions}
+        return found if self.warm is None else found | {"warm": self.warm, "hits": self.hits}
+
+    @property
+    def title(self) -> str:
+        sizes = f"{self.rows:,} rows, {len(self.domain)} attributes, {self.domain.size:,} cells"
+        return f"{sizes}; {self.budget}; {self.questions:,} questions"
+
+    @property
+    def footnotes(self) -> list[str]:
+        """What the columns mean: one line each."""
+        sure = f"{100 * self.confidence:.10g} %"
+        found = [
+            "Errors are fractions of all rows; in brackets, rows; one above 1 says nothing.",
+            "mean, largest: expected, of one question and of the worst of all; the warm start's are fitted to runs.",
+            f"promised: with {sure} confidence no answer is farther off: by the law of the noise or by the gate.",
+            f"worst case: {THEOREM}.",
+        ]
+        if self.accuracy is not None:
+            wanted = f"{100 * self.accuracy:.10g} %"
+            found.append(
+                f"epsilon needed: for ±{wanted} on all questions, promised (direct, histogram) or expected (iterative)."
+            )
+        return found + [f"{NAMES[one.mechanism]}: {one.note}." for one in self.forecasts if one.note]
+
+    def __str__(self) -> str:
+        lines = [self._headings, *(self._cells(one) for one in self.forecasts)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        text = [self.title, f"{self.name}: {self.reason}", ""]
+        for line in lines:
+            cells = [line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True))]
+            text.append("  ".join(cells).rstrip())
+        return "\n".join([*text, "", *self.footnotes])
+
+    def table(self) -> Table:
+        """For a terminal."""
+        from rich.markup import escape
+        from rich.table import Table
+
+        grid = Table(*self._headings[:1], title=escape(self.title), title_justify="left")
+        for heading in self._headings[1:]:
+            grid.add_column(heading, justify="right")
+        for one in self.forecasts:
+            look = "bold green" if one.mechanism == self.mechanism else None
+            grid.add_row(*self._cells(one), style=look)
+        return grid
+
+    def chart(self) -> Grid:
+        """The expected largest error against epsilon, and against the number of questions."""
+        from tacit.chart import Axis, Chart, Grid, Line, Rule
+
+        middle, delta = self.budget.epsilon, self.budget.delta
+        epsilons = _spaced(max(middle / 30, 1e-6), min(middle * 30, 999.0))
+        numbers = [round(k) for k in _spaced(1, max(1e6, 10.0 * self.questions))]
+        wanted = [] if self.accuracy is None else [Rule(y=self.accuracy, name="wanted")]
+        error = Axis("expected largest error, of all rows", log=True)
+        pictures: list[tuple[str, Axis, Sequence[float], Callable[[float], tuple[Budget, int]], Rule]] = [
+            (
+                f"{self.questions:,} questions",
+                Axis("epsilon", log=True),
+                epsilons,
+                lambda x: (Budget(epsilon=x, delta=delta), self.questions),
+                Rule(x=middle, name="this budget"),
+            ),
+            (
+                str(self.budget),
+                Axis("questions", log=True),
+                numbers,
+                lambda x: (self.budget, int(x)),
+                Rule(x=self.questions, name="planned"),
+            ),
+        ]
+        charts = []
+        for title, axis, places, at, here in pictures:
+            marks: list[Line | Rule] = []
+            for name, outlook in _mechanisms(self.domain, self.rows, self.budget, self.confidence)[0].items():
+                found = [(x, y / self.rows) for x in places if (y := _largest(outlook, *at(x))) > _DRAWN]
+                marks.append(Line([x for x, _ in found], [y for _, y in found], name=NAMES[name]))
+            charts.append(Chart(title, x=axis, y=error, marks=[*marks, *wanted, here], width=460))
+        return Grid(f"What to expect: {self.rows:,} rows, {self.domain.size:,} cells", charts, same_y=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "mechanism": self.mechanism,
+            "reason": self.reason,
+            "options": self.options,
+            "rows": self.rows,
+            "cells": self.domain.size,
+            "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
+            "questions": self.questions,
+            "accuracy": self.accuracy,
+            "confidence": self.confidence,
+            "forecasts": [one.to_dict() for one in self.forecasts],
+        }
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(str(self))}</pre>{self.chart().svg()}"
+
+    @property
+    def _headings(self) -> Sequence[str]:
+        return HEADINGS[:-1] if self.accuracy is None else HEADINGS
+
+    def _cells(self, one: Forecast) -> tuple[str, ...]:
+        epsilon = "none" if one.epsilon_needed is None else f"{one.epsilon_needed:.3g}"
+        if one.mean is None:
+            epsilon = "-"
+        errors = tuple(self._error(error) for error in (one.mean, one.largest, one.promised, one.worst_case))
+        return (NAMES[one.mechanism], *errors, epsilon)[: len(self._headings)]
+
+    def _error(self, error: float | None) -> str:
+        if error is None or says_nothing(error):
+            return "-" if error is None else "above 1"
+        rows = error * self.rows
+        return f"{error:.2g} ({rows:,.0f})" if rows >= 9.5 else f"{error:.2g} ({rows:.2g})"
+
+
+def plan(
+    *,
+    rows: int,
+    domain: Domain,
+    budget: Budget,
+    questions: int,
+    accuracy: float | None = None,
+    confidence: float = 0.95,
+) -> Plan:
+    """What to open a session with, and what to expect of it. Looks at no data.
+
+    rows: how many rows there are: public, as everywhere in Tacit.
+    questions: how many different questions will be asked, about.
+    accuracy: the error that all of them should stay within, as a fraction of the rows: 0.01 for ±1 %.
+
+    >>> from tacit.model.attribute import integer
+    >>> small = Domain({"sex": integer(0, 1), "age": integer(0, 99, width=10)})
+    >>> plan(rows=50_000, domain=small, budget=Budget(epsilon=1.0, delta=1e-9), questions=10_000).mechanism
+    'histogram'
+    """
+    _check(rows, domain, budget, questions, accuracy, confidence)
+    outlooks, notes = _mechanisms(domain, rows, budget, confidence)
+    found: dict[str, Outlook] = {}
+    forecasts = []
+    for name in NAMES:
+        try:
+            one = outlooks[name](budget, questions) if name in outlooks else None
+        except TacitError as error:  # the budget is too small for it
+            one, notes[name] = None, error.sentence.rstrip(".")
+        if one is None:
+            forecasts.append(Forecast(name, None, None, None, "", None, None, notes[name]))
+            continue
+        found[name] = one
+        needed = None if accuracy is None else _needed(name, outlooks[name], questions, accuracy * rows, budget.delta)
+        errors = (one.mean / rows, one.largest / rows, one.promised / rows)
+        worst = None if one.worst_case is None else one.worst_case / rows
+        forecasts.append(Forecast(name, *errors, PROMISES[name], worst, needed))
+    if not found:
+        raise ConfigError(f"{budget} is too little for {questions:,} questions by any mechanism.")
+    order = sorted(found, key=lambda name: found[name].largest * (MARGIN if name == "iterative" else 1.0))
+    best = found[order[0]]
+    reason = _reason(order, found, rows, domain)
+    return Plan(
+        order[0], reason, best.warm, best.hits, rows, domain, budget, questions, accuracy, confidence, tuple(forecasts)
+    )
+
+
+Outlooks = dict[str, Callable[[Budget, int], Outlook]]
+
+
+def _mechanisms(domain: Domain, rows: int, budget: Budget, confidence: float) -> tuple[Outlooks, dict[str, str]]:
+    """Those that can be used on this domain, and why the others cannot."""
+    found: Outlooks = {"direct": lambda b, k: direct(b, questions=k, confidence=confidence)}
+    notes = {}
+    if domain.size <= MAX_ANSWERS:
+        found["histogram"] = lambda b, k: histogram(domain, b, questions=k, confidence=confidence)
+    else:
+        notes["histogram"] = f"only for domains of at most {MAX_ANSWERS:,} cells"
+    if len(domain) < 2:
+        notes["iterative"] = "needs two attributes or more, to buy tables of pairs"
+    elif domain.size > MAX_CELLS:
+        notes["iterative"] = (
+            f"holds every cell, at most {MAX_CELLS:,}; for larger domains there is mechanism = median, not planned here"
+        )
+    else:
+        start = WarmStarted.on(domain, rows, budget.measure)
+
+        def warm_started(b: Budget, k: int) -> Outlook:
+            theorem = worst_case(domain, rows, b, questions=k, confidence=confidence)
+            one = start.outlook(b, questions=k, confidence=confidence)
+            return Outlook(one.mean, one.largest, one.promised, theorem, one.warm, one.hits)
+
+        found["iterative"] = warm_started
+    return found, notes
+
+
+def _needed(
+    name: str, outlook: Callable[[Budget, int], Outlook], questions: int, wanted: float, delta: float
+) -> float | None:
+    def error(budget: Budget) -> float:
+        one = outlook(budget, questions)
+        return one.largest if name == "iterative" else one.promised
+
+    return least_epsilon(error, wanted, delta)
+
+
+def _largest(outlook: Callable[[Budget, int], Outlook], budget: Budget, questions: int) -> float:
+    try:
+        return outlook(budget, questions).largest
+    except TacitError:  # nothing can be bought with so little
+        return 0.0
+
+
+def _reason(order: Sequence[str], found: dict[str, Outlook], rows: int, domain: Domain) -> str:
+    best = found[order[0]]
+    words = {
+        "direct": "so few questions are best bought one by one",
+        "histogram": f"one noisy histogram of {domain.size:,} cells is best",
+        "iterative": "noisy tables of all pairs answer most questions well",
+    }[order[0]]
+    if len(order) == 1:
+        words = f"nothing else is planned for this domain of {domain.size:,} cells"
+    elif best.largest > USELESS * rows:
+        words = (
+            "no mechanism answers so many questions well with this budget and so few rows, and this is the least bad"
+        )
+    else:
+        ratio = found[order[1]].largest / max(best.largest, 1e-9)  # a huge epsilon may leave no error at all
+        times = f"{ratio:.2g}" if ratio < 99 else f"{ratio:,.0f}"
+        if ratio < 1:  # the fitted figure is better, but not by enough
+            words += f": {NAMES[order[1]]} may do better, but not by more than its figures can be off by"
+        else:
+            words += f": the expected largest error of {NAMES[order[1]]}, the next best, is {times} times as large"
+    if best.warm is not None:
+        words += f"; {best.warm:.0%} of the budget for the warm start, the rest for {best.hits} hard answers"
+        if best.promised < rows:
+            words += f", a safety net that keeps free answers within {best.promised / rows:.2g} of the rows"
+    return words + "."
+
+
+def _spaced(low: float, high: float) -> list[float]:
+    step = math.log(high / low) / (_POINTS - 1)
+    return [low * math.exp(i * step) for i in range(_POINTS)]
+
+
+def _check(
+    rows: int, domain: Domain, budget: Budget, questions: int, accuracy: float | None, confidence: float
+) -> None:
+    if not isinstance(domain, Domain):
+        raise ConfigError("domain is a tacit.Domain.")
+    if not isinstance(budget, Budget):
+        raise ConfigError("budget is a tacit.Budget, like tacit.Budget(epsilon=1.0, delta=1e-9).")
+    for name, given, most in (("rows", rows, MAX_ROWS), ("questions", questions, MOST_QUESTIONS)):
+        if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
+            raise ConfigError(f"{name} is a whole number from 1 to {most:,}, not {given!r}.")
+    if accuracy is not None and (not isinstance(accuracy, float) or not 1e-9 <= accuracy <= 1):
+        raise ConfigError(f"accuracy is a fraction of the rows, like 0.01 for ±1 %, not {accuracy!r}.")
+    if not isinstance(confidence, float) or not 0.5 <= confidence <= 1 - 1e-9:
+        raise ConfigError(f"confidence is a number from 0.5 to 0.999999999, not {confidence!r}.")
