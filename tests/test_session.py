@@ -287,13 +287,19 @@ def test_the_histogram_is_bought_once_and_answers_everything(tmp_path: Path) -> 
 
 def test_auto_chooses_by_public_sizes_alone() -> None:
     pure, approximate = tacit.Budget(epsilon=1.0, delta=0.0), tacit.Budget(epsilon=1.0, delta=1e-9)
-    assert choose("auto", DOMAIN, approximate, 59).mechanism == "direct"  # 60 cells
-    assert choose("auto", DOMAIN, approximate, 60).mechanism == "histogram"
-    assert choose("auto", DOMAIN, pure, 10).mechanism == "direct"
-    assert choose("auto", DOMAIN, pure, 11).mechanism == "histogram"
+    assert choose("auto", DOMAIN, approximate, 1000, questions=5).mechanism == "direct"  # 60 cells
+    assert choose("auto", DOMAIN, approximate, 1000, questions=1000).mechanism == "histogram"
+    assert choose("auto", DOMAIN, pure, 1000, questions=2).mechanism == "direct"
+    assert choose("auto", DOMAIN, pure, 1000).mechanism == "histogram"
+    adult = tacit.Domain({f"a{i}": tacit.integer(0, 7) for i in range(7)})
+    warm = choose("auto", adult, approximate, 50_000)
+    assert warm.mechanism == "iterative"
+    assert 0.5 <= warm.warm < 1
+    assert choose("auto", adult, approximate, 50_000, hits=3, warm=0.25).warm == 0.25
+    assert choose("iterative", adult, approximate, 50_000).warm == 0
     large = tacit.Domain({f"a{i}": tacit.integer(0, 99) for i in range(15)})
     assert large.size == 10**30
-    assert choose("auto", large, pure, 10**9).mechanism == "direct"
+    assert choose("auto", large, pure, 1000, questions=10**9).mechanism == "direct"
 
 
 def test_a_domain_of_ten_to_the_thirty_works(tmp_path: Path) -> None:

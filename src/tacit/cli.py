@@ -112,7 +112,9 @@ def init(data: str, table: str | None, output: str, peek_at_values: bool) -> Non
 @click.argument("config", default="tacit.toml", envvar="TACIT_CONFIG")
 @click.option("--rows", type=int, metavar="N", help="How many rows there are.")
 @click.option("--count-rows", is_flag=True, help="Count the rows of the configured data: n is public by convention.")
-@click.option("--questions", type=int, metavar="K", help="About how many questions. [default: as configured, or 100]")
+@click.option(
+    "--questions", type=int, metavar="K", help="About how many questions. [default: as configured, or 10,000]"
+)
 @click.option(
     "--accuracy", type=float, metavar="A", help="The error wanted for all of them, of the rows: 0.01 is ±1 %."
 )
@@ -156,7 +158,7 @@ def plan(
         rows=rows,
         domain=settings.domain,
         budget=budget,
-        questions=settings.options.get("questions", 100) if questions is None else questions,
+        questions=settings.options.get("questions", 10_000) if questions is None else questions,
         accuracy=accuracy,
         confidence=settings.options.get("confidence", 0.95),
     )

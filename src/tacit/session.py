@@ -32,6 +32,7 @@ from tacit.release.median import Sampling, median
 from tacit.release.multiplicative_weights import MultiplicativeWeights
 from tacit.release.offline import Candidate, Constructed, Distinguisher, construct
 from tacit.release.online import Knowledge, Online
+from tacit.release.plan import plan
 from tacit.release.ranges import Ranges
 from tacit.release.synthetic import Synthetic
 from tacit.trusted.accountant import epsilon_spent
@@ -51,10 +52,13 @@ MAX_SYNTHETIC = 10_000_000
 
 @dataclass(frozen=True)
 class Choice:
-    """The mechanism of a session, and why: from public parameters alone."""
+    """The mechanism of a session with its settings, and why: from public parameters alone."""
 
     mechanism: str
     reason: str
+    questions: int
+    hits: int = 200
+    warm: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -385,8 +389,8 @@ def open_session(
     ledger: str | Path,
     table: str | None = None,
     mechanism: str = "auto",
-    questions: int = 100,
-    hits: int = 200,
+    questions: int | None = None,
+    hits: int | None = None,
     halt: bool = False,
     warm: float | None = None,
     databases: int = 200,
@@ -407,12 +411,14 @@ def open_session(
     mechanism: "direct" (fresh noise for every new question), "histogram" (one noisy histogram of the whole domain, for
         small domains), "iterative" (free answers from a hypothesis, which learns from the questions it gets wrong),
         "median" (the same with public databases that vote; also for nonlinear questions and domains too large to list),
-        or "auto", which chooses between the first two from the public sizes.
-    questions: how many new questions the budget is shared among ("direct"), or are expected ("iterative", "median").
-    hits: how many hard answers the budget is shared among, for "iterative" and "median".
+        or "auto": what `tacit.plan` chooses between the first three, from the public sizes.
+    questions: how many new questions the budget is shared among ("direct", 100 unless given), or are expected (the
+        others, 10,000 unless given).
+    hits: how many hard answers the budget is shared among, for "iterative" and "median": 200, or the plan's choice.
     halt: for these two, refuse after the last hard answer instead of going on without a guarantee.
     warm: for "iterative", the share of the budget for a warm start: noisy tables of all pairs of attributes, which the
-        first question buys, and the hypothesis that fits them. 0, the default, starts from the uniform hypothesis.
+        first question buys, and the hypothesis that fits them. 0 starts from the uniform hypothesis; 0 unless given,
+        or the plan's choice.
     databases, records, seed: how many databases vote in "median", of how many records each, and the public seed that
         they are drawn with.
     sampler: "databases" of records, or "fractions": fractional ones, for linear questions that cut X into few parts.
@@ -424,22 +430,28 @@ def open_session(
     if not isinstance(budget, Budget):
         raise ConfigError("budget is a tacit.Budget, like tacit.Budget(epsilon=1.0, delta=1e-9).")
     for name, given in (("questions", questions), ("hits", hits)):
+        if given is None:
+            continue
         if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= 10**9:
             raise ConfigError(f"{name} is a whole number from 1 to 1,000,000,000, not {given!r}.")
     if not isinstance(confidence, float) or not 0.5 <= confidence <= 1 - 1e-9:
         raise ConfigError(f"confidence is a number from 0.5 to 0.999999999, not {confidence!r}.")
     if warm is not None and (isinstance(warm, bool) or not isinstance(warm, int | float) or not 0 <= warm < 1):
         raise ConfigError(f"warm is a share of the budget, from 0 to below 1, not {warm!r}.")
-    choice = choose(mechanism, domain, budget, questions)
+    if mechanism not in MECHANISMS:
+        raise ConfigError(f"mechanism is one of {', '.join(MECHANISMS)}, not {mechanism!r}.")
+    if mechanism == "histogram" and domain.size > MAX_ANSWERS:
+        raise ConfigError(f"a histogram takes at most {MAX_ANSWERS:,} cells; the domain has {domain.size:,}.")
     sampling = Sampling(databases, records, seed, sampler)
     rows = Records.load(data, domain, table)
+    choice = choose(mechanism, domain, budget, rows.rows, questions=questions, hits=hits, warm=warm)
     binding: Binding = {
         "domain": domain.key,
         "data": rows.fingerprint,
         "mechanism": choice.mechanism,
-        "questions": "any number" if choice.mechanism == "histogram" else str(questions),
-        "hits": str(hits) if choice.mechanism in ONLINE else "none",
-        "warm": str(warm or 0.0) if choice.mechanism == "iterative" else "none",
+        "questions": "any number" if choice.mechanism == "histogram" else str(choice.questions),
+        "hits": str(choice.hits) if choice.mechanism in ONLINE else "none",
+        "warm": str(choice.warm) if choice.mechanism == "iterative" else "none",
         # free answers are kept with their error bars, so these must go on meaning the same
         "confidence": str(confidence) if choice.mechanism in ONLINE else "any",
         "sampling": sampling.words if choice.mechanism == "median" else "none",
@@ -449,35 +461,40 @@ def open_session(
     )
     curator = Curator(rows, book)
     made: Mechanism
+    online: dict[str, Any] = {
+        "questions": choice.questions,
+        "hits": choice.hits,
+        "confidence": confidence,
+        "halt": halt,
+    }
     if choice.mechanism == "direct":
-        made = Direct(curator, questions=questions, confidence=confidence)
+        made = Direct(curator, questions=choice.questions, confidence=confidence)
     elif choice.mechanism == "iterative":
-        made = iterative(curator, questions=questions, hits=hits, confidence=confidence, warm=warm or 0.0, halt=halt)
+        made = iterative(curator, **online, warm=choice.warm)
     elif choice.mechanism == "median":
-        made = median(curator, questions=questions, hits=hits, confidence=confidence, sampling=sampling, halt=halt)
+        made = median(curator, **online, sampling=sampling)
     else:
         made = Histogram(curator, confidence=confidence)
     return Session(curator, book, budget, choice, made, confidence)
 
 
-def choose(mechanism: str, domain: Domain, budget: Budget, questions: int) -> Choice:
-    """The mechanism for these public parameters.
-
-    A query over half of the domain has variance |X|/2 times a cell's in a noisy histogram, and a fresh answer out of k
-    has k² (pure) or k (zCDP) times the variance that the whole budget would buy for one. So the histogram is better up
-    to |X| = k²/2 cells under pure privacy (8/epsilon² each, against 2 k²/epsilon²) and |X| = k under zCDP (1/rho each,
-    against k/(2 rho)).
-    """
-    if mechanism not in MECHANISMS:
-        raise ConfigError(f"mechanism is one of {', '.join(MECHANISMS)}, not {mechanism!r}.")
-    limit = min(MAX_ANSWERS, questions * questions // 2 if budget.delta == 0 else questions)
-    if mechanism == "histogram" and domain.size > MAX_ANSWERS:
-        raise ConfigError(f"a histogram takes at most {MAX_ANSWERS:,} cells; the domain has {domain.size:,}.")
+def choose(
+    mechanism: str,
+    domain: Domain,
+    budget: Budget,
+    rows: int,
+    *,
+    questions: int | None = None,
+    hits: int | None = None,
+    warm: float | None = None,
+) -> Choice:
+    """The mechanism and its settings for these public parameters: as asked for, or as planned."""
+    expected = questions or (100 if mechanism == "direct" else 10_000)
     if mechanism != "auto":
-        return Choice(mechanism, "asked for")
-    best = "histogram" if domain.size <= limit else "direct"
-    side = "at most" if best == "histogram" else "more than"
-    return Choice(best, f"{domain.size:,} cells are {side} the {limit:,} up to which one histogram is better")
+        return Choice(mechanism, "asked for", expected, hits or 200, float(warm or 0))
+    made = plan(rows=rows, domain=domain, budget=budget, questions=expected)
+    start = warm if warm is not None else made.warm or 0.0
+    return Choice(made.mechanism, made.reason, expected, hits or made.hits or 200, float(start))
 
 
 def _open_ledger(path: Path, budget: Budget, binding: Binding, anchor: Anchor, accept_rollback: str | None) -> Ledger:

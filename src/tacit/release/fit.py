@@ -59,6 +59,11 @@ class Fitted:
     moving: float  # standard deviations by which the last sweep found an answer misfitted
     tilts: Mapping[str, Array]
 
+    @property
+    def settled(self) -> bool:
+        """Whether it fits: residuals of the size of their noise, and nothing moving any more to speak of."""
+        return self.misfit <= 4 and self.moving <= 5
+
 
 def fit(
     domain: Domain,

@@ -25,8 +25,9 @@ from tacit.model.query import Query
 from tacit.model.workload import Intervals, Marginal, Prefixes, Queries
 from tacit.release.dense import Array
 
-DEEPEST = 100.0  # a tilt's limit: a cell at exp(-100) of its share is empty, whatever else is asked of it
+DEEPEST = 1000.0  # a tilt's limit, never met by answers that agree; lower ones stopped fits of little noise
 LEAST_VARIANCE = 1 / 12  # counts are whole, so that no answer is taken for surer than that
+LEAST_SHARE = 5e-5  # of the rows: finer differences are not worth a fit that never ends
 _TINY = 1e-300
 _ROUNDS = 100  # of Newton's iteration
 
@@ -74,7 +75,7 @@ def terms_of(measured: Iterable[Measured], domain: Domain, rows: int, order: Seq
     terms: list[Term] = []
     for one in measured:
         question, steps = one.question, one.unit * rows
-        spread = max(variance(one.noise) / one.unit**2, LEAST_VARIANCE) / rows**2
+        spread = max(variance(one.noise) / (one.unit * rows) ** 2, LEAST_VARIANCE / rows**2, LEAST_SHARE**2)
         if isinstance(question, Marginal) and question.where.is_everyone:
             names, shape = question.names, [domain[name].size for name in question.names]
             axes, by_axis = _axes(names, domain, order)

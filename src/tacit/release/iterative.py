@@ -48,12 +48,20 @@ class Weights:
                 'multiplicative weights answer linear questions only; mechanism="median" answers others.'
             )
 
+    def ahead(self) -> Loss:
+        bought = self._ready or self._bought
+        return Loss(self._warm.measure, 0) if bought or not self._warm <= self._curator.left else self._warm
+
+    @property
+    def _bought(self) -> bool:
+        first = marginal(self._curator.domain, self._curator.domain.names[0])
+        return self._curator.find([first])[0] is not None
+
     def prepare(self, *, buy: bool) -> Loss:
         nothing = Loss(self._warm.measure, 0)
         if self._ready:
             return nothing
-        first = marginal(self._curator.domain, self._curator.domain.names[0])
-        bought = self._curator.find([first])[0] is not None
+        bought = self._bought
         if not bought and not buy:
             raise InvalidQuery("nothing is published yet to make rows from: ask a first question.")
         if not bought and not self._warm <= self._curator.left:
@@ -64,6 +72,8 @@ class Weights:
         found = warm_start(self._curator, loss=self._warm)
         self.hypothesis = found.hypothesis
         self._started_from = {step.names for step in found.steps}
+        if not found.fitted.settled:
+            self.note = "the warm start fits its own tables badly: rely on the error bars"
         self._ready = True
         return self._curator.spent - before
 

@@ -87,6 +87,10 @@ class Knowledge(Protocol):
         """Make ready for the first guess, buying what that takes (or refusing to); what was paid now."""
         ...
 
+    def ahead(self) -> Loss:
+        """What the first guess would cost at most."""
+        ...
+
     def learn(self, measured: Measured) -> None: ...
 
     def come_to(self, entries: int) -> None:
@@ -130,6 +134,8 @@ class Online(Generic[K]):
         self._restart()
 
     def estimate(self, queries: Sequence[Query | Statistic]) -> list[Estimate]:
+        if not queries:
+            return []
         self.knowledge.check(queries)
         paid = self._catch_up()
         told: dict[Query | Statistic, Measured | Told] = {}
@@ -152,7 +158,7 @@ class Online(Generic[K]):
             waiting = waiting[easy:]
         estimates = [self._dress(query, told[query.core], bought) for query in queries]
         if paid.atoms:  # the first question pays for the start
-            estimates[0] = replace(estimates[0], cost=estimates[0].cost + paid)
+            estimates[0] = replace(estimates[0], source="measured", cost=estimates[0].cost + paid)
         return estimates
 
     def table(self, marginal: Marginal) -> TableEstimate:
@@ -191,8 +197,10 @@ class Online(Generic[K]):
 
     def most(self, question: Query | Statistic | Marginal) -> Loss:
         questions = question.size(self._curator.domain) if isinstance(question, Marginal) else 1
-        hits = self.hits_left + (self._curator.resume_gate(owner=OWNER) is not None)
-        return Loss(self.terms.each.measure, min(questions, hits) * self.terms.each.atoms)
+        ahead = self.knowledge.ahead()
+        after = max(0, self._curator.left.atoms - ahead.atoms)
+        hits = after // self.terms.each.atoms + (self._curator.resume_gate(owner=OWNER) is not None)
+        return Loss(ahead.measure, ahead.atoms + min(questions, hits) * self.terms.each.atoms)
 
     @property
     def hits_left(self) -> int:

@@ -41,7 +41,7 @@ PROMISES = {
     "iterative": "by the gate, for free answers while hard answers are left",
 }
 HEADINGS = ("mechanism", "mean", "largest", "promised", "worst case", "epsilon needed")
-MARGIN = 1.5  # a fitted figure is multiplied by this before it is compared with one that follows from a law
+MARGIN = 1.5  # a fitted figure is multiplied by this before it is compared, and once more if nothing can be promised
 USELESS = 0.25  # of the rows: an expected largest error above this is no answer
 _POINTS, _DRAWN = 25, 1e-3  # of a line in a picture; smaller errors, in rows, leave it
 
@@ -264,7 +264,12 @@ def plan(
         forecasts.append(Forecast(name, *errors, PROMISES[name], worst, needed))
     if not found:
         raise ConfigError(f"{budget} is too little for {questions:,} questions by any mechanism.")
-    order = sorted(found, key=lambda name: found[name].largest * (MARGIN if name == "iterative" else 1.0))
+
+    def judged(name: str) -> float:
+        doubt = MARGIN if name == "iterative" else 1.0
+        return found[name].largest * doubt * (doubt if found[name].promised >= rows else 1.0)
+
+    order = sorted(found, key=judged)
     best = found[order[0]]
     reason = _reason(order, found, rows, domain)
     return Plan(

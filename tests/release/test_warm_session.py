@@ -1,0 +1,142 @@
+"""Sessions that start warm: the first question buys noisy tables; everything after it is replayed from the ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+
+import tacit
+from tacit.errors import ConfigError, InvalidQuery, LedgerError
+from tacit.model.query import Query
+from tacit.release.iterative import Weights
+from tacit.release.online import Online
+from tacit.session import Session
+
+SIZES = {"a": 12, "b": 8, "c": 6, "d": 5, "e": 2}
+DOMAIN = tacit.Domain({name: tacit.integer(0, size - 1) for name, size in SIZES.items()})
+N = 30_000
+
+
+def make_rows() -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    kind = rng.integers(0, 6, N)
+    chances = {name: rng.dirichlet(np.full(size, 0.6), 6) for name, size in SIZES.items()}
+    draws = {name: (rng.random(N)[:, None] > chances[name][kind].cumsum(1)).sum(1) for name in SIZES}
+    return pd.DataFrame({name: drawn.clip(0, SIZES[name] - 1) for name, drawn in draws.items()})
+
+
+ROWS = make_rows()
+
+
+def start(folder: Path, **changes: Any) -> Session:
+    settings: dict[str, Any] = {
+        "data": ROWS,
+        "domain": DOMAIN,
+        "budget": tacit.Budget(epsilon=1.0, delta=1e-9),
+        "ledger": folder / "l.tacit",
+        "mechanism": "iterative",
+        "questions": 500,
+        "hits": 5,
+        "warm": 0.8,
+    }
+    return tacit.open(**(settings | changes))
+
+
+def boxes(count: int, seed: int) -> list[Query]:
+    rng = np.random.default_rng(seed)
+    made = []
+    for _ in range(count):
+        names = rng.choice(list(SIZES), rng.integers(1, 4), replace=False)
+        chosen = [rng.choice(SIZES[name], rng.integers(1, SIZES[name]), replace=False) for name in names]
+        made.append(Query.all([Query.among(DOMAIN, name, c) for name, c in zip(names, chosen, strict=True)]))
+    return made
+
+
+def errors(session: Session, queries: list[Query], answers: list[tacit.Answer]) -> NDArray[np.float64]:
+    exact = [session._curator._records.answer(query) for query in queries]
+    return np.abs(np.array([answer.value for answer in answers]) - exact) / N
+
+
+def weights(session: Session) -> Weights:
+    mechanism = session._mechanism
+    assert isinstance(mechanism, Online)
+    mechanism._catch_up()
+    assert isinstance(mechanism.knowledge, Weights)
+    return mechanism.knowledge
+
+
+def test_the_first_question_buys_the_start_and_the_rest_is_good_and_free(tmp_path: Path) -> None:
+    queries = boxes(400, seed=1)
+    with start(tmp_path) as session:
+        most = session.cost_at_most(queries[0])
+        assert session.spent.atoms == 0
+        first = session.ask_many(queries[:1])[0]
+        assert first.source == "measured"
+        assert first.cost <= most
+        assert 0.79 * float(session.total) < float(first.cost) < 0.86 * float(session.total)
+        answers = [first, *session.ask_many(queries[1:])]
+        hard = sum(answer.source == "measured" for answer in answers[1:])
+        assert hard <= 2
+        found = errors(session, queries, answers)
+        assert found.mean() < 0.004  # fresh noise for 400 questions has a mean of 0.0031 and says nothing about others
+        assert found.max() < 0.03
+        later = boxes(1000, seed=2)
+        assert errors(session, later, session.ask_many(later)).mean() < 0.004
+    with start(tmp_path / "cold" if (tmp_path / "cold").mkdir() is None else tmp_path, warm=0) as session:
+        assert errors(session, queries, session.ask_many(queries)).mean() > 2 * found.mean()
+
+
+def test_a_restart_rebuilds_it_to_the_last_bit_for_nothing(tmp_path: Path) -> None:
+    queries = boxes(100, seed=3)
+    with start(tmp_path) as session:
+        before = session.ask_many(queries)
+        known, spent = weights(session).hypothesis.answer_many(queries), session.spent
+        made = session.synthetic(20)
+    with start(tmp_path) as session:
+        assert session.synthetic(20) == made
+        assert (weights(session).hypothesis.answer_many(queries) == known).all()
+        assert [a.value for a in session.ask_many(queries)] == [a.value for a in before]
+        assert session.spent == spent
+    for change in ({"warm": 0.7}, {"warm": 0}):
+        with pytest.raises(LedgerError):
+            start(tmp_path, **change)
+
+
+def test_rows_are_not_made_before_anything_is_published(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        with pytest.raises(InvalidQuery, match="first question"):
+            session.synthetic(5)
+        with pytest.raises(InvalidQuery, match="linear"):
+            session.ask(tacit.stump("a", predicts="e", value=1))
+        assert session.spent.atoms == 0
+
+
+def test_what_cannot_be_paid_any_more_is_said(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        session.cdf("a", share=0.5)
+        spent = session.spent
+        answer = session.ask_many(boxes(1, seed=4))[0]
+        assert "too little left for the warm start" in answer.note or answer.source == "measured"
+        assert session.spent.atoms - spent.atoms < 0.2 * session.total.atoms
+
+
+def test_auto_is_the_plan(tmp_path: Path) -> None:
+    with start(tmp_path, mechanism="auto", warm=None, hits=None, questions=None) as session:
+        assert session.choice.mechanism == "iterative"
+        assert (
+            session.choice.reason == tacit.plan(rows=N, domain=DOMAIN, budget=session.budget, questions=10_000).reason
+        )
+        queries = boxes(300, seed=5)
+        found = errors(session, queries, session.ask_many(queries))
+        assert found.mean() < 0.004
+
+
+@pytest.mark.parametrize("warm", [1, -0.1, True, "half"])
+def test_a_share_is_a_share(tmp_path: Path, warm: Any) -> None:
+    with pytest.raises(ConfigError, match="warm"):
+        start(tmp_path, warm=warm)
