@@ -130,7 +130,7 @@ def test_planted_slab_around_the_true_value(tmp_path: Path, monkeypatch: pytest.
         secret = session._curator._records
     monkeypatch.setattr(Voters, "learn", leaky)
     with pytest.raises(AssertionError):  # many records, so that the noise is seen after rounding to whole ones
-        check_the_ledger_is_all_it_needs(tmp_path, databases=10, records=4000)
+        check_the_ledger_is_all_it_needs(tmp_path, databases=10, records=2000)
 
 
 def test_planted_seed_of_the_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,8 @@ def choose(name: str, leaves: int, measure: Measure, *, loss: ErrorLoss = "max",
     if leaves < 2:
         raise ValueError("a single bin has no ranges: its count is n, which is public")
     if measure == "rho":
-        exponent, cyclic = _exponent(leaves, loss, about), about == "intervals"
+        exponent = _exponent(leaves, loss, about)
+        cyclic = about == "intervals" and exponent > 0
         where = "on a circle (intervals; the total is public)" if cyclic else "in a row (thresholds)"
         why = (
             f"zCDP adds Gaussian noise, for which the factorisation (1 - x)^(-{exponent / 100:g}) of the prefixes "
