@@ -30,6 +30,7 @@ from tacit.model.statistic_check import statistic
 from tacit.model.statistic_expression import largest_mean, matching, quantile_distance, stump
 
 if TYPE_CHECKING:
+    from tacit.release.intervals.bin_width import bin_width_chart, bin_widths
     from tacit.release.plan import plan
     from tacit.session import Session
     from tacit.session import open_session as open
@@ -55,6 +56,8 @@ __all__ = [
     "Statistic",
     "Table",
     "TacitError",
+    "bin_width_chart",
+    "bin_widths",
     "boolean",
     "category",
     "count",
@@ -82,4 +85,8 @@ def __getattr__(name: str) -> Any:
         import tacit.release.plan
 
         return tacit.release.plan.plan
+    if name in ("bin_width_chart", "bin_widths"):
+        import tacit.release.intervals.bin_width
+
+        return getattr(tacit.release.intervals.bin_width, name)
     raise AttributeError(f"module 'tacit' has no attribute {name!r}")

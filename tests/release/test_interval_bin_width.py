@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from tacit.model.budget import Loss
+import tacit
+from tacit.model.budget import Budget, Loss
 from tacit.release.intervals.bin_width import bin_widths
 
 WIDTHS = [1000 / 2**k for k in range(12)]
@@ -47,3 +48,11 @@ def test_nonsense_is_refused() -> None:
     ):  # fmt: skip
         with pytest.raises(ValueError, match=r"range|width"):
             bin_widths(low, high, rows, loss, widths, denser=denser)
+
+
+def test_a_whole_budget_and_a_picture() -> None:
+    budget = Budget(epsilon=1.0, delta=0.0)
+    found = tacit.bin_widths(0, 1000, 5000, budget, WIDTHS, denser=5)
+    assert found == bin_widths(0, 1000, 5000, Loss.of("epsilon", 1.0), WIDTHS, denser=5)
+    svg = tacit.bin_width_chart(found).svg()
+    assert all(word in svg for word in ("noise", "rounding", "together", "best"))

@@ -8,16 +8,21 @@ densest place is expected to be.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.model.budget import Loss
+from tacit.model.budget import Budget, Loss
 from tacit.model.noise_law import variance
 from tacit.release.intervals.choice import choose
 from tacit.release.intervals.decoding import Plan
 from tacit.release.intervals.guarantee import noise_of
+from tacit.trusted.loss import total
+
+if TYPE_CHECKING:
+    from tacit.chart import Chart
 
 _ENDS = 400  # thresholds by which a plan's variance is judged
 
@@ -37,16 +42,17 @@ class BinWidth:
 
 
 def bin_widths(
-    low: float, high: float, rows: int, loss: Loss, candidates: Iterable[float], *, denser: float
+    low: float, high: float, rows: int, loss: Loss | Budget, candidates: Iterable[float], *, denser: float
 ) -> list[BinWidth]:
     """What each candidate width would cost, in the given order; `min(..., key=lambda c: c.total)` is the best.
 
-    low, high: the declared range. rows: n. loss: what the release may spend. denser: the densest place holds at most
-    this many times the rows of a uniform distribution; from (high - low)/width on it says nothing (the worst case).
+    low, high: the declared range. rows: n. loss: what the release may spend, or a whole budget. denser:
+    the densest place holds at most this many times the rows of a uniform distribution; from (high - low)/width on it says nothing (the worst case).
     A threshold is rounded to the nearest edge, so it is wrong by at most half the rows of one bin.
     """
     if not -math.inf < low < high < math.inf or rows < 1 or not denser >= 1:
         raise ValueError("a range goes up, rows are at least 1, and the densest place is at least as dense as uniform")
+    loss = total(loss) if isinstance(loss, Budget) else loss
     found = []
     for width in candidates:
         bins = math.ceil((high - low) / width - 1e-9) if width > 0 else 0
@@ -55,6 +61,25 @@ def bin_widths(
         rounding = rows * min(1.0, denser * width / (high - low)) / 2
         found.append(BinWidth(width, bins, _noise(bins, loss) if bins > 1 else 0.0, rounding))
     return found
+
+
+def bin_width_chart(candidates: Sequence[BinWidth]) -> Chart:
+    """Rounding against noise, on log axes, with the best width marked."""
+    from tacit.chart import Axis, Chart, Line, Rule
+
+    widths = [one.width for one in candidates]
+    noisy = [one.width for one in candidates if one.noise > 0]  # a single bin has none: its count is n
+    return Chart(
+        "Rounding against noise",
+        x=Axis("bin width", log=True),
+        y=Axis("error of a threshold, rows", log=True),
+        marks=[
+            Line(noisy, [one.noise for one in candidates if one.noise > 0], name="noise"),
+            Line(widths, [one.rounding for one in candidates], name="rounding"),
+            Line(widths, [one.total for one in candidates], name="together"),
+            Rule(x=min(candidates, key=lambda one: one.total).width, name="best"),
+        ],
+    )
 
 
 def _noise(bins: int, loss: Loss) -> float:
