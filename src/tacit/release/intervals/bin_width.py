@@ -46,8 +46,9 @@ def bin_widths(
 ) -> list[BinWidth]:
     """What each candidate width would cost, in the given order; `min(..., key=lambda c: c.total)` is the best.
 
-    low, high: the declared range. rows: n. loss: what the release may spend, or a whole budget. denser:
-    the densest place holds at most this many times the rows of a uniform distribution; from (high - low)/width on it says nothing (the worst case).
+    low, high: the declared range. rows: n. loss: what the release may spend, or a whole budget.
+    denser: the densest place holds at most this many times the rows of a uniform distribution; from (high - low)/width
+    on it says nothing (the worst case).
     A threshold is rounded to the nearest edge, so it is wrong by at most half the rows of one bin.
     """
     if not -math.inf < low < high < math.inf or rows < 1 or not denser >= 1:
@@ -67,6 +68,7 @@ def bin_width_chart(candidates: Sequence[BinWidth]) -> Chart:
     """Rounding against noise, on log axes, with the best width marked."""
     from tacit.chart import Axis, Chart, Line, Rule
 
+    candidates = sorted(candidates, key=lambda one: one.width)
     widths = [one.width for one in candidates]
     noisy = [one.width for one in candidates if one.noise > 0]  # a single bin has none: its count is n
     return Chart(
