@@ -227,7 +227,8 @@ def seconds(leaves: int = 2**20) -> None:
     domain = Domain({"x": integer(0, leaves - 1)})
     chance = np.random.Generator(np.random.PCG64(1))
     records = Records.load(pa.table({"x": chance.integers(0, leaves, 1_000_000)}), domain)
-    add_noise(np.zeros(10**5, dtype=np.int64), Noise("gaussian", 2.0**20))  # what is imported is not timed
+    add_noise(np.zeros(10**5, dtype=np.int64), Noise("gaussian", 2.0**20))
+    monotone(np.arange(9.0), 8.0)  # what these two import is not timed
     print(f"D = {leaves:,}, n = 1,000,000: seconds of a release, true answers, noise and ledger included")
     for delta in (1e-9, 0.0):
         budget = Budget(epsilon=1.0, delta=delta)
