@@ -316,7 +316,7 @@ def _status(session: Session, console: Console) -> None:
     console.print(
         f"[bold]{session.rows:,}[/] rows, [bold]{session.domain.size:,}[/] cells; {session.budget}", highlight=False
     )
-    console.print(f"mechanism {session.choice.mechanism} ({session.choice.reason})", highlight=False)
+    console.print(f"mechanism {session.choice.mechanism} ({session.choice.reason.rstrip('.')})", highlight=False)
     console.print(f"[red]{'█' * filled}[/][green]{'░' * (40 - filled)}[/] {spent:.1%} spent", highlight=False)
     console.print(
         f"spent {session.spent} (epsilon so far {session.epsilon_spent:.4g}), left {session.left} of {session.total}",

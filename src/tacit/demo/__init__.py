@@ -100,7 +100,7 @@ def _show(console: Console, session: Session, answers: list[Answer | Table], tru
     console.print(
         f"\n[bold]The RAND Health Insurance Experiment[/]: {session.rows:,} rows, {session.domain.size:,} cells. A "
         f"row is one person in one year; the privacy unit is a row.\nOne budget for everything: {session.budget}. "
-        f"Mechanism: {session.choice.mechanism} ({session.choice.reason}).\n",
+        f"Mechanism: {session.choice.mechanism} ({session.choice.reason.rstrip('.')}).\n",
         highlight=False,
     )
     grid = Grid("question", title="Private answers", title_style="bold", expand=False)

@@ -12,6 +12,7 @@ import difflib
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.values import Bins, Days, Integers, Listed, Point, Reals, Unit, Value
@@ -53,16 +54,16 @@ class Attribute:
     def ordered(self) -> bool:
         return not isinstance(self.values, Listed)
 
-    @property
+    @cached_property
     def bins(self) -> int:
         """How many regular bins there are."""
         return self.values.bins if isinstance(self.values, Listed) else len(self.values.starts)
 
-    @property
+    @cached_property
     def extras(self) -> tuple[str, ...]:
         return tuple(label for label in (self.other, self.missing) if label is not None)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """How many values the attribute takes in all, `other` and `missing` included."""
         return self.bins + len(self.extras)
