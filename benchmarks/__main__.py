@@ -11,6 +11,8 @@ from benchmarks import (
     bench_noise,
     bench_theorems,
     bench_true_answer,
+    bench_turbo,
+    bench_warm_start,
 )
 
 BENCHMARKS = (
@@ -21,6 +23,8 @@ BENCHMARKS = (
     bench_theorems,
     bench_intervals,
     bench_median_sampler,
+    bench_warm_start,
+    bench_turbo,
     bench_accuracy,
 )
 

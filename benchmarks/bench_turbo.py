@@ -8,7 +8,9 @@ of values for each attribute, 70,000 of them drawn with Zipf exponent 0 or 1 (ra
 (alpha, beta) = (0.05, 0.001). The block is read from `../shared/data/turbo/covid_blocks.npy`, and without it the
 benchmark says so and does nothing. It holds no log of questions, so they are drawn here as described.
 
-PMW-Bypass as read here. A histogram starts uniform. Each cell has a count of updates and a threshold, 100 at first.
+PMW-Bypass as read here; settings, steps and the gate's epsilon follow the authors' published evaluation code, the code
+here is our own. Two things are kinder to it than theirs: the cache comes first, and keeps hard answers too.
+A histogram starts uniform. Each cell has a count of updates and a threshold, 100 at first.
 - A question that was bought before is repeated for free: the exact-match cache stands in front of everything.
 - It bypasses while any of its cells has fewer updates than its threshold: Laplace noise of scale 1/(n e1), where
   exp(-alpha n e1) = beta, costs e1. If the histogram is off by more than alpha/20 from that answer, the question's
@@ -149,8 +151,8 @@ def main() -> None:
         print(row.line(every))
     print(
         "  ratio: to the noisy histogram that promises the most. max, mean: errors of the answers made, as fractions\n"
-        f"  of n; missed: how many were off by more than {ALPHA}. PMW-Bypass: over {len(SEEDS)} streams; the mean epsilon,\n"
-        "  with the least and the largest; a bought answer that misses misses again whenever it is repeated.\n"
+        f"  of n; missed: how many were off by more than {ALPHA}. PMW-Bypass: over {len(SEEDS)} streams; the mean\n"
+        "  epsilon, with the least and the largest; a bought answer that misses misses again whenever it is repeated.\n"
         f"  Tacit: a real session with its ledger, all {QUESTIONS:,} questions of the first stream, in batches."
     )
 
@@ -171,7 +173,8 @@ def miss_of_sums(sizes: dict[int, int], n: int, epsilon: float) -> float:
     """
     q, length = math.exp(-epsilon / 2), 2**20  # far beyond n alpha: what wraps around is not noticed
     angle = 2 * np.pi * np.arange(length // 2 + 1) / length
-    one = -math.expm1(-epsilon / 2) * -math.expm1(-epsilon / 2) / (1 - 2 * q * np.cos(angle) + q * q)
+    square = math.expm1(-epsilon / 2) ** 2
+    one = square / (square + 4 * q * np.sin(angle / 2) ** 2)  # 1 - 2q cos + q^2 below, without cancellation
     law = np.fft.irfft(sum(count * one**m for m, count in sizes.items()), length)
     h = math.floor(ALPHA * n)
     return float(law[h + 1 : length - h].sum())
@@ -276,7 +279,7 @@ def gate_epsilon(n: int) -> float:
 def session(block: Counts, pool: Pool, stream: NDArray[np.intp], zipf: int, advance: Callable[[int], None]) -> Row:
     """What the plan says is needed, and a session that has just that."""
     start = time.perf_counter()
-    epsilon, words = planned(pool.rows)
+    epsilon = planned(pool.rows)
     queries = {one: _query(pool.values[one]) for one in np.unique(stream).tolist()}
     places = np.unravel_index(np.repeat(np.arange(block.size), block), DOMAIN.shape)
     table = pd.DataFrame({name: place.astype(np.int8) for name, place in zip(DOMAIN.names, places, strict=True)})
@@ -293,6 +296,7 @@ def session(block: Counts, pool: Pool, stream: NDArray[np.intp], zipf: int, adva
             questions=QUESTIONS,
             confidence=1 - BETA,
         ) as opened:
+            words = f"chose {opened.choice.mechanism}"
             for first in range(0, len(stream), BATCH):
                 batch = [queries[one] for one in stream[first : first + BATCH].tolist()]
                 values += [answer.value for answer in opened.ask_many(batch)]
@@ -301,8 +305,8 @@ def session(block: Counts, pool: Pool, stream: NDArray[np.intp], zipf: int, adva
     return Row(str(zipf), "Tacit, auto", "all asked", epsilon, words, errors, time.perf_counter() - start)
 
 
-def planned(n: int) -> tuple[float, str]:
-    """The epsilon that the plan's choice needs, and what it chooses at just that epsilon."""
+def planned(n: int) -> float:
+    """The epsilon that the plan needs for what it would choose at just that epsilon."""
     epsilon = 0.05
     for _ in range(2):
         made = tacit.plan(
@@ -316,7 +320,7 @@ def planned(n: int) -> tuple[float, str]:
         needed = made.expected.epsilon_needed
         assert needed is not None
         epsilon = needed
-    return epsilon, f"chose {made.name}"
+    return epsilon
 
 
 def _subsets(size: int) -> list[tuple[int, ...]]:
