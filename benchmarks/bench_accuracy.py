@@ -29,7 +29,8 @@ from tacit import demo
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.session import MAX_BATCH, open_session
+from tacit.opening import open_session
+from tacit.session import MAX_BATCH
 from tacit.trusted.loss import Sensitivity, noise_for, total
 from tacit.trusted.noise import Noise, add_noise
 from tacit.trusted.records import Records

@@ -41,7 +41,7 @@ CONFIDENCE = 0.9
 SESSIONS = 200
 ROWS, VALUES = 8_000, 256
 # Questions of a session. All answers of a histogram share its noise: one of them for each session.
-ASKED = {"direct": 20, "histogram": 1, "iterative": 80, "median": 80}
+ASKED = {"direct": 20, "histogram": 1, "iterative": 60, "median": 60}
 TROUBLE = 30  # questions of the analyst who knows the data
 MEMORY = Path("/dev/shm")  # the ledgers of these sessions need not survive anything
 SIZES = {"a": 16, "b": 4, "c": 3, "d": 2}
@@ -106,7 +106,7 @@ CASES = (
     Case("uniform start", "iterative", ONLINE | {"hits": 10}),
     Case("uniform start, trouble", "iterative", ONLINE, asks="trouble"),
     Case("uniform start, trouble, pure", "iterative", ONLINE | {"hits": 3}, delta=0.0, asks="trouble"),
-    Case("median, 30 databases of 100", "median", ONLINE | {"hits": 10, "databases": 30, "records": 100}, sessions=100),
+    Case("median, 30 databases of 100", "median", ONLINE | {"hits": 10, "databases": 30, "records": 100}, sessions=60),
     Case("curves, Gaussian", "direct", asks="curves"),
     Case("curves, Laplace", "direct", delta=0.0, asks="curves"),
 )

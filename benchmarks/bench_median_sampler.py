@@ -30,9 +30,9 @@ from tacit.model.attribute import category
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.model.query import Query
+from tacit.opening import open_session
 from tacit.release.databases.diagnostics import probes
 from tacit.release.databases.sampler import Ensemble, Kernel, restrict, start, stir
-from tacit.session import open_session
 
 DATABASES, RECORDS, ROWS, LAG, ROUNDS = 200, 1_000, 20_000, 10, 4
 

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 import tacit
-from tacit.session import MAX_BATCH, Session, choose
+from tacit.opening import choose
+from tacit.session import MAX_BATCH, Session
 
 DOMAIN = tacit.Domain(
     {

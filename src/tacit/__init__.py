@@ -30,10 +30,10 @@ from tacit.model.statistic_check import statistic
 from tacit.model.statistic_expression import largest_mean, matching, quantile_distance, stump
 
 if TYPE_CHECKING:
+    from tacit.opening import open_session as open
     from tacit.release.intervals.bin_width import bin_width_chart, bin_widths
     from tacit.release.plan import plan
     from tacit.session import Session
-    from tacit.session import open_session as open
 
 __version__ = "0.1.0"
 __all__ = [
@@ -77,10 +77,14 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # The session brings in the engine; declaring a domain or reading the help need not wait for that.
-    if name in ("open", "Session"):
+    if name == "open":
+        import tacit.opening
+
+        return tacit.opening.open_session
+    if name == "Session":
         import tacit.session
 
-        return tacit.session.open_session if name == "open" else tacit.session.Session
+        return tacit.session.Session
     if name == "plan":
         import tacit.release.plan
 

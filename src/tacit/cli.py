@@ -247,7 +247,7 @@ def demo(as_json: bool) -> None:
 
 def _open(config: str, accept_rollback: str | None) -> Session:
     from tacit.config import read_config
-    from tacit.session import open_session
+    from tacit.opening import open_session
 
     settings = read_config(config)
     return open_session(

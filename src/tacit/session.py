@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from tacit.errors import ConfigError, InvalidQuery, TacitError
+from tacit.errors import InvalidQuery, TacitError
 from tacit.model import sql
 from tacit.model.answer import Answer, Receipt, Table
 from tacit.model.budget import Budget, Loss
@@ -24,26 +23,17 @@ from tacit.model.statistic import Statistic, Unbound
 from tacit.model.values import Value
 from tacit.model.workload import Marginal, marginal
 from tacit.release.dense import Dense
-from tacit.release.direct import Direct
 from tacit.release.estimate import Estimate, Mechanism
 from tacit.release.histogram import Histogram
-from tacit.release.iterative import iterative
-from tacit.release.median import Sampling, median
 from tacit.release.multiplicative_weights import MultiplicativeWeights
 from tacit.release.offline import Candidate, Constructed, Distinguisher, construct
 from tacit.release.online import Knowledge, Online
-from tacit.release.plan import plan
 from tacit.release.ranges import Ranges
 from tacit.release.synthetic import Synthetic
 from tacit.trusted.accountant import epsilon_spent
-from tacit.trusted.anchor import Anchor
 from tacit.trusted.curator import MAX_ANSWERS, Curator, own
-from tacit.trusted.ledger import Binding, Ledger
-from tacit.trusted.loss import total
-from tacit.trusted.records import Records
+from tacit.trusted.ledger import Ledger
 
-MECHANISMS = ("auto", "direct", "histogram", "iterative", "median")
-ONLINE = ("iterative", "median")  # those that have hard answers and a gate
 Asked = str | Expression | Query | Unbound | Statistic
 MAX_BATCH = 10_000
 RANGE_SHARE = 0.1  # of the budget, for all ranges of one attribute
@@ -379,132 +369,3 @@ class Session:
 
 def _count(steps: int, unit: int) -> float:
     return steps if unit == 1 else steps / unit
-
-
-def open_session(
-    *,
-    data: Any,
-    domain: Domain | str | Path,
-    budget: Budget,
-    ledger: str | Path,
-    table: str | None = None,
-    mechanism: str = "auto",
-    questions: int | None = None,
-    hits: int | None = None,
-    halt: bool = False,
-    warm: float | None = None,
-    databases: int = 200,
-    records: int = 1000,
-    seed: int = 0,
-    sampler: str = "databases",
-    confidence: float = 0.95,
-    anchor: str | Path | None = None,
-    accept_rollback: str | None = None,
-) -> Session:
-    """Open a table for private questions. The ledger is made on the first call and continued ever after.
-
-    data: a CSV, Parquet or DuckDB file, a SELECT over files, a DataFrame, an Arrow table, a DuckDB relation, a Spark
-        DataFrame or a postgresql:// URL (with `table`).
-    domain: what may be asked about: a `Domain`, or the path of its TOML form.
-    budget: the one (epsilon, delta) that all answers together stay within.
-    ledger: the SQLite file that records every charge and answer. The owner's secret, like the data.
-    mechanism: "direct" (fresh noise for every new question), "histogram" (one noisy histogram of the whole domain, for
-        small domains), "iterative" (free answers from a hypothesis, which learns from the questions it gets wrong),
-        "median" (the same with public databases that vote; also for nonlinear questions and domains too large to list),
-        or "auto": what `tacit.plan` chooses between the first three, from the public sizes.
-    questions: how many new questions the budget is shared among ("direct", 100 unless given), or are expected (the
-        others, 10,000 unless given).
-    hits: how many hard answers the budget is shared among, for "iterative" and "median": 200, or the plan's choice.
-    halt: for these two, refuse after the last hard answer instead of going on without a guarantee.
-    warm: for "iterative", the share of the budget for a warm start: noisy tables of all pairs of attributes, which the
-        first question buys, and the hypothesis that fits them. 0 starts from the uniform hypothesis; 0 unless given,
-        or the plan's choice.
-    databases, records, seed: how many databases vote in "median", of how many records each, and the public seed that
-        they are drawn with.
-    sampler: "databases" of records, or "fractions": fractional ones, for linear questions that cut X into few parts.
-    anchor: where the newest state of the ledger is remembered, so that restoring an old copy is noticed.
-    accept_rollback: the owner's reason to go on with an older copy; recorded in the ledger.
-    """
-    if not isinstance(domain, Domain):
-        domain = Domain.from_toml(_read_text(Path(domain)))
-    if not isinstance(budget, Budget):
-        raise ConfigError("budget is a tacit.Budget, like tacit.Budget(epsilon=1.0, delta=1e-9).")
-    for name, given in (("questions", questions), ("hits", hits)):
-        if given is None:
-            continue
-        if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= 10**9:
-            raise ConfigError(f"{name} is a whole number from 1 to 1,000,000,000, not {given!r}.")
-    if not isinstance(confidence, float) or not 0.5 <= confidence <= 1 - 1e-9:
-        raise ConfigError(f"confidence is a number from 0.5 to 0.999999999, not {confidence!r}.")
-    if warm is not None and (isinstance(warm, bool) or not isinstance(warm, int | float) or not 0 <= warm < 1):
-        raise ConfigError(f"warm is a share of the budget, from 0 to below 1, not {warm!r}.")
-    if mechanism not in MECHANISMS:
-        raise ConfigError(f"mechanism is one of {', '.join(MECHANISMS)}, not {mechanism!r}.")
-    if mechanism == "histogram" and domain.size > MAX_ANSWERS:
-        raise ConfigError(f"a histogram takes at most {MAX_ANSWERS:,} cells; the domain has {domain.size:,}.")
-    sampling = Sampling(databases, records, seed, sampler)
-    rows = Records.load(data, domain, table)
-    choice = choose(mechanism, domain, budget, rows.rows, questions=questions, hits=hits, warm=warm)
-    binding: Binding = {
-        "domain": domain.key,
-        "data": rows.fingerprint,
-        "mechanism": choice.mechanism,
-        "questions": "any number" if choice.mechanism == "histogram" else str(choice.questions),
-        "hits": str(choice.hits) if choice.mechanism in ONLINE else "none",
-        "warm": str(choice.warm) if choice.mechanism == "iterative" else "none",
-        # free answers are kept with their error bars, so these must go on meaning the same
-        "confidence": str(confidence) if choice.mechanism in ONLINE else "any",
-        "sampling": sampling.words if choice.mechanism == "median" else "none",
-    }
-    book = _open_ledger(
-        Path(ledger), budget, binding, Anchor(None if anchor is None else Path(anchor)), accept_rollback
-    )
-    curator = Curator(rows, book)
-    made: Mechanism
-    online: dict[str, Any] = {
-        "questions": choice.questions,
-        "hits": choice.hits,
-        "confidence": confidence,
-        "halt": halt,
-    }
-    if choice.mechanism == "direct":
-        made = Direct(curator, questions=choice.questions, confidence=confidence)
-    elif choice.mechanism == "iterative":
-        made = iterative(curator, **online, warm=choice.warm)
-    elif choice.mechanism == "median":
-        made = median(curator, **online, sampling=sampling)
-    else:
-        made = Histogram(curator, confidence=confidence)
-    return Session(curator, book, budget, choice, made, confidence)
-
-
-def choose(
-    mechanism: str,
-    domain: Domain,
-    budget: Budget,
-    rows: int,
-    *,
-    questions: int | None = None,
-    hits: int | None = None,
-    warm: float | None = None,
-) -> Choice:
-    """The mechanism and its settings for these public parameters: as asked for, or as planned."""
-    expected = questions or (100 if mechanism == "direct" else 10_000)
-    if mechanism != "auto":
-        return Choice(mechanism, "asked for", expected, hits or 200, float(warm or 0))
-    made = plan(rows=rows, domain=domain, budget=budget, questions=expected)
-    start = warm if warm is not None else made.warm or 0.0
-    return Choice(made.mechanism, made.reason, expected, hits or made.hits or 200, float(start))
-
-
-def _open_ledger(path: Path, budget: Budget, binding: Binding, anchor: Anchor, accept_rollback: str | None) -> Ledger:
-    return Ledger.open_or_create(
-        path, budget=budget, total=total(budget), binding=binding, anchor=anchor, accept_rollback=accept_rollback
-    )
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise ConfigError(f"{path.name} cannot be read as a text file.") from None

@@ -14,7 +14,8 @@ from tacit.model.answer import Answer, Table
 from tacit.model.attribute import boolean, category, integer, numeric
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
-from tacit.session import Session, open_session
+from tacit.opening import open_session
+from tacit.session import Session
 
 if TYPE_CHECKING:
     from rich.console import Console
