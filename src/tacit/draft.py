@@ -24,9 +24,10 @@ delta = 1e-9           # well below 1/rows; 0 for pure differential privacy
 
 [session]
 ledger = {ledger}      # records every charge and every answer; keep it as secret as the data, and never delete it
-mechanism = "auto"     # auto | direct | histogram | iterative
-questions = 100        # direct: how many new questions share the budget; iterative: about how many are expected
-hits = 200             # iterative: how many hard answers the budget is shared among
+mechanism = "auto"     # auto | direct | histogram | iterative | median; `tacit plan` says what auto chooses
+questions = 10000      # about how many are expected; direct: how many new questions share the budget
+# hits = 5             # iterative, median: how many hard answers share the budget, if you know better than the plan
+# warm = 0.8           # iterative: the share of the budget for the tables it starts from
 confidence = 0.95      # of the error bars
 
 # The domain: every attribute that may be asked about, with its values or bins. It is public, so declare it from what
