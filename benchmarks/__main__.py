@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks import (
     bench_accuracy,
+    bench_coverage,
     bench_intervals,
     bench_load,
     bench_median_sampler,
@@ -25,6 +26,7 @@ BENCHMARKS = (
     bench_median_sampler,
     bench_warm_start,
     bench_turbo,
+    bench_coverage,
     bench_accuracy,
 )
 

@@ -212,7 +212,7 @@ def _curves(session: Session, seed: int) -> Seen:
     return {
         BAND: [float(np.abs(cdf.values - below).max()) / cdf.error],
         INTERVAL: [abs(right - value) / max(abs(side), 0.5)],  # nothing beyond its own bin: half of one
-        RANGE: [abs(between.value - counts[first : last + 1].sum()) / between.error],
+        RANGE: [abs(between.value - counts[first : last + 1].sum()) / max(between.error, 1e-9)],  # the bar is cut at 0
         MEAN: [abs(mean.value - float(counts @ np.arange(VALUES)) / ROWS) / mean.error],
     }
 

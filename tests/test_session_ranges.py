@@ -64,6 +64,11 @@ def test_one_purchase_answers_everything_and_it_all_agrees(tmp_path: Path, budge
         assert middle.error is not None
         assert abs(middle.value - ROWS.age.between(30, 49).sum()) <= middle.error
         assert middle.value == cdf.values[49 - 17] - cdf.values[29 - 17]
+        wide = session.range("age", 20, 85)  # more than half of the bins
+        assert wide.error is not None
+        assert abs(wide.value - ROWS.age.between(20, 85).sum()) <= wide.error
+        assert wide.value == cdf.values[85 - 17] - cdf.values[19 - 17]
+        assert session.range("age", 17, 90).value == cdf.values[-1]  # all that have an age
         by_ten = session.histogram("age", width=10)
         assert by_ten.labels[0][:2] == ("17–26", "27–36")
         assert by_ten.values.sum() == cdf.values[-1]

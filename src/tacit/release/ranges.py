@@ -177,9 +177,10 @@ class Ranges:
 def _bins(query: Query, name: str, attribute: Attribute) -> tuple[int, int]:
     """The first and the last bin that a condition selects, which must be neighbours."""
     factors = [factor for factor in query.factors if factor.scope == (name,)]
-    if query.complement or len(factors) != 1 or factors[0].unit > 1:
+    if len(factors) != 1 or factors[0].unit > 1 or (query.complement and len(query.factors) > 1):
         raise InvalidQuery(f"a range of {name} selects whole bins between two ends.")
-    chosen = np.flatnonzero(factors[0].weights)
+    # A range of more than half of the values is kept as the complement of the others.
+    chosen = np.flatnonzero(1 - factors[0].weights.astype(np.int8) if query.complement else factors[0].weights)
     if chosen[-1] - chosen[0] + 1 != len(chosen) or chosen[-1] >= attribute.bins:
         raise InvalidQuery(f"a range of {name} selects whole bins between two ends.")
     return int(chosen[0]), int(chosen[-1])

@@ -189,7 +189,7 @@ class Distribution:
         bar = self._bar * self._deviation * np.sqrt(self.plan.interval_variance(low, end))
         above = np.clip(raw + bar, 0.0, self.rows) - values
         below = values - np.clip(raw - bar, 0.0, self.rows)
-        return np.asarray(np.maximum(above, below))
+        return np.maximum(np.maximum(above, below), 1.0)  # cut to nothing, it would read as certainty
 
     def _rank_variance(self, share: float) -> Floats:
         """Of F(t) - share * F(bins), t = 0 .. bins, from the variances of prefixes and of what lies above them."""
