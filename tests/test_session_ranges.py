@@ -140,6 +140,8 @@ def test_rectangles(tmp_path: Path) -> None:
         (lambda s: s.range("income", 0, 100_000), "all there is"),
         (lambda s: s.rectangle({"age": (17, 20), "sex": "F"}), "no order"),
         (lambda s: s.rectangle({}), "two ends"),
+        (lambda s: s.rectangle({1: (2, 3)}), "two ends"),
+        (lambda s: s.range(5, 1, 2), "two ends"),
         (lambda s: s.histogram("income", width=7_000), "nearest bin edges"),
         (lambda s: s.histogram("income", width=2_500), "finer"),
         (lambda s: s.histogram("income", width=-1), "above 0"),

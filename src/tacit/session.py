@@ -184,7 +184,7 @@ class Session:
 
         The first question about a pair buys one release for all rectangles of the two.
         """
-        if not isinstance(ends, Mapping) or not 1 <= len(ends) <= 2:
+        if not isinstance(ends, Mapping) or not 1 <= len(ends) <= 2 or not all(isinstance(n, str) for n in ends):
             raise InvalidQuery('a rectangle has two ends for each of one or two attributes, like {"age": (20, 39)}.')
         query = count(**ends).bind(self.domain)
         if query.is_constant:

@@ -14,7 +14,7 @@ import tacit
 from tacit.errors import ConfigError, InvalidQuery, LedgerError
 from tacit.model.query import Query
 from tacit.release.iterative import Weights
-from tacit.release.online import Online
+from tacit.release.online import GATE_SHARE, OWNER, Online
 from tacit.session import Session
 
 SIZES = {"a": 12, "b": 8, "c": 6, "d": 5, "e": 2}
@@ -123,6 +123,24 @@ def test_what_cannot_be_paid_any_more_is_said(tmp_path: Path) -> None:
         answer = session.ask_many(boxes(1, seed=4))[0]
         assert "too little left for the warm start" in answer.note or answer.source == "measured"
         assert session.spent.atoms - spent.atoms < 0.2 * session.total.atoms
+        # What the start did not cost can be spent on more gates than were planned: the bars must allow for them all.
+        mechanism = session._mechanism
+        assert isinstance(mechanism, Online)
+        gates = session.total.atoms / mechanism.terms.gate_loss.atoms
+        assert mechanism.most_gates == pytest.approx(gates)
+        gate = session._curator.resume_gate(owner=OWNER)
+        assert gate is not None
+        told = [a for a in session.ask_many(boxes(40, seed=6)) if a.source == "hypothesis"]
+        assert told[0].error == pytest.approx(mechanism.terms.shown(gate.threshold, gates), abs=1)
+        assert mechanism.terms.shown(gate.threshold, gates) > mechanism.terms.shown(gate.threshold) + 1
+
+
+def test_a_start_that_was_bought_leaves_as_many_gates_as_planned(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        session.ask_many(boxes(1, seed=4))
+        mechanism = session._mechanism
+        assert isinstance(mechanism, Online)
+        assert mechanism.most_gates == pytest.approx(5 / GATE_SHARE, rel=0.01)
 
 
 def test_auto_is_the_plan(tmp_path: Path) -> None:

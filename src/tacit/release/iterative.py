@@ -39,6 +39,7 @@ class Weights:
         self.hypothesis: Dense = rule.initial()
         self.note = ""
         self._ready = warm.atoms == 0
+        self._start = Loss(warm.measure, 0)
         self._started_from: set[tuple[str, ...]] = set()
         self._past: list[tuple[Query, float, float]] = []
 
@@ -51,6 +52,9 @@ class Weights:
     def ahead(self) -> Loss:
         bought = self._ready or self._bought
         return Loss(self._warm.measure, 0) if bought or not self._warm <= self._curator.left else self._warm
+
+    def start(self) -> Loss:
+        return self._start
 
     @property
     def _bought(self) -> bool:
@@ -70,7 +74,7 @@ class Weights:
             return nothing
         before = self._curator.spent
         found = warm_start(self._curator, loss=self._warm)
-        self.hypothesis = found.hypothesis
+        self.hypothesis, self._start = found.hypothesis, found.bought
         self._started_from = {step.names for step in found.steps}
         if not found.fitted.settled:
             self.note = "the warm start fits its own tables badly: rely on the error bars"

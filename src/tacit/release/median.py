@@ -89,6 +89,9 @@ class Voters:
     def ahead(self) -> Loss:
         return self._free
 
+    def start(self) -> Loss:
+        return self._free
+
     def learn(self, measured: Measured) -> None:
         question = measured.question
         if not isinstance(question, Query | Statistic):

@@ -61,10 +61,10 @@ class Terms:
         wasted = max(1.0, FALSE_HITS * self.hits)
         return self.comparison_scale * (math.log(max(questions / wasted, math.e)) - 1) + self.threshold_scale
 
-    def shown(self, threshold: float) -> float:
+    def shown(self, threshold: float, most_gates: float | None = None) -> float:
         """With probability `confidence`, the lens of every easy question of the whole session shows at most this."""
-        most_gates = self.hits / GATE_SHARE  # a gate lost in a crash leaves its answer's share to buy others
-        rare = math.log(most_gates / (1 - self.confidence))
+        gates = most_gates or self.hits / GATE_SHARE  # a gate lost in a crash leaves its answer's share to buy others
+        rare = math.log(gates / (1 - self.confidence))
         return threshold + self.comparison_scale + self.threshold_scale * (rare - 1)
 
     @property
@@ -89,6 +89,10 @@ class Knowledge(Protocol):
 
     def ahead(self) -> Loss:
         """What the first guess would cost at most."""
+        ...
+
+    def start(self) -> Loss:
+        """What the start has cost: this much is certainly not spent on gates."""
         ...
 
     def learn(self, measured: Measured) -> None: ...
@@ -207,6 +211,11 @@ class Online(Generic[K]):
         """How many more hard answers can be paid for, gate and all, beside the gate that is open now."""
         return self._curator.left.atoms // self.terms.each.atoms
 
+    @property
+    def most_gates(self) -> float:
+        """How many gates can ever be opened: more than planned, where a start was not bought or cost less."""
+        return (self._curator.total - self.knowledge.start()).atoms / self.terms.gate_loss.atoms
+
     def _gate(self) -> Gate | None:
         """The gate that is open, or a new one while there is enough for it and for the answer that it may call for."""
         gate = self._curator.resume_gate(owner=OWNER)
@@ -225,7 +234,7 @@ class Online(Generic[K]):
     ) -> dict[Query | Statistic, Measured | Told]:
         ended = "" if gate else f"all {self.terms.hits:,} hard answers are used: the guarantee has ended"
         note = "; ".join(filter(None, (ended, self.knowledge.note)))
-        error = None if gate is None else self.knowledge.error(self.terms.shown(gate.threshold))
+        error = None if gate is None else self.knowledge.error(self.terms.shown(gate.threshold, self.most_gates))
         answers = [
             (query, round(float(guess) * query.unit), None if error is None else math.ceil(error * query.unit), note)
             for query, guess in zip(queries, guesses, strict=True)

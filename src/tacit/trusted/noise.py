@@ -31,9 +31,8 @@ def add_noise(values: NDArray[np.int64], noise: Noise) -> NDArray[np.int64]:
     Source: Canonne, Kamath & Steinke 2020, algorithms 1-3, as implemented by OpenDP (make_laplace, make_gaussian); for
         the others see `noise_table` and `noise_wide`.
     """
-    if (
-        type(values) is not np.ndarray or values.dtype != np.int64
-    ):  # a masked array would keep masked values as they are
+    # Exactly an array: a masked one would keep its masked values as they are.
+    if type(values) is not np.ndarray or values.dtype != np.int64:
         raise TypeError("noise is added to a numpy array of int64")
     if noise_wide.suits(noise, values.size):
         return _sum(values, noise_wide.draw_gaussian(noise.scale, values.size).reshape(values.shape))
