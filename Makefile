@@ -51,7 +51,7 @@ engines: dev .venv/.engines  ## The same cells from DuckDB, PostgreSQL and Spark
 bench: dev  ## Speed and accuracy against peers in the same run
 	$(BIN)/python -m benchmarks
 
-peers: dev .venv/.peers  ## Sampling polytopes against hopsy and polytopewalk, in about ten minutes
+peers: dev .venv/.peers  ## Sampling polytopes against hopsy and polytopewalk, in about twenty minutes
 	$(BIN)/python -m benchmarks.bench_polytope
 
 .venv/.peers: requirements/bench.lock .venv/.dev

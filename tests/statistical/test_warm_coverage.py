@@ -40,7 +40,7 @@ def too_narrow(promise: str, covered: Coverage) -> float:
     return 1.5 if covered.trials > 1000 else 4.0
 
 
-def forgetful(terms: Terms, threshold: float) -> float:
+def forgetful(terms: Terms, threshold: float, most_gates: float | None = None) -> float:
     """As if the threshold's noise were never above its mean by more than the least it can be below."""
     return threshold + terms.comparison_scale - terms.threshold_scale
 
