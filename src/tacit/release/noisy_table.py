@@ -72,7 +72,7 @@ class NoisyTable:
         if sums[-1] <= 0:  # all noise, and all of it below 0: nothing is known
             sums = np.arange(1, sums.size + 1, dtype=np.float64)
         cells = np.searchsorted(sums, rng.random(rows) * sums[-1], side="right")
-        return list(np.unravel_index(cells, self._cells.shape))
+        return list(np.unravel_index(np.minimum(cells, sums.size - 1), self._cells.shape))  # a product may round up
 
     def _draws(self, question: Query | Marginal) -> int:
         """How many noise draws are summed in the estimate (in the fullest cell of a table)."""
