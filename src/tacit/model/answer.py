@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
+from tacit.frames import Column, Frame, Framed
 from tacit.model.budget import Loss
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
@@ -76,14 +77,21 @@ class Told:
     note: str
     free: Loss
     receipt: Receipt
+    alone: int | None = None  # the half width of this answer by itself, where that is another
+    likely: int | None = None  # what its error is likely to be: no promise
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Framed):
     """One answer. With probability at least `confidence`, `value` is within `error` of the truth.
 
     `source` says where it comes from: "measured" (bought now), "repeat" (the same question was answered before),
     "hypothesis" (worked out from published answers) or "public" (follows from the number of rows alone).
+
+    The `error` of a free answer holds for all free answers of a session at once. `error_alone` is for this answer by
+    itself: the probability that it is told as easy and is farther off is at most 1 - confidence
+    (docs/GUARANTEES.md, "One answer by itself"). `likely_error` is no promise: a standard deviation of the noise that
+    the answer has in the surest published table of its attributes; None where there is no such table.
     """
 
     question: str
@@ -94,6 +102,12 @@ class Answer:
     cost: Loss
     receipt: Receipt | None
     note: str = ""
+    error_alone: float | None = None  # the error itself, unless given
+    likely_error: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.error_alone is None:
+            object.__setattr__(self, "error_alone", self.error)
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -106,22 +120,27 @@ class Answer:
             "question": self.question,
             "value": self.value,
             "error": self.error,
+            **_more_figures(self),
             **facts(self),
         }
 
+    def frame(self) -> Frame:
+        """One row: the question, its value and error, and what else the answer says of itself."""
+        return Frame((*one_row(question=self.question, value=self.value, error=self.error), *fact_columns(self)))
+
     def __str__(self) -> str:
-        return f"{_number(self.value)} {bar(self)}"
+        return f"{_number(self.value)} {bar(self)}{_more_words(self)}"
 
     def _repr_html_(self) -> str:
         return (
             f"<p>{html.escape(self.question)}<br><b>{_number(self.value)}</b> {_plus_minus(self.error)} "
             f"<small>({_sure(self.error, self.confidence)} · {self.source} · {cost_words(self.cost)})"
-            f"{html.escape(_note(self))}</small></p>"
+            f"{html.escape(_note(self))}{_more_words(self)}</small></p>"
         )
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class Table(Framed):
     """Counts of all combinations of some attributes' values. `error` holds for each cell by itself."""
 
     question: str
@@ -134,6 +153,12 @@ class Table:
     cost: Loss
     receipt: Receipt | None
     note: str = ""
+    error_alone: float | None = None  # of one cell by itself, as in `Answer`: the error itself, unless given
+    likely_error: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.error_alone is None:
+            object.__setattr__(self, "error_alone", self.error)
 
     def rows(self) -> Iterator[tuple[tuple[str, ...], float]]:
         """Each combination of labels with its value, the last attribute fastest."""
@@ -146,8 +171,17 @@ class Table:
             "columns": [*self.names, "value"],
             "rows": [[*labels, value] for labels, value in self.rows()],
             "error": self.error,
+            **_more_figures(self),
             **facts(self),
         }
+
+    def frame(self) -> Frame:
+        """A row for each combination: a column of labels for each attribute, then value and error."""
+        places = np.indices(self.values.shape).reshape(len(self.names), -1)
+        axes = zip(self.names, self.labels, places, strict=True)
+        labels = [Column(name, "text", values, place) for name, values, place in axes]
+        errors = Column("error", "real", [self.error], np.zeros(self.values.size, dtype=np.intp))
+        return Frame((*labels, Column("value", "real", self.values.ravel()), errors))
 
     def chart(self) -> Chart:
         """Bars for one attribute, a heat map for two."""
@@ -166,7 +200,7 @@ class Table:
 
     @property
     def caption(self) -> str:
-        return f"each {bar(self)}"
+        return f"each {bar(self)}{_more_words(self)}"
 
     def __str__(self) -> str:
         lines = [[*self.names, "value"], *([*labels, _number(value)] for labels, value in self._shown())]
@@ -180,13 +214,9 @@ class Table:
         return "\n".join([*text, *self._left_out(), self.caption])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in (*self.names, "value"))
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(label)}</td>" for label in labels) + f"<td>{_number(value)}</td></tr>"
-            for labels, value in self._shown()
-        )
-        notes = "<br>".join(html.escape(note) for note in (*self._left_out(), self.caption))
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><small>{notes}</small>"
+        picture = self.chart().svg() if len(self.names) <= 2 else ""
+        rows = [[*labels, _number(value)] for labels, value in self._shown()]
+        return picture + html_table((*self.names, "value"), rows, [*self._left_out(), self.caption])
 
     def _shown(self, most: int = 200) -> list[tuple[tuple[str, ...], float]]:
         return [row for row, _ in zip(self.rows(), range(most), strict=False)]
@@ -197,7 +227,9 @@ class Table:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
+    if float(value).is_integer():
+        return f"{value:,.0f}"
+    return f"{value:,.2f}" if abs(value) >= 1 else f"{value:.4g}"  # a fraction, whose error may be small
 
 
 def bar(shown: Shown) -> str:
@@ -205,6 +237,17 @@ def bar(shown: Shown) -> str:
     sure = _sure(shown.error, shown.confidence).removesuffix(" confidence")
     start = f"{_plus_minus(shown.error)} ".lstrip()
     return f"{start}({sure}, {shown.source}, {cost_words(shown.cost)}){_note(shown)}"
+
+
+def _more_figures(shown: Answer | Table) -> dict[str, float]:
+    """The other two figures, where they say something else than the error."""
+    found = {"error_alone": shown.error_alone, "likely_error": shown.likely_error}
+    return {name: error for name, error in found.items() if error is not None and error != shown.error}
+
+
+def _more_words(shown: Answer | Table) -> str:
+    names = {"error_alone": "by itself", "likely_error": "likely"}
+    return "".join(f" · {names[name]} {_plus_minus(error)}" for name, error in _more_figures(shown).items())
 
 
 def _plus_minus(error: float | None) -> str:
@@ -221,6 +264,35 @@ def _note(shown: Shown) -> str:
 
 def cost_words(cost: Loss) -> str:
     return f"cost {cost}" if cost.atoms else "free"
+
+
+def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
+    """A table of text for a notebook or a page; the last column holds numbers."""
+    heads = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in head)
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td>{html.escape(cell)}</td>" for cell in row[:-1])
+        + f'<td style="text-align:right">{html.escape(row[-1])}</td></tr>'
+        for row in rows
+    )
+    said = "<br>".join(html.escape(note) for note in notes)
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table><small>{said}</small>"
+
+
+def one_row(**cells: float | str | None) -> list[Column]:
+    """A column of one value for each name: text, or a number."""
+    return [Column(name, "text" if isinstance(cell, str) else "real", [cell]) for name, cell in cells.items()]
+
+
+def fact_columns(shown: Shown) -> list[Column]:
+    """What every kind of answer says of itself, as columns of one row; the cost is in the budget's own measure."""
+    entry, seal = (None, None) if shown.receipt is None else (shown.receipt.entry, shown.receipt.seal)
+    return [
+        *one_row(confidence=shown.confidence, source=shown.source, cost=float(shown.cost)),
+        Column("entry", "whole", [entry]),
+        Column("seal", "text", [seal]),
+        Column("note", "text", [shown.note]),
+    ]
 
 
 def facts(shown: Shown) -> dict[str, Any]:

@@ -111,7 +111,7 @@ class Attribute:
             return index
         if isinstance(self.values, Days) and isinstance(value, str):
             value = self.values.first_day(value)
-        point = self._point(name, value)
+        point = self.point(name, value)
         if not self.edge(0) <= point < self.edge(self.bins):
             raise InvalidQuery(f"{name} takes {self.takes}, the question asks {self.values.show(point)}.")
         return bisect_right(self.values.starts, point) - 1
@@ -128,7 +128,7 @@ class Attribute:
     def below(self, name: str, value: Value, *, included: bool = False) -> int:
         """How many bins hold the values `< value` (`<= value` if included). Refuses to cut a bin or leave the range."""
         assert not isinstance(self.values, Listed)
-        point = self._point(name, value)
+        point = self.point(name, value)
         shown = self.values.show(point)
         if included and not self.values.whole:
             raise InvalidQuery(
@@ -156,7 +156,8 @@ class Attribute:
         )
         return f"{self.values.show(self.edge(0))} to {last}"
 
-    def _point(self, name: str, value: Value) -> Point:
+    def point(self, name: str, value: Value) -> Point:
+        """Where a value lies on an ordered attribute's axis."""
         assert not isinstance(self.values, Listed)
         point = None if isinstance(value, bool) else self.values.read(value)
         if point is None or not abs(point) < 1e300:

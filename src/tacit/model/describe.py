@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tacit.model.domain import Domain
-from tacit.model.query import Factor, Query
+from tacit.model.query import Factor, Query, Weights
 from tacit.model.statistic import Statistic
 from tacit.model.strategy import words
 from tacit.model.workload import Intervals, Marginal, Prefixes, Queries, Question
@@ -21,12 +23,23 @@ def describe(question: Question, domain: Domain) -> str:
     >>> describe((~count(sex="F", age=(20, 39))).bind(domain), domain)
     'not (age in 20–29 … 30–39 and sex = F)'
     """
+    return describe_many([question], domain)[0]
+
+
+def describe_many(questions: Sequence[Question], domain: Domain) -> list[str]:
+    """The same for each question; conditions that several of them share are put into words once."""
+    known: dict[tuple[str, bytes], str] = {}
+    return [_question(question, domain, known) for question in questions]
+
+
+def _question(question: Question, domain: Domain, known: dict[tuple[str, bytes], str]) -> str:
     if isinstance(question, Query):
-        return _query(question, domain)
+        return _query(question, domain, known)
     if isinstance(question, Statistic):
         return question.words(domain)
     if isinstance(question, Marginal):
-        where = "" if question.where == Query.constant(everyone=True) else f" where {_query(question.where, domain)}"
+        everyone = question.where == Query.constant(everyone=True)
+        where = "" if everyone else f" where {_query(question.where, domain, known)}"
         return f"table of {', '.join(question.names)}{where}"
     if isinstance(question, Queries):
         return f"{len(question.listed)} queries"
@@ -35,29 +48,34 @@ def describe(question: Question, domain: Domain) -> str:
     return words(question)
 
 
-def _query(query: Query, domain: Domain) -> str:
+def _query(query: Query, domain: Domain, known: dict[tuple[str, bytes], str]) -> str:
     if query.is_constant:
         if query.factors:  # one weight for everyone
             return f"{int(query.table((), ())) / query.unit:.6g} of all rows"
         return "no row" if query.complement else "all rows"
     if query.complement and len(query.factors) == 1:  # a complement reads better as the other set of values
-        return _factor(query.factors[0].flipped(), domain)
-    text = " and ".join(_factor(factor, domain) for factor in query.factors)
+        return _factor(query.factors[0].flipped(), domain, known)
+    text = " and ".join([_factor(factor, domain, known) for factor in query.factors])
     return f"not ({text})" if query.complement else text
 
 
-def _factor(factor: Factor, domain: Domain) -> str:
+def _factor(factor: Factor, domain: Domain, known: dict[tuple[str, bytes], str]) -> str:
     if len(factor.scope) > 1 or factor.unit > 1:
         return f"{'weights' if factor.unit > 1 else 'a condition'} on {', '.join(factor.scope)}"
-    name, attribute = factor.scope[0], domain[factor.scope[0]]
-    chosen = np.flatnonzero(factor.weights)
-    first, last = int(chosen[0]), int(chosen[-1])
+    condition = factor.scope[0], factor.weights.tobytes()
+    if condition not in known:
+        known[condition] = _condition(factor.scope[0], factor.weights, domain)
+    return known[condition]
+
+
+def _condition(name: str, weights: Weights, domain: Domain) -> str:
+    attribute, chosen = domain[name], np.flatnonzero(weights).tolist()
+    first, last = chosen[0], chosen[-1]
     if len(chosen) == 1:
         return f"{name} = {attribute.label(first)}"
     if attribute.ordered and last < attribute.bins and last - first + 1 == len(chosen):
         return f"{name} in {attribute.label(first)} … {attribute.label(last)}"
-    left_out = np.flatnonzero(factor.weights == 0)
-    if len(left_out) == 1:
-        return f"{name} ≠ {attribute.label(int(left_out[0]))}"
-    shown = ", ".join(attribute.label(int(i)) for i in chosen[:6])
+    if len(chosen) == weights.size - 1:
+        return f"{name} ≠ {attribute.label(int(np.argmin(weights)))}"
+    shown = ", ".join([attribute.label(i) for i in chosen[:6]])
     return f"{name} in {{{shown}{', …' if len(chosen) > 6 else ''}}}"

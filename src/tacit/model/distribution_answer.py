@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import html
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -9,15 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.model.answer import Receipt, Source, bar, cost_words, facts
+from tacit.frames import Column, Frame, Framed
+from tacit.model.answer import Receipt, Source, bar, cost_words, fact_columns, facts, html_table, one_row
 from tacit.model.budget import Loss
 
 if TYPE_CHECKING:
     from tacit.chart import Chart
 
 
+MOST_SHOWN = 100  # steps, in a notebook's table
+
+
 @dataclass(frozen=True, eq=False)
-class CdfAnswer:
+class CdfAnswer(Framed):
     """How many rows lie below the end of each bin; *all* are within `error` of the truth, at the `confidence`.
 
     `labels` names the bins, `ends` is where they end on the attribute's axis (for dates, `dated`: in days).
@@ -43,6 +48,18 @@ class CdfAnswer:
     def shares(self) -> NDArray[np.float64]:
         """The same as fractions of all rows."""
         return self.values / self.rows
+
+    @property
+    def band(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The least and the most that each count can be."""
+        return np.clip(self.values - self.error, 0, self.rows), np.clip(self.values + self.error, 0, self.rows)
+
+    def frame(self) -> Frame:
+        """A row for each bin: its label, where it ends (`below`, not included), the rows below that, and the band."""
+        ends = [dt.date.fromordinal(int(end)) for end in self.ends] if self.dated else self.ends
+        counts = {"count": self.values, **dict(zip(("low", "high"), self.band, strict=True))}
+        named = [Column(self.name, "text", self.labels), Column("below", "day" if self.dated else "real", ends)]
+        return Frame((*named, *(Column(name, "real", column) for name, column in counts.items())))
 
     def chart(self) -> Chart:
         """The curve with the band around it."""
@@ -80,11 +97,19 @@ class CdfAnswer:
         return f"{self.question}: {len(self.values):,} steps {bar(self)}"
 
     def _repr_html_(self) -> str:
-        return self.chart()._repr_html_()
+        rows = [
+            [label, *(f"{number:,.0f}" for number in numbers)]
+            for label, *numbers in zip(self.labels, *self.band, self.values, strict=True)
+        ]
+        step = -(-len(rows) // MOST_SHOWN)
+        few = rows if step == 1 else [*rows[step - 1 :: step], *([] if len(rows) % step == 0 else rows[-1:])]
+        notes = [f"one in {step:,} of {len(rows):,} bins"] * (step > 1) + [bar(self)]
+        table = html_table((self.name, "low", "high", "rows up to its end"), few, notes)
+        return f"{self.chart().svg()}<details><summary>Numbers</summary>{table}</details>"
 
 
 @dataclass(frozen=True)
-class QuantileAnswer:
+class QuantileAnswer(Framed):
     """The bin that holds a quantile. With probability `confidence` the true one starts no earlier than `low` and ends
     no later than `high`."""
 
@@ -109,6 +134,11 @@ class QuantileAnswer:
             "interval": [self.low, self.high],
             **facts(self),
         }
+
+    def frame(self) -> Frame:
+        """One row: the question, the bin that holds the quantile, and the first and last that could."""
+        said = one_row(question=self.question, share=self.share, value=self.value, low=self.low, high=self.high)
+        return Frame((*said, *fact_columns(self)))
 
     def __str__(self) -> str:
         sure = f"{100 * self.confidence:.10g}%"

@@ -58,7 +58,8 @@ class Domain:
         return math.prod(self.shape)
 
     def __getitem__(self, name: str) -> Attribute:
-        return self._attributes[self.resolve(name)]
+        found = self._attributes.get(name) if type(name) is str else None
+        return self._attributes[self.resolve(name)] if found is None else found
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._attributes)

@@ -10,8 +10,8 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, reduce
+from dataclasses import dataclass, field
+from functools import reduce
 from itertools import combinations
 from typing import Any
 
@@ -27,7 +27,7 @@ MAX_JOINED = 8  # attributes of one factor: the search for its irreducible parts
 Weights = NDArray[np.integer[Any]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Factor:
     """Weights over a small scope: integers from 0 to `unit`, one axis for each attribute, the scope in sorted order."""
 
@@ -40,11 +40,20 @@ class Factor:
         frozen = np.frombuffer(weights.tobytes(), dtype=weights.dtype).reshape(weights.shape)  # never writable again
         object.__setattr__(self, "weights", frozen)
 
+    @classmethod
+    def of_bytes(cls, scope: tuple[str, ...], shape: tuple[int, ...], unit: int, weights: bytes) -> Factor:
+        """A factor whose weights are these very bytes, in the types of the canonical form."""
+        flat = np.frombuffer(weights, dtype=np.uint8 if unit == 1 else np.int32)
+        made = object.__new__(cls)  # `__post_init__` would only copy what cannot change
+        for name, value in (("scope", scope), ("weights", flat.reshape(shape)), ("unit", unit)):
+            object.__setattr__(made, name, value)
+        return made
+
     def flipped(self) -> Factor:
         return Factor(self.scope, np.asarray(self.unit - self.weights, dtype=self.weights.dtype), self.unit)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Query:
     """A product of factors over disjoint scopes, or one minus such a product: a conjunction never materialises X.
 
@@ -59,6 +68,9 @@ class Query:
 
     factors: tuple[Factor, ...]
     complement: bool
+    _scope: tuple[str, ...] | None = field(default=None, init=False, repr=False)  # worked out when first asked for
+    _key: str | None = field(default=None, init=False, repr=False)
+    _alone: Query | None = field(default=None, init=False, repr=False)
 
     @classmethod
     def constant(cls, *, everyone: bool) -> Query:
@@ -113,17 +125,20 @@ class Query:
     @property
     def unit(self) -> int:
         """Grid steps in a weight of 1."""
-        return max((factor.unit for factor in self.factors), default=1)
+        return max([factor.unit for factor in self.factors], default=1)
 
     @property
     def scope(self) -> tuple[str, ...]:
         """The attributes that the answer depends on, sorted."""
-        return tuple(sorted(name for factor in self.factors for name in factor.scope))
+        if self._scope is None:
+            object.__setattr__(self, "_scope", tuple(sorted([name for f in self.factors for name in f.scope])))
+        assert self._scope is not None
+        return self._scope
 
     def fits(self, domain: Domain) -> bool:
         """Whether the query was made for this domain, or one that looks the same to it."""
         return all(
-            set(factor.scope) <= set(domain.names)
+            all(name in domain for name in factor.scope)
             and factor.weights.shape == tuple(domain[name].size for name in factor.scope)
             for factor in self.factors
         )
@@ -141,15 +156,27 @@ class Query:
     @property
     def core(self) -> Query:
         """The query or its complement, whichever is the canonical one: one answer gives both, since n is public."""
-        return Query(self.factors, complement=False) if self.complement else self
+        if not self.complement:
+            return self
+        if self._alone is None:
+            object.__setattr__(self, "_alone", Query(self.factors, complement=False))
+        assert self._alone is not None
+        return self._alone
 
-    @cached_property
+    @property
     def key(self) -> str:
         """A hash of the canonical form: the identity of the question."""
+        if self._key is None:
+            object.__setattr__(self, "_key", self._hashed())
+        assert self._key is not None
+        return self._key
+
+    def _hashed(self) -> str:
         digest = hashlib.sha256(b"tacit query 1\x00" + bytes([self.complement]))
         for factor in self.factors:
-            header = json.dumps([factor.scope, factor.unit, factor.weights.shape, factor.weights.dtype.str])
-            digest.update(header.encode() + b"\x00" + factor.weights.tobytes())
+            names, shape = ", ".join(map(json.dumps, factor.scope)), ", ".join(map(str, factor.weights.shape))
+            header = f"[[{names}], {factor.unit}, [{shape}], {json.dumps(factor.weights.dtype.str)}]\x00"  # as JSON
+            digest.update(header.encode() + factor.weights.tobytes())
         return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -195,7 +222,7 @@ class Query:
 
     @classmethod
     def from_dict(cls, form: dict[str, Any]) -> Query:
-        return cls(tuple(_decode(factor) for factor in form["factors"]), form["complement"])
+        return cls(tuple([_decode(factor) for factor in form["factors"]]), form["complement"])
 
 
 def multiply(a: NDArray[Any], unit_a: int, b: NDArray[Any], unit_b: int) -> tuple[NDArray[np.int64], int]:
@@ -235,7 +262,10 @@ def _check_size(scope: Sequence[str], shape: Sequence[int]) -> None:
 
 def _merge(factors: Iterable[Factor]) -> list[Factor]:
     """The same product over disjoint scopes: factors that share an attribute are joined."""
-    disjoint: list[Factor] = []
+    factors, disjoint = list(factors), list[Factor]()
+    names = [name for factor in factors for name in factor.scope]
+    if len(set(names)) == len(names):
+        return factors
     for factor in factors:
         overlapping = [f for f in disjoint if not set(f.scope).isdisjoint(factor.scope)]
         disjoint = [f for f in disjoint if f not in overlapping] + [reduce(_join, overlapping, factor)]
@@ -244,6 +274,9 @@ def _merge(factors: Iterable[Factor]) -> list[Factor]:
 
 def _canonical(factors: Iterable[Factor], *, complement: bool) -> Query:
     """The one form of a query: irreducible factors in order of scope, a lone factor in its canonical orientation."""
+    factors = list(factors)
+    if factors and all(map(_everyday, factors)):
+        return _conjunction(factors, complement=complement)
     parts = [part for factor in factors for part in _irreducible(_reduced(factor))]
     if any(not part.weights.any() for part in parts):
         return Query((), not complement)
@@ -259,6 +292,23 @@ def _canonical(factors: Iterable[Factor], *, complement: bool) -> Query:
     return Query(tuple(parts), complement)
 
 
+def _everyday(factor: Factor) -> bool:
+    """Whether this is a condition on one attribute that some of its values meet and others do not."""
+    weights = factor.weights
+    return len(factor.scope) == 1 and factor.unit == 1 and 0 < int(np.count_nonzero(weights)) < weights.size
+
+
+def _conjunction(factors: list[Factor], *, complement: bool) -> Query:
+    """The canonical form of everyday conditions: what `_canonical` comes to where none of its special cases arises."""
+    if len(factors) > 1:
+        return Query(tuple(sorted(factors, key=lambda factor: factor.scope)), complement)
+    (only,) = factors
+    twice = 2 * np.count_nonzero(only.weights)
+    if twice > only.weights.size or (twice == only.weights.size and only.weights.flat[0]):
+        return Query((only.flipped(),), not complement)  # of two halves, the one without the first value comes first
+    return Query((only,), complement)
+
+
 def _size(factor: Factor) -> tuple[int, bytes]:
     """Orders a table and its complement: the one that selects fewer comes first, and no two compare equal."""
     return int(factor.weights.sum(dtype=np.int64)), factor.weights.tobytes()
@@ -270,8 +320,8 @@ _ONE = Factor((), np.ones((), dtype=np.uint8), 1)
 def _reduced(factor: Factor) -> Factor:
     """Without the attributes on which the weights do not depend, and as 0/1 where they are."""
     scope, weights = list(factor.scope), factor.weights
-    if len(scope) == 1 and factor.unit == 1 and weights.min() < weights.max():
-        return factor  # the everyday case: a condition on one attribute
+    if _everyday(factor):
+        return factor
     for axis in reversed(range(len(scope))):
         first = weights.take([0], axis)
         if (weights == first).all():
@@ -312,5 +362,5 @@ def _decode(form: dict[str, Any]) -> Factor:
     shape, unit = tuple(form["shape"]), form["unit"]
     if unit == 1:
         bits = np.unpackbits(np.frombuffer(bytes.fromhex(form["weights"]), dtype=np.uint8), count=math.prod(shape))
-        return Factor(tuple(form["scope"]), bits.reshape(shape), 1)
+        return Factor.of_bytes(tuple(form["scope"]), shape, 1, bits.tobytes())
     return Factor(tuple(form["scope"]), np.array(form["weights"], dtype=np.int32).reshape(shape), unit)

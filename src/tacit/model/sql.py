@@ -1,214 +1,233 @@
-"""SQL as a way of asking: SELECT COUNT(*) … WHERE … GROUP BY …, by an allow-list. The text never reaches an engine."""
+"""SQL as a way of asking, by an allow-list: counts, fractions, sums, means and quantiles, with WHERE and GROUP BY.
+
+The text never reaches an engine: it is read into a `Select` about the declared attributes. Called by the session.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import difflib
+import math
 
-from sqlglot import Token, TokenType, exp
+from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
 
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
-from tacit.model.expression import All, Among, Compare, Comparison, Expression, Not
-from tacit.model.values import Value
+from tacit.model.expression import All, Expression
+from tacit.model.sql_aggregate import aggregate
+from tacit.model.sql_condition import Reading, column, condition, only, plain_value, text
+from tacit.model.sql_tokens import ALLOWED, MAX_DEPTH, check
+from tacit.model.statement import Aggregate, Group, Order, Select
+
+__all__ = ["MAX_DEPTH", "MAX_LENGTH", "Select", "parse"]
 
 MAX_LENGTH = 10_000
-MAX_DEPTH = 40
-_ALLOWED = "Ask SELECT COUNT(*) FROM data WHERE … or SELECT a, b, COUNT(*) FROM data WHERE … GROUP BY a, b."
-_COMPARISONS: dict[type[exp.Expr], Comparison] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
-_MIRRORED: dict[Comparison, Comparison] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-# Every token a statement is made of, declared columns aside. The parser never sees another one: some of its own grammar
-# (arrays, structs, joins) takes it a time that doubles with every level.
-_TOKENS = frozenset(
-    getattr(TokenType, name)
-    for words in (
-        "SELECT FROM WHERE GROUP_BY AND OR NOT IN BETWEEN IS ISNULL NOTNULL NULL UNKNOWN TRUE FALSE ALIAS DATE VAR",
-        "EQ NEQ LT LTE GT GTE DASH PLUS STAR DOT COMMA L_PAREN R_PAREN DCOLON SEMICOLON NUMBER STRING IDENTIFIER",
-    )
-    for name in words.split()
-)
+MAX_VALUES = 20  # aggregates of one statement
+MAX_CELLS = 2**20  # of a result
+_CLAUSES = ("expressions", "from_", "where", "group", "order", "limit", "offset", "distinct")
 
 
-@dataclass(frozen=True)
-class Select:
-    """A parsed statement: the rows to count, and the attributes to group them by (none: one number)."""
-
-    where: Expression
-    group: tuple[str, ...]
-
-
-def parse(text: str, domain: Domain) -> Select:
+def parse(statement: str, domain: Domain) -> Select:
     """Read one statement about the declared attributes; refuse anything else with the place and a hint.
 
     >>> from tacit.model.attribute import category
     >>> parse("SELECT COUNT(*) FROM data WHERE sex = 'F'", Domain({"sex": category(["F", "M"])})).group
     ()
     """
-    if len(text) > MAX_LENGTH:
-        raise InvalidQuery(f"a statement has at most {MAX_LENGTH:,} characters; this one has {len(text):,}.")
+    if len(statement) > MAX_LENGTH:
+        raise InvalidQuery(f"a statement has at most {MAX_LENGTH:,} characters; this one has {len(statement):,}.")
     try:
-        tokens = DuckDB().tokenize(text)
-        _check(tokens, domain)
-        statements = DuckDB().parser().parse(tokens, text)
+        tokens = DuckDB().tokenize(statement)
+        check(tokens, domain)
+        statements = DuckDB().parser().parse(tokens, statement)
     except InvalidQuery:
         raise
     except ParseError as error:
         place = error.errors[0] if error.errors else {}
         raise InvalidQuery(
-            f"the statement cannot be read (line {place.get('line', 1)}, column {place.get('col', 1)}). {_ALLOWED}"
+            f"the statement cannot be read (line {place.get('line', 1)}, column {place.get('col', 1)}). {ALLOWED}"
         ) from None
     except Exception:  # text on which the parser itself fails, with whatever error, is a statement that cannot be read
-        raise InvalidQuery(f"the statement cannot be read. {_ALLOWED}") from None
+        raise InvalidQuery(f"the statement cannot be read. {ALLOWED}") from None
     asked = [node for node in statements if node is not None and not isinstance(node, exp.Semicolon)]
     if len(asked) != 1 or not isinstance(asked[0], exp.Select):
-        raise InvalidQuery(f"one SELECT statement is asked at a time. {_ALLOWED}")
+        raise InvalidQuery(f"one SELECT statement is asked at a time. {ALLOWED}")
     try:
-        return _select(asked[0], domain)
+        return _select(asked[0], Reading(domain))
     except RecursionError:
         raise InvalidQuery("the statement has too many conditions; list values with IN.") from None
 
 
-def _select(select: exp.Select, domain: Domain) -> Select:
+def _select(select: exp.Select, read: Reading) -> Select:
     for clause, given in select.args.items():
-        if given and clause not in ("expressions", "from_", "where", "group"):
-            raise InvalidQuery(f"{clause.strip('_').upper()} is not answered here. {_ALLOWED}")
+        if given and clause not in _CLAUSES:
+            raise InvalidQuery(f"{clause.strip('_').upper()} is not answered here. {ALLOWED}")
     table = select.args["from_"].this if select.args.get("from_") else None
-    if not isinstance(table, exp.Table) or not _only(table, "this") or table.name.lower() != "data":
+    if not isinstance(table, exp.Table) or not only(table, "this") or table.name.lower() != "data":
         raise InvalidQuery("there is one table, and it is called data: write FROM data.")
-    columns, counts = [], 0
-    for item in select.expressions:
-        item = item.unalias()
-        if isinstance(item, exp.Count) and _text(item) == "COUNT(*)":
-            counts += 1
-        elif isinstance(item, exp.Column):
-            columns.append(_column(item, domain))
-        else:
-            raise InvalidQuery(f"{_text(item)} is not answered here. {_ALLOWED}")
-    grouping = select.args.get("group") or exp.Group()
-    if not _only(grouping, "expressions"):  # ROLLUP, CUBE, ALL and their kind
-        raise InvalidQuery(f"{_text(grouping)} is not answered here. {_ALLOWED}")
-    group = [_column(item, domain) for item in grouping.expressions]
-    if counts != 1 or set(columns) != set(group) or len(columns) != len(group):
-        raise InvalidQuery(f"the statement has one COUNT(*), and each other column in GROUP BY too. {_ALLOWED}")
     where = select.args.get("where")
-    return Select(_condition(where.this, domain) if where else All(()), tuple(columns))
-
-
-def _condition(node: exp.Expr, domain: Domain) -> Expression:
-    if isinstance(node, exp.Paren):
-        return _condition(node.this, domain)
-    if isinstance(node, exp.Not):
-        return Not(_condition(node.this, domain))
-    if isinstance(node, exp.And | exp.Or):
-        # A long chain is a left-deep tree: flattened, so that a thousand conditions do not recurse.
-        parts = tuple(_condition(part, domain) for part in node.flatten())
-        return All(parts) if isinstance(node, exp.And) else Not(All(tuple(Not(part) for part in parts)))
-    if isinstance(node, exp.Boolean):
-        return All(()) if node.this else Not(All(()))
-    if isinstance(node, exp.Column):
-        name = _column(node, domain)
-        if domain[name].kind != "boolean":
-            raise InvalidQuery(f"{name} is not true or false; compare it with a value.")
-        return Among(name, (True,))
-    return _comparison(node, domain)
-
-
-def _comparison(node: exp.Expr, domain: Domain) -> Expression:
-    if isinstance(node, exp.EQ | exp.NEQ):
-        name, value, _ = _sides(node, domain)
-        equal = Among(name, (value,))
-        return equal if isinstance(node, exp.EQ) else Not(equal)
-    for kind, operator in _COMPARISONS.items():
-        if isinstance(node, kind):
-            name, value, mirrored = _sides(node, domain)
-            return Compare(name, _MIRRORED[operator] if mirrored else operator, value)
-    if isinstance(node, exp.Between) and _only(node, "this", "low", "high"):
-        name = _column(node.this, domain)
-        return All((Compare(name, ">=", _value(node.args["low"])), Compare(name, "<=", _value(node.args["high"]))))
-    if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
-        return Among(_column(node.this, domain), tuple(_value(item) for item in node.expressions))
-    if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
-        return Among(_column(node.this, domain), (None,))
-    if isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean):
-        name = _column(node.this, domain)  # IS TRUE is false, not unknown, where the value is missing
-        return All((Among(name, (bool(node.expression.this),)), Not(Among(name, (None,)))))
-    raise InvalidQuery(
-        f"{_text(node)} is not a condition that can be asked; use =, <>, <, <=, >, >=, BETWEEN, "
-        "IN, IS NULL, AND, OR and NOT on the declared columns."
+    chosen = condition(where.this, read) if where else All(())
+    groups, values, places = _columns(select, chosen, read)
+    if select.args.get("distinct"):
+        if values or where or select.args.get("group") or not only(select.args["distinct"]):
+            raise InvalidQuery("SELECT DISTINCT a, b FROM data lists the declared values, and takes nothing else.")
+    else:
+        if not values:
+            raise InvalidQuery(f"rows are never shown: the statement has an aggregate, like COUNT(*). {ALLOWED}")
+        _check_groups(select, groups, places, read)
+    if len(values) > MAX_VALUES:
+        raise InvalidQuery(f"a statement has at most {MAX_VALUES} values; this one has {len(values)}.")
+    plain = len(values) == 1 and values[0].kind == "count" and all(group.width is None for group in groups)
+    cells = math.prod(read.domain[group.name].size for group in groups)
+    if not plain and cells > MAX_CELLS:
+        raise InvalidQuery(f"the result would have up to {cells:,} rows; the most is {MAX_CELLS:,}.")
+    for group in groups:
+        group.parts(read.domain) if group.width is not None else None  # refuses a width that cuts bins
+    if not groups and any(select.args.get(word) for word in ("order", "limit", "offset")):
+        raise InvalidQuery("one row needs no ORDER BY, LIMIT or OFFSET; they are for a GROUP BY.")
+    return Select(
+        tuple(values),
+        tuple(groups),
+        _order(select, groups, values, places, read),
+        _whole(select.args.get("limit"), "LIMIT"),
+        _whole(select.args.get("offset"), "OFFSET") or 0,
+        tuple(dict.fromkeys(read.notes)),
     )
 
 
-def _sides(node: exp.Expr, domain: Domain) -> tuple[str, Value, bool]:
-    """The column and the value of a comparison, and whether the value stands first."""
-    left, right = node.this, node.expression
-    if isinstance(right, exp.Column) and not isinstance(left, exp.Column):
-        return _column(right, domain), _value(left), True
-    return _column(left, domain), _value(right), False
+Places = list[tuple[str, int]]  # what stands at each position of the select list: ("group", 0), ("value", 0), …
 
 
-def _column(node: exp.Expr, domain: Domain) -> str:
+def _columns(select: exp.Select, where: Expression, read: Reading) -> tuple[list[Group], list[Aggregate], Places]:
+    groups: list[Group] = []
+    values: list[Aggregate] = []
+    places: Places = []
+    for item in select.expressions:
+        node, alias = item.unalias(), item.alias if isinstance(item, exp.Alias) else ""
+        group = _group(node, alias, read)
+        if group is not None:
+            places.append(("group", len(groups)))
+            groups.append(group)
+            continue
+        value = aggregate(node, alias, where, read)
+        if value is None:
+            raise InvalidQuery(f"{text(node)} is not answered here.{_near(node)} {ALLOWED}")
+        places.append(("value", len(values)))
+        values.append(value)
+    return groups, values, places
+
+
+def _check_groups(select: exp.Select, groups: list[Group], places: Places, read: Reading) -> None:
+    """Hold the columns of the select list against GROUP BY, which may name them by position or alias too."""
+    grouping = select.args.get("group") or exp.Group()
+    if not only(grouping, "expressions"):  # ROLLUP, CUBE, ALL and their kind
+        raise InvalidQuery(f"{text(grouping)} is not answered here. {ALLOWED}")
+    titles = {group.title.lower(): group for group in groups}
+    found = []
+    for node in grouping.expressions:
+        position = _position(node, places)
+        if position is not None and position[0] == "group":
+            found.append(groups[position[1]])
+            continue
+        named = titles.get(node.name.lower()) if isinstance(node, exp.Column) and not node.args.get("table") else None
+        group = named if named and node.name.lower() not in map(str.lower, read.domain) else _group(node, "", read)
+        if group is None:
+            column(node, read)  # refuses it
+        else:
+            found.append(group)
+    listed = {(group.name, group.width) for group in groups}
+    if listed != {(group.name, group.width) for group in found} or len(groups) != len(found):
+        raise InvalidQuery(f"each column of the statement is in GROUP BY too, and the other way round. {ALLOWED}")
+    if len({group.name for group in groups}) < len(groups):
+        raise InvalidQuery("a table groups by each of its columns once.")
+
+
+def _group(node: exp.Expr, alias: str, read: Reading) -> Group | None:
+    """A column to group by, or bins of it: FLOOR(age / 10) * 10, age / 10 * 10, age // 10 * 10."""
+    if isinstance(node, exp.Column):
+        name = column(node, read)
+        return Group(name, alias or name)
+    product = _stripped(node)
+    if not isinstance(product, exp.Mul):
+        return None
+    inner, factor = _stripped(product.this), product.expression
+    if isinstance(factor, exp.Floor | exp.Div | exp.IntDiv):
+        inner, factor = factor, product.this
+    floor = isinstance(inner, exp.Floor) and only(inner, "this")
+    quotient = _stripped(inner.this) if floor else inner
+    if not isinstance(quotient, exp.Div | exp.IntDiv) or not isinstance(_stripped(quotient.this), exp.Column):
+        return None
+    name = column(_stripped(quotient.this), read)
+    width, again = plain_value(_stripped(quotient.expression)), plain_value(_stripped(factor))
+    attribute = read.domain[name]
+    if attribute.kind not in ("integer", "numeric"):
+        raise InvalidQuery(f"{name} is not a number, so it has no bins to widen; group by {name} itself.")
+    if not isinstance(width, int | float) or not 0 < width < 1e300 or width != again:
+        raise InvalidQuery(f"bins are written FLOOR({name} / 10) * 10, with the same number twice.")
+    if not floor and (attribute.kind == "numeric" or attribute.edge(0) < 0):
+        raise InvalidQuery(f"write FLOOR({name} / {width}) * {width}: without FLOOR engines do not agree on it.")
+    return Group(name, alias or name, width)
+
+
+def _order(
+    select: exp.Select, groups: list[Group], values: list[Aggregate], places: Places, read: Reading
+) -> tuple[Order, ...]:
+    found = []
+    for node in (select.args.get("order") or exp.Order()).expressions:
+        key, descending = (node.this, bool(node.args.get("desc"))) if isinstance(node, exp.Ordered) else (node, False)
+        place = _position(key, places) or _titled(key, groups, values) or _same(key, select, places, read)
+        if place is None:
+            raise InvalidQuery(f"ORDER BY {text(key)} is none of the columns of the statement.")
+        found.append(Order("group" if place[0] == "group" else "value", place[1], descending))
+    return tuple(found)
+
+
+def _position(node: exp.Expr, places: Places) -> tuple[str, int] | None:
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return None
+    position = plain_value(node)
+    if not isinstance(position, int) or not 1 <= position <= len(places):
+        raise InvalidQuery(f"there is no column {text(node)}; the statement has {len(places)}.")
+    return places[position - 1]
+
+
+def _titled(node: exp.Expr, groups: list[Group], values: list[Aggregate]) -> tuple[str, int] | None:
+    """The column with this alias; an alias goes before a declared name, as in SQL."""
     if not isinstance(node, exp.Column) or node.args.get("table"):
-        raise InvalidQuery(f"{_text(node)} is not a declared column by its plain name.")
-    meta = node.this.meta
-    return domain.resolve(node.name, where=_place(*(meta.get(word, 1) for word in ("line", "col", "start", "end"))))
+        return None
+    titles = [("value", i, value.title) for i, value in enumerate(values) if value.named]
+    titles += [("group", i, group.title) for i, group in enumerate(groups)]
+    titles += [("group", i, group.name) for i, group in enumerate(groups)]
+    return next(((by, i) for by, i, title in titles if title.lower() == node.name.lower()), None)
 
 
-def _value(node: exp.Expr) -> Value:
-    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and not node.this.is_string:
-        number = _value(node.this)
-        assert isinstance(number, int | float)
-        return -number
-    if isinstance(node, exp.Boolean):
-        return bool(node.this)
-    if isinstance(node, exp.Cast) and node.to.this == exp.DType.DATE and node.this.is_string:
-        return str(node.this.this)
-    if not isinstance(node, exp.Literal):
-        raise InvalidQuery(f"{_text(node)} is not a plain value, like 5, 2.5, 'F' or DATE '2024-05-31'.")
-    text = str(node.this)
-    if node.is_string:
-        return text
-    for read in (int, float):
-        try:
-            return read(text)
-        except ValueError:
-            continue
-    raise InvalidQuery(f"{text[:60]} is not a number that can be read.")
+def _same(node: exp.Expr, select: exp.Select, places: Places, read: Reading) -> tuple[str, int] | None:
+    """The column that is written with the same words."""
+    if isinstance(node, exp.Column):
+        column(node, read)  # an unknown name is refused with a suggestion
+    written = [text(item.unalias()).lower() for item in select.expressions]
+    found = text(node).lower()
+    return places[written.index(found)] if found in written else None
 
 
-def _text(node: exp.Expr) -> str:
-    """A piece of the statement for a message."""
-    try:
-        return node.sql(dialect="duckdb", comments=False).strip()[:60]
-    except Exception:  # what can be read cannot always be written: DATE()
-        return "this expression"
+def _whole(node: exp.Expr | None, word: str) -> int | None:
+    if node is None:
+        return None
+    number = plain_value(node.expression) if only(node, "expression") else None
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 2**53:
+        raise InvalidQuery(f"{word} takes a whole number from 0.")
+    return number
 
 
-def _only(node: exp.Expr, *allowed: str) -> bool:
-    """Whether a node says nothing beyond these of its arguments."""
-    return all(name in allowed for name, given in node.args.items() if given)
+def _stripped(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
 
 
-def _check(tokens: list[Token], domain: Domain) -> None:
-    columns = {name.lower() for name in domain}
-    depth = 0
-    for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
-        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
-        if depth > MAX_DEPTH:
-            raise InvalidQuery(f"a statement nests at most {MAX_DEPTH} parentheses.")
-        place = _place(token.line, token.col, token.start, token.end)
-        if token.token_type == TokenType.SELECT and depth > 0:
-            raise InvalidQuery(f"sub-selects are not answered{place}; declare a view in the data source.")
-        alias = before is not None and before.token_type == TokenType.ALIAS
-        call = after is not None and after.token_type == TokenType.L_PAREN
-        column = token.text.lower() in columns and not call
-        if token.token_type in _TOKENS:
-            continue
-        if not alias and not column:
-            raise InvalidQuery(f"{token.text[:60]} is not answered here{place}. {_ALLOWED}")
-        token.token_type = TokenType.IDENTIFIER  # as if quoted: a column or an alias called order or row
-
-
-def _place(line: int, col: int, start: int, end: int) -> str:
-    """Where a word begins; the parser says where it ends."""
-    return f" (line {line}, column {col - (end - start)})"
+def _near(node: exp.Expr) -> str:
+    """The function that was probably meant."""
+    known = ["count", "sum", "avg", "median", "quantile_cont", "percentile_cont", "count_if"]
+    near = difflib.get_close_matches(node.name.lower(), known, n=1) if isinstance(node, exp.Anonymous) else []
+    return f" Did you mean {near[0].upper()}?" if near else ""

@@ -176,6 +176,7 @@ def apply(found: Definition, tables: NDArray[np.integer[Any]], arguments: Argume
 
 
 def plain_words(name: str, scope: Sequence[str], arguments: Sequence[Argument]) -> str:
-    """A statistic named with its attributes and arguments, cut short."""
-    given = f" ({', '.join(map(str, arguments))[:40]})" if arguments else ""
+    """A statistic named with its attributes and arguments, cut short; what a terminal would obey is not shown."""
+    listed = "".join(c if c.isprintable() else "?" for c in ", ".join(map(str, arguments))[:40])
+    given = f" ({listed})" if arguments else ""
     return f"{name} of {', '.join(scope)}{given}"

@@ -55,7 +55,8 @@ class Histogram:
         if self._curator.find([self._cells])[0] is None:
             raise InvalidQuery("nothing is published yet to make rows from: ask a first question.")
         self._buy()
-        return self._table.draw(rows, rng)
+        drawn = dict(zip(self._table.names, self._table.draw(rows, rng), strict=True))
+        return [drawn[name] for name in self._curator.domain.names]  # a table's names are sorted, a domain's are not
 
     def flat(self, name: str) -> tuple[Measured, Loss]:
         """The leaves of an ordered attribute as if they had been measured by themselves, and what was paid now.
@@ -78,8 +79,10 @@ class Histogram:
         return of_stored(stored, query, self._curator.rows, self._confidence)
 
     def most(self, question: Query | Statistic | Marginal) -> Loss:
-        nothing = Loss(self._curator.total.measure, 0)
-        return nothing if self._curator.find([self._cells])[0] else self._curator.left
+        nothing, left = Loss(self._curator.total.measure, 0), self._curator.left
+        if self._curator.find([self._cells])[0]:
+            return nothing
+        return left if left.atoms else self._curator.total  # it is never free: without anything left it is refused
 
     def _buy(self) -> Loss:
         """Buy the histogram unless it was bought before; what was paid now."""

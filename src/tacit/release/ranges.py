@@ -44,6 +44,11 @@ class Ranges:
         self._known: dict[str, tuple[Distribution, Circumstances]] = {}
         self._pairs: dict[tuple[str, str], tuple[Rectangles, Circumstances]] = {}
 
+    @property
+    def from_histogram(self) -> bool:
+        """Whether everything about ranges is read off a histogram that answers all questions."""
+        return self._flat is not None
+
     def cdf(self, name: str, loss: Loss) -> CdfAnswer:
         found, about = self._distribution(name, loss)
         cdf, attribute = found.cdf(), found.attribute
@@ -83,17 +88,25 @@ class Ranges:
 
     def range(self, query: Query, loss: Loss) -> Answer:
         """The count of a condition that selects neighbouring bins of one ordered attribute, or of each of two."""
-        sides = [_bins(query, name, self._attribute(name)) for name in query.scope]
+        sides = self.sides(query)
         if len(sides) == 1:
             found, about = self._distribution(query.scope[0], loss)
             counts = found.counts(*sides[0])
-        elif len(sides) == 2:
+        else:
             rectangles, about = self._rectangles(query.scope[0], query.scope[1], loss)
             (a, b), (c, d) = sides
             counts = rectangles.counts((a, c), (b, d))
-        else:
-            raise InvalidQuery("a range is about one ordered attribute, or two.")
         return self._answer(describe(query, self._curator.domain), float(counts.values), float(counts.errors), about)
+
+    def sides(self, query: Query) -> list[tuple[int, int]]:
+        """The first and the last bin in each attribute that a range depends on: one, or two. Refuses all else.
+
+        A side that is everything is none, so what is bought goes by the query's scope and not by the words.
+        """
+        sides = [_bins(query, name, self._attribute(name)) for name in query.scope]
+        if not 1 <= len(sides) <= 2:
+            raise InvalidQuery("a range is about one ordered attribute, or two.")
+        return sides
 
     def histogram(self, name: str, width: int | float | None, loss: Loss) -> Table:
         cuts = None if width is None else _cuts(self._attribute(name), self._curator.domain.resolve(name), width)
@@ -115,8 +128,6 @@ class Ranges:
 
     def mean(self, name: str, loss: Loss) -> Answer:
         found, about = self._distribution(name, loss)
-        if isinstance(found.attribute.values, Days):
-            raise InvalidQuery(f"{found.name} has dates, which have a median but no mean.")
         mean = found.mean()
         note = (
             f"values taken for the middle of their bin; off by at most {mean.rounding:g} more" if mean.rounding else ""

@@ -1,2 +1,2 @@
 SELECT AVG(age) FROM data
--- expect: refused: AVG(age) is not answered here. Ask …
+-- expect: the mean of age

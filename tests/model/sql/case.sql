@@ -1,2 +1,2 @@
 SELECT COUNT(*) FROM data WHERE CASE WHEN sex = 'F' THEN TRUE END
--- expect: refused: CASE is not answered here (line 1, column 33). Ask …
+-- expect: refused: CASE WHEN sex = 'F' THEN TRUE END is not a condition that can be asked; use =, <>, <, <=, >, >=, BETWEEN, IN, LIKE, IS NULL, AND, OR and NOT on the declared columns.

@@ -1,2 +1,2 @@
-SELECT COUNT(sex) FROM data
--- expect: refused: COUNT(sex) is not answered here. Ask …
+SELECT COUNT(region) FROM data
+-- expect: region ≠ unknown

@@ -1,2 +1,2 @@
 SELECT COUNT(DISTINCT sex) FROM data
--- expect: refused: DISTINCT is not answered here (line 1, column 14). Ask …
+-- expect: refused: COUNT(DISTINCT …) is not answered; SELECT DISTINCT lists the declared values.

@@ -1,2 +1,2 @@
 SELECT COUNT(*) FILTER (WHERE sex = 'F') FROM data
--- expect: refused: FILTER is not answered here (line 1, column 17). Ask …
+-- expect: sex = F

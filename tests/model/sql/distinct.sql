@@ -1,2 +1,2 @@
 SELECT DISTINCT sex, COUNT(*) FROM data GROUP BY sex
--- expect: refused: DISTINCT is not answered here (line 1, column 8). Ask …
+-- expect: refused: SELECT DISTINCT a, b FROM data lists the declared values, and takes nothing else.

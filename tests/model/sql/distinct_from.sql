@@ -1,2 +1,2 @@
 SELECT COUNT(*) FROM data WHERE sex IS DISTINCT FROM 'F'
--- expect: refused: DISTINCT is not answered here (line 1, column 40). Ask …
+-- expect: refused: sex IS DISTINCT FROM 'F' is not a condition that can be asked; use =, <>, <, <=, >, >=, BETWEEN, IN, LIKE, IS NULL, AND, OR and NOT on the declared columns.

@@ -1,2 +1,2 @@
 SELECT COUNT(*) FROM data WHERE region LIKE 'n%'
--- expect: refused: LIKE is not answered here (line 1, column 40). Ask …
+-- expect: region = north

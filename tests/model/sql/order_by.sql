@@ -1,2 +1,2 @@
 SELECT sex, COUNT(*) FROM data GROUP BY sex ORDER BY sex
--- expect: refused: ORDER BY is not answered here (line 1, column 45). Ask …
+-- expect: table of sex, by sex upwards

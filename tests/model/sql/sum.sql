@@ -1,2 +1,2 @@
 SELECT SUM(pay) FROM data
--- expect: refused: SUM(pay) is not answered here. Ask …
+-- expect: the sum of pay

@@ -1,2 +1,2 @@
 SELECT COUNT(*), COUNT(*) FROM data
--- expect: refused: the statement has one COUNT(*), and each other column in GROUP BY too. Ask …
+-- expect: all rows; all rows

@@ -1,2 +1,2 @@
 SELECT COUNT(*) FROM data UNION ALL SELECT COUNT(*) FROM data
--- expect: refused: UNION is not answered here (line 1, column 27). Ask …
+-- expect: refused: UNION is not answered here (line 1, column 27): declare a view in the data source.

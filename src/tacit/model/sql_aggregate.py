@@ -1,0 +1,182 @@
+"""The aggregates of a statement: COUNT, fractions, SUM, AVG, MEDIAN and quantiles. Called by `model.sql` alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from tacit.errors import InvalidQuery
+from tacit.model.expression import All, Among, Expression, Not
+from tacit.model.sql_condition import Reading, column, condition, only, plain_value, text
+from tacit.model.statement import Aggregate
+
+_CONDITIONS = (
+    exp.EQ,
+    exp.NEQ,
+    exp.LT,
+    exp.LTE,
+    exp.GT,
+    exp.GTE,
+    exp.Between,
+    exp.In,
+    exp.Is,
+    exp.And,
+    exp.Or,
+    exp.Not,
+    exp.Like,
+    exp.ILike,
+    exp.Escape,
+)
+_EXTREMES = (exp.Min, exp.Max)
+
+
+def aggregate(node: exp.Expr, alias: str, where: Expression, read: Reading) -> Aggregate | None:
+    """The aggregate that a node of the select list is, about the rows of `where`; None if it is none."""
+    found = _value(node, where, read)
+    if found is not None and found.scale != 1 and found.kind != "fraction":
+        raise InvalidQuery("a value may be multiplied by 1.0, and a fraction by 100.")
+    return None if found is None else replace(found, title=alias or text(node), named=bool(alias))
+
+
+def _value(node: exp.Expr, where: Expression, read: Reading) -> Aggregate | None:
+    if isinstance(node, exp.Paren):
+        return _value(node.this, where, read)
+    if isinstance(node, exp.Mul | exp.Div):
+        return _arithmetic(node, where, read)
+    if isinstance(node, exp.Cast) and node.to.this in (exp.DType.DOUBLE, exp.DType.FLOAT):
+        return _value(node.this, where, read)
+    if isinstance(node, exp.Filter) and isinstance(node.expression, exp.Where):
+        if isinstance(node.this, exp.Filter):
+            return None
+        return _value(node.this, _both(where, condition(node.expression.this, read)), read)
+    if isinstance(node, exp.Count) and only(node, "this", "big_int"):
+        return _count(node.this, where, read)
+    if isinstance(node, exp.CountIf) and only(node, "this"):
+        return _counted(_both(where, condition(node.this, read)))
+    if isinstance(node, exp.Sum | exp.Avg) and only(node, "this"):
+        return _sum_or_mean(node, where, read)
+    if isinstance(node, _EXTREMES):
+        raise InvalidQuery(
+            f"{text(node)} is decided by single rows, so it is not answered; ask for a quantile, like "
+            "QUANTILE_CONT(age, 0.99)."
+        )
+    return _quantile(node, where, read)
+
+
+def _arithmetic(node: exp.Mul | exp.Div, where: Expression, read: Reading) -> Aggregate | None:
+    """A fraction of two counts, or a value times a number: COUNT(*) FILTER (WHERE a) * 100.0 / COUNT(*)."""
+    if isinstance(node, exp.Mul):
+        number, other = (node.this, node.expression) if _is_number(node.this) else (node.expression, node.this)
+        value = _value(other, where, read) if _is_number(number) else None
+        return None if value is None else _scaled(value, plain_value(number))
+    top, bottom = _value(node.this, where, read), _value(node.expression, where, read)
+    if top is None or bottom is None:
+        return None
+    if top.kind != "count" or bottom.kind != "count" or bottom.scale != 1:
+        raise InvalidQuery("a fraction is a count of some rows / the count of all of them; for a mean ask AVG.")
+    some, all_rows = top.where.bind(read.domain), bottom.where.bind(read.domain)
+    if some & all_rows != some:
+        raise InvalidQuery("the rows that a fraction counts above are among those that it counts below.")
+    return replace(top, kind="fraction", given=bottom.where)
+
+
+def _scaled(value: Aggregate, number: object) -> Aggregate:
+    if number == 1:
+        return value
+    if number != 100 or value.kind not in ("count", "fraction") or value.scale != 1:
+        raise InvalidQuery("a value may be multiplied by 1.0, and a fraction by 100.")
+    return replace(value, scale=100.0)
+
+
+def _count(inner: exp.Expr, where: Expression, read: Reading) -> Aggregate | None:
+    if isinstance(inner, exp.Star) and only(inner):
+        return _counted(where)
+    if isinstance(inner, exp.Column):
+        return _counted(_both(where, Not(Among(column(inner, read), (None,)))))
+    if isinstance(inner, exp.Literal) and not inner.is_string:
+        return _counted(where)
+    case = _case(inner, read, otherwise=None)
+    if isinstance(inner, exp.Distinct):
+        raise InvalidQuery("COUNT(DISTINCT …) is not answered; SELECT DISTINCT lists the declared values.")
+    return None if case is None else _counted(_both(where, case))
+
+
+def _sum_or_mean(node: exp.Sum | exp.Avg, where: Expression, read: Reading) -> Aggregate | None:
+    inner = node.this
+    while isinstance(inner, exp.Paren):
+        inner = inner.this
+    mean = isinstance(node, exp.Avg)
+    case = _case(inner, read, otherwise=0)
+    if case is not None:
+        some = _both(where, case)
+        return Aggregate("fraction", some, "", given=where) if mean else _counted(some)
+    if isinstance(inner, _CONDITIONS):
+        true = condition(inner, read)  # where it is neither true nor false, a mean leaves the row out
+        known = _both(where, Not(All((Not(true), true))))
+        some = _both(where, true)
+        return Aggregate("fraction", some, "", given=known) if mean else _counted(some)
+    if not isinstance(inner, exp.Column):
+        return None
+    name = column(inner, read)
+    if read.domain[name].kind == "boolean":
+        some = _both(where, Among(name, (True,)))
+        known = _both(where, Among(name, (True, False)))
+        return Aggregate("fraction", some, "", given=known) if mean else _counted(some)
+    return Aggregate("mean" if mean else "sum", where, "", name=name)
+
+
+def _quantile(node: exp.Expr, where: Expression, read: Reading) -> Aggregate | None:
+    """MEDIAN(a), QUANTILE(a, 0.9), QUANTILE_CONT(a, 0.9), PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY a)."""
+    if isinstance(node, exp.Median) and only(node, "this"):
+        return Aggregate("quantile", where, "", name=column(node.this, read), share=0.5)
+    turned = False
+    if isinstance(node, exp.Quantile) and only(node, "this", "quantile"):
+        by, share = node.this, node.args["quantile"]
+    elif isinstance(node, exp.PercentileCont | exp.PercentileDisc) and only(node, "this", "expression"):
+        by, share = node.this, node.expression
+    elif isinstance(node, exp.WithinGroup) and isinstance(node.this, exp.PercentileCont | exp.PercentileDisc):
+        order = node.expression.expressions if isinstance(node.expression, exp.Order) else []
+        if len(order) != 1 or not only(node.this, "this"):
+            return None
+        by, share, turned = order[0].this, node.this.this, bool(order[0].args.get("desc"))
+    else:
+        return None
+    name = column(by, read)
+    number = plain_value(share) if isinstance(share, exp.Expr) else None
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < 1:
+        raise InvalidQuery("a quantile is a share above 0 and below 1, like QUANTILE_CONT(age, 0.9).")
+    return Aggregate("quantile", where, "", name=name, share=round(1 - number, 15) if turned else float(number))
+
+
+def _case(node: exp.Expr, read: Reading, *, otherwise: int | None) -> Expression | None:
+    """The condition of CASE WHEN c THEN 1 ELSE 0 END or IF(c, 1, 0)."""
+    if isinstance(node, exp.Case):
+        if not only(node, "ifs", "default") or len(node.args.get("ifs") or ()) != 1:
+            return None
+        branch, default = node.args["ifs"][0], node.args.get("default")
+    elif isinstance(node, exp.If):
+        branch, default = node, node.args.get("false")
+    else:
+        return None
+    none = default is None or isinstance(default, exp.Null)
+    if not _is(branch.args.get("true"), 1) or not (none if otherwise is None else _is(default, otherwise)):
+        end = "" if otherwise is None else " ELSE 0"
+        raise InvalidQuery(f"{text(node)} is not answered here; write CASE WHEN … THEN 1{end} END.")
+    return condition(branch.this, read)
+
+
+def _is(node: object, number: int) -> bool:
+    return isinstance(node, exp.Literal) and _is_number(node) and plain_value(node) == number
+
+
+def _is_number(node: object) -> bool:
+    return isinstance(node, exp.Literal) and not node.is_string
+
+
+def _counted(where: Expression) -> Aggregate:
+    return Aggregate("count", where, "")
+
+
+def _both(a: Expression, b: Expression) -> Expression:
+    return b if a == All(()) else All((a, b))

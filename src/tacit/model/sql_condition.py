@@ -1,0 +1,248 @@
+"""Conditions of a statement: comparisons of declared columns with plain values. Called by `model.sql` alone."""
+
+from __future__ import annotations
+
+import datetime as dt
+from bisect import bisect_left
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from tacit.errors import InvalidQuery
+from tacit.model.attribute import Attribute
+from tacit.model.domain import Domain
+from tacit.model.expression import All, Among, Compare, Comparison, Expression, Not
+from tacit.model.query import Query
+from tacit.model.sql_tokens import place
+from tacit.model.values import Days, Listed, Value
+
+MAX_PATTERN = 100  # characters of a LIKE pattern
+MAX_MATCHED = 1_000_000  # characters of patterns that a statement holds against listed values, in all
+_COMPARISONS: dict[type[exp.Expr], Comparison] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+_MIRRORED: dict[Comparison, Comparison] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The domain that a statement is read for, and what has to be said about how it was read."""
+
+    domain: Domain
+    notes: list[str] = field(default_factory=list)
+    matched: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Matching(Expression):
+    """The attribute's listed value is among these. Other values are not known by text, so for them it is neither."""
+
+    name: str
+    indices: Collection[int]
+
+    def truth(self, domain: Domain, wanted: bool) -> Query:
+        listed = set(range(domain[self.name].bins))
+        return Query.among(domain, self.name, listed & set(self.indices) if wanted else listed - set(self.indices))
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """A value that may be moved to the nearest edge: ROUND(23)."""
+
+    value: Value
+
+
+def condition(node: exp.Expr, read: Reading) -> Expression:
+    """The expression that a condition stands for."""
+    if isinstance(node, exp.Paren):
+        return condition(node.this, read)
+    if isinstance(node, exp.Not):
+        return Not(condition(node.this, read))
+    if isinstance(node, exp.And | exp.Or):
+        # A long chain is a left-deep tree: flattened, so that a thousand conditions do not recurse.
+        parts = tuple(condition(part, read) for part in node.flatten())
+        return All(parts) if isinstance(node, exp.And) else Not(All(tuple(Not(part) for part in parts)))
+    if isinstance(node, exp.Boolean):
+        return All(()) if node.this else Not(All(()))
+    if isinstance(node, exp.Column):
+        name = column(node, read)
+        if read.domain[name].kind != "boolean":
+            raise InvalidQuery(f"{name} is not true or false; compare it with a value.")
+        return Among(name, (True,))
+    return _comparison(node, read)
+
+
+def _comparison(node: exp.Expr, read: Reading) -> Expression:
+    if isinstance(node, exp.EQ | exp.NEQ):
+        name, value, _ = _sides(node, read)
+        equal = _in_bin(name, value.value, read) if isinstance(value, Rounded) else Among(name, (value,))
+        return equal if isinstance(node, exp.EQ) else Not(equal)
+    for kind, operator in _COMPARISONS.items():
+        if isinstance(node, kind):
+            name, value, mirrored = _sides(node, read)
+            return _compare(name, _MIRRORED[operator] if mirrored else operator, value, read)
+    if isinstance(node, exp.Between) and only(node, "this", "low", "high"):
+        name = column(node.this, read)
+        low, high = (_maybe_rounded(node.args[end]) for end in ("low", "high"))
+        return All((_compare(name, ">=", low, read), _compare(name, "<=", high, read)))
+    if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
+        return Among(column(node.this, read), tuple(plain_value(item) for item in node.expressions))
+    if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
+        return Among(column(node.this, read), (None,))
+    if isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean):
+        name = column(node.this, read)  # IS TRUE is false, not unknown, where the value is missing
+        return All((Among(name, (bool(node.expression.this),)), Not(Among(name, (None,)))))
+    if isinstance(node, exp.Like | exp.ILike | exp.Escape):
+        return _like(node, read)
+    raise InvalidQuery(
+        f"{text(node)} is not a condition that can be asked; use =, <>, <, <=, >, >=, BETWEEN, IN, LIKE, "
+        "IS NULL, AND, OR and NOT on the declared columns."
+    )
+
+
+def _like(node: exp.Expr, read: Reading) -> Expression:
+    escape = ""
+    if isinstance(node, exp.Escape):
+        mark = plain_value(node.expression)
+        if not isinstance(mark, str) or len(mark) != 1:
+            raise InvalidQuery("ESCAPE takes one character, like ESCAPE '!'.")
+        node, escape = node.this, mark
+    if not isinstance(node, exp.Like | exp.ILike) or not only(node, "this", "expression", "negate"):
+        raise InvalidQuery(f"{text(node)} is not a condition that can be asked; write region LIKE 'n%'.")
+    name, pattern = column(node.this, read), plain_value(node.expression)
+    attribute = read.domain[name]
+    if not isinstance(attribute.values, Listed) or not isinstance(attribute.values.values[0], str):
+        raise InvalidQuery(f"LIKE is for listed text; {name} takes {attribute.takes}.")
+    if not isinstance(pattern, str) or len(pattern) > MAX_PATTERN:
+        raise InvalidQuery(f"LIKE takes a text of at most {MAX_PATTERN} characters.")
+    read.matched.append(attribute.bins * (len(pattern) + 1))
+    if sum(read.matched) > MAX_MATCHED:
+        raise InvalidQuery(f"the patterns are too many for the {attribute.bins:,} values of {name}; list some with IN.")
+    fold = str.lower if isinstance(node, exp.ILike) else str
+    signs = _signs(fold(pattern), fold(escape))
+    listed = attribute.values.values
+    found = Matching(name, tuple(i for i, value in enumerate(listed) if _matches(fold(str(value)), signs)))
+    return Not(found) if node.args.get("negate") else found
+
+
+def _signs(pattern: str, escape: str) -> list[str | bool | None]:
+    """A pattern as characters, None for any one character, True for any number of them."""
+    signs: list[str | bool | None] = []
+    letters = iter(pattern)
+    for letter in letters:
+        if escape and letter == escape:
+            following = next(letters, None)
+            if following is None:
+                raise InvalidQuery("the pattern of LIKE ends with its ESCAPE character.")
+            signs.append(following)
+        else:
+            signs.append({"%": True, "_": None}.get(letter, letter))
+    return signs
+
+
+def _matches(value: str, signs: list[str | bool | None]) -> bool:
+    """Whether a text matches: the last % gives way by one character at a time, so no pattern takes long."""
+    i = j = 0
+    star, resume = -1, 0
+    while i < len(value):
+        if j < len(signs) and signs[j] is True:
+            star, resume, j = j, i, j + 1
+        elif j < len(signs) and (signs[j] is None or signs[j] == value[i]):
+            i, j = i + 1, j + 1
+        elif star >= 0:
+            resume += 1
+            i, j = resume, star + 1
+        else:
+            return False
+    return all(sign is True for sign in signs[j:])
+
+
+def _compare(name: str, operator: Comparison, value: Value | Rounded, read: Reading) -> Expression:
+    if not isinstance(value, Rounded):
+        return Compare(name, operator, value)
+    attribute = read.domain[name]
+    if isinstance(attribute.values, Listed):
+        raise InvalidQuery(f"{name} has no order, so nothing is rounded to its edges.")
+    point = attribute.point(name, value.value)
+    cut = point + (attribute.values.whole and operator in ("<=", ">"))  # the first point beyond
+    at = bisect_left(attribute.values.starts, cut)
+    near = min((max(at - 1, 0), at), key=lambda i: abs(attribute.edge(i) - cut))  # of two that are as near, the lower
+    found: Comparison = "<" if operator.startswith("<") else ">="
+    if attribute.edge(near) != cut or (operator in ("<=", ">") and not attribute.values.whole):
+        shown = attribute.values.show(attribute.edge(near))
+        asked = value.value if isinstance(value.value, str) else f"{value.value:.15g}"
+        read.notes.append(f"{name} {found} {shown} stands for {name} {operator} {asked}")
+    return Compare(name, found, _edge(attribute, near))
+
+
+def _in_bin(name: str, value: Value, read: Reading) -> Expression:
+    """The whole bin that holds a value, where the statement allows it."""
+    attribute = read.domain[name]
+    index = attribute.locate(name, value)
+    if isinstance(attribute.values, Listed) or index >= attribute.bins:
+        return Among(name, (value,))
+    if not (attribute.values.whole and attribute.edge(index + 1) - attribute.edge(index) == 1):
+        read.notes.append(f"the bin {attribute.label(index)} of {name} stands for {name} = {value}")
+    return All((Compare(name, ">=", _edge(attribute, index)), Compare(name, "<", _edge(attribute, index + 1))))
+
+
+def _edge(attribute: Attribute, index: int) -> Value:
+    edge = attribute.edge(index)
+    return dt.date.fromordinal(int(edge)) if isinstance(attribute.values, Days) else edge
+
+
+def _sides(node: exp.Expr, read: Reading) -> tuple[str, Value | Rounded, bool]:
+    """The column and the value of a comparison, and whether the value stands first."""
+    left, right = node.this, node.expression
+    if isinstance(right, exp.Column) and not isinstance(left, exp.Column):
+        return column(right, read), _maybe_rounded(left), True
+    return column(left, read), _maybe_rounded(right), False
+
+
+def _maybe_rounded(node: exp.Expr) -> Value | Rounded:
+    if isinstance(node, exp.Round) and only(node, "this"):
+        return Rounded(plain_value(node.this))
+    return plain_value(node)
+
+
+def column(node: exp.Expr, read: Reading) -> str:
+    """The declared column that a node names."""
+    if not isinstance(node, exp.Column) or node.args.get("table"):
+        raise InvalidQuery(f"{text(node)} is not a declared column by its plain name.")
+    meta = node.this.meta
+    return read.domain.resolve(node.name, where=place(*(meta.get(w, 1) for w in ("line", "col", "start", "end"))))
+
+
+def plain_value(node: exp.Expr) -> Value:
+    """The value that a literal is."""
+    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and not node.this.is_string:
+        number = plain_value(node.this)
+        assert isinstance(number, int | float)
+        return -number
+    if isinstance(node, exp.Boolean):
+        return bool(node.this)
+    if isinstance(node, exp.Cast) and node.to.this == exp.DType.DATE and node.this.is_string:
+        return str(node.this.this)
+    if not isinstance(node, exp.Literal):
+        raise InvalidQuery(f"{text(node)} is not a plain value, like 5, 2.5, 'F' or DATE '2024-05-31'.")
+    given = str(node.this)
+    if node.is_string:
+        return given
+    for reader in (int, float):
+        try:
+            return reader(given)
+        except ValueError:
+            continue
+    raise InvalidQuery(f"{given[:60]} is not a number that can be read.")
+
+
+def text(node: exp.Expr) -> str:
+    """A piece of the statement for a message."""
+    try:
+        return node.sql(dialect="duckdb", comments=False).strip()[:60]
+    except Exception:  # what can be read cannot always be written: DATE()
+        return "this expression"
+
+
+def only(node: exp.Expr, *allowed: str) -> bool:
+    """Whether a node says nothing beyond these of its arguments."""
+    return all(name in allowed for name, given in node.args.items() if given)

@@ -1,0 +1,2 @@
+SELECT COUNT(1) FROM data WHERE sex = 'F'
+-- expect: sex = F

@@ -1,0 +1,2 @@
+SELECT DISTINCT sex FROM data
+-- expect: the declared values of sex

@@ -1,0 +1,2 @@
+SELECT sex AS s, COUNT(*) FROM data GROUP BY s
+-- expect: table of sex

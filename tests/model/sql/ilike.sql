@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE region ILIKE 'N%'
+-- expect: region = north

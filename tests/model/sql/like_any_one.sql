@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE region LIKE '_o%'
+-- expect: region in {north, south}

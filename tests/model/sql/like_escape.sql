@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE "eye colour" LIKE '%!''s%' ESCAPE '!'
+-- expect: eye colour = it's green

@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE region LIKE 'N%'
+-- expect: no row

@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM data WHERE region NOT LIKE '%th'
+-- expect: region = east

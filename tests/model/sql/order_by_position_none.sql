@@ -1,0 +1,2 @@
+SELECT region, COUNT(*) FROM data GROUP BY region ORDER BY 3
+-- expect: refused: there is no column 3; the statement has 2.

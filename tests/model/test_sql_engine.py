@@ -1,0 +1,380 @@
+"""Whole statements against an oracle: DuckDB answers the same SQL on rows whose values are the middles of their bins.
+
+The session of these tests is exact: it composes its answers like the real one, of counts without noise. So NULL logic,
+BETWEEN, LIKE, FILTER, CASE, fractions, sums, means, quantiles and wider bins are all those of a real engine.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from tacit.errors import InvalidQuery
+from tacit.model.answer import Answer, Table
+from tacit.model.attribute import boolean, category, integer, numeric
+from tacit.model.budget import Loss
+from tacit.model.distribution_answer import QuantileAnswer
+from tacit.model.domain import Domain
+from tacit.model.listing import Listing
+from tacit.model.query import Query
+from tacit.model.sql import Select, parse
+from tacit.model.statement import words
+from tacit.model.workload import marginal
+from tacit.release import composed
+from tacit.release.composer import Composer
+from tacit.release.statements import answer, needs
+
+DOMAIN = Domain(
+    {
+        "age": integer(0, 99, width=10, missing="unknown"),
+        "debt": integer(-30, 29, width=10),
+        "pay": numeric([0, 1.5, 4, 10], missing="unknown"),
+        "word": category(["north", "noon", "100%", "a_b", "South"], missing="unknown"),
+        "code": category([7, 3, 5]),
+        "flag": boolean(missing="unknown"),
+    }
+)
+TYPES = {"age": "DOUBLE", "debt": "DOUBLE", "pay": "DOUBLE", "word": "VARCHAR", "code": "INTEGER", "flag": "BOOLEAN"}
+N = 60
+FREE = Loss("epsilon", 0)
+
+
+def middle(name: str, index: int) -> Any:
+    attribute = DOMAIN[name]
+    if index == attribute.missing_index:
+        return None
+    if attribute.ordered:
+        whole = attribute.kind == "integer"
+        return (attribute.edge(index) + attribute.edge(index + 1) - whole) / 2
+    return attribute.typical(index)
+
+
+def located(name: str, given: Any) -> int:
+    """The bin of what the engine gives: a middle, or a multiple of the width."""
+    return DOMAIN[name].locate(name, math.floor(given) if DOMAIN[name].kind == "integer" else given)
+
+
+class Exact:
+    """A session without noise, and the same rows in DuckDB."""
+
+    domain, rows, confidence, total = DOMAIN, N, 0.95, FREE
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.cells = np.array([[self.chance.randrange(DOMAIN[n].size) for n in DOMAIN] for _ in range(N)]).T
+        self.engine = duckdb.connect()
+        self.engine.execute(f"CREATE TABLE data ({', '.join(f'{n} {kind}' for n, kind in TYPES.items())})")
+        rows = [[middle(name, i) for name, i in zip(DOMAIN, row, strict=True)] for row in self.cells.T.tolist()]
+        self.engine.executemany(f"INSERT INTO data VALUES ({', '.join('?' * len(TYPES))})", rows)
+        curator: Any = SimpleNamespace(domain=DOMAIN, rows=N, total=FREE)
+        self.composer = Composer(curator, 0.95, self.ask_many, self._table, fresh=False)
+
+    def count(self, query: Query) -> float:
+        return float(query.table(DOMAIN.names, DOMAIN.shape)[tuple(self.cells)].sum() / query.unit)
+
+    def ask_many(self, questions: Sequence[Query]) -> list[Answer]:
+        return [Answer("", self.count(query), 0.0, 0.95, "public", FREE, None) for query in questions]
+
+    def _table(self, names: Sequence[str], where: Query) -> Table:
+        question = marginal(DOMAIN, *names, where=where)
+        counts = np.array([self.count(query) for query in question.queries(DOMAIN)])
+        shaped = counts.reshape([DOMAIN[n].size for n in question.names])
+        values = shaped.transpose([question.names.index(name) for name in names])
+        labels = tuple(tuple(DOMAIN[n].label(i) for i in range(DOMAIN[n].size)) for n in names)
+        return Table("", tuple(names), labels, values, 0.0, 0.95, "public", FREE, None)
+
+    def table(self, *names: str, where: Query | None = None) -> Table:
+        return self._table(names, where or Query.constant(everyone=True))
+
+    def _one(self, plan: composed.Plan) -> Answer:
+        found = self.composer.answer(plan)
+        return Answer("", found.values[0], found.errors[0], found.confidence, "public", FREE, None)
+
+    def fraction(self, where: Query, given: Query | None = None) -> Answer:
+        return self._one(composed.fraction(where, given or Query.constant(everyone=True)))
+
+    def sum(self, name: str, where: Query | None = None) -> Answer:
+        return self._one(composed.total(DOMAIN, N, name, where or Query.constant(everyone=True)))
+
+    def mean(self, name: str, where: Query | None = None) -> Answer:
+        return self._one(composed.mean(DOMAIN, name, where or Query.constant(everyone=True)))
+
+    def quantile(self, name: str, quantile: float, where: Query | None = None) -> QuantileAnswer:
+        return self.composer.quantile_answer(name, quantile, where or Query.constant(everyone=True))
+
+    def ask(self, statement: str) -> Answer | Table | QuantileAnswer | Listing:
+        return answer(parse(statement, DOMAIN), self, self.composer)
+
+    def truth(self, statement: str) -> list[tuple[Any, ...]]:
+        return self.engine.execute(statement).fetchall()
+
+
+EDGES = {"age": range(0, 101, 10), "debt": range(-30, 31, 10), "pay": (0, 1.5, 4, 10)}
+PATTERNS = ["n%", "%o%", "_o%", "noon", "%", "", "%th", "NO%", "100!%", "a!_b", "a_b", "%!%%", "____", "%%n"]
+
+
+def leaf(chance: random.Random) -> str:
+    name = chance.choice(list(TYPES))
+    if chance.random() < 0.12 and name not in ("debt", "code"):
+        return f"{name} IS {chance.choice(['', 'NOT '])}NULL"
+    if name in EDGES:
+        low, high = sorted(chance.choices(EDGES[name], k=2))
+        kinds = [f"{name} < {low}", f"{name} >= {high}", f"{low} > {name}", f"{high} <= {name}"]
+        if name != "pay":  # the last whole number before an edge
+            kinds += [f"{name} <= {low - 1}", f"{name} > {high - 1}"]
+            kinds += [f"{name} {chance.choice(['', 'NOT '])}BETWEEN {low} AND {high - 1}"] * 2
+        return chance.choice(kinds)
+    if name == "word":
+        pattern, word = chance.choice(PATTERNS), chance.choice(["LIKE", "ILIKE", "NOT LIKE", "NOT ILIKE"])
+        if chance.random() < 0.6:
+            escape = " ESCAPE '!'" if "!" in pattern else ""
+            return f"word {word} '{pattern}'{escape}"
+        listed = ", ".join(f"'{w}'" for w in chance.choices(["north", "noon", "100%", "South"], k=2))
+        return chance.choice([f"word IN ({listed})", f"word NOT IN ({listed})", "word <> 'noon'", "word = 'a_b'"])
+    if name == "code":
+        return chance.choice(["code = 7", "code <> 3", "code != 5", "code IN (3, 5)", "code NOT IN (7)", "3 = code"])
+    return chance.choice(["flag", "NOT flag", "flag IS TRUE", "flag IS NOT FALSE", "flag = FALSE", "TRUE"])
+
+
+def condition(chance: random.Random, depth: int = 2) -> str:
+    kind = chance.random()
+    if depth == 0 or kind < 0.3:
+        return leaf(chance)
+    if kind < 0.45:
+        return f"NOT {condition(chance, depth - 1)}"
+    if kind < 0.6:
+        return f"({condition(chance, depth - 1)})"
+    return f" {chance.choice(['AND', 'OR'])} ".join(condition(chance, depth - 1) for _ in range(2))
+
+
+def value(chance: random.Random) -> tuple[str, str]:
+    """An aggregate, as asked and as the engine is asked for it."""
+    where, name = condition(chance, 1), chance.choice(["age", "debt", "pay", "code"])
+    means = f"AVG(CASE WHEN {where} THEN 1 WHEN NOT ({where}) THEN 0 END)"  # the engine has no mean of truth values
+    asked = chance.choice(
+        [
+            "COUNT(*)",
+            "COUNT(*)",
+            f"COUNT({chance.choice(list(TYPES))})",
+            f"COUNT(*) FILTER (WHERE {where})",
+            f"COUNT_IF({where})",
+            f"SUM(CASE WHEN {where} THEN 1 ELSE 0 END)",
+            f"COUNT(CASE WHEN {where} THEN 1 END)",
+            f"COUNT(*) FILTER (WHERE {where}) / COUNT(*)",
+            f"100.0 * COUNT(*) FILTER (WHERE {where}) / COUNT(*)",
+            f"COUNT(*) FILTER (WHERE flag AND ({where})) * 1.0 / COUNT(*) FILTER (WHERE flag)",
+            f"AVG(CASE WHEN {where} THEN 1 ELSE 0 END)",
+            f"AVG({where})" if not where.startswith(("flag", "TRUE", "(")) else "AVG(flag)",
+            f"SUM({name})",
+            f"SUM({name}) FILTER (WHERE {where})",
+            f"AVG({name})",
+            f"AVG({name}) FILTER (WHERE {where})",
+        ]
+    )
+    if asked == "AVG(flag)":
+        return asked, "AVG(flag::INT)"
+    if asked == f"AVG({where})":
+        return asked, means
+    return asked, asked
+
+
+def statement(chance: random.Random) -> tuple[str, str]:
+    """A statement, as asked and as the engine is asked."""
+    where = f" WHERE {condition(chance)}" if chance.random() < 0.7 else ""
+    if chance.random() < 0.15:
+        share, name = chance.choice(["0.5", "0.1", "0.9", "0.333"]), chance.choice(["age", "debt", "pay"])
+        asked = chance.choice([f"MEDIAN({name})", f"QUANTILE({name}, {share})", f"QUANTILE_CONT({name}, {share})"])
+        share = "0.5" if asked.startswith("MEDIAN") else share
+        return (
+            f"SELECT {asked} FROM data{where}",
+            f"SELECT QUANTILE_DISC({name}, {share}), COUNT({name}) FROM data{where}",
+        )
+    values = [value(chance) for _ in range(chance.choice([1, 1, 2, 3]))]
+    groups = chance.sample(
+        ["age", "flag", "code", "FLOOR(debt / 30) * 30", "FLOOR(age / 20) * 20"], chance.choice([0, 0, 1, 2])
+    )
+    groups = [g for g in groups if g != "age" or "FLOOR(age / 20) * 20" not in groups]
+    ending = f" GROUP BY {', '.join(groups)}" if groups else ""
+    mine, theirs = (", ".join([*groups, *(v[i] for v in values)]) + f" FROM data{where}{ending}" for i in (0, 1))
+    return f"SELECT {mine}", f"SELECT {theirs.replace(' FROM', ', COUNT(*) FROM', 1) if groups else theirs}"
+
+
+def same(ours: float, theirs: Any, error: float | None, *, defined: bool = True) -> bool:
+    """Whether an answer is the engine's but for the grid of weights, which is all that an exact session's bars hold."""
+    if theirs is None or (isinstance(theirs, float) and math.isnan(theirs)):
+        return not defined or ours == 0  # nothing to sum, or to divide by
+    assert error is not None
+    assert error < 1e-2
+    return abs(ours - float(theirs)) <= error + 1e-9
+
+
+def agrees(exact: Exact, mine: str, theirs: str) -> str:
+    """How a statement was compared with the engine: its kind, or why it was refused."""
+    select = parse(mine, DOMAIN)
+    try:
+        found = exact.ask(mine)
+    except InvalidQuery as refusal:
+        return f"refused: {refusal.sentence[:20]}"
+    rows = exact.truth(theirs)
+    if isinstance(found, QuantileAnswer):
+        (bin_middle, inside) = rows[0]
+        if inside:
+            name = select.aggregates[0].name
+            assert found.value == DOMAIN[name].label(located(name, bin_middle)), mine
+        return "quantile"
+    means = [aggregate.kind in ("mean", "fraction") for aggregate in select.aggregates]
+    if not select.groups:
+        one = found if isinstance(found, Listing) else None
+        assert isinstance(found, Answer | Listing)
+        ours = one.listed[0].values if one else (found.value,)  # type: ignore[union-attr]
+        errors = one.listed[0].errors if one else (found.error,)
+        compared = zip(ours, rows[0], errors, means, strict=True)
+        assert all(same(a, b, e, defined=not m) for a, b, e, m in compared), (mine, ours, rows)
+        return "values"
+    expected = {}
+    for row in rows:
+        labels = []
+        for group, given in zip(select.groups, row, strict=False):
+            attribute, parts = DOMAIN[group.name], group.parts(DOMAIN)
+            missing = attribute.missing_index
+            index = missing if given is None else located(group.name, given)
+            labels.append(group.labels(DOMAIN)[next(i for i, part in enumerate(parts) if index in part)])
+        expected[tuple(labels)] = row[len(labels) : -1]
+    assert isinstance(found, Table | Listing)
+    listed = (
+        [(row.labels, row.values, row.errors) for row in found.listed]
+        if isinstance(found, Listing)
+        else [(labels, (count,), (found.error,)) for labels, count in found.rows()]
+    )
+    for labels_found, many, errors in listed:
+        wanted = expected.pop(labels_found, None)
+        if wanted is None:  # no such row: the engine leaves the group out
+            assert all(v == 0 for v, m in zip(many, select.aggregates, strict=True) if m.kind in ("count", "sum")), mine
+        else:
+            compared = zip(many, wanted, errors, means, strict=True)
+            assert all(same(a, b, e, defined=not m) for a, b, e, m in compared), (mine, many, wanted)
+    assert not expected, mine
+    return "groups"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_answers_are_those_of_the_engine(seed: int) -> None:
+    exact = Exact(seed)
+    kinds: dict[str, int] = {}
+    for _ in range(80):
+        kind = agrees(exact, *statement(exact.chance))
+        kinds[kind] = kinds.get(kind, 0) + 1
+    assert min(kinds.get(kind, 0) for kind in ("quantile", "values", "groups")) >= 3, kinds
+    assert sum(n for kind, n in kinds.items() if kind.startswith("refused")) < 20, kinds
+
+
+def test_the_comparison_would_notice() -> None:
+    # Statements that differ in what they mean must not pass for each other.
+    exact = Exact(5)
+    wrong = [
+        (
+            "SELECT COUNT(*) FROM data WHERE NOT age < 50",
+            "SELECT COUNT(*) FROM data WHERE NOT COALESCE(age < 50, FALSE)",
+        ),
+        ("SELECT COUNT(word) FROM data", "SELECT COUNT(*) FROM data"),
+        ("SELECT AVG(age) FROM data WHERE debt < 20", "SELECT SUM(age) / COUNT(*) FROM data WHERE debt < 20"),
+        ("SELECT AVG(flag) FROM data", "SELECT AVG(COALESCE(flag, FALSE)::INT) FROM data"),
+        (
+            "SELECT COUNT(*) FROM data WHERE word LIKE 'a_b'",
+            "SELECT COUNT(*) FROM data WHERE word LIKE 'a!_c' ESCAPE '!'",
+        ),
+        ("SELECT SUM(debt) FROM data", "SELECT SUM(ABS(debt)) FROM data"),
+    ]
+    for mine, theirs in wrong:
+        with pytest.raises(AssertionError):
+            agrees(exact, mine, theirs)
+
+
+def test_what_is_like_nothing_listed_is_neither_like_nor_unlike() -> None:
+    domain = Domain({"word": category(["north", "south"], other="else", missing="unknown")})
+    like, unlike = (
+        parse(f"SELECT COUNT(*) FROM data WHERE word {op} 'n%'", domain).where.bind(domain)
+        for op in ("LIKE", "NOT LIKE")
+    )
+    assert like.table(["word"], [4]).tolist() == [1, 0, 0, 0]
+    assert unlike.table(["word"], [4]).tolist() == [0, 1, 0, 0]
+
+
+def test_order_and_limit_are_those_of_the_released_rows() -> None:
+    exact = Exact(6)
+    full = exact.ask("SELECT word, COUNT(*) AS n FROM data GROUP BY word")
+    assert isinstance(full, Listing)
+    counted = [(labels[0], values[0]) for labels, values in full.rows()]
+    down = exact.ask("SELECT word, COUNT(*) AS n FROM data GROUP BY word ORDER BY n DESC, word LIMIT 3 OFFSET 1")
+    assert isinstance(down, Listing)
+    expected = sorted(counted, key=lambda row: -row[1])[1:4]  # sorted keeps the declared order of equals
+    assert [(labels[0], values[0]) for labels, values in down.rows()] == expected
+    by_word = exact.ask("SELECT word, COUNT(*) AS n FROM data GROUP BY word ORDER BY 1 DESC")
+    assert isinstance(by_word, Listing)
+    assert [row.labels[0] for row in by_word.listed] == [labels for labels, _ in reversed(counted)]
+    none = exact.ask("SELECT word, COUNT(*) AS n FROM data GROUP BY word LIMIT 0")
+    assert isinstance(none, Listing)
+    assert none.listed == ()
+    assert str(none).startswith("word  n")
+
+
+def test_distinct_lists_what_is_declared() -> None:
+    found = Exact(7).ask("SELECT DISTINCT flag, code AS c FROM data ORDER BY c DESC, flag LIMIT 4")
+    assert isinstance(found, Listing)
+    assert found.names == ("flag", "c")
+    assert [row.labels for row in found.listed] == [("false", "5"), ("true", "5"), ("unknown", "5"), ("false", "3")]
+    assert (found.source, found.cost.atoms) == ("public", 0)
+    assert "whether a row has them or not" in str(found)
+
+
+def answerable(text: str, exact: Exact) -> None:
+    """A generated statement is read, planned and described, and soon: at the second look, if not at the first.
+
+    The first may have to wait for the garbage of a hundred thousand statements before it.
+    """
+    if _seconds_to_read(text, exact) >= 1:
+        assert _seconds_to_read(text, exact) < 1, text
+
+
+def _seconds_to_read(text: str, exact: Exact) -> float:
+    started = time.process_time()
+    select = parse(text, DOMAIN)
+    assert isinstance(select, Select)
+    refused = "nothing was refused"
+    try:
+        needs(select, exact, exact.composer)
+    except InvalidQuery as refusal:  # what is asked has no meaning, like a mean of nobody
+        refused = refusal.sentence
+    assert 10 < len(refused) < 600
+    for aggregate in select.aggregates:
+        assert words(aggregate.kind, aggregate.where.bind(DOMAIN), DOMAIN, aggregate.name)
+    return time.process_time() - started
+
+
+def test_generated_statements_are_answerable() -> None:
+    exact = Exact(8)
+    for _ in range(300):
+        answerable(statement(exact.chance)[0], exact)
+
+
+@pytest.mark.audit
+def test_a_hundred_thousand_generated_statements_are_answerable() -> None:
+    exact = Exact(9)
+    for _ in range(100_000):
+        answerable(statement(exact.chance)[0], exact)
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("seed", range(100, 120))
+def test_ten_thousand_answers_are_those_of_the_engine(seed: int) -> None:
+    exact = Exact(seed)
+    for _ in range(500):
+        agrees(exact, *statement(exact.chance))
