@@ -11,7 +11,7 @@ from unittest import mock
 from crash_workload import ANCHOR, LEDGER
 
 from tacit.trusted import durable
-from tacit.trusted.chain import Entry, Mark, mark
+from tacit.trusted.chain import Entry, mark
 from tacit.trusted.history import History
 from tacit.trusted.ledger import Ledger, Outcome, Reservation
 
@@ -43,15 +43,14 @@ class AnchorsBeforeCommit(Ledger):
     """Tells the anchor of an answer that is not stored yet."""
 
     def settle(self, reservation: Reservation | None, outcomes: Sequence[Outcome]) -> list[Entry]:
-        append = History.append
+        write = History.write
 
-        def early(history: History, db: Any, head: Mark, kind: str, **values: Any) -> Entry:
-            entry = append(history, db, head, kind, **values)
-            if values["key"] == outcomes[-1].key:
-                self._anchor.advance(self.id, mark(entry))
-            return entry
+        def early(history: History, db: Any, entries: Sequence[Entry]) -> None:
+            write(history, db, entries)
+            if entries[-1].key == outcomes[-1].key:
+                self._anchor.advance(self.id, mark(entries[-1]))
 
-        with mock.patch.object(History, "append", early):
+        with mock.patch.object(History, "write", early):
             return super().settle(reservation, outcomes)
 
 

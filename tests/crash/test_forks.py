@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -19,6 +19,7 @@ from tacit.errors import AnswerWithheld, LedgerError
 from tacit.model.budget import Loss
 from tacit.trusted import durable
 from tacit.trusted.anchor import Anchor
+from tacit.trusted.chain import Entry
 from tacit.trusted.history import History
 from tacit.trusted.ledger import Ledger, Outcome
 
@@ -49,17 +50,16 @@ def test_a_parent_that_closes_does_not_take_the_log_away(disk: Path, kind: str) 
     ledger = reopen(disk)
     ask(ledger, "before")
     (reached, reach), (resumed, resume) = os.pipe(), os.pipe()
-    append = History.append
+    write = History.write
 
-    def slow(*args: Any, **values: Any) -> Any:
-        entry = append(*args, **values)
-        if args[3] == kind:
+    def slow(history: History, db: Any, entries: Sequence[Entry]) -> None:
+        write(history, db, entries)
+        if entries[0].kind == kind:
             os.write(reach, b"x")
             os.read(resumed, 1)
-        return entry
 
     def work() -> bool:
-        with mock.patch.object(History, "append", slow):
+        with mock.patch.object(History, "write", slow):
             return ask(ledger, "k", '"child"') == '"child"'
 
     child = forked(work)

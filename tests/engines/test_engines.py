@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "trusted"))
+from test_person import IDS, kept, loaded, rows_of
 from test_statement import AWKWARD, ROWS, awkward, awkward_sql, cells, check_awkward
 
 from tacit.errors import DataError
@@ -136,6 +137,23 @@ class TestPostgres:
         assert records.rows == 5000
         assert cells(records) == {tuple(i * (k + 1) % 1000 for k in range(8)): 5 for i in range(1000)}
 
+    @pytest.mark.parametrize("kind", IDS)
+    def test_the_same_rows_of_each_person(self, postgres: str, kind: str) -> None:
+        import psycopg
+
+        column = {"text": "TEXT COLLATE anycase", "whole": "BIGINT", "real": "DOUBLE PRECISION"}[kind]
+        rows = rows_of(IDS[kind][0])
+        execute(
+            postgres,
+            "CREATE COLLATION IF NOT EXISTS anycase "
+            "(provider = icu, locale = 'und-u-ks-level1', deterministic = false)",
+            f"CREATE TABLE visits_{kind} (id {column}, age INTEGER, sex TEXT)",
+        )
+        with psycopg.connect(postgres) as connection:
+            connection.cursor().executemany(f"INSERT INTO visits_{kind} VALUES (%s, %s, %s)", rows)
+        for each in (1, 3):
+            assert loaded(postgres, each, f"visits_{kind}") == kept(rows, each)
+
     def test_errors_say_nothing_private(self, postgres: str) -> None:
         execute(
             postgres,
@@ -223,6 +241,16 @@ class TestSpark:
         frame = spark.range(5000).selectExpr(*(f"(id * {k + 1}) % 1000 AS c{k}" for k in range(8)))
         records = Records.load(frame, Domain({f"c{k}": integer(0, 999) for k in range(8)}))
         assert cells(records) == {tuple(i * (k + 1) % 1000 for k in range(8)): 5 for i in range(1000)}
+
+    @pytest.mark.parametrize("kind", IDS)
+    def test_the_same_rows_of_each_person(self, spark: Any, kind: str) -> None:
+        column = {"text": "STRING", "whole": "BIGINT", "real": "DOUBLE"}[kind]
+        rows = rows_of(IDS[kind][0])
+        frame = spark.createDataFrame(rows, f"id {column}, age INT, sex STRING").repartition(3)
+        if kind == "text":
+            frame = frame.selectExpr("id COLLATE UTF8_LCASE AS id", "age", "sex")
+        for each in (1, 3):
+            assert loaded(frame, each) == kept(rows, each)
 
     def test_errors_say_nothing_private(self, spark: Any) -> None:
         frame = spark.sql(

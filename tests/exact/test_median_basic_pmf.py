@@ -73,7 +73,7 @@ class Branching:
     entries: list[Measured | Told] = field(default_factory=list)
 
     total = left = Loss("epsilon", 10**15)
-    rows = ROWS
+    rows, rows_per_person = ROWS, 1
 
     @property
     def domain(self) -> tacit.Domain:

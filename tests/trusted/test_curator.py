@@ -259,7 +259,7 @@ def test_weights_changed_after_the_check_change_nothing(curator: Curator, monkey
 def test_other_spellings_of_a_query_are_one_question(curator: Curator) -> None:
     # Catches a key taken from the caller's object: uint8, int64 and grid weights, and a key that was tampered with.
     tampered = Query.among(DOMAIN, "sex", [0])
-    tampered.__dict__["key"] = "0" * 64
+    object.__setattr__(tampered, "_key", "0" * 64)
     spellings = [
         Query.among(DOMAIN, "sex", [0]),
         Query.among(DOMAIN, np.str_("sex"), [0]),

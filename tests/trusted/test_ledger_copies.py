@@ -14,6 +14,7 @@ from ledger_tools import PRICE, ask, backup, raw, reopen, restore, terms, write
 
 from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError
 from tacit.model.budget import Loss
+from tacit.trusted import ledger as ledger_module
 from tacit.trusted.anchor import Anchor
 from tacit.trusted.ledger import Ledger, Outcome
 
@@ -241,6 +242,8 @@ def test_an_old_copy_written_into_the_open_file_is_refused(ledger: Ledger, tmp_p
     if spender == "this session":
         with pytest.raises(LedgerError, match="replaced by another copy"):
             _ = ledger.spent
+        with pytest.raises(LedgerError, match="replaced by another copy"):
+            list(ledger.bought())
     with pytest.raises(LedgerError, match=r"replaced by another copy|older than"):
         ledger.reserve(PRICE, purpose="count")
     with pytest.raises(LedgerError, match=r"replaced by another copy|older than"):
@@ -456,3 +459,14 @@ def test_an_override_may_pass_the_total(ledger: Ledger, tmp_path: Path) -> None:
             again.reserve(Loss("epsilon", 1), purpose="count")
         again.settle(again.reserve(Loss("epsilon", 0), purpose="free"), [Outcome("z", 0, "1")])
         again.verify()
+
+
+def test_an_outcome_does_not_tell_how_long_the_data_were_looked_at(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Entries are published, with their times."""
+    monkeypatch.setattr(ledger_module, "now", lambda: "2031-01-01T00:00:00.000+00:00")
+    ask(ledger, "key")
+    intent, outcome = ledger.entries()
+    assert intent.time == outcome.time != "2031-01-01T00:00:00.000+00:00"
+    assert intent.time[19:23] == ".000"

@@ -33,6 +33,7 @@ class Entry:
     hash: str
 
 
+_spell = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 _TYPES: tuple[type | tuple[type, ...], ...] = (int, str, (str, type(None)), (int, type(None)), int, int, str, str, str)
 
 
@@ -61,8 +62,31 @@ def mark(entry: Entry) -> Mark:
 
 def chain_hash(previous: str, entry: Entry) -> str:
     """The hash that seals an entry and, through `previous`, all before it."""
-    sealed = (entry.seq, entry.kind, entry.key, entry.intent, entry.atoms, entry.spent, entry.body, entry.time)
-    return digest([previous, *sealed])
+    return _seal_of(
+        previous, entry.seq, entry.kind, entry.key, entry.intent, entry.atoms, entry.spent, entry.body, entry.time
+    )
+
+
+def seal(
+    head: Mark,
+    time: str,
+    kind: str,
+    *,
+    atoms: int,
+    spent: int,
+    body: str,
+    seq: int = 0,
+    key: str | None = None,
+    intent: int | None = None,
+) -> Entry:
+    """The entry that follows `head`, or is numbered `seq`. Guarantee, formula, source: as `check` asks of it."""
+    seq = seq or head.seq + 1
+    seal_ = _seal_of(head.hash, seq, kind, key, intent, atoms, spent, body, time)
+    return Entry(seq, kind, key, intent, atoms, spent, body, time, seal_)
+
+
+def _seal_of(*sealed: object) -> str:
+    return digest(list(sealed))
 
 
 def digest(value: object) -> str:
@@ -71,7 +95,7 @@ def digest(value: object) -> str:
 
 def canonical(value: object) -> str:
     """JSON with one spelling for each value."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return _spell(value)
 
 
 def check(

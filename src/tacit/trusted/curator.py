@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,11 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.errors import AnswerWithheld, InvalidQuery
 from tacit.model.answer import Measured, Receipt, Told
 from tacit.model.budget import Loss, Measure
+from tacit.model.cell_sum import answer_from
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
 from tacit.model.strategy import Strategy
-from tacit.model.workload import Marginal, Prefixes, Queries, Question, from_dict, key, to_dict
+from tacit.model.workload import Marginal, Prefixes, Queries, Question, from_dict, key, marginal, to_dict
 from tacit.trusted.chain import Entry, canonical, digest
 from tacit.trusted.gate import Gate, first_passing, own_pairs, store
 from tacit.trusted.ledger import Ledger, Outcome
@@ -29,6 +31,7 @@ from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import sensitivity
 from tacit.trusted.strategies import strategy_truth
 
+ONE_COUNT, PARTITION = Sensitivity(1, 1), Sensitivity(2, 2)  # what one replaced row moves
 _MOST = 2.0**40  # counts: with GRID steps each, sums of three such numbers stay within 64 bits
 
 __all__ = [
@@ -76,6 +79,11 @@ class Curator:
         return self._records.rows
 
     @property
+    def rows_per_person(self) -> int:
+        """How many rows neighbours differ in, at most. Guarantee: public. Formula: as loaded. Source: the owner."""
+        return self._records.rows_per_person
+
+    @property
     def total(self) -> Loss:
         """The whole budget. Guarantee: fixed at creation. Formula: the ledger's. Source: `Ledger.total`."""
         return self._ledger.total
@@ -111,16 +119,17 @@ class Curator:
 
         Guarantee: post-processing of released answers. Formula: the stored entry of the question's key. Source: ledger.
         """
-        keys = [key(own(question, self.domain)) for question in questions]
+        given = [own(question, self.domain) for question in questions]
+        keys = [key(question) for question in given]
         found = self._ledger.find_many(keys)
-        return [self._read(found[k]) if k in found else None for k in keys]
+        return [self._read(found[k], asked) if k in found else None for k, asked in zip(keys, given, strict=True)]
 
     def purchases(self) -> Iterator[tuple[str, Question | None, Loss, Receipt]]:
         """Everything that was ever charged and settled, in order: its kind, the question if there is one, its price.
 
         Guarantee: post-processing of what was released. Formula: the ledger's outcomes. Source: ledger.
         """
-        for entry in self._ledger.entries(kind="outcome"):
+        for entry in self._ledger.bought():
             if entry.atoms and entry.key is not None:
                 body = json.loads(entry.body)
                 kind = next((kind for kind in ("gate", "choice", "compared") if kind in body), "measured")
@@ -132,14 +141,28 @@ class Curator:
 
         Guarantee: post-processing of released answers. Formula: the ledger's outcomes. Source: ledger.
         """
-        for entry in self._ledger.entries(after=after, kind="outcome"):
+        for entry in self._ledger.bought(after):
             if entry.key is not None and isinstance(stored := self._read(entry), Measured):
                 yield stored
 
+    def answers(self) -> Iterator[Measured | Told]:
+        """Everything measured and everything told, in order.
+
+        Guarantee: post-processing of released answers. Formula: the ledger's outcomes. Source: ledger.
+        """
+        for entry in self._ledger.entries(kind="outcome"):
+            if entry.key is not None and (stored := self._read(entry)) is not None:
+                yield stored
+
     def tell(
-        self, answers: Sequence[tuple[Query | Statistic, int, int | None, str]], gate: Gate | None = None
+        self,
+        answers: Sequence[tuple[Query | Statistic, int, int | None, str]],
+        gate: Gate | None = None,
+        figures: Sequence[tuple[int | None, int | None]] | None = None,
     ) -> list[Told | Measured]:
         """Record free answers (query, value and half width in grid steps, a note), so that they never change.
+
+        `figures` has two more half widths for each, or None: for the answer alone, and the one that is likely.
 
         Guarantee: costs nothing, since a free answer is a function of what is public; an earlier answer to the same
             question stays. The gate that let them pass can go on from the same transaction on.
@@ -147,18 +170,27 @@ class Curator:
         """
         if not answers or (gate is not None and not gate.is_of(self._ledger)):
             raise InvalidQuery("there is at least one answer to tell, and the gate is one of this ledger.")
-        outcomes = []
-        for query, value, half_width, note in answers:
-            if half_width is not None and (type(half_width) is not int or half_width < 0):
-                raise InvalidQuery("a half width is a whole number of grid steps, or None.")
+        more = [(None, None)] * len(answers) if figures is None else figures
+        if len(more) != len(answers):
+            raise InvalidQuery("there are two more figures for every answer, or for none.")
+        outcomes, given = list[Outcome](), list[tuple[Query | Statistic, _Said]]()
+        for (query, value, half_width, note), (alone, likely) in zip(answers, more, strict=True):
             copy = own(query, self.domain)
             if not isinstance(copy, Query | Statistic):
                 raise InvalidQuery("free answers are told one by one, not as tables.")
-            body = {"question": to_dict(copy), "told": int(value), "half_width": half_width, "note": str(note)}
-            outcomes.append(Outcome(key(copy), 0, canonical(body)))
+            said = _said(value, half_width, note, alone, likely)
+            given.append((copy, said))
+            outcomes.append(_told(copy, said))
         with self.turn():
             stored = store(self._ledger, None, outcomes, None if gate is None else gate.put_back())
-        return [answer for answer in map(self._read, stored) if answer is not None]
+        free, read = Loss(self.total.measure, 0), list[Told | Measured | None]()
+        for entry, outcome, (asked, said) in zip(stored, outcomes, given, strict=True):
+            if entry.body is outcome.body:  # stored just now, in these very words: no need to read them again
+                words = said.told, said.half_width, said.note, free, Receipt(entry.seq, entry.hash)
+                read.append(Told(outcome.key, asked, *words, said.alone, said.likely))
+            else:
+                read.append(self._read(entry, asked))
+        return [answer for answer in read if answer is not None]
 
     def select_worst(
         self,
@@ -171,7 +203,7 @@ class Curator:
 
         Guarantee: the choice costs what is charged; asked again with the same words, the same choice is read back.
         Formula: score = L1 distance between truth and guess, less a public penalty, rounded to the grid; the score of a
-            query moves by at most 1 count between neighbours, that of a table by 2; then `noise.noisy_max`.
+            query moves by at most 1 count for each replaced row, that of a table by 2; then `noise.noisy_max`.
         Source: Roth, lecture 8 (the exponential mechanism as a distinguisher); Hardt, Ligett & McSherry 2012.
         """
         loss = own_loss(loss, self.total.measure)
@@ -182,9 +214,10 @@ class Curator:
         if not all(isinstance(copy, Query | Marginal) for copy in copies):
             raise InvalidQuery("candidates are queries or tables.")
         rounded = [_guess(guess, copy, self.domain, self.rows) for guess, copy in zip(guesses, copies, strict=True)]
-        move = 2 if any(isinstance(copy, Marginal) for copy in copies) else 1
-        scale = choice_scale(loss, move * GRID)
-        cost = choice_price(scale, move * GRID, loss.measure)
+        one_row = PARTITION if any(isinstance(copy, Marginal) for copy in copies) else ONE_COUNT
+        move = self._moves(one_row).l1 * GRID
+        scale = choice_scale(loss, move)
+        cost = choice_price(scale, move, loss.measure)
         form = [[key(c), digest(g.tolist()), p] for c, g, p in zip(copies, rounded, less, strict=True)]
         asked = digest(["choice", form, scale])
         with self.turn():
@@ -214,8 +247,9 @@ class Curator:
             raise InvalidQuery("a threshold is a count.")
         loss = own_loss(loss, self.total.measure)
         copies, lenses = own_pairs(queries, [Distance(guess) for guess in guesses], self._records)
-        scales = gate_scales(loss, GRID)
-        cost = gate_price(*scales, GRID, loss.measure)
+        move = self._moves(ONE_COUNT).l1 * GRID
+        scales = gate_scales(loss, move)
+        cost = gate_price(*scales, move, loss.measure)
         form = [
             [key(copy), lens.guess] for copy, lens in zip(copies, lenses, strict=True) if isinstance(lens, Distance)
         ]
@@ -247,8 +281,9 @@ class Curator:
             raise InvalidQuery("a threshold is a count.")
         loss, bar = own_loss(loss, self.total.measure), round(threshold * GRID)
         (copy,), (shown,) = own_pairs([query], [lens], self._records)
-        noise = noise_for(loss, Sensitivity(1, 1), GRID)
-        cost = price(noise, Sensitivity(1, 1), GRID, loss.measure)
+        moves = self._moves(ONE_COUNT)
+        noise = noise_for(loss, moves, GRID)
+        cost = price(noise, moves, GRID, loss.measure)
         asked = digest(["compare", key(copy), words(shown), bar, noise.scale])
         with self.turn():
             entry = self._ledger.find(asked)
@@ -300,11 +335,53 @@ class Curator:
             raise AnswerWithheld("The question was answered meanwhile; ask again. What was reserved stays spent.")
         return measured
 
-    def _measure(self, questions: dict[str, Question], loss: Loss) -> dict[str, Entry]:
-        """`questions` are the curator's own copies."""
+    def measure_around(self, query: Query, loss: Loss, half_width: int, note: str) -> tuple[Measured, Told | Measured]:
+        """The whole table of a query's attributes, for at most `loss`, and the query's answer from that table.
+
+        Guarantee: as `measure`; the answer is a function of the noisy table and n, and durable in the same transaction,
+            so that no crash parts the two. A table measured before with the same noise is read back for nothing.
+        Formula: sum of weight * noisy cell over the query or its complement, whichever has fewer cells.
+        Source: post-processing. `half_width` is public; the caller works it out from `expected_noise`.
+        """
+        loss, core = own_loss(loss, self.total.measure), own(query, self.domain)
+        if not isinstance(core, Query) or core.is_constant or core.complement:
+            raise InvalidQuery("a table is measured around a query that depends on some attributes, not a complement.")
+        table = own(marginal(self.domain, *core.scope), self.domain)
+        shape = tuple(self.domain[name].size for name in core.scope)
+        said = _said(0, half_width, note)  # refuses widths and words that cannot be stored before anything is paid
+        used: list[NDArray[np.int64]] = []
+
+        def told(cells: NDArray[np.int64]) -> Outcome:
+            used.append(cells)
+            value = answer_from(core, core.scope, cells.reshape(shape), self.rows)
+            return _told(core, said._replace(told=int(value)))
+
+        with self.turn():
+            entries = self._ledger.find_many([key(table), key(core)])
+            if key(table) not in entries:
+                entries |= self._measure({key(table): table}, loss, follows=told)
+            measured = self._read(entries[key(table)])
+            assert isinstance(measured, Measured)
+            if used and not np.array_equal(used[0], measured.values):  # stored by somebody who did not wait for a turn
+                raise AnswerWithheld("The table was bought meanwhile; ask again. What was reserved stays spent.")
+            if measured.noise != self._noise(table, loss):
+                raise InvalidQuery("the table was measured before with other noise, which the half width is not for.")
+            if key(core) not in entries:
+                entries[key(core)] = self._ledger.settle(None, [told(measured.values)])[0]
+        answer = self._read(entries[key(core)])
+        assert answer is not None
+        return measured, answer
+
+    def _measure(
+        self,
+        questions: dict[str, Question],
+        loss: Loss,
+        follows: Callable[[NDArray[np.int64]], Outcome] | None = None,
+    ) -> dict[str, Entry]:
+        """`questions` are the curator's own copies. What `follows` from the noisy answers is stored with them."""
         noises = {k: self._noise(question, loss) for k, question in questions.items()}
         prices = {
-            k: price(noises[k], sensitivity(question, self.domain), unit(question), self.total.measure)
+            k: price(noises[k], self._moves(sensitivity(question, self.domain)), unit(question), self.total.measure)
             for k, question in questions.items()
         }
         worst_case = Loss(self.total.measure, sum(p.atoms for p in prices.values()))
@@ -313,11 +390,13 @@ class Curator:
         try:
             drawn = self._noisy_answers(questions, noises)
             outcomes = [Outcome(k, prices[k].atoms, _body(q, drawn[k], noises[k])) for k, q in questions.items()]
+            outcomes += [follows(noisy) for noisy in drawn.values()] if follows else []
         except Exception:  # what went wrong may depend on the data, so nothing is said about it
             outcomes = []
         if not outcomes:
             raise AnswerWithheld("The answer could not be worked out. What was reserved for it stays spent.")
-        return dict(zip(questions, self._ledger.settle(reservation, outcomes), strict=True))
+        stored = self._ledger.settle(reservation, outcomes)
+        return {outcome.key: entry for outcome, entry in zip(outcomes, stored, strict=True)}
 
     # What is true, and the noise, stay within these: a traceback from what follows them shows nothing private.
     def _noisy_choice(
@@ -349,10 +428,14 @@ class Curator:
         return int(add_noise(np.array([value], dtype=np.int64), noise)[0])
 
     def _noise(self, question: Question, loss: Loss) -> Noise:
-        moves = sensitivity(question, self.domain)
+        moves = self._moves(sensitivity(question, self.domain))
         if moves.l1 == 0:
             raise InvalidQuery("the answer follows from the number of rows, which is public: nothing to measure.")
         return noise_for(loss, moves, unit(question))
+
+    def _moves(self, one_row: Sensitivity) -> Sensitivity:
+        """Between neighbours, from what one replaced row moves: everything that is measured or chosen is priced so."""
+        return one_row.times(self.rows_per_person)
 
     def _truth(self, question: Question) -> NDArray[np.int64]:
         """The exact answers, in grid steps. Never leaves this class without noise."""
@@ -379,14 +462,16 @@ class Curator:
         truth = self._truth(candidate) * (GRID // unit(candidate))
         return int(np.abs(truth - guess).sum())
 
-    def _read(self, entry: Entry) -> Measured | Told | None:
+    def _read(self, entry: Entry, asked: Question | None = None) -> Measured | Told | None:
+        """What is stored. A free answer goes to whoever `asked` with the very question that was handed over."""
         body = json.loads(entry.body)
         receipt = Receipt(entry.seq, entry.hash)
         if "told" in body:
-            question = from_dict(body["question"])
+            question = asked if isinstance(asked, Query | Statistic) else from_dict(body["question"])
             assert isinstance(question, Query | Statistic)
             free = Loss(self.total.measure, 0)
-            return Told(str(entry.key), question, body["told"], body["half_width"], body["note"], free, receipt)
+            more = body.get("alone"), body.get("likely")  # older ledgers have neither
+            return Told(str(entry.key), question, body["told"], body["half_width"], body["note"], free, receipt, *more)
         if "values" not in body:  # a choice, or a gate
             return None
         return Measured(
@@ -398,6 +483,38 @@ class Curator:
             cost=Loss(self.total.measure, entry.atoms),
             receipt=receipt,
         )
+
+
+class _Said(NamedTuple):
+    """What is told about a question, in plain values that JSON gives back as they are."""
+
+    told: int
+    half_width: int | None
+    note: str
+    alone: int | None
+    likely: int | None
+
+
+def _said(value: int, half_width: int | None, note: str, alone: int | None = None, likely: int | None = None) -> _Said:
+    """What is told, in plain values that can be stored, and are read back as they are."""
+    for width in (half_width, alone, likely):
+        if width is not None and (type(width) is not int or not 0 <= width < 2**63):
+            raise InvalidQuery("a half width is a whole number of grid steps of 64 bits, or None.")
+    try:
+        said, text = int(value), str(note)
+        text.encode()  # a lone surrogate would come back as another text
+    except (TypeError, ValueError, OverflowError):
+        said, text = None, ""
+    if type(said) is not int or type(text) is not str or not -(2**63) <= said < 2**63:
+        raise InvalidQuery("what is told is a whole number of grid steps of 64 bits, and a note in words.")
+    return _Said(said, half_width, text, alone, likely)
+
+
+def _told(query: Query | Statistic, said: _Said) -> Outcome:
+    """A free answer as it is stored."""
+    body = {"question": to_dict(query), "told": said.told, "half_width": said.half_width, "note": said.note}
+    body |= {name: width for name in ("alone", "likely") if (width := getattr(said, name)) is not None}
+    return Outcome(key(query), 0, canonical(body))
 
 
 def _guess(guess: ArrayLike, candidate: Question, domain: Domain, rows: int) -> NDArray[np.int64]:

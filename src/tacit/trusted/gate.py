@@ -18,7 +18,7 @@ from tacit.model.statistic import Statistic
 from tacit.trusted.chain import Entry, canonical
 from tacit.trusted.ledger import Held, Ledger, Outcome, Reservation
 from tacit.trusted.lens import Lens, look, own_lens
-from tacit.trusted.loss import gate_price, gate_scales
+from tacit.trusted.loss import Sensitivity, gate_price, gate_scales
 from tacit.trusted.noise import draw_geometric
 from tacit.trusted.questions import own, own_loss
 from tacit.trusted.records import Records
@@ -65,13 +65,15 @@ class Gate:
 
         Guarantee: the whole price is reserved, durably, before anything is compared; the threshold's noise is stored
             with it, outside everything that is hashed or shown.
-        Formula: `loss.gate_scales`. Source: see the class.
+        Formula: `loss.gate_scales`, for a value that moves by one count for each row that a person may have.
+        Source: see the class; a lens is 1-Lipschitz, so m replaced rows move it by at most m counts.
         """
         if type(threshold) not in (int, float) or not abs(threshold) < 2**40:
             raise InvalidQuery(f"a threshold is a count, not {threshold!r}.")
         loss = own_loss(loss, ledger.total.measure)
-        first, second = gate_scales(loss, GRID)
-        cost = gate_price(first, second, GRID, loss.measure)
+        move = Sensitivity(1, 1).times(records.rows_per_person).l1 * GRID
+        first, second = gate_scales(loss, move)
+        cost = gate_price(first, second, move, loss.measure)
         terms = {
             "kind": "gate",
             "owner": owner,
@@ -165,7 +167,7 @@ def own_pairs(
     """
     if not queries or len(queries) != len(lenses):
         raise InvalidQuery("there is at least one question, and every question has one lens.")
-    copies = [copy for copy in (own(query, records.domain) for query in queries) if isinstance(copy, Query | Statistic)]
+    copies = [c for c in [own(query, records.domain) for query in queries] if isinstance(c, Query | Statistic)]
     if len(copies) < len(queries):
         raise InvalidQuery("a gate compares single values, not tables.")
     return copies, [own_lens(lens, records.rows) for lens in lenses]
@@ -196,5 +198,5 @@ def first_passing(
 
 
 def _value(records: Records, query: Query | Statistic, lens: Lens) -> int:
-    """The lens of the true value, in steps of the fine grid. It moves by at most GRID between neighbours."""
+    """The lens of the true value, in steps of the fine grid. It moves by at most GRID for each replaced row."""
     return look(lens, records.answer(query) * (GRID // query.unit))

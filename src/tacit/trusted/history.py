@@ -6,8 +6,8 @@ Called by the ledger, with an open connection `db` in a transaction of its own; 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from tacit.errors import LedgerError
 from tacit.model.budget import Loss
 from tacit.trusted.anchor import Anchor
-from tacit.trusted.chain import Entry, Mark, canonical, chain_hash, check, digest, entry_of, mark
+from tacit.trusted.chain import Entry, Mark, canonical, chain_hash, check, digest, entry_of, mark, seal
 
 FORMAT = "2"
 PAGE = 500  # rows read at a time, so that no reader holds up a checkpoint for long
@@ -37,6 +37,7 @@ SCHEMA = (
     ),
 )
 UNSETTLED = "kind = 'intent' AND NOT EXISTS (SELECT 1 FROM entries AS o WHERE o.intent = entries.seq)"
+_AT_ONCE, _ROW = 100, "(?, ?, ?, ?, ?, ?, ?, ?, ?)"  # rows of one INSERT: below 999 values, the least limit of SQLite
 _COLUMNS = ", ".join(field.name for field in fields(Entry))
 
 
@@ -96,13 +97,34 @@ class History:
         key: str | None = None,
         intent: int | None = None,
     ) -> Entry:
-        """One more entry. Guarantee: sealed with all before it. Formula: `chain_hash`. Source: see the class."""
-        time = datetime.now(UTC).isoformat(timespec="milliseconds")
-        entry = Entry(seq or head.seq + 1, kind, key, intent, atoms, spent, body, time, hash="")
-        entry = replace(entry, hash=chain_hash(head.hash, entry))
-        row = (entry.seq, kind, key, intent, atoms, spent, time, entry.hash, body)
-        db.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        """One more entry. Guarantee: sealed with all before it. Formula: `seal`, `write`. Source: see the class."""
+        entry = seal(head, now(), kind, atoms=atoms, spent=spent, body=body, seq=seq, key=key, intent=intent)
+        self.write(db, [entry])
         return entry
+
+    def write(self, db: Any, entries: Sequence[Entry]) -> None:
+        """Store entries that were sealed one after the other. Guarantee: all or none, within the caller's transaction.
+
+        Formula: INSERT. Source: see the class.
+        """
+        for start in range(0, len(entries), _AT_ONCE):
+            part = entries[start : start + _AT_ONCE]
+            rows = [(e.seq, e.kind, e.key, e.intent, e.atoms, e.spent, e.time, e.hash, e.body) for e in part]
+            values = [value for row in rows for value in row]
+            db.execute(f"INSERT INTO entries VALUES {', '.join([_ROW] * len(part))}", values)
+
+    def numbered(self, db: Any, numbers: Sequence[int]) -> list[Entry]:
+        """The entries with these numbers. Guarantee: in order. Formula: by number. Source: see the class."""
+        return self.select(db, f"WHERE seq IN ({','.join('?' * len(numbers))}) ORDER BY seq", *numbers)
+
+    def settled(self, db: Any, after: int) -> list[int]:
+        """The outcomes of intents after entry `after`, in order.
+
+        Guarantee: all of them; free answers, of which there may be millions, are not looked at. Formula: the index of
+        intents, which is read whole. Source: see the class.
+        """
+        query = "SELECT seq FROM entries INDEXED BY settled WHERE intent IS NOT NULL AND +seq > ?"
+        return sorted(row[0] for row in db.execute(query, (after,)).fetchall())
 
     def derive(self, db: Any, known: Mark) -> Mark:
         """The end, derived again from a point that is trusted.
@@ -198,6 +220,14 @@ class History:
     def _lost_here(self) -> str | None:
         other = lost_at(self._anchor, self.path)
         return other if other != self.id else None
+
+
+def now() -> str:
+    """The time that an entry carries.
+
+    Guarantee: too coarse to tell how long anything took. Formula: the clock, in whole seconds. Source: the system.
+    """
+    return datetime.now(UTC).replace(microsecond=0).isoformat(timespec="milliseconds")
 
 
 def lost_at(anchor: Anchor, path: Path) -> str | None:

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import os
 import secrets
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError
+from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError, WouldSpend
 from tacit.model.budget import Budget, Loss
 from tacit.trusted import terms
 from tacit.trusted.accountant import Filter
 from tacit.trusted.anchor import Anchor
-from tacit.trusted.chain import Entry, Mark, canonical, check, mark
+from tacit.trusted.chain import Entry, Mark, canonical, check, mark, seal
 from tacit.trusted.durable import DurableFile
-from tacit.trusted.history import PAGE, UNSETTLED, History
+from tacit.trusted.history import PAGE, UNSETTLED, History, now
 from tacit.trusted.terms import Binding
 
 __all__ = ["Binding", "Entry", "Ledger", "Outcome", "Purpose", "Reservation"]
@@ -79,6 +81,7 @@ class Ledger:
         self.id, self.total = self._history.id, self._history.total
         self._known = self._history.origin  # the newest entry that this process has seen: it must never be gone again
         self._anchored = -1  # everything up to here is known to the anchor
+        self._thread = threading.local()  # `reading` is there, and true, in a thread that may write nothing
 
     @classmethod
     def create(
@@ -189,6 +192,7 @@ class Ledger:
         """
         if loss.measure != self.total.measure or loss.atoms < 0:
             raise ValueError(f"this ledger counts {self.total.measure} of at least 0, not {loss!r}")
+        self._check_writing()
         body = canonical({"purpose": purpose})
 
         def work(db: Any) -> Entry:
@@ -227,11 +231,14 @@ class Ledger:
         reserved, intent = (0, None) if reservation is None else (reservation.atoms, reservation.seq)
         if not outcomes or any(o.atoms < 0 for o in outcomes) or sum(o.atoms for o in outcomes) > reserved:
             raise ValueError(f"outcomes charge at least 0 each and at most the {reserved} atoms reserved together")
+        self._check_writing()
 
         def work(db: Any) -> tuple[Mark, list[Entry]]:
             head = self._sound(db)
+            time = now()
             if reservation is not None:
-                self._check_unsettled(db, reservation)
+                # How long it took to look at the data may tell about them, and entries are published.
+                time = self._check_unsettled(db, reservation).time
                 head = head._replace(spent=head.spent - reserved)
                 db.execute("DELETE FROM private WHERE entry = ?", (intent,))
             if private is not None:
@@ -239,12 +246,13 @@ class Ledger:
                 if not db.execute(f"SELECT 1 FROM private {where}", (private.seq, private.token)).fetchall():
                     raise LedgerError("What was taken is not held any more, so it is not put back.")
                 db.execute("UPDATE private SET value = ? WHERE entry = ?", (private.value, private.seq))
-            answered, entries = self._history.answers(db, [o.key for o in outcomes]), []
+            answered = self._history.answers(db, [o.key for o in outcomes])
+            new, shown = list[Entry](), list[Entry]()
             for outcome in outcomes:
                 earlier = answered.get(outcome.key)
-                entry = self._history.append(
-                    db,
+                entry = seal(
                     head,
+                    time,
                     "outcome",
                     key=None if earlier else outcome.key,
                     intent=intent,
@@ -253,8 +261,10 @@ class Ledger:
                     body=canonical({"answered_by": earlier.seq}) if earlier else outcome.body,
                 )
                 head = mark(entry)
-                entries.append(answered.setdefault(outcome.key, entry))
-            return head, entries
+                new.append(entry)
+                shown.append(answered.setdefault(outcome.key, entry))
+            self._history.write(db, new)
+            return head, shown
 
         try:
             with self._file.mutex:
@@ -295,6 +305,7 @@ class Ledger:
             db.execute("UPDATE private SET value = ? WHERE entry = ?", (token, seq))
             return Held(seq, token, str(rows[0][0]))
 
+        self._check_writing()
         self._file.check_room()  # so that what follows from it can be stored
         return self._file.transact(work)
 
@@ -329,6 +340,30 @@ class Ledger:
             yield from page
             after = page[-1].seq
 
+    def snapshot(self) -> tuple[str, list[Entry]]:
+        """Everything released so far: the hash that the chain starts from, and all entries, as of one moment.
+
+        Guarantee: as for `find`; whole transactions only. The first hash seals the terms, among them the ledger's
+            secret of 256 bits, so it tells nothing about the data's fingerprint. Nothing private is among the entries.
+        Formula: one SELECT. Source: see the class.
+        """
+        return self._history.origin.hash, self._show(lambda db: self._history.select(db, "ORDER BY seq"))
+
+    def bought(self, after: int = 0) -> Iterator[Entry]:
+        """The outcomes that a reservation paid for, after entry `after`, in order: what `entries` has but free answers.
+
+        Guarantee: as for `find`; all of those up to the head when the first is taken. Formula: seq ascending, by the
+            index of intents, so that a million free answers are not read. Source: see the class.
+        """
+
+        def numbers(db: Any) -> list[int]:
+            self._check_known(db)
+            return self._history.settled(db, after)
+
+        found = self._file.read(numbers)
+        for start in range(0, len(found), PAGE):
+            yield from self._show(partial(self._history.numbered, numbers=found[start : start + PAGE]))
+
     def verify(self) -> int:
         """Derive the whole chain and every running total again; the number of entries.
 
@@ -360,6 +395,21 @@ class Ledger:
         """
         return self._file.turn()
 
+    @contextmanager
+    def read_only(self) -> Iterator[None]:
+        """What this thread does within it writes nothing; other threads go on as before.
+
+        Guarantee: `reserve`, `settle` and `take_private` refuse before they do anything, so nothing is charged, no
+            entry is added, and no gate is asked.
+        Formula: a mark of the thread's own. Source: see the class.
+        """
+        before = getattr(self._thread, "reading", False)
+        self._thread.reading = True
+        try:
+            yield
+        finally:
+            self._thread.reading = before
+
     def close(self) -> None:
         """Let go of the files. Guarantee: nothing is pending, later use is refused. Formula: close. Source: class."""
         self._file.close()
@@ -382,6 +432,10 @@ class Ledger:
         if not accept_rollback:
             raise terms.refusal(problem)
         return self._history.override(db, self._history.derive(db, self._history.origin), accept_rollback)
+
+    def _check_writing(self) -> None:
+        if getattr(self._thread, "reading", False):
+            raise WouldSpend("The answer is not known yet: it would have to be bought, and here nothing may be.")
 
     def _sound(self, db: Any) -> Mark:
         """The head, if the file is still the one that we and the anchor know, and what others added follows from it.
@@ -430,12 +484,13 @@ class Ledger:
         condition = f"WHERE seq > ? AND kind = coalesce(?, kind) ORDER BY seq LIMIT {PAGE}"
         return lambda db: self._history.select(db, condition, after, kind)
 
-    def _check_unsettled(self, db: Any, reservation: Reservation) -> None:
+    def _check_unsettled(self, db: Any, reservation: Reservation) -> Entry:
         intent = self._history.select(db, "WHERE seq = ? AND kind = 'intent'", reservation.seq)
         if not intent or intent[0].atoms != reservation.atoms:
             raise ValueError("the reservation is not one of this ledger")
         if self._history.select(db, "WHERE intent = ? LIMIT 1", reservation.seq):
             raise ValueError("the reservation was settled before")
+        return intent[0]
 
     def _left(self, head: Mark) -> Loss:
         return Loss(self.total.measure, max(0, self.total.atoms - head.spent))

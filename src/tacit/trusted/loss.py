@@ -5,6 +5,9 @@ Neighbours replace one row, and the number of rows is public. So, written once f
 - one count moves by at most 1: L1 = 1, L2² = 1;
 - a partition (a marginal, a histogram: each row in exactly one cell) loses 1 in one cell and gains 1 in another:
   L1 = 2, L2² = 2, that is sqrt(2) in L2.
+
+Where the owner has declared people of up to m rows each, neighbours replace the rows of one person: up to m, one after
+the other, so that everything above moves m times as far (`Sensitivity.times`).
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from tacit.errors import InvalidBudget
 from tacit.model.budget import ATOMS, Budget, Loss, Measure
 from tacit.model.noise_law import MAX_SCALE, Noise
 
+MOST_PER_PERSON = 10_000  # rows of one person that neighbours may differ in
+
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
@@ -28,6 +33,17 @@ class Sensitivity:
     def __post_init__(self) -> None:
         if self.l1 < 0 or not bool(self.l1) <= self.l2_squared <= self.l1**2:
             raise ValueError(f"no vector has L1 = {self.l1} and squared L2 = {self.l2_squared}")
+
+    def times(self, rows: int) -> Sensitivity:
+        """How far the same vector can move when up to so many rows are replaced, from how far one moves it.
+
+        Guarantee: never too small, since replacing `rows` rows is that many steps between tables that differ in one.
+        Formula: rows L1, and rows² L2² (all rows may leave the same cell for the same other one).
+        Source: the triangle inequality, in L1 and in L2; group privacy, Dwork & Roth 2014, theorem 2.2.
+        """
+        if rows < 1:
+            raise ValueError(f"{rows} rows cannot be replaced")
+        return Sensitivity(rows * self.l1, rows**2 * self.l2_squared)
 
 
 def price(noise: Noise, sensitivity: Sensitivity, unit: int, measure: Measure) -> Loss:

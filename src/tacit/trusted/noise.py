@@ -83,23 +83,31 @@ def _sum(values: NDArray[np.int64], drawn: NDArray[np.int64]) -> NDArray[np.int6
 
 @lru_cache(maxsize=256)  # construction costs as much as a draw, and the scales in use are few
 def _sampler(kind: NoiseKind, scale: float) -> Any:
-    # Imported here because it takes half a second, which planning and reading a public file need not wait for.
-    import opendp.prelude as dp
+    # Imported here, because planning and reading a public file need not wait for it; and in parts, because OpenDP's
+    # prelude also brings in every data frame library that it finds, which takes seconds.
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian, make_laplace
+    from opendp.metrics import l1_distance, l2_distance
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
+    enable_features("contrib")
     # i64 by name: Python's int would mean 32 bits. The metrics matter only to OpenDP's own privacy maps, which are not
     # used: prices are in loss.py. For integer vectors the sampler is the discrete one at exactly this scale.
-    vector = dp.vector_domain(dp.atom_domain(T="i64"))
+    vector = vector_domain(atom_domain(T="i64"))
     if kind == "laplace":
-        return dp.m.make_laplace(vector, dp.l1_distance(T="i64"), scale=scale)
-    return dp.m.make_gaussian(vector, dp.l2_distance(T="f64"), scale=scale)
+        return make_laplace(vector, l1_distance(T="i64"), scale=scale)
+    return make_gaussian(vector, l2_distance(T="f64"), scale=scale)
 
 
 @lru_cache(maxsize=256)
 def _selector(measure: Measure, scale: float) -> Any:
-    import opendp.prelude as dp
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_noisy_max
+    from opendp.measures import max_divergence, zero_concentrated_divergence
+    from opendp.metrics import linf_distance
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
-    vector = dp.vector_domain(dp.atom_domain(T="i64"))
-    divergence = dp.max_divergence() if measure == "epsilon" else dp.zero_concentrated_divergence()
-    return dp.m.make_noisy_max(vector, dp.linf_distance(T="i64"), divergence, scale=scale)
+    enable_features("contrib")
+    vector = vector_domain(atom_domain(T="i64"))
+    divergence = max_divergence() if measure == "epsilon" else zero_concentrated_divergence()
+    return make_noisy_max(vector, linf_distance(T="i64"), divergence, scale=scale)

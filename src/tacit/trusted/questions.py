@@ -6,6 +6,9 @@ lie; so the curator reads its fields once, into objects that nobody else holds, 
 
 from __future__ import annotations
 
+import math
+import sys
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,7 +31,8 @@ def own(question: Question, domain: Domain) -> Question:
     Guarantee: the copy shares nothing with the original; every cell has a weight in [0, 1] on the grid; scopes are
         disjoint; attributes are the domain's; its key is that of every other way of asking the same. A statistic has a
         registered name, and arguments for which that was proved or, if the owner registered it, vouched for.
-    Formula: exact types, 0 <= weights <= unit, unit in {1, 2^20}, shapes of the domain; then the canonical form.
+    Formula: exact types, 0 <= weights <= unit, unit in {1, 2^20}, shapes of the domain; then the canonical form, which
+        is remembered in plain values by the plain values that were read: the question itself is read each time.
     Source: this module; `model.query` for the canonical form.
     """
     if type(question) is Query:
@@ -91,14 +95,46 @@ def _sized(question: Question, domain: Domain) -> Question:
 
 
 def _query(query: Query, domain: Domain) -> Query:
+    """A new object each time, in memory of its own: what is remembered is held by nobody else.
+
+    An array over remembered bytes could be written to, read-only or not, by whoever is handed the copy and knows their
+    address.
+    """
+    form = _form(query, domain)
+    small = sum(_OVERHEAD + len(weights) for _, _, _, weights in form[1]) <= _REMEMBERED_BYTES
+    complement, factors, key = _canonical_before(form) if small else _canonical(form)
+    parts = [Factor.of_bytes(scope, shape, unit, bytes(memoryview(held))) for scope, shape, unit, held in factors]
+    copy = Query(tuple(parts), complement)
+    object.__setattr__(copy, "_key", key)  # worked out together with the canonical form
+    return copy
+
+
+# A query in plain values that cannot change: whether it is a complement; scope, shape, unit and weights of each factor.
+_Table = tuple[tuple[str, ...], tuple[int, ...], int, bytes]
+_Form = tuple[bool, tuple[_Table, ...]]
+_REMEMBERED, _REMEMBERED_BYTES = 2**14, 2**11  # more queries than a batch has, and half of what one takes: 64 MB
+_OVERHEAD = 256  # of a factor, beside its weights
+
+
+def _form(query: Query, domain: Domain) -> _Form:
     complement = query.complement if type(query) is Query else None  # once: copying the factors runs the asker's code
     if type(complement) is not bool:
         raise InvalidQuery("a question is a query or a workload.")
-    factors = tuple(_factor(factor, domain) for factor in tuple(query.factors))
-    scope = [name for factor in factors for name in factor.scope]
+    factors = tuple([_table(factor, domain) for factor in tuple(query.factors)])
+    scope = [name for factor in factors for name in factor[0]]
     if len(set(scope)) < len(scope):
         raise InvalidQuery("an attribute stands in two factors of the question.")
-    return Query.product(factors, complement=complement)
+    return complement, factors
+
+
+def _canonical(form: _Form) -> tuple[bool, tuple[_Table, ...], str]:
+    """The canonical form and its key: a function of plain values, each of exactly its type, to plain values."""
+    made = Query.product([Factor.of_bytes(*factor) for factor in form[1]], complement=form[0])
+    tables = [(f.scope, f.weights.shape, f.unit, f.weights.tobytes()) for f in made.factors]
+    return made.complement, tuple(tables), made.key
+
+
+_canonical_before = lru_cache(_REMEMBERED)(_canonical)  # a question is looked at several times in one turn
 
 
 def _statistic(question: Statistic, domain: Domain) -> Statistic:
@@ -113,20 +149,26 @@ def _statistic(question: Statistic, domain: Domain) -> Statistic:
     return copy
 
 
-def _factor(factor: Factor, domain: Domain) -> Factor:
+def _table(factor: Factor, domain: Domain) -> _Table:
     steps = factor.unit if type(factor) is Factor else 0  # once, as above
     if type(steps) is not int or steps not in (1, GRID):
         raise InvalidQuery("the weights of a question are whole steps of its grid.")
-    scope = tuple(_name(name, domain) for name in factor.scope)
-    weights = plain(factor.weights)
-    if scope != tuple(sorted(scope)) or weights.shape != tuple(domain[name].size for name in scope):
+    scope = tuple([_name(name, domain) for name in factor.scope])
+    sizes, given = tuple([domain[name].size for name in scope]), factor.weights
+    if type(given) is np.ndarray and given.dtype == np.uint8 and given.shape == sizes and steps == 1:
+        # Bytes are a copy already. All that is said of them is checked on the copy: the array may change meanwhile.
+        held = given.tobytes()
+        if len(scope) < 2 and len(held) == math.prod(sizes) and not held.strip(b"\x00\x01"):
+            return scope, sizes, steps, held
+    weights = plain(given)
+    if scope != tuple(sorted(scope)) or weights.shape != sizes:
         raise InvalidQuery("the question was made for another domain.")
     if weights.dtype.kind not in "iu" or weights.min() < 0 or weights.max() > steps:
         raise InvalidQuery("the weights of the question lie between 0 and 1, all of them.")
-    return Factor(scope, weights.astype(np.uint8 if steps == 1 else np.int32), steps)
+    return scope, sizes, steps, weights.astype(np.uint8 if steps == 1 else np.int32).tobytes()
 
 
 def _name(name: str, domain: Domain) -> str:
     if type(name) is not str or name not in domain:
         raise InvalidQuery(f"the question is about attributes other than {', '.join(domain)}.")
-    return name
+    return sys.intern(name)  # one text for each name, however many questions are remembered

@@ -19,8 +19,9 @@ from tacit.errors import DataError, InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Factor, Query, multiply
 from tacit.model.statistic import Statistic
-from tacit.trusted.sources import open_source
-from tacit.trusted.statement import MAX_CELLS, Slot, build, slots
+from tacit.trusted.loss import MOST_PER_PERSON
+from tacit.trusted.sources import Progress, open_source
+from tacit.trusted.statement import MAX_CELLS, Person, Slot, build, slots
 
 MAX_ROWS = 2**62 // GRID  # so that no sum of counts times weights overflows
 MAX_TABLE = 2**26
@@ -34,31 +35,49 @@ Places = NDArray[np.intp]
 class Records:
     """Sparse integer counts over the domain; never leaves trusted/."""
 
-    __slots__ = ("_codes", "_counts", "_tables", "domain", "rows")
+    __slots__ = ("_codes", "_counts", "_tables", "domain", "rows", "rows_per_person")
 
-    def __init__(self, domain: Domain, codes: Sequence[Codes], counts: NDArray[np.int64]) -> None:
+    def __init__(
+        self, domain: Domain, codes: Sequence[Codes], counts: NDArray[np.int64], rows_per_person: int = 1
+    ) -> None:
         self.domain = domain
         self.rows = int(counts.sum())
+        self.rows_per_person = rows_per_person  # how many rows neighbours differ in: what every price is multiplied by
         self._codes = dict(zip(domain.names, codes, strict=True))
         self._counts = counts
         self._tables = lru_cache(maxsize=1024)(self.table)  # the same few attributes are asked about again and again
 
     @classmethod
-    def load(cls, data: object, domain: Domain, table: str | None = None) -> Records:
-        """The cells of a table, grouped by its engine.
+    def load(
+        cls,
+        data: object,
+        domain: Domain,
+        table: str | None = None,
+        *,
+        person: str | None = None,
+        rows_per_person: int = 1,
+        progress: Progress | None = None,
+    ) -> Records:
+        """The cells of a table, grouped by its engine. `person` names the column that says whose row it is.
+
+        `progress` is told the share of the work that is done, where the engine knows it: for the owner, who waits.
 
         Guarantee: every row is in exactly one declared cell, or the load is refused without naming a value or a count.
-        Formula: one GROUP BY; a reserved code shows that some row fell nowhere declared.
-        Source: docs/ARCHITECTURE.md, "From a table to cells".
+            With a person, at most `rows_per_person` rows of each are among them, and no other person's rows decide
+            which: so all that is known here differs in that many rows between neighbours.
+        Formula: one GROUP BY; a reserved code shows that some row fell nowhere declared; `statement.bounded`.
+        Source: docs/ARCHITECTURE.md, "From a table to cells"; docs/PRIVACY.md, "People with several rows".
         """
+        check_person(person, rows_per_person)
         source = open_source(data, table)
-        words, counts = source.run(build(domain, source.types(domain)))
+        columns = source.types(domain) if person is None else source.types(domain, person)
+        whose = None if person is None else Person(columns[person], rows_per_person)
+        select = build(domain, columns, whose)
+        words, counts = source.run(select) if progress is None else source.run(select, progress)
         if len(counts) == 0:
-            raise DataError("the table has no rows.")
+            raise DataError("the table has no rows." if person is None else "the table has no rows that name a person.")
         if len(counts) > MAX_CELLS:
-            raise DataError(
-                f"the rows fall into more than {MAX_CELLS:,} distinct cells: declare coarser bins or fewer attributes."
-            )
+            raise DataError(_too_many_cells(domain))
         if int(counts.max()) >= MAX_ROWS or int(counts.sum()) >= MAX_ROWS:
             raise DataError(f"the table has {MAX_ROWS:,} rows or more; sum it up before it is loaded.")
         codes = [_decode(words[slot.word], slot, size) for slot, size in zip(slots(domain), domain.shape, strict=True)]
@@ -69,7 +88,7 @@ class Records:
         ]
         if problems:
             raise DataError("; ".join(problems) + ".")
-        return cls(domain, codes, counts)
+        return cls(domain, codes, counts, rows_per_person)
 
     @property
     def cells(self) -> int:
@@ -79,7 +98,7 @@ class Records:
     def answer(self, query: Query | Statistic) -> int:
         """The true answer, in grid steps.
 
-        Guarantee: exact; replacing one row moves it by at most `query.unit`.
+        Guarantee: exact; replacing one row moves it by at most `query.unit`, and m rows by m times that.
         Formula: Σ over cells of count · weight, weight = the product of the factors; unit · n minus that if complement.
             For a statistic, its function of the table over its attributes.
         Source: docs/ARCHITECTURE.md; the rounding of products of weights is `model.query.multiply`; for statistics the
@@ -185,6 +204,29 @@ class Records:
             flat *= self.domain[name].size
             flat += codes
         return flat
+
+
+def check_person(person: str | None, rows_per_person: int) -> None:
+    """Refuse a bound without a column that it can be kept by, and one that is none.
+
+    Guarantee: prices are never multiplied by a bound that nothing enforces. Formula, source: `statement.bounded`.
+    """
+    if type(rows_per_person) is not int or not 1 <= rows_per_person <= MOST_PER_PERSON:
+        raise DataError(f"rows_per_person is a whole number from 1 to {MOST_PER_PERSON:,}, not {rows_per_person!r}.")
+    if person is None and rows_per_person != 1:
+        raise DataError('rows_per_person needs the column that says whose row it is, like person="patient_id".')
+    if person is not None and (type(person) is not str or not person):
+        raise DataError(f"person is the name of a column, not {person!r}.")
+
+
+def _too_many_cells(domain: Domain) -> str:
+    """What to do about it, from the declared sizes alone."""
+    finest = sorted(domain.items(), key=lambda item: -item[1].size)[:3]
+    sizes = ", ".join(f"{name} ({attribute.size:,})" for name, attribute in finest)
+    return (
+        f"the rows fall into more than {MAX_CELLS:,} distinct cells: declare coarser bins or fewer attributes. "
+        f"The finest have the most values: {sizes}."
+    )
 
 
 def _meets(codes: Codes, weights: NDArray[Any]) -> Mask:

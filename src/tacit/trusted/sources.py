@@ -11,6 +11,7 @@ import re
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -27,7 +28,9 @@ from tacit.trusted.statement import SOURCE, Column, ColumnType, Dialect, render
 
 T = TypeVar("T")
 Cells = tuple[list[NDArray[np.int64]], NDArray[np.int64]]
+Progress = Callable[[float], None]
 
+_LOOK_EVERY = 0.1  # seconds: how often the engine is asked how far it has come
 _CSV = re.compile(r"\.(csv|tsv|txt)(\.(gz|zst))?$", re.IGNORECASE)
 _PARQUET = re.compile(r"\.(parquet|pq)$", re.IGNORECASE)
 _QUERY = re.compile(r"\s*(SELECT|WITH|FROM)\s", re.IGNORECASE)
@@ -43,6 +46,7 @@ _TYPES: dict[str, ColumnType] = {
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP_NTZ"), "timestamp"),
     **dict.fromkeys(('"NULL"', "NULL", "VOID"), "empty"),
     "TIMESTAMP WITH TIME ZONE": "zoned",
+    "UUID": "text",
     "BOOLEAN": "boolean",
     "DATE": "date",
 }
@@ -55,11 +59,11 @@ class Source(Protocol):
     def describe(self) -> tuple[Column, ...]:
         """Every column's name and coarse type."""
 
-    def types(self, domain: Domain) -> Mapping[str, Column]:
-        """The column of each declared attribute; refuses a domain that names a column the table does not have."""
+    def types(self, domain: Domain, person: str | None = None) -> Mapping[str, Column]:
+        """The column of each declared attribute, and of the person; refuses names that the table does not have."""
 
-    def run(self, select: exp.Select) -> Cells:
-        """The statement's words and counts."""
+    def run(self, select: exp.Select, progress: Progress | None = None) -> Cells:
+        """The statement's words and counts. `progress` is told the share that is done, where the engine knows it."""
 
 
 def is_address(text: str) -> bool:
@@ -92,18 +96,18 @@ def open_source(data: object, table: str | None = None) -> Source:
         if isinstance(text, str) and "\0" not in text:
             return _query(text) if isinstance(data, str) and is_query(text) else _path(text, table)
     if isinstance(data, duckdb.DuckDBPyRelation):
-        return DuckDB("the relation", lambda _: data)
+        return DuckDB("the relation", lambda *_: data, ours=False)
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(data, pandas.DataFrame):
-        return DuckDB("the DataFrame", lambda _: _connect().from_df(data))
+        return DuckDB("the DataFrame", lambda connection, _: connection.from_df(data))
     if hasattr(data, "__arrow_c_stream__"):
         _needs("pyarrow", "arrow")
-        return DuckDB(f"the {type(data).__name__}", lambda _: _connect().from_arrow(data))
+        return DuckDB(f"the {type(data).__name__}", lambda connection, _: connection.from_arrow(data))
     raise DataError(f"data of type {type(data).__name__} is not accepted; give {_ACCEPTED}.")
 
 
 def _query(text: str) -> Source:
-    return DuckDB("the query", lambda _: _connect().sql(text))
+    return DuckDB("the query", lambda connection, _: connection.sql(text))
 
 
 def _path(text: str, table: str | None) -> Source:
@@ -114,29 +118,35 @@ def _path(text: str, table: str | None) -> Source:
     if not several and not os.path.exists(text):
         raise DataError(f"there is no file {text}.")
     if os.path.isdir(text):
-        return DuckDB(shown, lambda _: _connect().read_parquet(os.path.join(text, "**", "*.parquet")), "Parquet")
+        files = os.path.join(text, "**", "*.parquet")
+        return DuckDB(shown, lambda connection, _: connection.read_parquet(files), "Parquet")
     if not several and _quietly(lambda: _is_duckdb(text), f"{shown} could not be read."):
         if not table:
             raise DataError(f'{shown} is a DuckDB database: say which table of it, like table="people".')
-        return DuckDB(f"table {table} of {shown}", lambda _: _attached(text, table))
+        return DuckDB(f"table {table} of {shown}", lambda connection, _: _attached(connection, text, table))
     if table:
         raise DataError(f"{shown} is not a database, so it has no table {table}.")
     if _PARQUET.search(text):
-        return DuckDB(shown, lambda _: _connect().read_parquet(text), "Parquet")
+        return DuckDB(shown, lambda connection, _: connection.read_parquet(text), "Parquet")
     if _CSV.search(text):
         tabs = {"sep": "\t"} if ".tsv" in text.lower() else {}
-        return DuckDB(shown, lambda dtype: _connect().read_csv(text, header=True, dtype=dtype or None, **tabs), "CSV")
+        return DuckDB(
+            shown, lambda connection, dtype: connection.read_csv(text, header=True, dtype=dtype or None, **tabs), "CSV"
+        )
     raise DataError(f"{shown} is not a kind of file that Tacit reads; give {_ACCEPTED}.")
 
 
 class DuckDB:
-    """A relation of an embedded DuckDB. `relate` makes it, given the types that columns of a CSV file are read as."""
+    """A relation of an embedded DuckDB. `relate` makes it, given a connection and the types of a CSV file's columns."""
 
-    def __init__(self, shown: str, relate: Callable[[dict[str, str]], Any], form: str = "") -> None:
-        self._shown, self._relate, self._form = shown, relate, form
+    def __init__(
+        self, shown: str, relate: Callable[[Any, dict[str, str]], Any], form: str = "", *, ours: bool = True
+    ) -> None:
+        self._shown, self._relate, self._form, self._ours = shown, relate, form, ours
         self._failure = f"{shown} could not be read{' as ' * bool(form)}{form}."
         self._dtype: dict[str, str] = {}
-        self._relation = _quietly(lambda: relate({}), self._failure)
+        self._connection = _connect()
+        self._relation = _quietly(lambda: relate(self._connection, {}), self._failure)
 
     def describe(self) -> tuple[Column, ...]:
         def columns() -> tuple[Column, ...]:
@@ -145,12 +155,12 @@ class DuckDB:
 
         return _quietly(columns, self._failure)
 
-    def types(self, domain: Domain) -> Mapping[str, Column]:
-        found = _match(self.describe(), domain)
+    def types(self, domain: Domain, person: str | None = None) -> Mapping[str, Column]:
+        found = _match(self.describe(), domain, person)
         if self._form == "CSV":  # what a column holds is declared, not guessed from its first private rows
             self._dtype = {column.name: kind for name, column in found.items() if (kind := _csv_type(domain, name))}
-            self._relation = _quietly(lambda: self._relate(self._dtype), self._failure)
-            found = _match(self.describe(), domain)
+            self._relation = _quietly(lambda: self._relate(self._connection, self._dtype), self._failure)
+            found = _match(self.describe(), domain, person)
         return found
 
     def look(self, select: exp.Select) -> tuple[Any, ...]:
@@ -158,10 +168,16 @@ class DuckDB:
         sql = select.from_(SOURCE).sql(dialect="duckdb")
         return tuple(_quietly(lambda: self._relation.query(SOURCE, sql).fetchall()[0], self._failure))
 
-    def run(self, select: exp.Select) -> Cells:
+    def run(self, select: exp.Select, progress: Progress | None = None) -> Cells:
         sql = render(select, "duckdb", exp.to_table(SOURCE))
+
+        def cells() -> Any:
+            return self._relation.query(SOURCE, sql).fetchnumpy()
+
         try:
-            result = _quietly(lambda: self._relation.query(SOURCE, sql).fetchnumpy(), self._failure)
+            result = _quietly(
+                lambda: self._watched(cells, progress) if progress and self._ours else cells(), self._failure
+            )
         except DataError as error:
             failure = error
         else:
@@ -173,10 +189,28 @@ class DuckDB:
                 raise DataError(f"column {name} of {self._shown} holds something that is not {wanted}.")
         raise failure
 
+    def _watched(self, work: Callable[[], T], progress: Progress) -> T:
+        """Work in a thread of its own, while this one says how far it has come: on a connection of ours, not others."""
+        self._connection.execute("SET enable_progress_bar = true")
+        self._connection.execute("SET enable_progress_bar_print = false")
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            found = pool.submit(work)
+            try:
+                shown = 0.0
+                while not wait([found], timeout=_LOOK_EVERY).done:
+                    share = self._connection.query_progress() / 100  # negative where it is not known
+                    if share > shown:
+                        shown = min(1.0, share)
+                        progress(shown)
+            except BaseException:  # an interrupt, or a bar that fails: the engine is not left working alone
+                self._connection.interrupt()
+                raise
+        return found.result()
+
     def _reads(self, name: str, kind: str) -> bool:
         sql = exp.select(exp.Count(this=exp.column(name, quoted=True))).from_(SOURCE).sql("duckdb")
         try:
-            self._relate({name: kind}).query(SOURCE, sql).fetchall()
+            self._relate(self._connection, {name: kind}).query(SOURCE, sql).fetchall()
         except duckdb.Error:
             return False
         return True
@@ -201,10 +235,10 @@ class Postgres:
 
         return self._ask(columns)
 
-    def types(self, domain: Domain) -> Mapping[str, Column]:
-        return _match(self.describe(), domain)
+    def types(self, domain: Domain, person: str | None = None) -> Mapping[str, Column]:
+        return _match(self.describe(), domain, person)
 
-    def run(self, select: exp.Select) -> Cells:
+    def run(self, select: exp.Select, progress: Progress | None = None) -> Cells:
         sql = render(select, "postgres", self._table)
         width = len(select.selects)
 
@@ -262,10 +296,10 @@ class Spark:
 
         return _quietly(columns, self._failure)
 
-    def types(self, domain: Domain) -> Mapping[str, Column]:
-        return _match(self.describe(), domain)
+    def types(self, domain: Domain, person: str | None = None) -> Mapping[str, Column]:
+        return _match(self.describe(), domain, person)
 
-    def run(self, select: exp.Select) -> Cells:
+    def run(self, select: exp.Select, progress: Progress | None = None) -> Cells:
         view = f"tacit_{uuid.uuid4().hex}"
         sql = render(select, "spark", exp.to_table(view))
 
@@ -310,8 +344,7 @@ def _is_duckdb(path: str) -> bool:
         return file.read(12)[8:] == b"DUCK"
 
 
-def _attached(path: str, table: str) -> Any:
-    connection = _connect()
+def _attached(connection: Any, path: str, table: str) -> Any:
     connection.execute(f"ATTACH {exp.Literal.string(path).sql('duckdb')} AS attached (READ_ONLY)")
     named = _named(table, "duckdb")
     named.set("catalog" if named.args.get("db") else "db", exp.to_identifier("attached"))
@@ -339,16 +372,18 @@ def _coarse(kind: str) -> ColumnType:
 
 
 def _csv_type(domain: Domain, name: str) -> str | None:
+    if name not in domain:
+        return "VARCHAR"  # the person: any text will do
     values = domain[name].values
     if isinstance(values, Listed):
         return {"category": "VARCHAR" if isinstance(values.values[0], str) else "DOUBLE"}.get(values.kind)
     return "TIMESTAMP" if values.kind == "date" else "DOUBLE"
 
 
-def _match(columns: Iterable[Column], domain: Domain) -> dict[str, Column]:
+def _match(columns: Iterable[Column], domain: Domain, person: str | None) -> dict[str, Column]:
     exact = {column.name: column for column in columns}
     found: dict[str, Column] = {}
-    for name in domain:
+    for name in (*domain, *([] if person is None else [person])):
         # DuckDB calls the second of two columns that differ in case only AGE_1, so that is a likeness too.
         alike = [c for c in exact.values() if name.lower() in (c.name.lower(), re.sub(r"_\d+$", "", c.name.lower()))]
         near = [exact[name]] if name in exact else alike

@@ -1,0 +1,53 @@
+"""A thread that only reads: the ledger takes no charge, no answer and no gate's state from it, and others go on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from ledger_tools import PRICE, ask, terms
+
+from tacit.errors import WouldSpend
+from tacit.trusted.ledger import Ledger, Outcome
+
+
+def test_nothing_is_written_by_a_thread_that_only_reads(tmp_path: Path) -> None:
+    with Ledger.create(tmp_path / "people.tacit", **terms(tmp_path)) as ledger:
+        ask(ledger, "known")
+        gate = ledger.reserve(PRICE, purpose="gate", private="7")
+        waiting = ledger.reserve(PRICE, purpose="count")
+        before = ledger.head, ledger.spent
+        writes: list[Callable[[], object]] = [
+            lambda: ledger.reserve(PRICE, purpose="count"),
+            lambda: ledger.reserve(PRICE - PRICE, purpose="count"),  # also what costs nothing
+            lambda: ledger.settle(waiting, [Outcome("new", PRICE.atoms, "{}")]),
+            lambda: ledger.settle(None, [Outcome("free", 0, "{}")]),
+            lambda: ledger.take_private(gate.seq),
+        ]
+        with ledger.read_only():
+            with ledger.read_only():
+                pass  # the end of an inner one does not end the outer one
+            for write in writes:
+                with pytest.raises(WouldSpend):
+                    write()
+            assert (ledger.head, ledger.spent) == before
+            assert ledger.private_of(gate.seq) == "7"
+            assert ledger.find("known") is not None
+            other = threading.Thread(target=ask, args=(ledger, "theirs"))
+            other.start()
+            other.join(30)
+            assert ledger.find("theirs") is not None
+        for write in writes:  # and each of them would have written
+            head = ledger.head
+            write()
+            assert ledger.head != head or ledger.private_of(gate.seq) is None
+        ledger.verify()
+
+
+def test_an_error_inside_ends_it(tmp_path: Path) -> None:
+    with Ledger.create(tmp_path / "people.tacit", **terms(tmp_path)) as ledger:
+        with pytest.raises(KeyError), ledger.read_only():
+            raise KeyError
+        ask(ledger, "question")
