@@ -206,3 +206,33 @@ def test_what_is_refused(make: Any, error: type[Exception]) -> None:
 def test_the_refusal_names_both_numbers() -> None:
     with pytest.raises(InvalidDomain, match=r"1,000,000,000 cells.*at most 134,217,728"):
         Dense(make_domain(1000, 1000, 1000))
+
+
+@pytest.mark.parametrize("shape", [(5, 4, 3, 2, 6), (2, 2, 2), (40, 30, 20), (7, 1, 130)])
+@pytest.mark.parametrize("together", [1, 2**15])
+def test_what_else_is_asked_does_not_matter_to_the_last_bit(
+    shape: tuple[int, ...], together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dense, "_FEW", 8)
+    monkeypatch.setattr(dense, "_TOGETHER", together)
+    rng = np.random.default_rng(11)
+    domain = make_domain(*shape)
+    hypothesis = Dense(domain, rng.random(shape))
+    names = [name for name in domain.names if domain[name].size > 1]
+
+    def conjunction() -> Query:
+        picked = rng.choice(names, size=rng.integers(1, min(3, len(names)) + 1), replace=False)
+        sizes = [domain[name].size for name in picked]
+        chosen = [rng.choice(size, size=rng.integers(1, size), replace=False) for size in sizes]
+        query = Query.all(Query.among(domain, name, c) for name, c in zip(picked, chosen, strict=True))
+        return ~query if rng.random() < 0.3 else query
+
+    queries = [conjunction() for _ in range(300)]
+    one_by_one = [hypothesis.answer(query) for query in queries]
+    assert hypothesis.answer_many(queries).tolist() == one_by_one
+    order = rng.permutation(len(queries))[:137]
+    some = Dense(domain, hypothesis.marginal(domain.names) * hypothesis._total).answer_many([queries[i] for i in order])
+    np.testing.assert_allclose(some, np.array(one_by_one)[order], rtol=1e-9)
+    assert hypothesis.answer_many([queries[i] for i in order]).tolist() == [one_by_one[i] for i in order]
+    truth = [float((weights_of(query, domain) * hypothesis.marginal(domain.names)).sum()) for query in queries]
+    np.testing.assert_allclose(one_by_one, truth, atol=1e-12)

@@ -264,3 +264,25 @@ def test_the_hypothesis_is_an_ordinary_one() -> None:
     assert isinstance(fitted.hypothesis, Dense)
     query = Query.among(DOMAIN, "a", [0])
     assert fitted.hypothesis.answer(query) == pytest.approx(float(cells_of(fitted)[0].sum()))
+
+
+@pytest.mark.parametrize("deviation", [0.3, 1.0, 3.0])
+def test_little_noise_is_no_trouble(deviation: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables disagree about what they share by their noise; the less of it, the deeper the tilts that say so."""
+    counts, rng = truth(seed=3, rows=20_000), np.random.default_rng(4)
+    pairs = [marginal(DOMAIN, a, b) for i, a in enumerate(DOMAIN.names) for b in DOMAIN.names[i + 1 :]]
+    measured = [release(table, counts, Noise("gaussian", deviation), rng) for table in pairs]
+
+    def worst(fitted: Fitted) -> float:
+        found = [fitted.hypothesis.marginal(table.names).ravel() for table in pairs]
+        told = [[(w * counts).sum() / 20_000 for w in weights_of(table, DOMAIN)] for table in pairs]
+        return max(float(np.abs(one - two).max()) for one, two in zip(found, told, strict=True))
+
+    fitted = fit(DOMAIN, measured, 20_000)
+    assert fitted.settled
+    assert worst(fitted) < 0.002
+    monkeypatch.setattr(fit_module, "_FAR", 0)  # the planted bug
+    if deviation == 1.0:
+        broken = fit(DOMAIN, measured, 20_000)
+        assert not broken.settled
+        assert worst(broken) > 0.05

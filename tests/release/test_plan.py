@@ -114,10 +114,13 @@ def test_choices() -> None:
     one = plan(rows=40_000, domain=domain_of(3000), budget=MILD, questions=100_000)
     assert one.mechanism == "histogram"
     assert "two attributes" in one.forecasts[2].note
-    huge = plan(rows=40_000, domain=domain_of(*[100] * 8), budget=MILD, questions=1000)
-    assert huge.mechanism == "direct"
-    assert huge.forecasts[1].mean is huge.forecasts[2].mean is None
-    assert "median" in huge.forecasts[2].note
+    huge = plan(rows=40_000, domain=domain_of(*[100] * 8), budget=MILD, questions=20_000)
+    assert huge.mechanism == "iterative"  # a mixture of products lists no cells
+    assert huge.forecasts[1].mean is None
+    wide = plan(rows=40_000, domain=domain_of(*[2000] * 4), budget=MILD, questions=1000)
+    assert wide.mechanism == "direct"
+    assert wide.forecasts[1].mean is wide.forecasts[2].mean is None
+    assert "median" in wide.forecasts[2].note
 
 
 def test_adult_gets_a_warm_start_and_a_small_safety_net() -> None:
@@ -220,8 +223,9 @@ CASES = {
     "few": (1_500, (10, 5, 4, 3), 4, 1.0, Budget(epsilon=2.0, delta=1e-6), 105),
     "large": (500_000, (15, 12, 6, 4, 2, 2), 7, 0.8, Budget(epsilon=0.3, delta=1e-9), 106),
 }
-# Its classes differ so much that three attributes together show far more than pairs: nothing public tells that.
-LARGEST_OFF = {"clinic": 3}
+# Its classes differ so much that three attributes together show far more than pairs: nothing public tells that. It is
+# foretold at 0.52, so that a limit of 2 would leave no room for the noise of five runs.
+LARGEST_OFF = {"clinic": 2.2}
 
 
 @pytest.mark.parametrize("name", ["survey", "few"])

@@ -11,14 +11,14 @@ import math
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.domain import Domain
-from tacit.model.query import Query
+from tacit.model.query import Factor, Query
 
 MAX_CELLS = 2**27  # one gigabyte
 MAX_TILT = 200.0  # a cell's weight times this power of e stays a number
@@ -28,6 +28,7 @@ _REMEMBERED = 2**22  # cells of all marginals that are kept between two changes
 _LARGEST = 2**20  # cells of one such marginal
 _FEW = 2**12  # cells of a selection that are summed where they are, without a marginal
 _LONG = 64  # neighbouring cells that make summing over an axis fast
+_TOGETHER = 2**15  # cells of marginals that are worked on at once
 _SMALL_PIECE = 256  # cells: below this, gathering cells one by one beats slicing them out
 _RANGE = (1e-100, 1e100)  # where the total may wander before the weights are divided by it
 _LOOSE = 1e-11  # relative rounding error at which the total is summed afresh
@@ -47,15 +48,16 @@ class Dense:
 
     def __init__(self, domain: Domain, weights: ArrayLike | None = None) -> None:
         """The uniform distribution, or the one proportional to these weights (which are copied)."""
-        if domain.size > MAX_CELLS:
+        if domain.size > self._most_cells():
             raise InvalidDomain(
-                f"the domain has {domain.size:,} cells; a distribution over all of them has at most {MAX_CELLS:,}."
+                f"the domain has {domain.size:,} cells; a distribution over all of them has at most "
+                f"{self._most_cells():,}."
             )
         self.domain = domain
-        self._weights = np.ones(domain.shape) if weights is None else np.array(weights, dtype=np.float64, order="C")
-        if self._weights.shape != domain.shape:
-            raise InvalidDomain(f"the weights have shape {self._weights.shape}; the domain's is {domain.shape}.")
-        if not (self._weights >= 0).all() or not 0 < float(self._weights.sum()) < math.inf:
+        self._weights = self._hold(weights)
+        if tuple(self._weights.shape) != domain.shape:
+            raise InvalidDomain(f"the weights have shape {tuple(self._weights.shape)}; the domain's is {domain.shape}.")
+        if not bool((self._weights >= 0).all()) or not 0 < float(self._weights.sum()) < math.inf:
             raise InvalidDomain(
                 "the weights of a distribution are numbers from 0, and one of them at least is above 0."
             )
@@ -69,17 +71,25 @@ class Dense:
 
     def answer(self, query: Query) -> float:
         """The query's value: its expected weight, in [0, 1]."""
-        self._check(query)
-        core = query.core
-        value = self._value(core)
-        return 1 - value if query.complement else value
+        return float(self.answer_many([query])[0])
 
     def answer_many(self, queries: Sequence[Query]) -> Array:
-        """The same values as from `answer`; those about the same attributes are answered together."""
+        """The same values as from `answer`, to the last bit; conjunctions about the same attributes go together."""
         values = np.empty(len(queries))
-        for i in sorted(range(len(queries)), key=lambda i: queries[i].scope):
-            values[i] = self.answer(queries[i])
-        return values
+        boxes: dict[tuple[str, ...], list[int]] = {}
+        others: list[int] = []
+        for i, query in enumerate(queries):
+            self._check(query)
+            if self._is_box(query):
+                boxes.setdefault(query.scope, []).append(i)
+            else:
+                others.append(i)
+        for places in boxes.values():
+            values[places] = self._box_values([queries[i].factors for i in places])
+        for i in sorted(others, key=lambda i: queries[i].scope):  # the next one may need the same marginal
+            values[i] = self._value(queries[i].core)
+        flipped = np.array([query.complement for query in queries], dtype=np.bool_)
+        return np.where(flipped, 1 - values, values)
 
     def marginal(self, names: Sequence[str]) -> Array:
         """The distribution of these attributes, with one axis for each in the given order."""
@@ -111,7 +121,7 @@ class Dense:
         if not abs(tilt) * float(values.max()) <= MAX_TILT:
             raise ValueError(f"a tilt of {tilt} would scale cells by more than exp({MAX_TILT}).")
         gain = float((masses * np.expm1(tilt * values)).sum())
-        _select(core, self.domain.names, self.domain.shape).scale(self._weights, tilt)
+        self._tilt(_select(core, self.domain.names, self.domain.shape), tilt)
         self._forget()
         before, self._total = self._total, self._total + gain
         # A sum over millions of cells is off by 1e-14 of itself or so; the total is off by its last bit.
@@ -127,11 +137,46 @@ class Dense:
 
     def copy(self) -> Dense:
         """An independent one; marginals computed so far are shared, since they are never written to."""
-        other = Dense.__new__(Dense)
+        other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other._weights = self._weights.copy()
+        other._weights = self._weights + 0.0
         other._marginals = self._marginals.copy()
         return other
+
+    def _is_box(self, query: Query) -> bool:
+        """Whether a marginal is the way to a conjunction's value. By the query alone: the way decides the last bit."""
+        size, cells = 1, self.domain.size
+        for factor in query.factors:
+            if len(factor.scope) > 1 or factor.unit > 1:
+                return False
+            length = len(factor.weights)
+            size *= length
+            cells = cells // length * int(np.count_nonzero(factor.weights))
+        return bool(query.scope) and cells > _FEW and size <= _LARGEST
+
+    def _box_values(self, conjunctions: Sequence[tuple[Factor, ...]]) -> Array:
+        """The values of conjunctions about the same attributes: the marginal, summed over one axis after the other.
+
+        Each sum runs along contiguous numbers of one query, so that it does not matter what else is asked.
+        """
+        names = self.domain.names
+        places = [names.index(factor.scope[0]) for factor in conjunctions[0]]
+        table = self._marginal(tuple(sorted(places)))
+        met = [  # for each axis of the table, a row of weights for each query
+            np.frombuffer(b"".join([factors[i].weights.tobytes() for factors in conjunctions]), dtype=np.uint8)
+            .reshape(len(conjunctions), -1)
+            .astype(np.float64)
+            for i in np.argsort(places)
+        ]
+        values, step = np.empty(len(conjunctions)), max(1, _TOGETHER // table.size)
+        for start in range(0, len(conjunctions), step):
+            part = slice(start, start + step)
+            sums = np.broadcast_to(table, (len(values[part]), *table.shape))
+            for weights in reversed(met):
+                rows = weights[part].reshape(sums.shape[0], *[1] * (sums.ndim - 2), -1)
+                sums = np.multiply(sums, rows, out=np.empty(sums.shape)).sum(axis=-1)
+            values[part] = sums
+        return np.clip(values / self._total, 0.0, 1.0)
 
     def _value(self, query: Query) -> float:
         if query.is_constant:
@@ -155,7 +200,7 @@ class Dense:
                 values, masses = np.array([int(query.table((), ())) / query.unit]), np.array([self._total])
             else:
                 selection = _select(query, self.domain.names, self.domain.shape)
-                values, masses = selection.values(), selection.masses(self._weights)
+                values, masses = selection.values(), self._masses(selection)
                 rest = max(0.0, self._total - float(masses.sum()))
                 if selection.partial:
                     values, masses = np.append(values, 0.0), np.append(masses, rest)
@@ -165,7 +210,7 @@ class Dense:
     def _marginal(self, axes: tuple[int, ...]) -> Array:
         """Unnormalised sums over all other axes, in an order of summation that depends on the axes alone."""
         if len(axes) == len(self.domain):
-            return self._weights
+            return self._summed(())
         if axes in self._marginals:
             self._marginals.move_to_end(axes)
             return self._marginals[axes]
@@ -175,7 +220,7 @@ class Dense:
         if len(others) > 1 and size * self.domain.shape[others[-1]] <= _LARGEST:
             result = np.asarray(self._marginal(tuple(wider)).sum(axis=wider.index(others[-1])))
         else:
-            result = np.asarray(self._weights.sum(axis=tuple(others)))
+            result = self._summed(tuple(others))
         result.setflags(write=False)
         if size <= _LARGEST:
             self._marginals[axes] = result
@@ -183,6 +228,23 @@ class Dense:
             while self._remembered > _REMEMBERED:
                 self._remembered -= self._marginals.popitem(last=False)[1].size
         return result
+
+    # What touches all cells, for a subclass that keeps them elsewhere.
+
+    def _most_cells(self) -> int:
+        return MAX_CELLS
+
+    def _hold(self, weights: ArrayLike | None) -> Any:
+        return np.ones(self.domain.shape) if weights is None else np.array(weights, dtype=np.float64, order="C")
+
+    def _summed(self, axes: tuple[int, ...]) -> Array:
+        return np.asarray(self._weights.sum(axis=axes) if axes else self._weights)
+
+    def _masses(self, selection: Selection) -> Array:
+        return selection.masses(self._weights)
+
+    def _tilt(self, selection: Selection, tilt: float) -> None:
+        selection.scale(self._weights, tilt)
 
     def _cost(self, axis: int) -> tuple[bool, int]:
         shape = self.domain.shape
@@ -205,7 +267,7 @@ class Dense:
             raise InvalidQuery("the question was made for another domain.")
 
 
-class _Selection(NamedTuple):
+class Selection(NamedTuple):
     """Where a query without complement has weights above 0: pieces of the array, and a table of weights or just 1."""
 
     pieces: list[tuple[slice | NDArray[np.intp], ...]]
@@ -232,7 +294,7 @@ class _Selection(NamedTuple):
             array[piece] *= factor
 
 
-def _select(query: Query, names: Sequence[str], shape: Sequence[int]) -> _Selection:
+def _select(query: Query, names: Sequence[str], shape: Sequence[int]) -> Selection:
     """Conditions on one attribute each select a box; whatever else there is becomes one table of weights on it."""
     chosen: dict[int, NDArray[np.intp]] = {}
     others = []
@@ -253,7 +315,7 @@ def _select(query: Query, names: Sequence[str], shape: Sequence[int]) -> _Select
     pieces: Iterable[tuple[slice | NDArray[np.intp], ...]] = product(*runs)
     if number > 1 and cells < number * _SMALL_PIECE:
         pieces = [np.ix_(*(chosen.get(axis, np.arange(length)) for axis, length in enumerate(shape)))]
-    return _Selection(list(pieces), table, cells, partial=bool(chosen))
+    return Selection(list(pieces), table, cells, partial=bool(chosen))
 
 
 def _runs(indices: NDArray[np.intp]) -> list[slice]:

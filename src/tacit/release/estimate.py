@@ -19,7 +19,10 @@ from tacit.model.workload import Marginal
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A value and a half width for one query, both in grid steps (`unit` to a count). No half width: no guarantee."""
+    """A value and a half width for one query, both in grid steps (`unit` to a count). No half width: no guarantee.
+
+    `alone` is the half width of this answer by itself, where that is another; `likely` is no promise.
+    """
 
     value: int
     half_width: int | None
@@ -27,6 +30,8 @@ class Estimate:
     cost: Loss
     receipt: Receipt | None
     note: str = ""
+    alone: int | None = None
+    likely: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +44,8 @@ class TableEstimate:
     cost: Loss
     receipt: Receipt | None
     note: str = ""
+    alone: int | None = None
+    likely: int | None = None
 
 
 class Mechanism(Protocol):
@@ -68,7 +75,8 @@ def of_stored(
     core = int(stored.values[0]) if isinstance(stored, Measured) else stored.value
     value = rows * query.unit - core if query.complement else core
     if isinstance(stored, Told):
-        return Estimate(value, stored.half_width, "repeat", stored.free, stored.receipt, stored.note)
+        figures = stored.alone, stored.likely
+        return Estimate(value, stored.half_width, "repeat", stored.free, stored.receipt, stored.note, *figures)
     cost = stored.cost if paid_now else Loss(stored.cost.measure, 0)
     source: Source = "measured" if paid_now else "repeat"
     return Estimate(value, quantile(stored.noise, confidence), source, cost, stored.receipt)

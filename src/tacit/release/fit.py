@@ -26,20 +26,21 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy.special import wrightomega
 
 from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.answer import Measured
 from tacit.model.domain import Domain
 from tacit.release.dense import MAX_CELLS, Array, Dense
-from tacit.release.fit_terms import DEEPEST, Term, solve_normaliser, terms_of
+from tacit.release.fit_terms import DEEPEST, Term, omega, solve_normaliser, terms_of
 
 SWEEPS = 40
 CLOSE = 0.05  # standard deviations of the noise that the fit may still move
 PULLS = (1e-3, 1.0)  # where the evidence looks for a pull
 _FIRST_PULL = 0.01
+_FAR = 10  # standard deviations: answers that agree are not farther off
 _SETTLED = 0.02  # relative change of the pull
 _CLUSTER = 2**16  # cells of the table that some tables have in common
+_COARSE_ROUNDS = 8  # between a tree's coarse levels and the tables of its attribute, in each sweep
 _LEAST = 0.5  # rows: no value of an attribute is ruled out before the start
 _FLOOR = 1e-250  # of a cell's share
 _TINY = 1e-300
@@ -76,7 +77,7 @@ def fit(
     close: float = CLOSE,
     progress: Progress | None = None,
 ) -> Fitted:
-    """Fit released answers: whole tables, single questions, prefixes, intervals and lists, each with its own noise.
+    """Fit released answers: whole tables, trees, single questions, prefixes, intervals and lists, each with its noise.
 
     `pull` is found from the answers unless given. `before` is an earlier fit of some of the answers: the new one starts
     there and is soon done. `progress` is told how many sweeps are done, and of how many at most.
@@ -91,7 +92,8 @@ def fit(
     shape = tuple(domain.shape[axis] for axis in order)
     old = {} if before is None else dict(before.tilts)
     ascent = _Ascent(shape, terms, rows, old)
-    chosen = pull if pull is not None else _FIRST_PULL if before is None else before.pull
+    least = _least_pull(terms, rows)
+    chosen = pull if pull is not None else max(least, _FIRST_PULL if before is None else before.pull)
     settled, moving, done = pull is not None, math.inf, 0
     for done in range(1, sweeps + 1):
         moving = ascent.sweep(chosen)
@@ -100,7 +102,7 @@ def fit(
         if not terms or (settled and moving <= close):
             break
         if pull is None and (done % 2 == 0 or moving <= close):
-            better = ascent.evidence(chosen)
+            better = max(least, ascent.evidence(chosen))
             settled = abs(math.log(better / chosen)) <= _SETTLED
             chosen = chosen if settled else better
             if settled and moving <= close:
@@ -117,6 +119,16 @@ def fit(
         moving=moving,
         tilts={term.key: tilts for term, tilts in zip(terms, ascent.tilts, strict=True)},
     )
+
+
+def _least_pull(terms: Sequence[Term], rows: int) -> float:
+    """A pull below which noise alone would ask for tilts beyond their limit.
+
+    Tables that share attributes disagree about them by their noise, which no distribution fits: a residual of z
+    standard deviations, each of s rows, has the tilt z/(pull s).
+    """
+    sure = min((math.sqrt(term.variance) * rows for term in terms), default=math.inf)
+    return max(PULLS[0], min(PULLS[1], _FAR / (DEEPEST * sure)))
 
 
 def check_pull(pull: float | None) -> None:
@@ -143,18 +155,27 @@ class _Ascent:
             for common in self.pools:
                 if set(common) <= set(axes):
                     self._agree(now, axes, common, pull)
+                    coarse = [i for i, term in enumerate(self.terms) if term.groups is not None and term.axes == common]
+                    for _ in range(_COARSE_ROUNDS if coarse else 0):  # levels of a tree pull against their own leaves
+                        for i in coarse:
+                            self._step(now, axes, i, pull)
+                        self._agree(now, axes, common, pull)
             for i in members:
-                term, softness = self.terms[i], self._softness(self.terms[i], pull)
-                table = _sum(now, axes, term.axes)
-                gap = np.abs(term.values(table) - (term.shares - softness * self.tilts[i])).max()
-                worst = max(worst, float(gap) / math.sqrt(term.variance))
-                self.tilts[i], change, normaliser = term.step(table, self.tilts[i], softness)
-                now *= _spread(np.exp(change - normaliser), term.axes, axes)
-                self.normaliser += normaliser
+                worst = max(worst, self._step(now, axes, i, pull))
             self.cells *= _spread(now / np.maximum(before, _TINY), axes, range(len(self.shape)))
             np.maximum(self.cells, _FLOOR, out=self.cells)  # so that no cell is stuck at 0
             self._normalise()
         return worst
+
+    def _step(self, now: Array, axes: Axes, i: int, pull: float) -> float:
+        """The exact step of one term, in place; how far off it was, in standard deviations."""
+        term, softness = self.terms[i], self._softness(self.terms[i], pull)
+        table = _sum(now, axes, term.axes)
+        gap = np.abs(term.values(table) - (term.shares - softness * self.tilts[i])).max()
+        self.tilts[i], change, normaliser = term.step(table, self.tilts[i], softness)
+        now *= _spread(np.exp(change - normaliser), term.axes, axes)
+        self.normaliser += normaliser
+        return float(gap) / math.sqrt(term.variance)
 
     def evidence(self, pull: float) -> float:
         """A better pull: a step of Newton's iteration, on logarithms, towards 2 * objective = number of answers."""
@@ -191,7 +212,7 @@ class _Ascent:
                 linear, weight = linear + said / spread, weight + 1 / spread
         base = np.log(np.maximum(table, _TINY)) + math.log(weight) + linear
         normaliser = solve_normaliser(base, 1 / weight)
-        share = wrightomega(base - normaliser) / weight
+        share = omega(base - normaliser) / weight
         moved = [
             self.tilts[i] + _spread((said - share) / spread, common, self.terms[i].axes) for i, said, spread in parts
         ]
@@ -223,8 +244,7 @@ class _Ascent:
             tilts = np.zeros([self.shape[axis] for axis in axes])
             for i in members:
                 term = self.terms[i]
-                own = self.tilts[i] if term.weights is None else self.tilts[i] * term.weights
-                tilts += _spread(own, term.axes, axes)
+                tilts += _spread(term.by_cell(self.tilts[i]), term.axes, axes)
             highest = float(tilts.max(initial=0.0))
             self.cells *= _spread(np.exp(tilts - highest), axes, range(len(self.shape)))
             np.maximum(self.cells, _FLOOR, out=self.cells)

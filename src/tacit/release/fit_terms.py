@@ -15,15 +15,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import wrightomega
+from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.answer import Measured
 from tacit.model.domain import Domain
 from tacit.model.noise_law import variance
 from tacit.model.query import Query
+from tacit.model.strategy import Tree, leaves
 from tacit.model.workload import Intervals, Marginal, Prefixes, Queries
 from tacit.release.dense import Array
+from tacit.release.intervals.tree import node_counts
 
 DEEPEST = 1000.0  # a tilt's limit, never met by answers that agree; lower ones stopped fits of little noise
 LEAST_VARIANCE = 1 / 12  # counts are whole, so that no answer is taken for surer than that
@@ -34,9 +36,10 @@ _ROUNDS = 100  # of Newton's iteration
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """Noisy shares of the rows: of every cell of a table over some axes, or the mean of some weights over that table.
+    """Noisy shares of the rows: of every cell of a table over some axes, of groups of its cells, or a weighted mean.
 
-    `axes` ascend. `weights` is None for a table. The noise of each number has this variance, in shares squared.
+    `axes` ascend. `weights` is for a mean of some weights over the table, `groups` has the number of each cell's group;
+    both None: every cell. The noise of each number has this variance, in shares squared.
     """
 
     key: str
@@ -44,14 +47,24 @@ class Term:
     shares: Array
     variance: float
     weights: Array | None = None
+    groups: NDArray[np.intp] | None = None
 
     @property
     def whole(self) -> bool:
-        return self.weights is None
+        return self.weights is None and self.groups is None
 
     def values(self, table: Array) -> Array:
         """What the term measures, of a distribution's table over its axes."""
+        if self.groups is not None:
+            sums = np.bincount(self.groups, weights=table.ravel(), minlength=self.shares.size)
+            return np.asarray(sums, dtype=np.float64)
         return table if self.weights is None else np.asarray((table * self.weights).sum())
+
+    def by_cell(self, tilts: Array) -> Array:
+        """What tilts of the term's numbers add to the logarithm of every cell of its table."""
+        if self.groups is not None:
+            return np.asarray(tilts[self.groups])
+        return tilts if self.weights is None else tilts * self.weights
 
     def step(self, table: Array, tilts: Array, softness: float) -> tuple[Array, Array, float]:
         """The best tilts while all others stand still, the logarithms of the cells' factors, and of their normaliser.
@@ -59,8 +72,8 @@ class Term:
         `softness` is s². A factor is exp(logarithm - normaliser).
         """
         if self.weights is None:
-            best, normaliser = _table_tilts(table, tilts, self.shares, softness)
-            return best, best - tilts, normaliser
+            best, normaliser = _table_tilts(self.values(table), tilts, self.shares, softness)
+            return best, self.by_cell(best - tilts), normaliser
         tilt = _query_tilt(table, self.weights, float(tilts), float(self.shares), softness)
         change = (tilt - float(tilts)) * self.weights
         return np.array(tilt), change, log_sum(np.log(np.maximum(table, _TINY)) + change)
@@ -82,6 +95,9 @@ def terms_of(measured: Iterable[Measured], domain: Domain, rows: int, order: Seq
             table = (one.values / steps).reshape(shape).transpose(by_axis)
             terms.append(Term(one.key, axes, np.ascontiguousarray(table), spread))
             continue
+        if isinstance(question, Tree):
+            terms += _levels(one, question, domain, rows, order)
+            continue
         if isinstance(question, Query):
             queries = [question]
         elif isinstance(question, Marginal | Prefixes | Intervals | Queries):
@@ -93,6 +109,20 @@ def terms_of(measured: Iterable[Measured], domain: Domain, rows: int, order: Seq
                 raise InvalidQuery("an answer to be fitted was measured on another domain.")
             if not query.is_constant:
                 terms.append(_single(f"{one.key}/{i}", query, float(value) / steps, spread, domain, order))
+    return terms
+
+
+def _levels(one: Measured, tree: Tree, domain: Domain, rows: int, order: Sequence[int]) -> list[Term]:
+    """Every level of a tree is a table of its own, coarser above: their noises are independent of each other."""
+    size, axes = domain[tree.name].size, _axes((tree.name,), domain, order)[0]
+    if leaves(domain[tree.name]) != size:
+        return []  # several kinds of missing values share a leaf
+    counts = zip(node_counts(one.values, tree, size), tree.spans(), tree.weights, strict=True)
+    terms = []
+    for level, (nodes, span, weight) in enumerate(counts):
+        spread = max(variance(one.noise) / (weight * rows) ** 2, LEAST_VARIANCE / rows**2, LEAST_SHARE**2)
+        groups = None if span == 1 else np.arange(size) // span
+        terms.append(Term(f"{one.key}/{level}", axes, nodes / rows, spread, groups=groups))
     return terms
 
 
@@ -118,8 +148,15 @@ def _table_tilts(table: Array, tilts: Array, shares: Array, softness: float) -> 
         raise ValueError("the softness of a fit is above 0.")
     base = np.log(np.maximum(table, _TINY)) - math.log(softness) - tilts + shares / softness
     normaliser = solve_normaliser(base, softness)
-    best = np.clip((shares - softness * wrightomega(base - normaliser)) / softness, -DEEPEST, DEEPEST)
+    best = np.clip((shares - softness * omega(base - normaliser)) / softness, -DEEPEST, DEEPEST)
     return best, log_sum(np.log(np.maximum(table, _TINY)) + best - tilts)  # which is the normaliser, where none is cut
+
+
+def omega(values: Array) -> Array:
+    """Wright's omega function. scipy is imported here: a session that only repeats answers does without."""
+    from scipy.special import wrightomega
+
+    return np.asarray(wrightomega(values))
 
 
 def solve_normaliser(base: Array, softness: float) -> float:
@@ -131,9 +168,9 @@ def solve_normaliser(base: Array, softness: float) -> float:
     least = float(base.max()) - 1 / softness + math.log(softness)
     z = max(0.0, least)
     for _ in range(_ROUNDS):
-        omega = wrightomega(base - z)
-        excess = softness * float(omega.sum()) - 1
-        slope = softness * float((omega / (1 + omega)).sum())
+        found = omega(base - z)
+        excess = softness * float(found.sum()) - 1
+        slope = softness * float((found / (1 + found)).sum())
         step = max(z + excess / max(slope, _TINY), least) - z
         z += step
         if abs(step) <= 1e-13 * max(1.0, abs(z)):

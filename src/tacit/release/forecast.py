@@ -29,11 +29,11 @@ HITS = (5, 10, 20, 50, 100, 200)  # fewer than 5 surprises, one of them false, a
 CLOSE, CLOSE_MEAN = 1.05, 1.2  # a largest and a mean error within these factors of the least are as good: bars decide
 MOST_QUESTIONS = 10**9
 
-# Fitted to runs of the warm start on Adult and on 12 made-up tables; docs/PLANNING.md has a check on other ones.
-_POWER = 0.8  # a sum over many of a table's c cells errs by c^0.8 of a cell's variance: the fit takes the rest away
-_NOISE = 0.2  # the mean error of conjunctions, in standard deviations of such a sum in a pair's table
-_UNSEEN = 0.0036  # the mean error for what only three attributes together show, times sqrt(cells of their table)
-_NOISE_TAIL, _UNSEEN_TAIL = 0.52, 2.3  # how the largest of k errors grows with log k
+# Fitted to runs of the warm start on 30 made-up tables; docs/PLANNING.md has a check on others.
+_POWER = 0.62  # a sum over many of a table's c cells errs by c^0.62 of a cell's variance: the fit takes the rest away
+_NOISE = 0.27  # the mean error of conjunctions, in standard deviations of such a sum in a pair's table
+_UNSEEN, _FADES = 0.0019, 0.29  # the mean error for what only three attributes show, for c cells: 0.0019/c^0.29
+_NOISE_TAIL, _UNSEEN_TAIL = 0.55, 2.0  # how the largest of k errors grows with log k
 _BLIND = 0.25  # of the rows: the mean error of a hypothesis that knows nothing, about
 _REACH, _STEPS = 45, 1000.0  # scales that a sum over a law goes through, and steps to a scale at most
 
@@ -55,20 +55,22 @@ class Outlook:
     hits: int | None = None
 
 
-def direct(budget: Budget, *, questions: int, confidence: float) -> Outlook:
+def direct(budget: Budget, *, questions: int, confidence: float, rows_per_person: int = 1) -> Outlook:
     """Fresh noise for each question: its law is known, so that all three figures are exact."""
-    noise = noise_for(total(budget).split(questions), ONE_COUNT, unit=1)
+    noise = noise_for(total(budget).split(questions), ONE_COUNT.times(rows_per_person), unit=1)
     sure = min(confidence ** (1 / questions), 1 - 1e-15)  # independent noise: all are within with the k-th power
     return Outlook(mean_size([noise]), expected_largest([noise], questions), float(quantile(noise, sure)))
 
 
-def histogram(domain: Domain, budget: Budget, *, questions: int, confidence: float) -> Outlook:
+def histogram(
+    domain: Domain, budget: Budget, *, questions: int, confidence: float, rows_per_person: int = 1
+) -> Outlook:
     """One noisy histogram. A conjunction of j attributes adds up about |X|/2^j cells, and none more than half of X.
 
     `promised` is by a union over the questions, each of half the cells. For the expected figures sums are taken for
     normal, and no more of them for independent than there are cells, as all share the noise of these.
     """
-    noise = noise_for(total(budget), PARTITION, unit=1)
+    noise = noise_for(total(budget), PARTITION.times(rows_per_person), unit=1)
     laws = []
     for attributes in range(1, min(3, len(domain)) + 1):
         cells = max(1, domain.size // 2**attributes)
@@ -90,19 +92,21 @@ class WarmStarted:
     rows: int
     noise: float
     unseen: float
+    rows_per_person: int = 1
 
     @classmethod
-    def on(cls, domain: Domain, rows: int, measure: Measure) -> WarmStarted:
+    def on(cls, domain: Domain, rows: int, measure: Measure, rows_per_person: int = 1) -> WarmStarted:
         tables = closure(domain, 2)
         shares = prices(domain, tables, Loss(measure, ATOMS))
         sums = [
-            table.size(domain) ** _POWER * variance(noise_for(share, PARTITION, unit=1))
+            table.size(domain) ** _POWER * variance(noise_for(share, PARTITION.times(rows_per_person), unit=1))
             for table, share in zip(tables, shares, strict=True)
             if len(table.names) == 2
         ]
         threes = [math.prod(sizes) for sizes in combinations(domain.shape, 3)]
-        unseen = sum(size**-0.5 for size in threes) / len(threes) if threes else 0.0
-        return cls(domain, rows, _NOISE * math.sqrt(sum(sums) / max(1, len(sums))), _UNSEEN * unseen)
+        unseen = sum(size**-_FADES for size in threes) / len(threes) if threes else 0.0
+        noise = _NOISE * math.sqrt(sum(sums) / max(1, len(sums)))
+        return cls(domain, rows, noise, _UNSEEN * unseen, rows_per_person)
 
     def mean(self, loss: Loss) -> float:
         """The expected error of a conjunction after a warm start for this loss."""
@@ -128,7 +132,8 @@ class WarmStarted:
             alone, mean = self.largest(start, questions), self.mean(start)
             for hits in HITS:
                 try:
-                    terms = Terms.of(whole - start, hits=hits, confidence=confidence)
+                    rest = whole - start
+                    terms = Terms.of(rest, hits=hits, confidence=confidence, rows_per_person=self.rows_per_person)
                 except TacitError:  # so many hard answers cannot be paid for
                     continue
                 gate = terms.threshold(questions)
@@ -148,15 +153,18 @@ class WarmStarted:
         return self.noise / unit, self.unseen * self.rows
 
 
-def worst_case(domain: Domain, rows: int, budget: Budget, *, questions: int, confidence: float) -> float | None:
+def worst_case(
+    domain: Domain, rows: int, budget: Budget, *, questions: int, confidence: float, rows_per_person: int = 1
+) -> float | None:
     """What theorem 7 of Roth's lecture 12 promises, with multiplicative weights from a uniform start; in rows.
 
-    A warm start can only help, but no theorem says by how much. None where the composition is not proved.
+    A warm start can only help, but no theorem says by how much. None where the composition is not proved. With m rows
+    a person all noise is m times as wide, so the fraction is that of a table of n/m rows, one for each person.
     """
     setting = Setting(queries=questions, beta=1 - confidence, delta=budget.delta)
     try:
         bound = online(weights_updates(cells=domain.size), setting)
-        return rows * bound.alpha_reached(n=rows, epsilon=budget.epsilon)
+        return rows * bound.alpha_reached(n=rows / rows_per_person, epsilon=budget.epsilon)
     except ValueError:
         return None
 

@@ -14,34 +14,54 @@ from tacit.model.budget import Loss
 from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
-from tacit.model.workload import Marginal, marginal
-from tacit.release.dense import Dense
+from tacit.model.strategy import Tree
+from tacit.model.workload import Marginal, Question, marginal
+from tacit.release.dense import MAX_CELLS, Dense
+from tacit.release.mixture import Mixture
 from tacit.release.multiplicative_weights import MultiplicativeWeights
+from tacit.release.noisy_table import half_width_within
 from tacit.release.offline import learn
 from tacit.release.online import Online, Terms
-from tacit.release.warm_start import warm_start
+from tacit.release.warm_start import AnyFit, Progress, fit_all, mean_size, wanted, warm_start
 from tacit.trusted.curator import Curator, Distance, Lens
 
 REFIT_SWEEPS = 3  # over all past answers, after each new one
+TABLE_SWEEPS = 6  # of the fit after a new table
+MAX_AROUND = 2**16  # cells of a table that is bought around a hard question
+MAX_FITTED = 2**24  # cells of a domain that is fitted again after each such table: a few seconds each time
 
 
 class Weights:
-    """A hypothesis over every cell of X, re-fitted to all past answers after each new one.
+    """A hypothesis, re-fitted to all past answers after each new one: over every cell of X, if they can be listed.
 
-    It starts uniform, or, for the share `warm` of a budget, from noisy tables that the first question buys.
+    Of larger domains it is a mixture of products, which never lists them, and every answer is learned by fitting.
+    It starts uniform, or, for the share `warm` of a budget, from noisy tables that the first question buys. A hard
+    question buys the whole table of its attributes where that answers it as well as is promised: see `purchase`.
     """
 
     at_once = 2**14
     floor = 0.0
 
-    def __init__(self, curator: Curator, rule: MultiplicativeWeights, warm: Loss) -> None:
-        self._curator, self._rule, self._rows, self._warm = curator, rule, curator.rows, warm
-        self.hypothesis: Dense = rule.initial()
+    def __init__(
+        self,
+        curator: Curator,
+        rule: MultiplicativeWeights,
+        warm: Loss,
+        terms: Terms,
+        progress: Progress | None = None,
+    ) -> None:
+        self._progress = progress
+        self._curator, self._rule, self._rows, self._warm, self._terms = curator, rule, curator.rows, warm, terms
+        domain = curator.domain
+        self.hypothesis: Dense | Mixture = rule.initial() if domain.size <= MAX_CELLS else Mixture.uniform(domain)
         self.note = ""
         self._ready = warm.atoms == 0
         self._start = Loss(warm.measure, 0)
-        self._started_from: set[tuple[str, ...]] = set()
+        self._started_from: set[str] = set()  # keys of what the warm start has fitted already
         self._past: list[tuple[Query, float, float]] = []
+        self._fitted: AnyFit | None = None  # the last fit of everything measured, and what that was
+        self._measured: list[Measured] = []
+        self._spread: dict[tuple[str, ...], float | None] = {}  # in all cells of the surest table about some attributes
 
     def check(self, queries: Sequence[Query | Statistic]) -> None:
         if not all(isinstance(query, Query) for query in queries):
@@ -59,7 +79,7 @@ class Weights:
     @property
     def _bought(self) -> bool:
         first = marginal(self._curator.domain, self._curator.domain.names[0])
-        return self._curator.find([first])[0] is not None
+        return self._curator.find([wanted(self._curator, first)])[0] is not None
 
     def prepare(self, *, buy: bool) -> Loss:
         nothing = Loss(self._warm.measure, 0)
@@ -73,24 +93,56 @@ class Weights:
             self._ready = True
             return nothing
         before = self._curator.spent
-        found = warm_start(self._curator, loss=self._warm)
+        found = warm_start(self._curator, loss=self._warm, progress=self._progress)
         self.hypothesis, self._start = found.hypothesis, found.bought
-        self._started_from = {step.names for step in found.steps}
+        self._started_from, self._fitted = {one.key for one in found.measured}, found.fitted
         if not found.fitted.settled:
             self.note = "the warm start fits its own tables badly: rely on the error bars"
         self._ready = True
         return self._curator.spent - before
 
     def learn(self, measured: Measured) -> None:
+        """A single answer tilts the hypothesis; a table is fitted together with everything measured before it."""
         question, rows = measured.question, self._rows * measured.unit
-        if isinstance(question, Marginal) and question.where.is_everyone and question.names in self._started_from:
+        started = measured.key in self._started_from
+        if not started and not isinstance(question, Query | Marginal):
+            return
+        self._measured.append(measured)
+        self._spread.clear()
+        if started:
+            return
+        hypothesis = self.hypothesis
+        if isinstance(hypothesis, Mixture) or (isinstance(question, Marginal) and question.where.is_everyone):
+            domain, before = self._curator.domain, self._fitted
+            self._fitted = fit_all(domain, self._measured, self._rows, before=before, sweeps=TABLE_SWEEPS)
+            self.hypothesis = self._fitted.hypothesis
             return
         if isinstance(question, Query):
             answer = min(max(int(measured.values[0]) / rows, 0.0), 1.0)
             self._past.append((question, answer, math.sqrt(variance(measured.noise)) / rows))
-        if isinstance(question, Query | Marginal):
-            self.hypothesis = learn(self.hypothesis, self._rule, measured, self._rows)
-            self.hypothesis = self._rule.refit(self.hypothesis, self._past, sweeps=REFIT_SWEEPS)
+        hypothesis = learn(hypothesis, self._rule, measured, self._rows)
+        self.hypothesis = self._rule.refit(hypothesis, self._past, sweeps=REFIT_SWEEPS)
+
+    def purchase(self, query: Query | Statistic) -> Query | Statistic | Marginal:
+        """The whole table of the question's attributes, where it still answers the question as well as is promised.
+
+        The table costs as much and has sqrt(2) times the noise in each cell (twice, in pure epsilon): neighbours move
+        two cells of it. It teaches all its cells. So it is bought where the question's bar from it is within what the
+        gate promises of easy answers, and where the noise in all cells adds up to fewer rows than there are, so that it
+        says something about each. All of that is public. A table that was bought before has said what it can.
+        """
+        domain, terms = self._curator.domain, self._terms
+        if not isinstance(query, Query) or query.is_constant:
+            return query
+        around = marginal(domain, *query.scope)
+        size = around.size(domain)
+        slow = MAX_FITTED < domain.size <= MAX_CELLS
+        if size > MAX_AROUND or slow or self._curator.find([around])[0] is not None:
+            return query
+        noise = self._curator.expected_noise(around, terms.answer_loss)
+        bar = half_width_within(query, domain, noise, terms.confidence) / query.unit
+        promised = terms.shown(self._rule.alpha * self._rows)
+        return around if bar <= promised and size * mean_size(noise) <= self._rows else query
 
     def come_to(self, entries: int) -> None:
         pass
@@ -103,17 +155,56 @@ class Weights:
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         return self.hypothesis.draw(rows, rng)
 
+    def likely(self, query: Query | Statistic) -> float | None:
+        """As noisy as the surest published table says it: the hypothesis fits that table and all others together."""
+        if not isinstance(query, Query):
+            return None
+        scope = query.scope
+        if scope not in self._spread:
+            tables = [(one.noise, _attributes(one.question)) for one in self._measured]
+            shape = {name: self._curator.domain[name].size for name in self._curator.domain.names}
+            sums = [
+                variance(noise) * math.prod(shape[name] for name in names)
+                for noise, names in tables
+                if set(names) >= set(scope)
+            ]
+            self._spread[scope] = math.sqrt(min(sums)) if sums else None
+        spread = self._spread[scope]
+        if spread is None:
+            return None
+        inside = math.prod(np.count_nonzero(factor.weights) / factor.weights.size for factor in query.factors)
+        return spread * math.sqrt(min(inside, 1 - inside)) if inside < 1 else spread
+
     def error(self, shown: float) -> float:
         return shown  # the lens is the error itself
 
 
+def _attributes(question: Question) -> tuple[str, ...]:
+    """Of a whole table, or of a tree, whose leaves are one."""
+    if isinstance(question, Tree):
+        return (question.name,)
+    return question.names if isinstance(question, Marginal) and question.where.is_everyone else ()
+
+
 def iterative(
-    curator: Curator, *, questions: int, hits: int, confidence: float, warm: float = 0.0, halt: bool = False
+    curator: Curator,
+    *,
+    questions: int,
+    hits: int,
+    confidence: float,
+    warm: float = 0.0,
+    halt: bool = False,
+    progress: Progress | None = None,
 ) -> Online[Weights]:
-    """The mechanism, from public parameters; `warm` is the share of the budget that the warm start may spend."""
+    """The mechanism, from public parameters; `warm` is the share of the budget that the warm start may spend.
+
+    `progress` is told how many steps of the warm start are done, and of how many at most.
+    """
     total = curator.total
     start = Loss(total.measure, int(total.atoms * warm))
-    terms = Terms.of(total - start, hits=hits, confidence=confidence)
+    terms = Terms.of(total - start, hits=hits, confidence=confidence, rows_per_person=curator.rows_per_person)
     alpha = min(1.0, terms.threshold(questions) / curator.rows)
     rule = MultiplicativeWeights(curator.domain, alpha, tolerance=alpha / 2)
-    return Online(curator, lambda: Weights(curator, rule, start), terms, questions=questions, halt=halt)
+    return Online(
+        curator, lambda: Weights(curator, rule, start, terms, progress), terms, questions=questions, halt=halt
+    )

@@ -26,6 +26,7 @@ from tacit.model.domain import Domain
 from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
+from tacit.model.workload import Marginal
 from tacit.release.online import Online, Terms
 from tacit.release.votes import Databases, Polytope, Votes
 from tacit.trusted.curator import Curator, Disagreement, Lens
@@ -103,6 +104,9 @@ class Voters:
         self._settled = self.votes = self._settled.restrict(question, centre, width, seed=seed)
         self._learned_at, self._stirred = measured.receipt.entry, 0
 
+    def purchase(self, query: Query | Statistic) -> Query | Statistic | Marginal:
+        return query  # databases are told about single answers only
+
     def come_to(self, entries: int) -> None:
         stirred = (entries - self._learned_at) // STIR_EVERY
         if stirred != self._stirred:  # always from the settled ones, so that a restart need not repeat every stirring
@@ -124,6 +128,9 @@ class Voters:
         twice = 2 * shown * (1 + 2.0**-11) / self.reach  # the lens is a little lower than it should be
         return -self.reach * math.log1p(-twice) + 1 if twice < 1 else None
 
+    def likely(self, query: Query | Statistic) -> float | None:
+        return None
+
     @property
     def note(self) -> str:
         return self.votes.note
@@ -141,7 +148,7 @@ def median(
     curator: Curator, *, questions: int, hits: int, confidence: float, sampling: Sampling, halt: bool = False
 ) -> Online[Voters]:
     """The mechanism, from public parameters."""
-    terms = Terms.of(curator.total, hits=hits, confidence=confidence)
+    terms = Terms.of(curator.total, hits=hits, confidence=confidence, rows_per_person=curator.rows_per_person)
 
     def begin() -> Voters:
         shown, free = terms.shown(terms.threshold(questions)), Loss(curator.total.measure, 0)

@@ -103,6 +103,8 @@ class MedianBasic:
         """With the paper's constants for the whole (pure) budget; refused unless there are rows enough for them."""
         if curator.total.measure != "epsilon":
             raise ConfigError("the paper's constants are for pure privacy: delta must be 0.")
+        if curator.rows_per_person > 1:
+            raise ConfigError("the paper's constants are for neighbours that differ in one row, not in several.")
         try:
             constants = PaperConstants.of(alpha, float(curator.total), questions, curator.domain.size)
         except ValueError as error:
@@ -175,7 +177,8 @@ class MedianBasic:
 
     def _half_width(self, query: Query, threshold: float) -> int:
         """How far the median may be off, at the confidence given, in grid steps; at most n."""
-        noise = quantile(noise_for(self._to_compare, Sensitivity(1, 1), GRID), self._confidence)
+        moves = Sensitivity(1, 1).times(self._curator.rows_per_person)
+        noise = quantile(noise_for(self._to_compare, moves, GRID), self._confidence)
         error = easy_error(alpha=self._reach, threshold=threshold, noise=noise / (GRID * self._reach) + LENS_ERROR)
         most = self._curator.rows * query.unit
         return most if error >= self._curator.rows else min(most, math.ceil(error * query.unit) + 1)

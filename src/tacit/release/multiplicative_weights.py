@@ -21,6 +21,7 @@ import numpy as np
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release.dense import MAX_TILT, Array, Dense
+from tacit.release.dense_gpu import listed
 
 _EDGE = 1e-6  # answers are kept this far from 0 and 1, so that an answer of 0 rules out no cell
 _ROUNDS = 200  # of Newton's iteration, each at least as good as a bisection
@@ -83,8 +84,8 @@ class MultiplicativeWeights:
         self._edge = min(_EDGE, alpha / 100)
 
     def initial(self) -> Dense:
-        """The uniform distribution."""
-        return Dense(self.domain)
+        """The uniform distribution; on a graphics card, where there is one and X is large."""
+        return listed(self.domain)
 
     def update(self, hypothesis: Dense, query: Query, answer: float) -> Dense:
         """The same object, tilted towards the answer."""

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from tacit.model.answer import Measured
 from tacit.model.budget import Loss
+from tacit.model.cell_sum import answer_from, sides, summed
 from tacit.model.domain import Domain
-from tacit.model.noise_law import quantile_of_sum, variance
+from tacit.model.noise_law import Noise, quantile_of_sum, variance
 from tacit.model.query import Query
 from tacit.model.workload import Marginal
 from tacit.release.estimate import Estimate, TableEstimate
@@ -47,16 +48,11 @@ class NoisyTable:
     def half_width(self, question: Query | Marginal) -> int:
         """The error of an estimate of the question (of each cell, for a table), in grid steps."""
         steps = question.unit if isinstance(question, Query) else 1
-        return steps * quantile_of_sum(self._noise, self._draws(question), self._confidence, weighted=steps > 1)
+        return _half_width(self._noise, self._draws(question), steps, self._confidence)
 
     def estimate(self, query: Query) -> Estimate:
         """The query's answer from the cells on its smaller side: n is public, so the rest is n less those."""
-        inside, outside = self._sides(query, query.scope)
-        sums = self._sums(query.scope)
-        if np.count_nonzero(inside) <= np.count_nonzero(outside):
-            value = _dot(inside, sums)
-        else:
-            value = self._rows * query.unit - _dot(outside, sums)
+        value = answer_from(query, query.scope, self._sums(query.scope), self._rows)
         return Estimate(value, self.half_width(query), "hypothesis", self._free, self._receipt)
 
     def table(self, marginal: Marginal) -> TableEstimate:
@@ -79,11 +75,9 @@ class NoisyTable:
         scope = _scope(question)
         each = math.prod(size for name, size in self._sizes.items() if name not in scope)
         if isinstance(question, Query):
-            chosen = min(int(np.count_nonzero(side)) for side in self._sides(question, scope))
-        else:
-            inside, _ = self._sides(question.where, scope)
-            chosen = int(np.count_nonzero(inside, axis=self._beyond(scope, question.names)).max())
-        return each * max(1, chosen)  # a product of small weights may round to none
+            return each * summed(question, scope, [self._sizes[name] for name in scope])
+        inside, _ = self._sides(question.where, scope)
+        return each * max(1, int(np.count_nonzero(inside, axis=self._beyond(scope, question.names)).max()))
 
     def _sums(self, names: tuple[str, ...]) -> NDArray[np.int64]:
         small = math.prod(self._sizes[name] for name in names) <= _REMEMBERED
@@ -94,9 +88,7 @@ class NoisyTable:
         return np.asarray(self._cells.sum(axis=self._beyond(self.names, names)))
 
     def _sides(self, query: Query, scope: tuple[str, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The query's weights over `scope` in grid steps, and those of its complement."""
-        inside = query.table(scope, [self._sizes[name] for name in scope])
-        return inside, query.unit - inside
+        return sides(query, scope, [self._sizes[name] for name in scope])
 
     def _beyond(self, names: tuple[str, ...], kept: tuple[str, ...]) -> tuple[int, ...]:
         return tuple(axis for axis, name in enumerate(names) if name not in kept)
@@ -106,11 +98,14 @@ class NoisyTable:
         return Loss(self._measure, 0)
 
 
-def _dot(weights: NDArray[np.int64], sums: NDArray[np.int64]) -> int:
-    largest = int(weights.max(initial=0)) * int(np.abs(sums).max(initial=0)) * weights.size
-    if largest < 2**62:
-        return int((weights * sums).sum())
-    return sum(int(w) * int(s) for w, s in zip(weights.flat, sums.flat, strict=True) if w)
+def half_width_within(query: Query, domain: Domain, noise: Noise, confidence: float) -> int:
+    """The error, in grid steps, of the query's answer from the table of its own attributes: before it is bought."""
+    cells = summed(query, query.scope, [domain[name].size for name in query.scope])
+    return _half_width(noise, cells, query.unit, confidence)
+
+
+def _half_width(noise: Noise, draws: int, steps: int, confidence: float) -> int:
+    return steps * quantile_of_sum(noise, draws, confidence, weighted=steps > 1)
 
 
 def _scope(question: Query | Marginal) -> tuple[str, ...]:

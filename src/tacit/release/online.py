@@ -21,6 +21,7 @@ from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
 from tacit.release.estimate import Estimate, TableEstimate, of_stored
+from tacit.release.noisy_table import half_width_within
 from tacit.trusted.curator import Curator, Gate, Lens
 from tacit.trusted.loss import gate_scales
 
@@ -48,12 +49,13 @@ class Terms:
     confidence: float
 
     @classmethod
-    def of(cls, total: Loss, *, hits: int, confidence: float) -> Terms:
+    def of(cls, total: Loss, *, hits: int, confidence: float, rows_per_person: int = 1) -> Terms:
         each = total.split(hits)
         gate_loss = Loss(each.measure, int(each.atoms * GATE_SHARE))
         if gate_loss.atoms == 0:
             raise ConfigError(f"{hits:,} hard answers are too many for a budget of {total}.")
-        s1, s2 = (scale / GRID for scale in gate_scales(gate_loss, GRID))  # as the gate itself will have them
+        # as the gate itself will have them
+        s1, s2 = (scale / GRID for scale in gate_scales(gate_loss, rows_per_person * GRID))
         return cls(hits, gate_loss, each - gate_loss, s1, s2, confidence)
 
     def threshold(self, questions: int) -> float:
@@ -66,6 +68,17 @@ class Terms:
         gates = most_gates or self.hits / GATE_SHARE  # a gate lost in a crash leaves its answer's share to buy others
         rare = math.log(gates / (1 - self.confidence))
         return threshold + self.comparison_scale + self.threshold_scale * (rare - 1)
+
+    def shown_alone(self, threshold: float) -> float:
+        """A question put to a gate passes for easy while its lens shows more than this with a chance of 1 - confidence.
+
+        For one question by itself: docs/GUARANTEES.md, "One answer by itself". In grid steps, with noises R and Z of
+        scales S1 and S2, the chance is at most Pr[R >= Z + d] = K exp(-d/S1), K = (1 - q2)/(1 - q1 q2), q = exp(-1/S).
+        """
+        first, second = 1 / (self.threshold_scale * GRID), 1 / (self.comparison_scale * GRID)
+        share = math.expm1(-second) / math.expm1(-first - second)
+        rare = math.log(share / (1 - self.confidence))
+        return max(0.0, threshold + self.comparison_scale + self.threshold_scale * (rare - 1))
 
     @property
     def each(self) -> Loss:
@@ -97,6 +110,10 @@ class Knowledge(Protocol):
 
     def learn(self, measured: Measured) -> None: ...
 
+    def purchase(self, query: Query | Statistic) -> Query | Statistic | Marginal:
+        """What to buy when a question was hard: itself, or the whole table of its attributes. By what is public."""
+        ...
+
     def come_to(self, entries: int) -> None:
         """The ledger has grown to so many entries; for knowledge that is stirred from time to time."""
         ...
@@ -107,6 +124,10 @@ class Knowledge(Protocol):
 
     def error(self, shown: float) -> float | None:
         """How far off a guess can be whose lens shows at most this; None if any distance is possible."""
+        ...
+
+    def likely(self, query: Query | Statistic) -> float | None:
+        """A standard deviation of the noise, in counts, that a guess has at most; None where nobody can say."""
         ...
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
@@ -144,7 +165,7 @@ class Online(Generic[K]):
         paid = self._catch_up()
         told: dict[Query | Statistic, Measured | Told] = {}
         waiting = list(dict.fromkeys(query.core for query in queries))
-        bought: set[Query | Statistic] = set()
+        bought: dict[Query | Statistic, Loss] = {}
         while waiting:
             now = waiting[: self.knowledge.at_once]
             guesses, lenses = self.knowledge.guess(now)
@@ -155,8 +176,8 @@ class Online(Generic[K]):
                 told |= self._tell(now[:easy], guesses[:easy], gate)
             if found is not None:
                 hard = now[easy]
-                told[hard] = self._curator.measure([hard], self.terms.answer_loss)[0]
-                bought.add(hard)
+                told[hard], cost = self._buy(hard)
+                bought[hard] = cost + self.terms.gate_loss
                 self._catch_up()
                 easy += 1
             waiting = waiting[easy:]
@@ -184,13 +205,14 @@ class Online(Generic[K]):
         known |= dict(zip(new, self.estimate(new), strict=True))
         found = [known[cell] for cell in cells]
         cost = Loss(free.measure, sum(known[cell].cost.atoms for cell in new))
-        widths = [estimate.half_width for estimate in found]
-        width = None if None in widths else max(w for w in widths if w is not None)
+        width = _widest([estimate.half_width for estimate in found])
+        alone = _widest([estimate.half_width if estimate.alone is None else estimate.alone for estimate in found])
+        likely = _widest([estimate.likely for estimate in found])
         values = np.array([estimate.value for estimate in found], dtype=np.int64)
         source: Source = "measured" if cost.atoms else "hypothesis" if new else "repeat"
         receipt, note = found[-1].receipt, max((estimate.note for estimate in found), default="")
         shape = tuple(domain[name].size for name in marginal.names)
-        return TableEstimate(values.reshape(shape), width, source, cost, receipt, note)
+        return TableEstimate(values.reshape(shape), width, source, cost, receipt, note, alone, likely)
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         self._catch_up(buy=False)
@@ -203,8 +225,19 @@ class Online(Generic[K]):
         questions = question.size(self._curator.domain) if isinstance(question, Marginal) else 1
         ahead = self.knowledge.ahead()
         after = max(0, self._curator.left.atoms - ahead.atoms)
-        hits = after // self.terms.each.atoms + (self._curator.resume_gate(owner=OWNER) is not None)
+        if after < self.terms.answer_loss.atoms:  # not even for what an open gate finds
+            return ahead
+        hits = (after + self.set_aside.atoms) // self.terms.each.atoms
         return Loss(ahead.measure, ahead.atoms + min(questions, hits) * self.terms.each.atoms)
+
+    @property
+    def set_aside(self) -> Loss:
+        """What is spent already and counts as part of the next hard answer's cost: the price of the gate that is open.
+
+        So answers can cost this much more than is left.
+        """
+        is_open = self._curator.resume_gate(owner=OWNER) is not None
+        return self.terms.gate_loss if is_open else Loss(self.terms.gate_loss.measure, 0)
 
     @property
     def hits_left(self) -> int:
@@ -234,20 +267,38 @@ class Online(Generic[K]):
     ) -> dict[Query | Statistic, Measured | Told]:
         ended = "" if gate else f"all {self.terms.hits:,} hard answers are used: the guarantee has ended"
         note = "; ".join(filter(None, (ended, self.knowledge.note)))
-        error = None if gate is None else self.knowledge.error(self.terms.shown(gate.threshold, self.most_gates))
+        error = alone = None
+        if gate is not None:
+            error = self.knowledge.error(self.terms.shown(gate.threshold, self.most_gates))
+            alone = self.knowledge.error(self.terms.shown_alone(gate.threshold))
         answers = [
-            (query, round(float(guess) * query.unit), None if error is None else math.ceil(error * query.unit), note)
+            (query, round(float(guess) * query.unit), _steps(error, query), note)
             for query, guess in zip(queries, guesses, strict=True)
         ]
-        return dict(zip(queries, self._curator.tell(answers, gate), strict=True))
+        figures = [(_steps(alone, query), _steps(self.knowledge.likely(query), query)) for query in queries]
+        return dict(zip(queries, self._curator.tell(answers, gate, figures), strict=True))
 
-    def _dress(self, query: Query | Statistic, stored: Measured | Told, bought: set[Query | Statistic]) -> Estimate:
-        paid_now = query.core in bought
-        bought.discard(query.core)  # a query and its complement are paid once
-        estimate = of_stored(stored, query, self._curator.rows, self.terms.confidence, paid_now=paid_now)
-        if isinstance(stored, Told):
-            return replace(estimate, source="hypothesis")
-        return replace(estimate, cost=estimate.cost + self.terms.gate_loss) if paid_now else estimate
+    def _buy(self, hard: Query | Statistic) -> tuple[Measured | Told, Loss]:
+        """The answer to a hard question, and what it cost: by itself, or from the table that is bought around it."""
+        wanted, loss = self.knowledge.purchase(hard), self.terms.answer_loss
+        if isinstance(wanted, Marginal) and isinstance(hard, Query):
+            noise = self._curator.expected_noise(wanted, loss)
+            width = half_width_within(hard, self._curator.domain, noise, self.terms.confidence)
+            note = f"from the table of {' and '.join(wanted.names)}, bought with it"
+            before = self._curator.spent
+            _, told = self._curator.measure_around(hard, loss, width, note)
+            return told, self._curator.spent - before
+        answer = self._curator.measure([hard], loss)[0]
+        return answer, answer.cost
+
+    def _dress(
+        self, query: Query | Statistic, stored: Measured | Told, bought: dict[Query | Statistic, Loss]
+    ) -> Estimate:
+        cost = bought.pop(query.core, None)  # a query and its complement are paid once
+        estimate = of_stored(stored, query, self._curator.rows, self.terms.confidence)
+        if cost is not None:
+            return replace(estimate, source="measured", cost=cost)
+        return replace(estimate, source="hypothesis") if isinstance(stored, Told) else estimate
 
     def _restart(self) -> None:
         self.knowledge: K = self._begin()
@@ -260,11 +311,22 @@ class Online(Generic[K]):
         """
         try:
             paid = self.knowledge.prepare(buy=buy)
+            entries = self._curator.entries
             for measured in self._curator.released(after=self._read_to):
                 self.knowledge.learn(measured)
                 self._read_to = measured.receipt.entry
+            self._read_to = max(self._read_to, entries)  # what was only told since then need not be looked at again
             self.knowledge.come_to(self._curator.entries)
             return paid
         except BaseException:  # an interrupt may have cut an update in half: start over at the next question
             self._restart()
             raise
+
+
+def _steps(counts: float | None, query: Query | Statistic) -> int | None:
+    return None if counts is None else math.ceil(counts * query.unit)
+
+
+def _widest(widths: Sequence[int | None]) -> int | None:
+    """Of all cells; None where one has none."""
+    return max((width for width in widths if width is not None), default=None) if None not in widths else None

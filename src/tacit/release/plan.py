@@ -25,7 +25,9 @@ from tacit.release.forecast import (
     worst_case,
 )  # fmt: skip
 from tacit.release.guarantee import says_nothing
+from tacit.release.mixture import MAX_VALUES
 from tacit.trusted.curator import MAX_ANSWERS
+from tacit.trusted.loss import MOST_PER_PERSON
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -93,6 +95,7 @@ class Plan:
     accuracy: float | None
     confidence: float
     forecasts: tuple[Forecast, ...]
+    rows_per_person: int = 1
 
     @property
     def expected(self) -> Forecast:
@@ -112,7 +115,8 @@ class Plan:
     @property
     def title(self) -> str:
         sizes = f"{self.rows:,} rows, {len(self.domain)} attributes, {self.domain.size:,} cells"
-        return f"{sizes}; {self.budget}; {self.questions:,} questions"
+        people = f"; up to {self.rows_per_person:,} rows a person" if self.rows_per_person > 1 else ""
+        return f"{sizes}{people}; {self.budget}; {self.questions:,} questions"
 
     @property
     def footnotes(self) -> list[str]:
@@ -181,7 +185,8 @@ class Plan:
         charts = []
         for title, axis, places, at, here in pictures:
             marks: list[Line | Rule] = []
-            for name, outlook in _mechanisms(self.domain, self.rows, self.budget, self.confidence)[0].items():
+            sizes = self.domain, self.rows, self.budget, self.confidence, self.rows_per_person
+            for name, outlook in _mechanisms(*sizes)[0].items():
                 found = [(x, y / self.rows) for x in places if (y := _largest(outlook, *at(x))) > _DRAWN]
                 marks.append(Line([x for x, _ in found], [y for _, y in found], name=NAMES[name]))
             charts.append(Chart(title, x=axis, y=error, marks=[*marks, *wanted, here], width=460))
@@ -194,6 +199,7 @@ class Plan:
             "reason": self.reason,
             "options": self.options,
             "rows": self.rows,
+            "rows_per_person": self.rows_per_person,
             "cells": self.domain.size,
             "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
             "questions": self.questions,
@@ -233,20 +239,22 @@ def plan(
     questions: int,
     accuracy: float | None = None,
     confidence: float = 0.95,
+    rows_per_person: int = 1,
 ) -> Plan:
     """What to open a session with, and what to expect of it. Looks at no data.
 
     rows: how many rows there are: public, as everywhere in Tacit.
     questions: how many different questions will be asked, about.
     accuracy: the error that all of them should stay within, as a fraction of the rows: 0.01 for ±1 %.
+    rows_per_person: how many rows of one person are protected together, as in `tacit.open`.
 
     >>> from tacit.model.attribute import integer
     >>> small = Domain({"sex": integer(0, 1), "age": integer(0, 99, width=10)})
     >>> plan(rows=50_000, domain=small, budget=Budget(epsilon=1.0, delta=1e-9), questions=10_000).mechanism
     'histogram'
     """
-    _check(rows, domain, budget, questions, accuracy, confidence)
-    outlooks, notes = _mechanisms(domain, rows, budget, confidence)
+    _check(rows, domain, budget, questions, accuracy, confidence, rows_per_person)
+    outlooks, notes = _mechanisms(domain, rows, budget, confidence, rows_per_person)
     found: dict[str, Outlook] = {}
     forecasts = []
     for name in NAMES:
@@ -271,34 +279,37 @@ def plan(
 
     order = sorted(found, key=judged)
     best = found[order[0]]
-    reason = _reason(order, found, rows, domain)
-    return Plan(
-        order[0], reason, best.warm, best.hits, rows, domain, budget, questions, accuracy, confidence, tuple(forecasts)
-    )
+    given = rows, domain, budget, questions, accuracy, confidence, tuple(forecasts), rows_per_person
+    return Plan(order[0], _reason(order, found, rows, domain), best.warm, best.hits, *given)
 
 
 Outlooks = dict[str, Callable[[Budget, int], Outlook]]
 
 
-def _mechanisms(domain: Domain, rows: int, budget: Budget, confidence: float) -> tuple[Outlooks, dict[str, str]]:
-    """Those that can be used on this domain, and why the others cannot."""
-    found: Outlooks = {"direct": lambda b, k: direct(b, questions=k, confidence=confidence)}
+def _mechanisms(
+    domain: Domain, rows: int, budget: Budget, confidence: float, people: int
+) -> tuple[Outlooks, dict[str, str]]:
+    """Those that can be used on this domain, and why the others cannot. `people` have up to so many rows each."""
+    found: Outlooks = {"direct": lambda b, k: direct(b, questions=k, confidence=confidence, rows_per_person=people)}
     notes = {}
     if domain.size <= MAX_ANSWERS:
-        found["histogram"] = lambda b, k: histogram(domain, b, questions=k, confidence=confidence)
+        found["histogram"] = lambda b, k: histogram(
+            domain, b, questions=k, confidence=confidence, rows_per_person=people
+        )
     else:
         notes["histogram"] = f"only for domains of at most {MAX_ANSWERS:,} cells"
     if len(domain) < 2:
         notes["iterative"] = "needs two attributes or more, to buy tables of pairs"
-    elif domain.size > MAX_CELLS:
+    elif domain.size > MAX_CELLS and sum(domain.shape) > MAX_VALUES:
         notes["iterative"] = (
-            f"holds every cell, at most {MAX_CELLS:,}; for larger domains there is mechanism = median, not planned here"
+            f"takes at most {MAX_VALUES:,} values of all attributes together on so large a domain; mechanism = median, "
+            "not planned here, takes more"
         )
     else:
-        start = WarmStarted.on(domain, rows, budget.measure)
+        start = WarmStarted.on(domain, rows, budget.measure, people)
 
         def warm_started(b: Budget, k: int) -> Outlook:
-            theorem = worst_case(domain, rows, b, questions=k, confidence=confidence)
+            theorem = worst_case(domain, rows, b, questions=k, confidence=confidence, rows_per_person=people)
             one = start.outlook(b, questions=k, confidence=confidence)
             return Outlook(one.mean, one.largest, one.promised, theorem, one.warm, one.hits)
 
@@ -356,13 +367,20 @@ def _spaced(low: float, high: float) -> list[float]:
 
 
 def _check(
-    rows: int, domain: Domain, budget: Budget, questions: int, accuracy: float | None, confidence: float
+    rows: int,
+    domain: Domain,
+    budget: Budget,
+    questions: int,
+    accuracy: float | None,
+    confidence: float,
+    rows_per_person: int,
 ) -> None:
     if not isinstance(domain, Domain):
         raise ConfigError("domain is a tacit.Domain.")
     if not isinstance(budget, Budget):
         raise ConfigError("budget is a tacit.Budget, like tacit.Budget(epsilon=1.0, delta=1e-9).")
-    for name, given, most in (("rows", rows, MAX_ROWS), ("questions", questions, MOST_QUESTIONS)):
+    whole = ("rows", rows, MAX_ROWS), ("questions", questions, MOST_QUESTIONS)
+    for name, given, most in (*whole, ("rows_per_person", rows_per_person, MOST_PER_PERSON)):
         if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
             raise ConfigError(f"{name} is a whole number from 1 to {most:,}, not {given!r}.")
     if accuracy is not None and (not isinstance(accuracy, float) or not 1e-9 <= accuracy <= 1):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,9 @@ from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.release.databases import sampler
-from tacit.release.polytope.fractions import Fractions
+
+if TYPE_CHECKING:
+    from tacit.release.polytope.fractions import Fractions
 
 SLAB_RECORDS = 5  # a slab is at least this many records wide to either side, or the walk between databases is stuck
 STIR_SWEEPS = 10
@@ -110,6 +112,8 @@ class Polytope:
 
     @classmethod
     def start(cls, domain: Domain, databases: int, seed: int) -> Polytope:
+        from tacit.release.polytope.fractions import Fractions  # with scipy and, where it is, numba: half a second
+
         return cls(Fractions.start(domain, databases, seed))
 
     @property

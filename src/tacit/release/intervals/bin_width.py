@@ -42,13 +42,21 @@ class BinWidth:
 
 
 def bin_widths(
-    low: float, high: float, rows: int, loss: Loss | Budget, candidates: Iterable[float], *, denser: float
+    low: float,
+    high: float,
+    rows: int,
+    loss: Loss | Budget,
+    candidates: Iterable[float],
+    *,
+    denser: float,
+    rows_per_person: int = 1,
 ) -> list[BinWidth]:
     """What each candidate width would cost, in the given order; `min(..., key=lambda c: c.total)` is the best.
 
     low, high: the declared range. rows: n. loss: what the release may spend, or a whole budget.
     denser: the densest place holds at most this many times the rows of a uniform distribution; from (high - low)/width
     on it says nothing (the worst case).
+    rows_per_person: how many rows of one person are protected together; noise is so many times as wide.
     A threshold is rounded to the nearest edge, so it is wrong by at most half the rows of one bin.
     """
     if not -math.inf < low < high < math.inf or rows < 1 or not denser >= 1:
@@ -60,7 +68,7 @@ def bin_widths(
         if bins < 1:
             raise ValueError(f"a bin width is above 0 and at most the range, not {width!r}")
         rounding = rows * min(1.0, denser * width / (high - low)) / 2
-        found.append(BinWidth(width, bins, _noise(bins, loss) if bins > 1 else 0.0, rounding))
+        found.append(BinWidth(width, bins, rows_per_person * _noise(bins, loss) if bins > 1 else 0.0, rounding))
     return found
 
 

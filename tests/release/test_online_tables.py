@@ -1,0 +1,267 @@
+"""Whole tables bought on a miss: one commit with the answer, the table's own error bar, and a better hypothesis."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tacit
+from tacit.model.answer import Measured, Told
+from tacit.model.budget import Loss
+from tacit.model.query import Query
+from tacit.model.workload import Marginal, marginal
+from tacit.release import iterative
+from tacit.release.iterative import Weights
+from tacit.release.noisy_table import NoisyTable, half_width_within
+from tacit.release.online import Online
+from tacit.session import Session
+from tacit.trusted.curator import Curator
+from tacit.trusted.ledger import Ledger
+
+SIZES = {"a": 6, "b": 5, "c": 4, "d": 3}
+DOMAIN = tacit.Domain({name: tacit.integer(0, size - 1) for name, size in SIZES.items()})
+N = 20_000
+MEMORY = Path("/dev/shm")  # these ledgers need not survive anything
+
+
+def make_rows() -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    kind = rng.integers(0, 5, N)
+    laws = {name: rng.dirichlet(np.full(size, 0.5), 5)[kind].cumsum(1) for name, size in SIZES.items()}
+    return pd.DataFrame({n: (rng.random(N)[:, None] > law).sum(1).clip(0, SIZES[n] - 1) for n, law in laws.items()})
+
+
+ROWS = make_rows()
+
+
+def start(folder: Path, **changes: Any) -> Session:
+    settings: dict[str, Any] = {
+        "data": ROWS,
+        "domain": DOMAIN,
+        "budget": tacit.Budget(epsilon=2.0, delta=1e-9),
+        "ledger": folder / "l.tacit",
+        "mechanism": "iterative",
+        "questions": 500,
+        "hits": 20,
+    }
+    return tacit.open(**(settings | changes))
+
+
+def cells(count: int, seed: int) -> list[Query]:
+    """Different single cells of one to three attributes."""
+    rng = np.random.default_rng(seed)
+    made: dict[Query, None] = {}
+    while len(made) < count:
+        names = rng.choice(list(SIZES), rng.integers(1, 4), replace=False)
+        made[Query.all([Query.among(DOMAIN, name, [int(rng.integers(SIZES[name]))]) for name in names])] = None
+    return list(made)
+
+
+def knowledge(session: Session) -> Weights:
+    mechanism = session._mechanism
+    assert isinstance(mechanism, Online)
+    mechanism._catch_up()
+    assert isinstance(mechanism.knowledge, Weights)
+    return mechanism.knowledge
+
+
+def from_tables(answers: list[tacit.Answer]) -> list[int]:
+    return [i for i, answer in enumerate(answers) if answer.source == "measured" and "from the table" in answer.note]
+
+
+def test_a_hard_question_buys_its_table_and_is_answered_from_it(tmp_path: Path) -> None:
+    queries = cells(60, seed=1)
+    with start(tmp_path) as session:
+        answers = session.ask_many(queries)
+        bought = from_tables(answers)
+        assert bought
+        mechanism = session._mechanism
+        assert isinstance(mechanism, Online)
+        for i in bought:
+            table = session._curator.find([marginal(DOMAIN, *queries[i].scope)])[0]
+            assert isinstance(table, Measured)
+            said = NoisyTable(table, DOMAIN, N, session.confidence).estimate(queries[i].core)
+            value = N - said.value if queries[i].complement else said.value
+            assert (answers[i].value, answers[i].error) == (value, said.half_width)
+            assert answers[i].cost == table.cost + mechanism.terms.gate_loss
+            assert answers[i].cost <= mechanism.terms.each
+            # The hypothesis has learned every cell of it, up to a few standard deviations of its noise.
+            known = knowledge(session).hypothesis.marginal(table.question.names).ravel() * N  # type: ignore[union-attr]
+            assert np.abs(known - table.values).max() < 6 * table.noise.scale
+        assert sum(answer.cost.atoms for answer in answers) <= session.spent.atoms
+
+
+def test_fewer_questions_are_hard_than_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    queries = cells(150, seed=2)
+    hard, errors = {}, {}
+    for words in ("tables", "single"):
+        if words == "single":
+            monkeypatch.setattr(Weights, "purchase", lambda self, query: query)
+        folder = tmp_path / words
+        folder.mkdir()
+        with start(folder, hits=60) as session:
+            answers = session.ask_many(queries)
+            exact = np.array([session._curator._records.answer(query) for query in queries])
+            hard[words] = sum(answer.source == "measured" for answer in answers)
+            errors[words] = float(np.abs(np.array([answer.value for answer in answers]) - exact).mean())
+    assert hard["tables"] < 0.8 * hard["single"]  # about half as many; the next test has the law of the choice itself
+    assert errors["tables"] < 1.2 * errors["single"]
+
+
+@pytest.mark.parametrize("warm", [0.0, 0.3])
+def test_a_restart_rebuilds_everything_to_the_last_bit(tmp_path: Path, warm: float) -> None:
+    queries = cells(80, seed=3)
+    with start(tmp_path, warm=warm) as session:
+        before = session.ask_many(queries)
+        assert from_tables(before) or warm
+        known, spent = knowledge(session).hypothesis.answer_many(queries), session.spent
+    with start(tmp_path, warm=warm) as session:
+        after = session.ask_many(queries)
+        assert [(a.value, a.error, a.note) for a in after] == [(a.value, a.error, a.note) for a in before]
+        assert {a.source for a in after} == {"repeat"}
+        assert (knowledge(session).hypothesis.answer_many(queries) == known).all()
+        assert session.spent == spent
+
+
+def test_the_choice_is_by_public_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with start(tmp_path) as session:
+        known = knowledge(session)
+        one = Query.among(DOMAIN, "a", [1])
+        assert isinstance(known.purchase(one), Marginal)
+        with monkeypatch.context() as patch:
+            patch.setattr(iterative, "MAX_FITTED", DOMAIN.size - 1)
+            assert known.purchase(one) == one  # a fit of so many cells takes too long
+        session._curator.measure([marginal(DOMAIN, "a")], Loss(session.total.measure, session.total.atoms // 100))
+        assert known.purchase(one) == one  # the table is there already
+    for changes in ({"hits": 20_000}, {"data": ROWS[:100]}):  # much noise for the rows that there are: nothing to learn
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        with start(folder, **changes) as session:
+            wide = Query.all([Query.among(DOMAIN, name, range(size // 2)) for name, size in SIZES.items()])
+            assert knowledge(session).purchase(wide) == wide
+
+
+def test_a_table_asked_for_is_bought_as_one(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        found = session.table("a", "b")
+        assert found.source == "measured"
+        assert session._curator.find([marginal(DOMAIN, "a", "b")])[0] is not None
+        kinds = [kind for kind, *_ in session._curator.purchases()]
+        assert kinds.count("measured") < 8
+
+
+def test_a_likely_error_is_likely_where_there_is_a_table(tmp_path: Path) -> None:
+    with start(tmp_path, warm=0.6, hits=5) as session:
+        queries = cells(200, seed=4)
+        session.ask_many(queries[:1])
+        known = [i for i, query in enumerate(queries) if len(query.scope) <= 2]  # the warm start has tables of pairs
+        answers = session.ask_many(queries)
+        exact = np.array([session._curator._records.answer(query) for query in queries])
+        of_all = Query.all([Query.among(DOMAIN, name, [0, 1]) for name in SIZES])
+        assert session.ask_many([of_all])[0].likely_error is None  # nobody bought a table of all four
+        likely = np.array([answers[i].likely_error or np.nan for i in known])
+        errors = np.abs(np.array([answers[i].value for i in known]) - exact[known])[~np.isnan(likely)]
+        likely = likely[~np.isnan(likely)]
+        assert len(likely) > 40
+        assert (errors <= likely).mean() > 0.5
+        assert (errors <= 3 * likely).mean() > 0.95
+        assert not (errors <= likely / 10).mean() > 0.5  # the control: a figure that is ten times too small
+        shown = next(a for a in answers if a.likely_error is not None and a.source != "measured")
+        assert "by itself" in str(shown)
+        assert "likely" in str(shown)
+        assert shown.to_dict()["error_alone"] < shown.to_dict()["error"]  # type: ignore[operator]
+
+
+# --- the curator's part -----------------------------------------------------------------------------------------------
+
+
+def loss_of(session: Session) -> Loss:
+    return Loss(session.total.measure, session.total.atoms // 50)
+
+
+def test_the_table_and_the_answer_are_one_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = Query.all([Query.among(DOMAIN, "a", [1]), Query.among(DOMAIN, "b", [2, 3])])
+    table = marginal(DOMAIN, "a", "b")
+    settled = []
+    settle = Ledger.settle
+
+    def watch(self: Ledger, reservation: Any, outcomes: Any, **more: Any) -> Any:
+        settled.append(len(outcomes))
+        return settle(self, reservation, outcomes, **more)
+
+    def cut(self: Ledger, reservation: Any, outcomes: Any, **more: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with start(tmp_path) as session:
+        curator = session._curator
+        with monkeypatch.context() as patch:
+            patch.setattr(Ledger, "settle", cut)
+            with pytest.raises(KeyboardInterrupt):
+                curator.measure_around(query, loss_of(session), 10, "")
+        assert curator.find([table, query]) == [None, None]  # what was reserved is spent, and nothing was said
+        with monkeypatch.context() as patch:
+            patch.setattr(Ledger, "settle", watch)
+            measured, told = curator.measure_around(query, loss_of(session), 10, "words")
+        assert settled == [2]
+        assert isinstance(told, Told)
+        said = NoisyTable(measured, DOMAIN, N, 0.95).estimate(query)
+        assert (told.value, told.half_width, told.note) == (said.value, 10, "words")
+        spent = session.spent
+        again = curator.measure_around(query, loss_of(session), 99, "other words")
+        assert again[1] == told
+        assert (again[0].values == measured.values).all()
+        # Another question about a table that is there is told from it, for nothing.
+        other = Query.all([Query.among(DOMAIN, "a", [2]), Query.among(DOMAIN, "b", [0])])
+        _, free = curator.measure_around(other, loss_of(session), 7, "")
+        assert isinstance(free, Told)
+        assert free.value == measured.values.reshape(6, 5)[2, 0]
+        assert session.spent == spent
+
+
+def test_what_cannot_be_measured_around_is_refused_before_it_is_paid(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        some = Query.all([Query.among(DOMAIN, "a", [1]), Query.among(DOMAIN, "b", [2])])
+        for query, width in ((Query.constant(everyone=True), 1), (~some, 1), (some, -1), (some, 1.5)):
+            with pytest.raises(tacit.InvalidQuery):
+                session._curator.measure_around(query, loss_of(session), width, "")  # type: ignore[arg-type]
+        assert session.spent.atoms == 0
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_bars_from_tables_cover(delta: float) -> None:
+    # 60 bars of confidence 0.8, each from a table of its own: at least 31 hold (fewer: chance 3e-7); the control, bars
+    # of a tenth of the width, has at most 10 % or so within and must be far below.
+    query = Query.all([Query.among(DOMAIN, "a", [1, 2]), Query.among(DOMAIN, "b", [2]), Query.among(DOMAIN, "c", [0])])
+    within = narrow = 0
+    for _ in range(60):
+        with (
+            tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as name,
+            start(Path(name), budget=tacit.Budget(epsilon=2.0, delta=delta), anchor=Path(name) / "a.sqlite") as session,
+        ):
+            noise = session._curator.expected_noise(marginal(DOMAIN, "a", "b", "c"), loss_of(session))
+            width = half_width_within(query, DOMAIN, noise, 0.8)
+            _, told = session._curator.measure_around(query, loss_of(session), width, "")
+            assert isinstance(told, Told)
+            error = abs(told.value - session._curator._records.answer(query))
+            within += error <= width
+            narrow += error <= width / 10
+    assert within >= 31
+    assert narrow < 31
+
+
+def test_old_ledgers_have_no_more_figures_than_they_had(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        query = Query.among(DOMAIN, "a", [1])
+        session._curator.tell([(query, 5, 7, "a note")])
+        entry = next(e for e in session._ledger.entries(kind="outcome") if e.key == query.key)
+        assert set(json.loads(entry.body)) == {"question", "told", "half_width", "note"}
+        told = session._curator.find([query])[0]
+        assert isinstance(told, Told)
+        assert (told.alone, told.likely) == (None, None)
+        assert isinstance(session._curator, Curator)
