@@ -1,0 +1,157 @@
+"""Released answers as charts: cumulative counts, tables, and attributes of wide tables. For the report.
+
+Everything here is worked out from what was released, so it costs nothing and adds no private fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from tacit.chart import Axis, Bars, Chart, Gauge, Steps, Ticks
+from tacit.model.answer import Measured, Table
+from tacit.model.attribute import Attribute
+from tacit.model.describe import describe
+from tacit.model.distribution_answer import CdfAnswer
+from tacit.model.noise_law import quantile
+from tacit.model.strategy import Convolution, Product, Tree
+from tacit.model.values import Days
+from tacit.model.workload import Marginal, marginal
+from tacit.release.intervals.answers import Distribution
+from tacit.release.intervals.rectangles import Rectangles
+from tacit.release.noisy_table import NoisyTable
+from tacit.reporting.steps import Step, bought_by_kind, single
+from tacit.session import Session
+
+WIDTH = 840  # pixels
+MOST_BARS = 30  # single counts in the chart of counts
+MOST_BINS = 20  # along each side of a picture of rectangles
+
+
+def gauge(found: Sequence[Step], session: Session) -> Gauge:
+    """The budget as one bar, by what it was spent on."""
+    parts = [(name, 100 * cost.atoms / session.total.atoms) for name, _, cost in bought_by_kind(found, session)]
+    return Gauge(f"The budget: {session.total}", parts, 100, "% of it", width=WIDTH)
+
+
+def timeline(found: Sequence[Step], session: Session) -> Chart:
+    """What was spent after each entry, and which entries were bought and which were free."""
+    bought, free = ([step.receipt.entry for step in found if step.free == told] for told in (False, True))
+    spent = np.cumsum([step.cost.atoms for step in found]) / session.total.atoms
+    places = [step.receipt.entry for step in found]
+    lanes = [Ticks(x, name=name) for x, name in ((bought, "bought"), (free, "free")) if x]
+    return Chart(
+        "Spent over time",
+        x=Axis("entry of the ledger"),
+        y=Axis("share of the budget", percent=True, low=0),
+        marks=[Steps([0, *places], [0, *spent], name="spent"), *lanes] if found else [],
+        width=WIDTH,
+        height=300,
+        empty="Nothing was asked yet.",
+    )
+
+
+def counts(found: Sequence[Step], session: Session) -> Chart | None:
+    """Single counts that were bought, with their error bars."""
+    own = [(step.question, answer) for step in found if step.kind == "count" and (answer := single(step, session))]
+    if not own:
+        return None
+    shown = own[:MOST_BARS]
+    more = f"the first {MOST_BARS} of {len(own):,}" if len(own) > MOST_BARS else ""
+    bars = Bars([value for _, (value, _) in shown], error=[error or 0.0 for _, (_, error) in shown], name="")
+    axis = Axis(categories=[question for question, _ in shown])
+    return Chart("Single counts", x=Axis("rows"), y=axis, marks=[bars], width=WIDTH, note=more)
+
+
+def pictures(step: Step, session: Session) -> Iterator[CdfAnswer | Table]:
+    """What of a release can be drawn: its cumulative counts, its table, or its attributes one by one."""
+    answer = step.answer
+    if not isinstance(answer, Measured):
+        return
+    if isinstance(answer.question, Tree | Convolution):
+        yield _cdf(answer, session)
+    elif isinstance(answer.question, Product):
+        yield _rectangles(answer, session)
+    elif isinstance(answer.question, Marginal) and len(answer.question.names) <= 2:
+        yield table(answer, session)
+    elif isinstance(answer.question, Marginal) and answer.question.where.is_everyone:
+        noisy = NoisyTable(answer, session.domain, session.rows, session.confidence)
+        for name in answer.question.names:
+            if session.domain[name].size > 1:
+                told = noisy.table(marginal(session.domain, name))
+                error = None if told.half_width is None else float(told.half_width)
+                words = f"{name}, from the {describe(answer.question, session.domain)}"
+                yield _shown(words, (name,), told.values.astype(np.float64), error, answer, session)
+
+
+def table(answer: Measured, session: Session) -> Table:
+    """A released table as it is, each cell with the error of its own noise."""
+    assert isinstance(answer.question, Marginal)
+    names = answer.question.names
+    shape = [session.domain[name].size for name in names]
+    error = quantile(answer.noise, session.confidence) / answer.unit
+    words = describe(answer.question, session.domain)
+    return _shown(words, names, answer.values.reshape(shape) / answer.unit, error, answer, session)
+
+
+def _cdf(answer: Measured, session: Session) -> CdfAnswer:
+    found = Distribution(answer, session.domain, session.rows, session.confidence)
+    cdf, attribute = found.cdf(), found.attribute
+    return CdfAnswer(
+        question=f"cumulative counts of {found.name}",
+        name=found.name,
+        labels=tuple(attribute.label(i) for i in range(attribute.bins)),
+        start=float(attribute.edge(0)),
+        ends=np.array([float(attribute.edge(i + 1)) for i in range(attribute.bins)]),
+        values=cdf.values,
+        error=cdf.half_width,
+        rows=session.rows,
+        confidence=session.confidence,
+        source="measured",
+        cost=answer.cost,
+        receipt=answer.receipt,
+        dated=isinstance(attribute.values, Days),
+    )
+
+
+def _rectangles(answer: Measured, session: Session) -> Table:
+    """The counts of a grid of rectangles, no finer than can be seen."""
+    strategy = answer.question
+    assert isinstance(strategy, Product)
+    names = strategy.first.name, strategy.second.name
+    cuts = [_cuts(session.domain[name].bins) for name in names]
+    first, second = np.meshgrid(*(cut[:-1] for cut in cuts), indexing="ij")
+    last, end = np.meshgrid(*(cut[1:] - 1 for cut in cuts), indexing="ij")
+    told = Rectangles(answer, session.domain, session.rows, session.confidence).counts((first, second), (last, end))
+    labels = tuple(
+        tuple(_between(session.domain[name], a, b) for a, b in pairwise(cut.tolist()))
+        for name, cut in zip(names, cuts, strict=True)
+    )
+    error = float(told.errors.max())
+    words = f"rows by {names[0]} and {names[1]}, from all their ranges"
+    return _shown(words, names, told.values, error, answer, session, labels)
+
+
+def _cuts(bins: int) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    return np.unique(np.linspace(0, bins, min(bins, MOST_BINS) + 1).astype(np.intp))
+
+
+def _between(attribute: Attribute, first: int, end: int) -> str:
+    return attribute.label(first) if end == first + 1 else f"{attribute.label(first)} … {attribute.label(end - 1)}"
+
+
+def _shown(
+    words: str,
+    names: tuple[str, ...],
+    values: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+    error: float | None,
+    answer: Measured,
+    session: Session,
+    labels: tuple[tuple[str, ...], ...] | None = None,
+) -> Table:
+    declared = tuple(tuple(session.domain[n].label(i) for i in range(session.domain[n].size)) for n in names)
+    return Table(
+        words, names, labels or declared, values, error, session.confidence, "measured", answer.cost, answer.receipt
+    )

@@ -1,0 +1,236 @@
+"""The report: a page that stands by itself, shows what was released and nothing else, and costs nothing."""
+
+from __future__ import annotations
+
+import math
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tacit
+from tacit.errors import ConfigError
+from tacit.reporting import page
+from tacit.reporting.sections import _guess
+from tacit.reporting.steps import bought_by_kind, steps
+from tacit.session import Session
+
+EVIL = "<script>alert('x')</script>"
+DOMAIN = tacit.Domain(
+    {
+        "sex": tacit.category(["F", "M"]),
+        "age": tacit.integer(0, 99, width=5),
+        "region": tacit.category(["north", EVIL, '"><img src=x>'], missing="unknown & gone"),
+        "income": tacit.numeric([0, 10, 20, 30]),
+    }
+)
+N = 3000
+VOID = {"meta", "br", "img", "link", "hr", "input"}
+
+
+def people() -> pd.DataFrame:
+    i = np.arange(N)
+    return pd.DataFrame(
+        {"sex": np.where(i % 3, "F", "M"), "age": i % 100, "region": np.where(i % 2, "north", EVIL), "income": i % 30}
+    )
+
+
+def start(folder: Path, **changes: Any) -> Session:
+    settings: dict[str, Any] = {
+        "data": people(),
+        "domain": DOMAIN,
+        "budget": tacit.Budget(epsilon=2.0, delta=1e-9),
+        "ledger": folder / "people.tacit",
+        "anchor": folder / "anchor.sqlite",
+        "mechanism": "direct",
+    }
+    return tacit.open(**(settings | changes))
+
+
+class Reader(HTMLParser):
+    """Elements, their attributes and the text between; refuses elements that are closed in the wrong order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Session, str]:
+    session = start(tmp_path_factory.mktemp("asked"))
+    session.table("sex", "region")
+    session.table("age", "income", "sex")
+    session.table("sex", where=tacit.count(region=EVIL, income=(0, 10)))
+    session.cdf("age")
+    session.rectangle({"age": (0, 49), "income": (0, 20)})
+    for region in ("north", EVIL):
+        session.ask(tacit.count(region=region, age=(20, 39)))
+    spent = session.spent
+    text = page(session, "A & B " + EVIL)
+    assert session.spent == spent
+    return session, text
+
+
+def test_it_is_one_well_formed_page_that_loads_and_runs_nothing(asked: tuple[Session, str]) -> None:
+    read = Reader(asked[1])
+    tags = [tag for tag, _ in read.found]
+    assert tags.count("h1") == tags.count("main") == 1
+    assert not {"script", "img", "link", "iframe", "object", "form"} & set(tags)
+    for _, attributes in read.found:
+        assert not [name for name in attributes if name.startswith("on") or name in ("src", "srcset", "action")]
+        assert (attributes.get("href") or "#").startswith("#")
+    styles = " ".join(re.findall(r"<style>(.*?)</style>", asked[1], re.DOTALL))
+    assert "url(" not in styles
+    assert "@import" not in styles
+    policy = [attributes["content"] for tag, attributes in read.found if "Content-Security-Policy" in str(attributes)]
+    assert "default-src 'none'" in str(policy[0])
+
+
+def test_labels_are_never_markup(asked: tuple[Session, str]) -> None:
+    assert EVIL not in asked[1]
+    assert "<img" not in asked[1]
+    assert "&lt;script&gt;" in asked[1]
+    assert "<h1>A &amp; B &lt;script&gt;" in asked[1]
+    with pytest.raises(AssertionError):  # a control: the test sees a label that is not escaped
+        Reader(asked[1].replace("<h1>A &amp; B", "<h1>A &amp; B <script>"))
+
+
+def test_it_can_be_read_by_keyboard_and_ear(asked: tuple[Session, str]) -> None:
+    read = Reader(asked[1])
+    headings = [int(tag[1]) for tag, _ in read.found if re.fullmatch("h[1-6]", tag)]
+    assert headings[0] == 1
+    assert headings.count(1) == 1
+    assert all(b - a <= 1 for a, b in pairwise(headings))
+    assert all("scope" in attributes for tag, attributes in read.found if tag == "th")
+    assert [tag for tag, _ in read.found].count("table") == [tag for tag, _ in read.found].count("caption")
+    ids = [attributes["id"] for _, attributes in read.found if "id" in attributes]
+    linked = {(attributes.get("href") or "")[1:] for tag, attributes in read.found if tag == "a"}
+    assert linked <= set(ids)
+    svgs = re.findall(r"<figure>(<svg.*?</svg>)\s*(?:<figcaption|</figure>)", asked[1], re.DOTALL)
+    assert len(svgs) >= 8
+    for svg in svgs:
+        tree = ElementTree.fromstring(svg)
+        assert tree.get("role") == "img"
+        assert any(child.tag.endswith("title") and child.text for child in tree)
+    assert "prefers-color-scheme:dark" in asked[1]
+    assert "@media print" in asked[1]
+
+
+def test_every_release_is_in_it(asked: tuple[Session, str]) -> None:
+    session, text = asked
+    for past in session.history:
+        assert past.receipt.seal[:16] in text
+    for title in ("table of region, sex", "cumulative counts of age", "rows by age and income, from all their ranges"):
+        assert f">{title}</title>" in text
+    assert "age, from the table of age, income, sex" in text  # a table of three attributes: each by itself
+    answer = session.ask(tacit.count(region="north", age=(20, 39)))
+    assert isinstance(answer, tacit.Answer)
+    assert answer.error is not None
+    assert f'<td class="number">{answer.value:,.0f}</td><td class="number">{answer.error:,.0f}</td>' in text
+
+
+def test_the_figures_are_those_of_the_session(asked: tuple[Session, str]) -> None:
+    session, text = asked
+    found = steps(session)
+    lines = bought_by_kind(found, session)
+    assert sum(cost.atoms for _, _, cost in lines) == session.spent.atoms
+    assert {name: many for name, many, _ in lines} == {"tables": 3, "ranges": 2, "single counts": 2}
+    assert f"epsilon = {session.epsilon_spent:.4g}" in text
+    assert f"{math.exp(2.0):.3g} times as likely" in text
+
+
+def test_the_guess_is_the_best_test_between_two_neighbours() -> None:
+    # Randomised response attains it: right with probability (e^eps + delta) / (1 + e^eps).
+    assert _guess(0.0, 0.0) == 0.5
+    assert _guess(math.log(3), 0.0) == pytest.approx(0.75)
+    for epsilon, delta in ((0.5, 0.1), (2.0, 1e-3)):
+        law = np.array([delta, (1 - delta) * math.exp(epsilon) / (1 + math.exp(epsilon)), 0, 0])
+        law[2] = 1 - law.sum()
+        best = 0.5 + 0.25 * np.abs(law - law[[3, 2, 1, 0]]).sum()
+        assert _guess(epsilon, delta) == pytest.approx(best)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"mechanism": "iterative", "warm": 0.3, "hits": 5}, {"mechanism": "histogram"}],
+    ids=lambda changes: changes["mechanism"],
+)
+def test_every_mechanism_has_one_and_easy_and_hard_are_told_apart(changes: dict[str, Any], tmp_path: Path) -> None:
+    small = tacit.Domain({name: DOMAIN[name] for name in ("sex", "region", "income")})
+    with start(tmp_path, domain=small, **changes) as session:
+        empty = page(session)
+        Reader(empty)
+        assert "Nothing was asked yet." in empty
+        session.ask_many([tacit.count(sex="F", income=(0, high)) for high in (10, 20)])
+        session.ask(tacit.count(region="north"))
+        spent = session.spent
+        text = page(session)
+        Reader(text)
+        assert session.spent == spent
+        told = [step for step in steps(session) if step.free]
+        assert ("Answers told for nothing" in text) == bool(told)
+        if changes["mechanism"] == "iterative":
+            assert told
+            assert "iterative, warm start: asked for" in text
+
+
+def test_what_is_published_has_the_same_page(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        session.table("sex", "region")
+        session.cdf("age")
+        file = tmp_path / "people-public.tacit"
+        tacit.publish(session, file)
+        assert page(tacit.read(file)) == page(session)
+
+
+def test_it_is_written_whole(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        session.ask(tacit.count(sex="F"))
+        path = tacit.report(session, tmp_path / "report.html", title="Ours")
+        assert path.read_text(encoding="utf-8") == page(session, "Ours")
+        tacit.report(session, path)
+        assert "<h1>Private answers</h1>" in path.read_text(encoding="utf-8")
+        with pytest.raises(ConfigError, match="cannot be written"):
+            tacit.report(session, tmp_path / "no" / "report.html")
+        with pytest.raises(ConfigError, match="about a session"):
+            tacit.report("people.tacit", path)  # type: ignore[arg-type]
+        assert "<svg" in session._repr_html_()
+    assert not list(tmp_path.glob(".*part"))
+
+
+def test_long_lists_are_cut_with_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.reporting.sections.MOST_LINES", 3)
+    monkeypatch.setattr("tacit.reporting.sections.MOST_PICTURES", 1)
+    monkeypatch.setattr("tacit.reporting.sections.MOST_CELLS", 4)
+    monkeypatch.setattr("tacit.reporting.pictures.MOST_BARS", 2)
+    with start(tmp_path) as session:
+        session.ask_many([tacit.count(age=(0, high)) for high in (9, 29, 49, 69, 89)])
+        session.table("region")
+        session.table("sex", "income")
+        text = page(session)
+    Reader(text)
+    assert "(the first 3 of 5)" in text
+    assert "the first 2 of 5" in text
+    assert "1 more in the ledger below, but not drawn." in text
+    assert "(the first 3 of 7)" in text
