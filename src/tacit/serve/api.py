@@ -1,0 +1,274 @@
+"""The endpoints of the HTTP API, one function each, and the table that lists them. Called by `serve.app`.
+
+An endpoint gets a `Call` whose key, data set, parameters and body were checked, and returns what becomes JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from tacit.model.answer import Answer
+from tacit.publishing import publish
+from tacit.serve.dataset import Dataset
+from tacit.serve.keys import PREFIX, Key
+from tacit.serve.limits import MAX_BATCH, QUESTIONS_A_TOKEN
+from tacit.serve.question import Given, Question, read
+from tacit.serve.refusal import Refusal
+from tacit.serve.state import State
+from tacit.serve.strict import Json, encode, fields
+
+T = TypeVar("T")
+Access = Literal["anyone", "reader", "owner"]
+SHORT = 2_000  # bytes of a body whose question is read at once: a thread would take longer to wake
+HISTORY_TOKENS, PUBLISHED_TOKENS = 4, 10  # more of a key's rate, for reading the whole ledger
+
+
+@dataclass(frozen=True)
+class Call:
+    """A checked request."""
+
+    request: Request
+    state: State
+    key: Key | None
+    dataset: Dataset | None
+    parameters: Mapping[str, int]
+    body: Any
+    size: int = 0  # of the body, in bytes
+
+    @property
+    def asker(self) -> Key:
+        assert self.key is not None
+        return self.key
+
+    @property
+    def about(self) -> Dataset:
+        assert self.dataset is not None
+        return self.dataset
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One line of the API: who may call it, and its whole-number parameters as (least, most, unless given)."""
+
+    method: Literal["GET", "POST"]
+    path: str
+    access: Access
+    answer: Callable[[Call], Awaitable[Json | Response]]
+    body: bool = False
+    parameters: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+
+
+async def health(call: Call) -> Json:
+    """Whether the server is up. Says nothing about any data."""
+    return {"status": "ok"}
+
+
+async def openapi(call: Call) -> Response:
+    """This description of the API."""
+    document = files("tacit.serve").joinpath("openapi.json").read_bytes()
+    return Response(document, media_type="application/json")
+
+
+async def login(call: Call) -> Response:
+    """Exchange a key for a session cookie, for pages of this server."""
+    call.state.logins.check_origin(call.request)
+    secret = fields(call.body, "the body", ("key",))["key"]
+    if not isinstance(secret, str) or not secret.startswith(PREFIX):
+        raise Refusal(400, "bad_json", f"key is text that begins with {PREFIX}.")
+    response = Response(status_code=204)
+    call.state.logins.start(secret, response)
+    return response
+
+
+async def logout(call: Call) -> Response:
+    """End the session of the cookie."""
+    call.state.logins.check_origin(call.request)
+    response = Response(status_code=204)
+    call.state.logins.end(call.request, response)
+    return response
+
+
+async def whoami(call: Call) -> Json:
+    """The name and the role of the key."""
+    return {"name": call.asker.name, "role": call.asker.role}
+
+
+async def datasets(call: Call) -> Json:
+    """The names of the data sets that are served."""
+    return {"datasets": sorted(call.state.datasets)}
+
+
+async def keys(call: Call) -> Json:
+    """Every key that was made, without its secret."""
+    shown = ("name", "role", "quota", "created", "revoked")
+    return {"keys": [{name: getattr(key, name) for name in shown} for key in call.state.keys.all()]}
+
+
+async def ask(call: Call) -> Json | Response:
+    """Answer one question."""
+    question = await _question(call)
+    (answer,) = await _answers(call, [question])
+    if isinstance(answer, Answer):
+        return {"answer": shown(question, answer)}
+    return await _made(lambda: {"answer": shown(question, answer)})
+
+
+async def ask_many(call: Call) -> Response:
+    """Answer a batch of counts, which share their commits."""
+    given = fields(call.body, "the body", ("questions",))["questions"]
+    if not isinstance(given, list) or not 1 <= len(given) <= MAX_BATCH:
+        raise Refusal(400, "bad_batch", f"questions lists 1 to {MAX_BATCH:,} questions.")
+    call.state.traffic.take(call.asker.id, len(given) // QUESTIONS_A_TOKEN)
+    domain = call.about.session.domain
+    questions = await run_in_threadpool(lambda: [read(each, domain) for each in given])
+    if any(question.query is None for question in questions):
+        raise Refusal(422, "bad_batch", "a batch has counts; tables and all others are asked by themselves.")
+    answers = await _answers(call, questions)
+    return await _made(lambda: {"answers": [shown(*pair) for pair in zip(questions, answers, strict=True)]})
+
+
+async def cost(call: Call) -> Json:
+    """The most that a question could cost if it were asked now. Asks nothing."""
+    found = await _wait(call.about.price(await _question(call)))
+    return {"known": found.known, "cost_at_most": _loss(found.cost_at_most), "why": found.why}
+
+
+async def domain(call: Call) -> Response:
+    """What may be asked about: the declared attributes. All of it is public."""
+    return await _made(lambda: call.about.described)
+
+
+async def budget(call: Call) -> Response:
+    """The one budget of the data set: fixed, spent and left; and the asker's quota, if there is one."""
+
+    def look() -> Json:
+        session = call.about.session
+        spent, total = session.spent, session.total
+        left = type(total)(total.measure, max(0, total.atoms - spent.atoms))
+        return {
+            "budget": {"epsilon": session.budget.epsilon, "delta": session.budget.delta},
+            "total": _loss(total),
+            "spent": _loss(spent),
+            "left": _loss(left),
+            "epsilon_spent": session.epsilon_spent,
+            "quota": call.about.quota(call.asker),
+        }
+
+    return await _made(look)
+
+
+async def history(call: Call) -> Response:
+    """What was bought so far, oldest first, after an entry of the ledger."""
+    call.state.traffic.take(call.asker.id, HISTORY_TOKENS)
+    after, limit = call.parameters["after"], call.parameters["limit"]
+
+    def look() -> Json:
+        found = [past for past in call.about.session.history if past.receipt.entry > after]
+        page = [
+            {"question": p.question, "cost": _loss(p.cost), "entry": p.receipt.entry, "seal": p.receipt.seal}
+            for p in found[:limit]
+        ]
+        return {"history": page, "next": page[-1]["entry"] if len(found) > limit else None}
+
+    return await _made(look)
+
+
+async def published(call: Call) -> Response:
+    """All that was ever released, as one file that answers without the data (`tacit.read`)."""
+    call.state.traffic.take(call.asker.id, PUBLISHED_TOKENS)
+    folder = await run_in_threadpool(tempfile.mkdtemp, prefix="tacit-published-")
+    path = Path(folder) / f"{call.about.name}.tacit.jsonl"
+    try:
+        await run_in_threadpool(publish, call.about.session, path)
+    except BaseException:
+        await run_in_threadpool(_remove, folder)
+        raise
+    return _Once(path, media_type="application/jsonl", filename=path.name)
+
+
+class _Once(FileResponse):
+    """A file that is sent once; its folder goes with it, also where the client breaks off or sends nonsense."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            _remove(Path(self.path).parent)
+
+
+def _remove(folder: str | Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+async def audit(call: Call) -> Response:
+    """Who asked what, newest first: names, times, keys of questions, costs and entries, no values."""
+    return await _made(lambda: {"audit": call.about.audit.last(call.parameters["limit"])})
+
+
+ENDPOINTS = (
+    Endpoint("GET", "/v1/health", "anyone", health),
+    Endpoint("GET", "/v1/openapi.json", "anyone", openapi),
+    Endpoint("POST", "/v1/login", "anyone", login, body=True),
+    Endpoint("POST", "/v1/logout", "anyone", logout),
+    Endpoint("GET", "/v1/whoami", "reader", whoami),
+    Endpoint("GET", "/v1/datasets", "reader", datasets),
+    Endpoint("GET", "/v1/keys", "owner", keys),
+    Endpoint("POST", "/v1/{dataset}/ask", "reader", ask, body=True),
+    Endpoint("POST", "/v1/{dataset}/ask_many", "reader", ask_many, body=True),
+    Endpoint("POST", "/v1/{dataset}/cost", "reader", cost, body=True),
+    Endpoint("GET", "/v1/{dataset}/domain", "reader", domain),
+    Endpoint("GET", "/v1/{dataset}/budget", "reader", budget),
+    Endpoint(
+        "GET",
+        "/v1/{dataset}/history",
+        "reader",
+        history,
+        parameters={"after": (0, 2**53, 0), "limit": (1, 1_000, 100)},
+    ),
+    Endpoint("GET", "/v1/{dataset}/published", "reader", published),
+    Endpoint("GET", "/v1/{dataset}/audit", "owner", audit, parameters={"limit": (1, 10_000, 100)}),
+)
+
+
+def shown(question: Question, answer: Given) -> Json:
+    """An answer as JSON: what Python's `to_dict` gives, and what kind it is."""
+    kind = "count" if isinstance(answer, Answer) and question.query is not None else question.kind
+    return {"kind": kind, **answer.to_dict()}
+
+
+async def _question(call: Call) -> Question:
+    given, domain = fields(call.body, "the body", ("question",))["question"], call.about.session.domain
+    if isinstance(given, dict) and call.size <= SHORT:
+        return read(given, domain)
+    return await run_in_threadpool(read, given, domain)
+
+
+async def _made(make: Callable[[], Json]) -> Response:
+    """What takes a while to make, or may be large: made, and written as JSON, in a thread of the pool."""
+    return Response(await run_in_threadpool(lambda: encode(make())), media_type="application/json")
+
+
+async def _answers(call: Call, questions: list[Question]) -> list[Given]:
+    found = call.about.ask(call.asker, questions)
+    return found if isinstance(found, list) else await _wait(found)
+
+
+async def _wait(future: Future[T]) -> T:
+    return await asyncio.wrap_future(future)
+
+
+def _loss(loss: Any) -> dict[str, float]:
+    return {loss.measure: float(loss)}

@@ -1,0 +1,141 @@
+"""The application: every endpoint behind the same checks, in the same order. Called by `run.serve` and by tests.
+
+The order: the host's name (in `Guard`), who asks, how often and how many at once, which data set, the parameters, the
+body. A later check is never reached by whom an earlier one refuses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from tacit.serve import strict
+from tacit.serve.api import ENDPOINTS, Call, Endpoint
+from tacit.serve.dataset import Dataset
+from tacit.serve.guard import Guard, is_loopback, refused
+from tacit.serve.refusal import Refusal, refusal_of
+from tacit.serve.state import State, state_of
+
+_JSON = re.compile(r'application/json(?:\s*;\s*charset="?utf-8"?)?', re.IGNORECASE)
+_WHOLE = re.compile(r"\d{1,16}", re.ASCII)
+
+
+def make_app(state: State, *, pages: Sequence[BaseRoute] = (), ready: Callable[[], None] = lambda: None) -> Starlette:
+    """The application of one server. `pages` are routes beside the API; they find `state` with `state_of(request)`."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        ready()
+        try:
+            yield
+        finally:
+            await run_in_threadpool(state.close)
+
+    hsts = state.secure and state.hosts is not None and not any(map(is_loopback, state.hosts))
+    app = Starlette(
+        routes=[*(_route(endpoint) for endpoint in ENDPOINTS), *pages],
+        middleware=[Middleware(Guard, state.hosts, hsts=hsts)],
+        exception_handlers={HTTPException: _no_such},
+        lifespan=lifespan,
+    )
+    app.router.redirect_slashes = False  # a redirect would quote the Host header
+    app.state.tacit = state
+    return app
+
+
+def _route(endpoint: Endpoint) -> Route:
+    async def serve(request: Request) -> Response:
+        try:
+            return await _respond(endpoint, request)
+        except ClientDisconnect:
+            raise
+        except Exception as error:
+            return refused(refusal_of(error))
+
+    return Route(endpoint.path, serve, methods=[endpoint.method], name=endpoint.answer.__name__)
+
+
+async def _respond(endpoint: Endpoint, request: Request) -> Response:
+    state = state_of(request)
+    key = None
+    if endpoint.access != "anyone":
+        key = state.logins.who(request)
+        if endpoint.access == "owner" and key.role != "owner":
+            raise Refusal(403, "owner_only", "This is for the owner's key.")
+    # Without a key all callers share one bucket and a few places: number 0 is no key's. Health is always told.
+    number = 0 if key is None else key.id
+    if key is not None or endpoint.body:
+        state.traffic.take(number)
+    with state.traffic.slot(number):
+        dataset = _dataset(state, request) if "{dataset}" in endpoint.path else None
+        parameters = _parameters(endpoint, request)
+        text = await _body(request, state) if endpoint.body else b""
+        body = strict.parse(text) if endpoint.body else None
+        result = await endpoint.answer(Call(request, state, key, dataset, parameters, body, len(text)))
+        if isinstance(result, Response):
+            return result
+        return Response(strict.encode(result), media_type="application/json")  # what is large comes as a Response
+
+
+def _dataset(state: State, request: Request) -> Dataset:
+    found = state.datasets.get(request.path_params["dataset"])
+    if found is None:
+        raise Refusal(404, "no_such_dataset", f"The data sets are {', '.join(sorted(state.datasets))}.")
+    return found
+
+
+def _parameters(endpoint: Endpoint, request: Request) -> Mapping[str, int]:
+    given = request.query_params.multi_items()
+    allowed = endpoint.parameters
+    found = {name: unless for name, (_, _, unless) in allowed.items()}
+    for name, text in given:
+        if name not in allowed or sum(name == other for other, _ in given) > 1:
+            known = f"are {', '.join(allowed)}, each once" if allowed else "of this address are none"
+            raise Refusal(400, "bad_parameter", f"the parameters {known}.")
+        low, high, _ = allowed[name]
+        if not _WHOLE.fullmatch(text) or not low <= int(text) <= high:
+            raise Refusal(400, "bad_parameter", f"{name} is a whole number from {low:,} to {high:,}.")
+        found[name] = int(text)
+    return found
+
+
+async def _body(request: Request, state: State) -> bytes:
+    """The body, counted as it comes: what is announced may be wrong, or missing."""
+    headers = request.headers
+    if len(headers.getlist("content-type")) != 1 or not _JSON.fullmatch(headers["content-type"].strip()):
+        raise Refusal(415, "wrong_content_type", "The body is JSON: Content-Type: application/json.")
+    if headers.get("content-encoding", "identity").lower() != "identity":
+        raise Refusal(415, "wrong_content_type", "The body is not compressed.")
+    announced = headers.get("content-length", "0")
+    if not _WHOLE.fullmatch(announced) or int(announced) > strict.MAX_BODY:
+        raise strict.too_large()
+    body = bytearray()
+    try:
+        async with asyncio.timeout(state.limits.body_seconds):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > strict.MAX_BODY:
+                    raise strict.too_large()
+    except TimeoutError:
+        raise Refusal(408, "slow_body", f"A body is sent within {state.limits.body_seconds:g} seconds.") from None
+    return bytes(body)
+
+
+async def _no_such(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    if status == 405:
+        response = refused(Refusal(405, "wrong_method", "This address takes another method."))
+        if isinstance(error, HTTPException) and error.headers:
+            response.headers.update(error.headers)
+        return response
+    return refused(Refusal(404, "no_such_address", "There is nothing at this address; GET /v1/openapi.json lists all."))

@@ -1,0 +1,267 @@
+"""One data set as the server holds it: session, writer, audit log, and the lock that keeps a second server away.
+
+Nothing here has to survive: what was asked and answered is in the ledger, and a new server goes on from there.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import threading
+from collections import OrderedDict
+from concurrent.futures import Future
+from functools import cached_property, partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tacit.config import read_config
+from tacit.errors import ConfigError, LedgerError, TacitError, WouldSpend
+from tacit.model.answer import Answer
+from tacit.model.budget import Loss
+from tacit.opening import open_session
+from tacit.serve.audit import Audit
+from tacit.serve.keys import Key, KeyRing
+from tacit.serve.pricing import Cut, accounted, price
+from tacit.serve.question import Given, Question
+from tacit.serve.refusal import Refusal, code_of, log
+from tacit.serve.writer import Writer
+from tacit.session import DryRun, Session
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+MAX_LABELS = 10_000  # of one attribute
+MAX_REMEMBERED = 10_000  # repeats that need not wait for the writer
+FAIRNESS = "a quota is fairness between analysts; what protects the rows is the one budget that all of them share"
+
+
+class ServerLock:
+    """An exclusive lock on LEDGER.server for as long as the server lives; the system ends it with the process."""
+
+    def __init__(self, ledger: Path) -> None:
+        path = Path(f"{os.path.realpath(ledger)}.server")
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            raise ConfigError(f"{path.name} cannot be written beside the ledger.") from None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._file)
+            raise LedgerError(
+                f"another server holds {ledger.name}: a ledger has one server at a time. "
+                "(The command line and Python may use it beside the server.)"
+            ) from None
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+class Dataset:
+    """Answers for keys: who may spend spends, readers get what is known. Everything here is safe from any thread."""
+
+    def __init__(self, name: str, session: Session, ledger: Path, keys: KeyRing, lock: ServerLock) -> None:
+        self.name, self.session, self._keys, self._lock = name, session, keys, lock
+        self.audit = Audit(Path(f"{os.path.realpath(ledger)}.audit"))
+        self.writer = Writer(session, name, sync=self.audit.sync)
+        self._repeats: OrderedDict[str, Answer] = OrderedDict()
+        self._mutex = threading.Lock()
+
+    @classmethod
+    def open(cls, name: str, config: str | Path, keys: KeyRing) -> Dataset:
+        """Open the data set of a configuration file; refused while another server has its ledger."""
+        if not NAME.fullmatch(name):
+            raise ConfigError(
+                f"a data set's name has 1 to 64 small letters, digits, - and _, and {name!r} has not: rename the "
+                "configuration file, or give a name."
+            )
+        settings = read_config(config)
+        lock = ServerLock(settings.ledger)
+        try:
+            session = open_session(
+                data=settings.data,
+                table=settings.table,
+                domain=settings.domain,
+                budget=settings.budget,
+                ledger=settings.ledger,
+                **settings.options,
+            )
+            # What the first question would load, which takes seconds: before it has reserved anything, not after.
+            session.dry_run("SELECT COUNT(*) FROM data")
+            import_module("opendp.measurements")
+            return cls(name, session, settings.ledger, keys, lock)
+        except BaseException:
+            lock.close()
+            raise
+
+    @cached_property
+    def described(self) -> dict[str, Any]:
+        """What may be asked about, as JSON: the declared attributes. All of it is public and never changes."""
+        session = self.session
+        attributes = [
+            {
+                "name": name,
+                "kind": attribute.kind,
+                "ordered": attribute.ordered,
+                "size": attribute.size,
+                "labels": [attribute.label(i) for i in range(min(attribute.size, MAX_LABELS))],
+                "takes": attribute.takes,
+            }
+            for name, attribute in session.domain.items()
+        ]
+        facts = {"rows": session.rows, "cells": session.domain.size, "attributes": attributes}
+        return facts | {"confidence": session.confidence, "mechanism": session.choice.mechanism}
+
+    def ask(self, key: Key, questions: list[Question]) -> Future[list[Given]] | list[Given]:
+        """Answers to all of the questions, or a refusal. Several questions are plain counts."""
+        remembered = self._recall(questions)
+        if remembered is not None:  # has been told before, word for word, so it need not wait for the writer
+            self._note(key, questions, remembered)
+            return remembered
+
+        def note(result: Any) -> None:
+            self._note(key, questions, result)
+
+        if not key.may_spend:
+            return self.writer.do(lambda: [self._free(question) for question in questions], note)
+        if key.quota is not None:
+            return self.writer.do(lambda: self._within_quota(key, questions), note)
+        queries = [question.query for question in questions if question.query is not None]
+        if len(queries) == len(questions):
+            return self.writer.count(queries, note)  # type: ignore[return-value]
+        return self.writer.do(
+            lambda: accounted(self.session, lambda: [question.ask(self.session) for question in questions]), note
+        )
+
+    def price(self, question: Question) -> Future[DryRun]:
+        """The most that a question could cost now. Asks nothing."""
+        return self.writer.do(lambda: price(self.session, question))
+
+    def quota(self, key: Key) -> dict[str, Any] | None:
+        """What a key may spend out of the budget, and has spent; None if it may spend all there is."""
+        if key.quota is None:
+            return None
+        used = Loss(self.session.total.measure, self._keys.used(self.name, key.name))
+        share = {"share": key.quota, "used": {used.measure: float(used)}}
+        return share | {"of": {used.measure: float(self._allowed(key))}, "note": FAIRNESS}
+
+    def close(self) -> None:
+        """Finish what is queued, then let go of everything."""
+        self.writer.close()
+        self.audit.close()
+        self.session.close()
+        self._lock.close()
+
+    def _free(self, question: Question) -> Given:
+        """For who may not spend. What is known stays known, so nothing can come between the price and the answer.
+
+        Were a price ever wrong, nothing would be spent all the same: the ledger takes nothing from a free question.
+        """
+        try:
+            with self.session.free():
+                found = price(self.session, question)
+                if found.known:
+                    return question.ask(self.session)
+        except WouldSpend:
+            log.error("a question was priced as known and is not: %s", question.key)
+            raise
+        raise Refusal(403, "would_spend", f"This key reads what is known, and this is not: {found.why}")
+
+    def _within_quota(self, key: Key, questions: list[Question]) -> list[Given]:
+        prices = [price(self.session, question).cost_at_most.atoms for question in questions]
+        left = self._allowed(key).atoms - self._keys.used(self.name, key.name)
+        queries = [question.query for question in questions if question.query is not None]
+        if sum(prices) <= max(0, left) and len(queries) == len(questions):
+            return list(accounted(self.session, lambda: self.session.ask_many(queries)))
+        answers: list[Given] = []
+        try:
+            for question in questions:  # the worst case of all together would not fit: one by one, as long as they do
+                most = price(self.session, question).cost_at_most.atoms
+                if most and most > left:
+                    words = f"The question could take {key.name} past its quota of {key.quota:g} of the budget"
+                    raise Refusal(403, "quota", f"{words} ({FAIRNESS}).")
+                answers.append(accounted(self.session, partial(question.ask, self.session)))
+                left -= answers[-1].cost.atoms
+        except (Refusal, TacitError, Cut) as failed:
+            if answers:
+                self._note(key, questions[: len(answers)], answers)
+            error = failed.error if isinstance(failed, Cut) else failed
+            if error.nothing_spent and any(answer.cost.atoms for answer in answers):
+                error.nothing_spent = False
+                error.sentence += " What was paid for before that stays spent."
+            raise
+        return answers
+
+    def _allowed(self, key: Key) -> Loss:
+        return Loss(self.session.total.measure, int(self.session.total.atoms * (1 if key.quota is None else key.quota)))
+
+    def _note(self, key: Key, questions: list[Question], result: Any) -> None:
+        """Write down who asked, before anybody is told the answers: paid ones by themselves, free ones together."""
+        who = {"who": key.name, "key": key.id, "role": key.role}
+        one = {"question": questions[0].key} if len(questions) == 1 else {"questions": len(questions)}
+        if isinstance(result, Cut):  # refused, and a part of it was paid for
+            cost = Loss(self.session.total.measure, result.atoms)
+            told = {"refused": code_of(result.error), "cost": {cost.measure: float(cost)}}
+            self._audit([who | one | told], paid=True)
+            self._count(key, cost.atoms)
+            return
+        if isinstance(result, BaseException):
+            self._audit([who | one | {"refused": code_of(result)}], paid=False)
+            return
+        pairs = list(zip(questions, result, strict=True))
+        paid = [
+            who | {"question": question.key, "cost": {answer.cost.measure: float(answer.cost)}, **_entry(answer)}
+            for question, answer in pairs
+            if answer.cost.atoms
+        ]
+        free = [pair for pair in pairs if not pair[1].cost.atoms]
+        if len(free) == 1:
+            paid.append(who | {"question": free[0][0].key, "free": 1, **_entry(free[0][1])})
+        elif free:
+            paid.append(who | {"free": len(free)})
+        self._audit(paid, paid=len(free) < len(pairs))
+        self._count(key, sum(answer.cost.atoms for answer in result))
+        self._remember(pairs)
+
+    def _audit(self, records: list[dict[str, Any]], *, paid: bool) -> None:
+        try:
+            self.audit.write(records, paid=paid)
+        except OSError:
+            log.error("the audit log cannot be written")
+            raise Refusal(
+                503,
+                "audit",
+                "The answer cannot be noted in the audit log, so it is not shown. It is kept: ask again later.",
+                nothing_spent=not paid,
+                retry_after=30,
+            ) from None
+
+    def _count(self, key: Key, atoms: int) -> None:
+        if atoms:
+            try:
+                self._keys.use(self.name, key.name, atoms)
+            except ConfigError as error:  # fairness only: the charge itself is safe in the ledger
+                log.error("what a quota has used was not counted: %s", error.sentence)
+
+    def _recall(self, questions: list[Question]) -> list[Given] | None:
+        with self._mutex:
+            found: list[Given] = []
+            for question in questions:
+                answer = self._repeats.get(question.key) if question.query is not None else None
+                if answer is None:
+                    return None
+                found.append(answer)
+        return found
+
+    def _remember(self, pairs: list[tuple[Question, Given]]) -> None:
+        """Keep what the session itself gave as a repeat: from then on it says the same for ever."""
+        with self._mutex:
+            for question, answer in pairs:
+                if isinstance(answer, Answer) and question.query is not None and answer.source in ("repeat", "public"):
+                    self._repeats[question.key] = answer
+            while len(self._repeats) > MAX_REMEMBERED:
+                self._repeats.popitem(last=False)
+
+
+def _entry(answer: Given) -> dict[str, int]:
+    return {} if answer.receipt is None else {"entry": answer.receipt.entry}

@@ -1,0 +1,227 @@
+"""Who may ask: keys that the owner makes, kept as hashes in one small SQLite file. Called by the server and the CLI.
+
+The same file counts what each name has used of its quota. Quotas are fairness between analysts and nothing else: the
+budget is one for all, and the ledger alone guards it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, TypeVar, get_args
+
+from tacit.errors import ConfigError
+
+Role = Literal["owner", "analyst", "reader"]
+ROLES: tuple[Role, ...] = get_args(Role)
+PREFIX = "tacit_"  # so that a key is recognised where it should not be: in a log, in a repository
+MAX_KEYS = 10_000
+_NAME = re.compile(r"[\w][\w .@-]{0,63}", re.ASCII)
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS keys (id INTEGER PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL, "
+    "hash BLOB NOT NULL UNIQUE, quota REAL, created TEXT NOT NULL, revoked TEXT)",
+    "CREATE UNIQUE INDEX IF NOT EXISTS in_use ON keys (name) WHERE revoked IS NULL",
+    "CREATE TABLE IF NOT EXISTS used (dataset TEXT, name TEXT, atoms INTEGER NOT NULL, PRIMARY KEY (dataset, name))",
+)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key without its secret: whose it is and what it opens. `quota` is a share of each budget, for fairness."""
+
+    id: int
+    name: str
+    role: Role
+    quota: float | None
+    created: str
+    revoked: str | None
+
+    @property
+    def may_spend(self) -> bool:
+        return self.role in ("owner", "analyst")
+
+
+def make_key(path: str | Path, name: str, role: Role, quota: float | None = None) -> str:
+    """Make a key and return it: the only time that it is seen, for the file keeps its SHA-256 alone.
+
+    path: the file of keys, made on the first call with mode 0600.
+    name: whose it is, once among the keys in use. role: "owner", "analyst" or "reader".
+    quota: the share of each budget that this name may spend, above 0 and at most 1; for fairness only.
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ConfigError(
+            "a key's name has 1 to 64 letters, digits, blanks or any of . _ @ -, and begins with no blank."
+        )
+    if role not in ROLES:
+        raise ConfigError(f"a role is one of {', '.join(ROLES)}, not {role!r}.")
+    if quota is not None and (isinstance(quota, bool) or not isinstance(quota, int | float) or not 0 < quota <= 1):
+        raise ConfigError(f"a quota is a share of the budget, above 0 and at most 1, not {quota!r}.")
+    if quota is not None and role == "reader":
+        raise ConfigError("a reader spends nothing, so a quota has no meaning for one.")
+    key = PREFIX + secrets.token_urlsafe(32)
+    with _opened(Path(path), make=True) as db:
+        if db.execute("SELECT count(*) FROM keys").fetchone()[0] >= MAX_KEYS:
+            raise ConfigError(f"the file holds {MAX_KEYS:,} keys, which is the most.")
+        if db.execute("SELECT 1 FROM keys WHERE name = ? AND revoked IS NULL", (name,)).fetchone():
+            raise ConfigError(f"{name} has a key already; revoke it first, or choose another name.")
+        row = (name, role, _hash(key), None if quota is None else float(quota), _now())
+        db.execute("INSERT INTO keys (name, role, hash, quota, created) VALUES (?, ?, ?, ?, ?)", row)
+    return key
+
+
+def list_keys(path: str | Path) -> list[Key]:
+    """Every key that was ever made, oldest first, without the secrets."""
+    with _opened(Path(path)) as db:
+        return [key for key, _ in _read(db)]
+
+
+def revoke_key(path: str | Path, name: str) -> Key:
+    """Take a key back. A running server refuses it from its next request on."""
+    with _opened(Path(path)) as db:
+        found = [key for key, _ in _read(db) if key.name == name and key.revoked is None]
+        if not found:
+            raise ConfigError(f"no key in use is called {name!r}.")
+        db.execute("UPDATE keys SET revoked = ? WHERE id = ?", (_now(), found[0].id))
+        return next(key for key, _ in _read(db) if key.id == found[0].id)
+
+
+class KeyRing:
+    """The file of keys as the server holds it: one connection, read again when somebody has changed the file."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._lock = threading.Lock()
+        self._keys: list[tuple[Key, bytes]] = []
+        self._open()
+
+    def find(self, secret: str) -> Key | None:
+        """The key in use that this secret belongs to. Takes the same time whichever it is, or none."""
+        asked = _hash(secret)
+        found = None
+        for key, known in self._current():
+            if hmac.compare_digest(asked, known) and key.revoked is None:
+                found = key
+        return found
+
+    def get(self, id: int) -> Key | None:
+        """The key in use with this number: what a browser's session stands for."""
+        return next((key for key, _ in self._current() if key.id == id and key.revoked is None), None)
+
+    def all(self) -> list[Key]:
+        return [key for key, _ in self._current()]
+
+    def used(self, dataset: str, name: str) -> int:
+        """What a name has spent of a data set's budget, in atoms, as far as this file knows."""
+        query = "SELECT atoms FROM used WHERE dataset = ? AND name = ?"
+        row = self._do(lambda db: db.execute(query, (dataset, name)).fetchone())
+        return int(row[0]) if row else 0
+
+    def use(self, dataset: str, name: str, atoms: int) -> None:
+        """Count what a name has spent. The ledger has it already, without the name."""
+        statement = (
+            "INSERT INTO used VALUES (?, ?, ?) ON CONFLICT (dataset, name) DO UPDATE SET atoms = atoms + excluded.atoms"
+        )
+        self._do(lambda db: db.execute(statement, (dataset, name, atoms)))
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+    def _open(self) -> None:
+        self._db, self._file, self._version = _connect(self.path, make=False), _identity(self.path), -1
+        self._db.execute("PRAGMA synchronous=NORMAL")  # all that is written here is who used how much, for fairness
+
+    def _current(self) -> list[tuple[Key, bytes]]:
+        def work(db: sqlite3.Connection) -> list[tuple[Key, bytes]]:
+            version = db.execute("PRAGMA data_version").fetchone()[0]
+            if version != self._version:
+                self._keys, self._version = _read(db), version
+            return self._keys
+
+        return self._do(work)
+
+    def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        with self._lock:
+            try:
+                if _identity(self.path) != self._file:  # another file has taken its place: the keys in it count
+                    self._db.close()
+                    self._open()
+                return work(self._db)
+            except (sqlite3.Error, OSError):
+                raise ConfigError(f"{self.path.name} cannot be used as a file of keys.") from None
+
+
+def _hash(secret: str) -> bytes:
+    # A plain hash is enough for 256 random bits: there is no dictionary to try.
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _read(db: sqlite3.Connection) -> list[tuple[Key, bytes]]:
+    rows = db.execute("SELECT id, name, role, quota, created, revoked, hash FROM keys ORDER BY id").fetchall()
+    return [(Key(*row[:6]), row[6]) for row in rows]
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
+
+
+def _connect(path: Path, *, make: bool) -> sqlite3.Connection:
+    try:
+        if make:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        status = os.stat(path)
+        if status.st_mode & 0o077:
+            raise ConfigError(f"{path.name} can be read by others than its owner: chmod 600 it.")
+        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
+        try:
+            if make:
+                db.execute("PRAGMA journal_mode=WAL")
+            if make or not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'used'").fetchone():
+                if not make:
+                    raise ConfigError(f"{path.name} is not a file of keys.")
+                db.execute("BEGIN IMMEDIATE")
+                for statement in _TABLES:
+                    db.execute(statement)
+                db.execute("COMMIT")
+        except BaseException:
+            db.close()
+            raise
+        return db
+    except FileNotFoundError:
+        raise ConfigError(f"there is no file of keys {path.name}; make the first key.") from None
+    except OSError:
+        raise ConfigError(f"{path.name} cannot be opened as a file of keys.") from None
+    except sqlite3.Error:
+        raise ConfigError(f"{path.name} is not a file of keys.") from None
+
+
+@contextmanager
+def _opened(path: Path, *, make: bool = False) -> Iterator[sqlite3.Connection]:
+    """The file in one transaction: all of it or nothing."""
+    db = _connect(path, make=make)
+    try:
+        db.execute("BEGIN IMMEDIATE")
+        yield db
+        db.execute("COMMIT")
+    except sqlite3.Error:
+        raise ConfigError(f"{path.name} cannot be used as a file of keys.") from None
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        db.close()

@@ -1,0 +1,101 @@
+"""How a request shows its key: in the Authorization header, or through a browser's session cookie. Called by endpoints.
+
+The cookie holds a random number that stands for the key in this process's memory: the key itself is never stored in a
+browser, a restart asks for it again, and a revoked key ends its sessions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tacit.serve.keys import Key, KeyRing
+from tacit.serve.refusal import Refusal
+
+SESSION_SECONDS = 12 * 3600
+MAX_SESSIONS = 1_000
+_BEARER = re.compile(r"Bearer (tacit_[A-Za-z0-9_-]{43})")
+
+
+@dataclass
+class Logins:
+    """The browsers' sessions. `secure` says that the server speaks TLS itself."""
+
+    keys: KeyRing
+    secure: bool = False
+    port: int = 0
+    clock: Callable[[], float] = time.monotonic
+    _open: OrderedDict[bytes, tuple[int, float]] = field(default_factory=OrderedDict)
+
+    @property
+    def cookie(self) -> str:
+        """The cookie's name. Browsers share cookies between the ports of a host, so the port is in it."""
+        return "__Host-tacit" if self.secure else f"tacit_{self.port}"
+
+    def start(self, secret: str, response: Response) -> Key:
+        """Begin a session for whoever knows a key; the cookie goes with the response."""
+        key = self.keys.find(secret)
+        if key is None:
+            raise _unknown()
+        token = secrets.token_urlsafe(32)
+        self._open[_hash(token)] = key.id, self.clock() + SESSION_SECONDS
+        while len(self._open) > MAX_SESSIONS:
+            self._open.popitem(last=False)
+        response.set_cookie(
+            self.cookie, token, max_age=SESSION_SECONDS, path="/", secure=self.secure, httponly=True, samesite="strict"
+        )
+        return key
+
+    def end(self, request: Request, response: Response) -> None:
+        """End the session that a request belongs to."""
+        self._open.pop(_hash(request.cookies.get(self.cookie, "")), None)
+        response.delete_cookie(self.cookie, path="/", secure=self.secure, httponly=True, samesite="strict")
+
+    def who(self, request: Request) -> Key:
+        """Whose request this is, or a refusal. With a cookie it must come from our own pages."""
+        given = request.headers.getlist("authorization")
+        if given:
+            match = _BEARER.fullmatch(given[0]) if len(given) == 1 else None
+            key = self.keys.find(match[1]) if match else None
+        else:
+            key = self.by_cookie(request)
+            if key is not None:
+                self.check_origin(request)
+        if key is None:
+            raise _unknown()
+        return key
+
+    def by_cookie(self, request: Request) -> Key | None:
+        """Whose session a request belongs to, wherever it comes from: for showing pages, not for acting."""
+        id, until = self._open.get(_hash(request.cookies.get(self.cookie, "")), (0, 0.0))
+        return self.keys.get(id) if self.clock() < until else None
+
+    def check_origin(self, request: Request) -> None:
+        """Refuse what another site's page has sent with our cookie. A page on another port of this host is another."""
+        origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
+        host = request.headers.get("host", "")
+        ours = {f"https://{host}"} if self.secure else {f"http://{host}", f"https://{host}"}  # a proxy may add TLS
+        if site not in (None, "same-origin", "none") or (origin is not None and origin not in ours):
+            raise _foreign()
+        if request.method not in ("GET", "HEAD") and origin is None and site != "same-origin":
+            raise _foreign()
+
+
+def _hash(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def _unknown() -> Refusal:
+    return Refusal(401, "unauthorized", "A key is needed: Authorization: Bearer tacit_…, one that was not revoked.")
+
+
+def _foreign() -> Refusal:
+    return Refusal(403, "foreign_origin", "With a session cookie, requests come from this server's own pages.")

@@ -1,0 +1,229 @@
+"""An answer as a reader sees it: the figure, its interval, whether it was free and why, and a picture. Pure.
+
+Made of what was released, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from math import ceil, floor
+
+import numpy as np
+
+from tacit.chart import Axis, Bars, Chart, Heat, Points, Rule
+from tacit.model.answer import Answer, Table
+from tacit.model.attribute import Attribute
+from tacit.model.budget import Loss
+from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
+from tacit.model.listing import Listing
+from tacit.reporting.page import escaped, folded, grid, percent
+from tacit.serve.page.layout import picture
+from tacit.serve.question import Given
+from tacit.session import DryRun
+
+WIDTH = 620  # pixels of a picture
+MOST_ROWS = 500  # of a table, in numbers
+MOST_DRAWN = 200  # categories along one side
+WHY = {
+    "measured": "measured, with fresh noise",
+    "repeat": "the same question was answered before, and gets the same answer for ever",
+    "hypothesis": "worked out from what was published before",
+    "public": "it follows from what is declared and from the number of rows, which is public",
+}
+
+
+def answer_html(answer: Given, total: Loss, *, most: int | None = None, attribute: Attribute | None = None) -> str:
+    """The whole answer. `most` is the number of rows, for a count; `attribute` is what a quantile is of."""
+    free = not answer.cost.atoms
+    badge = '<span class="badge free">Free</span>' if free else '<span class="badge paid">Paid</span>'
+    why = WHY[answer.source]
+    reason = (
+        f"{why[0].upper()}{why[1:]}." if free else f"{why[0].upper()}{why[1:]}. From now on it is free, for everybody."
+    )
+    return (
+        f'<h2 id="answer-title">Answer</h2><p class="asked">{escaped(_asked(answer))}</p>{_figure(answer, most)}'
+        f"{_drawn(answer, most, attribute)}"
+        f'<p class="source">{badge} {escaped(reason)}</p>{_facts(answer, total)}{_numbers(answer)}'
+    )
+
+
+def price_html(found: DryRun, left: Loss, total: Loss, *, may_spend: bool, stands_for: str = "") -> str:
+    """What a question would cost, before it is asked."""
+    title = "Known already, and free" if found.known else "Price"
+    sql = f'<p>It stands for <code class="sql">{escaped(stands_for)}</code></p>' if stands_for else ""
+    words = price_words(found, left, total, may_spend=may_spend)
+    return f'<h2 id="answer-title">{title}</h2><p class="said">{escaped(words)} Nothing was asked.</p>{sql}'
+
+
+def price_words(found: DryRun, left: Loss, total: Loss, *, may_spend: bool) -> str:
+    """The price in a sentence or two."""
+    most = found.cost_at_most
+    if found.known:
+        return f"Known already and free: {found.why}."
+    if not may_spend:
+        return "Not known yet: your key reads what is known, and somebody else has to ask this first."
+    if not most.atoms:
+        return f"Free: {found.why}."
+    words = f"At most {percent(most.atoms / total.atoms)} of the budget ({most}): {found.why}."
+    return words if most <= left else f"{words} That is more than is left."
+
+
+def number(value: float) -> str:
+    """A value with the digits that it has: counts are whole, means and fractions are not.
+
+    >>> number(12345.0), number(44.753), number(0.01234567)
+    ('12,345', '44.75', '0.01235')
+    """
+    if float(value).is_integer() or abs(value) >= 1000:
+        text = f"{value:,.0f}"
+    else:
+        text = f"{value:.4g}" if abs(value) < 1 else f"{value:.2f}" if abs(value) < 100 else f"{value:.1f}"
+    return text.replace("-", "−", 1) if text.startswith("-") else text
+
+
+def _asked(answer: Given) -> str:
+    return str(getattr(answer, "question", ""))
+
+
+def _figure(answer: Given, most: int | None) -> str:
+    sure = f"With {100 * answer.confidence:.10g} % confidence"
+    if isinstance(answer, QuantileAnswer):
+        words = f"{sure} it lies from {answer.low} to {answer.high}."
+        return f'<p class="figure"><strong>{escaped(answer.value)}</strong></p><p class="said">{escaped(words)}</p>'
+    if not isinstance(answer, Answer):
+        return _bar_of_all(answer, sure)
+    if answer.interval is None:
+        said = "Nothing is guaranteed about it any more."
+        return f'<p class="figure"><strong>{number(answer.value)}</strong></p><p class="said">{said}</p>'
+    assert answer.error is not None
+    low, high = _within(*answer.interval, most)
+    words = f"{sure} the truth lies between {number(low)} and {number(high)}." if answer.error else "It is exact."
+    return (
+        f'<p class="figure"><strong>{number(answer.value)}</strong> <span>± {number(answer.error)}</span></p>'
+        f'<p class="said">{words}</p>{_other_bars(answer)}'
+    )
+
+
+def _bar_of_all(answer: Given, sure: str) -> str:
+    if isinstance(answer, Listing) and not answer.titles:
+        return '<p class="said">These are the declared values, whether a row has them or not.</p>'
+    if answer.error is None:
+        return '<p class="said">Nothing is guaranteed about some of these any more.</p>'
+    each = "all of the curve" if isinstance(answer, CdfAnswer) else "each value by itself"
+    most = "at most " if isinstance(answer, Listing) else ""
+    more = _other_bars(answer) if isinstance(answer, Table) else ""
+    return f'<p class="said">{sure} {each} is within {most}± {number(answer.error)} of the truth.</p>{more}'
+
+
+def _other_bars(answer: Answer | Table) -> str:
+    """In words, what the other two figures are; nothing where they are the same."""
+    parts = []
+    if answer.error_alone is not None and answer.error_alone != answer.error:
+        parts.append(
+            f"The bar holds for all free answers at once; for this one by itself ± {number(answer.error_alone)}"
+        )
+    if answer.likely_error is not None and answer.likely_error != answer.error:
+        parts.append(f"Likely, without a promise: ± {number(answer.likely_error)}")
+    return f'<p class="small">{". ".join(parts)}.</p>' if parts else ""
+
+
+def _drawn(answer: Given, most: int | None, attribute: Attribute | None) -> str:
+    chart: Chart | None = None
+    if isinstance(answer, Answer) and answer.error:
+        chart = interval(answer, most)
+    elif isinstance(answer, QuantileAnswer) and attribute is not None:
+        chart = quantile(answer, attribute)
+    elif isinstance(answer, Table) and len(answer.names) <= 2 and max(answer.values.shape) <= MOST_DRAWN:
+        chart = replace(answer.chart(), note="", width=WIDTH)
+        if len(answer.names) == 1 and answer.error is not None:  # no count is below 0
+            values, error = answer.values, answer.error
+            bars = Bars(values, low=np.minimum(values, np.maximum(values - error, 0)), high=values + error)
+            chart = replace(chart, marks=[bars])
+    elif isinstance(answer, CdfAnswer):
+        curve = answer.chart()  # the band in the colour of its curve
+        chart = replace(curve, marks=[m if isinstance(m, Rule | Heat) else replace(m, colour=0) for m in curve.marks])
+        chart = replace(chart, width=WIDTH)
+    elif isinstance(answer, Listing) and answer.names and len(answer.titles) == 1 and answer.listed:
+        chart = replace(answer.chart(), note="", width=WIDTH) if len(answer.listed) <= MOST_DRAWN else None
+    return "" if chart is None else picture(replace(chart, title=""), _asked(answer))
+
+
+def interval(answer: Answer, most: int | None = None) -> Chart:
+    """A value and its error bar on a line; below, where they differ, that of the answer by itself and a likely one."""
+    bars = [("promised", answer.error), ("by itself", answer.error_alone), ("likely", answer.likely_error)]
+    shown = [bars[0], *((name, error) for name, error in bars[1:] if error is not None and error != answer.error)]
+    ends = [_within(answer.value - (error or 0), answer.value + (error or 0), most) for _, error in shown]
+    points = Points(
+        [answer.value] * len(shown),
+        list(range(len(shown))),
+        low=[min(low, answer.value) for low, _ in ends],
+        high=[max(high, answer.value) for _, high in ends],
+        across=True,
+    )
+    names = [f"{name} ± {number(error or 0)}" for name, error in shown] if len(shown) > 1 else [""]
+    # From 0 where the bar is wide enough to be seen there; else the picture is about the bar alone.
+    least = min(low for low, _ in ends)
+    start = 0.0 if answer.value > 0 and least >= 0 and (answer.error or 0) >= 0.02 * answer.value else None
+    return Chart(
+        "", x=Axis(low=start), y=Axis(categories=names), marks=[points], width=WIDTH, height=68 + 28 * len(shown)
+    )
+
+
+def _within(low: float, high: float, most: int | None) -> tuple[float, float]:
+    """The part of an interval where a count can be."""
+    return (low, high) if most is None else (max(0.0, low), min(float(most), high))
+
+
+def quantile(answer: QuantileAnswer, attribute: Attribute) -> Chart | None:
+    """The bin of a quantile among its neighbours, and the bins that it could be."""
+    if attribute.bins > MOST_DRAWN:
+        return None
+    labels = [attribute.label(i) for i in range(attribute.bins)]
+    if not {answer.value, answer.low, answer.high} <= set(labels):
+        return None
+    low, at, high = (labels.index(label) for label in (answer.low, answer.value, answer.high))
+    point = Points([at], [0], low=[low], high=[high], across=True)
+    return Chart("", x=Axis(categories=labels), y=Axis(categories=[""]), marks=[point], width=WIDTH, height=120)
+
+
+def _facts(answer: Given, total: Loss) -> str:
+    cost = "nothing" if not answer.cost.atoms else f"{percent(answer.cost.atoms / total.atoms)} ({answer.cost})"
+    facts = [("Cost", cost), ("Source", answer.source)]
+    if answer.receipt is not None:
+        facts.append(("Receipt", f"entry {answer.receipt.entry}, seal {answer.receipt.seal[:16]}…"))
+    if answer.note:
+        facts.append(("Note", answer.note))
+    each = "".join(f"<div><dt>{name}</dt><dd>{escaped(words)}</dd></div>" for name, words in facts)
+    return f'<dl class="facts">{each}</dl>'
+
+
+def _numbers(answer: Given) -> str:
+    found = _rows(answer)
+    if found is None:
+        return ""
+    head, rows, many, right = found
+    shown = list(islice(rows, MOST_ROWS))
+    caption = _asked(answer) + (f" (the first {len(shown):,} of {many:,} rows)" if many > len(shown) else "")
+    table = grid(caption, head, shown, right=right)
+    return table if many <= 12 else folded(f"Numbers: {many:,} rows", table)
+
+
+def _rows(answer: Given) -> tuple[Sequence[str], Iterator[Sequence[str]], int, list[int]] | None:
+    if isinstance(answer, Table):
+        cells = ([*labels, number(value)] for labels, value in answer.rows())
+        return [*answer.names, "rows"], cells, answer.values.size, [len(answer.names)]
+    if isinstance(answer, CdfAnswer):
+        lines = zip(answer.labels, answer.values, *answer.band, strict=True)
+        steps = ([label, f"{v:,.0f}", f"{floor(low):,}", f"{ceil(high):,}"] for label, v, low, high in lines)
+        return [answer.name, "rows up to its end", "at least", "at most"], steps, len(answer.labels), [1, 2, 3]
+    if isinstance(answer, Listing):
+        listed = ([*row.labels, *map(_with_bar, row.values, row.errors)] for row in answer.listed)
+        places = list(range(len(answer.names), len(answer.names) + len(answer.titles)))
+        return [*answer.names, *answer.titles], listed, len(answer.listed), places
+    return None
+
+
+def _with_bar(value: float, error: float | None) -> str:
+    return f"{number(value)} ± {number(error)}" if error is not None else f"{number(value)} (no guarantee)"

@@ -1,0 +1,67 @@
+"""What the server says instead of an answer: a status, a machine's code and one public sentence. Called within serve.
+
+An error inside may quote the data, so only the errors below are ever shown; for everything else there is one constant
+sentence, and the log gets the error's type and place.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from pathlib import Path
+
+from tacit.errors import TacitError
+
+log = logging.getLogger("tacit.serve")
+
+INTERNAL = "Something went wrong inside. What was reserved for the question, if anything, stays spent."
+# The errors that an analyst can meet, each with its status. Those about data, configuration and ledger are the owner's.
+STATUS = {
+    "invalid_query": 422,
+    "invalid_budget": 422,
+    "invalid_domain": 422,
+    "budget_exhausted": 409,
+    "needs_data": 409,
+    "would_spend": 403,
+    "answer_withheld": 500,
+    "ledger": 503,
+}
+_OWNERS = {"ledger": "The ledger cannot be used now; the server's log tells the owner why."}
+
+
+class Refusal(Exception):
+    """A request is refused. `retry_after` is in seconds, where trying again makes sense."""
+
+    def __init__(
+        self, status: int, code: str, sentence: str, *, nothing_spent: bool = True, retry_after: int | None = None
+    ) -> None:
+        super().__init__(sentence)
+        self.status, self.code, self.sentence = status, code, sentence
+        self.nothing_spent, self.retry_after = nothing_spent, retry_after
+
+    def body(self) -> dict[str, dict[str, str | bool]]:
+        return {"error": {"code": self.code, "message": self.sentence, "nothing_spent": self.nothing_spent}}
+
+
+def code_of(error: BaseException) -> str:
+    """The machine's name of an error, whoever it is for."""
+    return error.code if isinstance(error, Refusal | TacitError) else "internal"
+
+
+def refusal_of(error: BaseException) -> Refusal:
+    """What may be said about an error: its own sentence if it is a public one, else the constant."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, TacitError) and error.code in STATUS:
+        if error.code in _OWNERS:
+            log.error("%s: %s", error.code, error.sentence)
+        sentence = _OWNERS.get(error.code, error.sentence)
+        retry = 5 if error.code == "ledger" else None
+        return Refusal(STATUS[error.code], error.code, sentence, nothing_spent=error.nothing_spent, retry_after=retry)
+    log.error("unexpected %s at %s", type(error).__name__, _place(error))  # never its words: they may quote the data
+    return Refusal(500, "internal", INTERNAL, nothing_spent=False)
+
+
+def _place(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "an unknown place"

@@ -1,0 +1,144 @@
+"""Start a server: open the data sets, bind the address, and serve until told to stop. Called by the command line."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tacit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tacit.serve.limits import Limits
+
+PORT = 8470
+KEYS = "tacit.keys"  # beside the first configuration
+GRACE = 30  # seconds for the requests that are being answered when the server is told to stop
+MAX_CONNECTIONS = 1_000
+
+
+def serve(
+    configs: Sequence[str | Path] | Mapping[str, str | Path],
+    host: str = "127.0.0.1",
+    port: int = PORT,
+    keys: str | Path | None = None,
+    tls_cert: str | Path | None = None,
+    tls_key: str | Path | None = None,
+    *,
+    insecure: bool = False,
+    hosts: Sequence[str] | None = None,
+    limits: Limits | None = None,
+    ready: Callable[[str], None] = lambda address: None,
+    invitations: Mapping[str, str] | None = None,
+) -> None:
+    """Serve data sets over HTTP until interrupted or terminated; what is queued then is finished.
+
+    configs: configuration files; a data set is called like its file without the ending, or as the mapping says.
+    host, port: where to listen. Beyond this machine TLS is needed, or `insecure`. Port 0 takes any free one.
+    keys: the file of keys, see `make_key`; `tacit.keys` beside the first configuration unless given.
+    tls_cert, tls_key: PEM files; with them the server speaks TLS.
+    insecure: serve other machines without TLS all the same, for instance behind a proxy that adds it.
+    hosts: the names that clients may call it by; for a loopback address localhost and the like, else any, unless given.
+    ready: told the address once requests are answered.
+    invitations: words that log a browser in once, at /enter/WORD, each with the key that it stands for.
+    """
+    try:
+        import starlette
+        import uvicorn
+    except ImportError:
+        raise ConfigError('the server needs Starlette and uvicorn: pip install "tacit[serve]".') from None
+    del starlette
+    from tacit.serve.app import make_app
+    from tacit.serve.dataset import Dataset
+    from tacit.serve.guard import LOOPBACK, is_loopback
+    from tacit.serve.keys import KeyRing
+    from tacit.serve.limits import Limits
+    from tacit.serve.page import routes
+    from tacit.serve.state import State
+
+    named, host = _names(configs), host.strip("[]")
+    secure = _check_tls(tls_cert, tls_key)
+    if not (is_loopback(host) or secure or insecure):
+        raise ConfigError(
+            f"{host} is reached from other machines, and keys would travel in the clear: give tls_cert and tls_key, "
+            "or say that it is insecure on purpose."
+        )
+    known = frozenset(hosts) if hosts is not None else frozenset({*LOOPBACK, host}) if is_loopback(host) else None
+    listening = _bind(host, port)
+    at = listening.getsockname()[1]
+    with ExitStack() as undo:
+        undo.callback(listening.close)
+        ring = KeyRing(next(iter(named.values())).parent / KEYS if keys is None else keys)
+        undo.callback(ring.close)
+        datasets: dict[str, Dataset] = {}
+        for name, config in named.items():
+            datasets[name] = Dataset.open(name, config, ring)
+            undo.callback(datasets[name].close)
+        undo.pop_all()  # from here on the application closes them, when it has answered what was queued
+    state = State(datasets, ring, limits or Limits(), known, at, secure)
+    shown = f"[{host}]" if ":" in host else host
+    address = f"{'https' if secure else 'http'}://{shown}:{at}"
+    logging.basicConfig(format="tacit: %(message)s")
+    server = uvicorn.Server(
+        uvicorn.Config(
+            make_app(state, pages=routes(invitations), ready=lambda: ready(address)),
+            http="h11",
+            ws="none",
+            loop="asyncio",
+            lifespan="on",
+            log_config=None,
+            log_level="error",  # a warning for everything that is not HTTP would let anybody fill the log
+            access_log=False,  # the audit log is the record; addresses need none
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=MAX_CONNECTIONS,
+            timeout_graceful_shutdown=GRACE,
+            ssl_certfile=None if tls_cert is None else os.fspath(tls_cert),
+            ssl_keyfile=None if tls_key is None else os.fspath(tls_key),
+        )
+    )
+    server.run(sockets=[listening])
+
+
+def _names(configs: Sequence[str | Path] | Mapping[str, str | Path]) -> dict[str, Path]:
+    if isinstance(configs, str | Path):
+        configs = [configs]
+    if not configs:
+        raise ConfigError("a server needs at least one configuration.")
+    if isinstance(configs, Mapping):
+        return {str(name): Path(path) for name, path in configs.items()}
+    named = {Path(path).stem.lower(): Path(path) for path in configs}
+    if len(named) < len(configs):
+        raise ConfigError("two configurations have the same name; a mapping can give them different ones.")
+    return named
+
+
+def _check_tls(tls_cert: str | Path | None, tls_key: str | Path | None) -> bool:
+    if (tls_cert is None) != (tls_key is None):
+        raise ConfigError("TLS takes both files, the certificate and its key.")
+    if tls_cert is None or tls_key is None:
+        return False
+    import ssl
+
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls_cert, tls_key)
+    except (OSError, ssl.SSLError):
+        raise ConfigError("the certificate and its key cannot be read as PEM files that belong together.") from None
+    return True
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        # asyncio turns Nagle's algorithm off only where it is told that this is TCP: 40 ms for every answer otherwise.
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(1024)
+    except (OSError, OverflowError):
+        raise ConfigError(f"cannot listen on {host}, port {port}: it is taken, or not an address here.") from None
+    return listening

@@ -1,0 +1,92 @@
+"""A program that has imported everything and forks a server whenever it reads a line, so that restarts are quick.
+
+    python forked_server.py CONFIG [BUG]
+
+Each server says its process's number and its address. BUG names a fault that is planted in it, which the tests of kills
+must notice. When nobody writes lines any more, the last server is killed and the program ends.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from tacit.serve import dataset, run
+from tacit.serve.limits import Limits
+from tacit.trusted.chain import Entry
+from tacit.trusted.ledger import Ledger, Outcome, Reservation
+
+LOADED = ("duckdb", "uvicorn", "tacit.serve.app", "tacit.opening", "tacit.session", "opendp.prelude", "sqlglot")
+LIMITS = Limits(rate=1e9, burst=10**9, together=10_000, together_of_one=10_000)
+
+
+def answer_before_commit() -> None:
+    """Every answer is shown at once, and stored with the next one."""
+    settle = Ledger.settle
+    late: list[tuple[Ledger, Reservation | None, Sequence[Outcome]]] = []
+
+    def early(ledger: Ledger, reservation: Reservation | None, outcomes: Sequence[Outcome]) -> list[Entry]:
+        while late:
+            settle(*late.pop())
+        late.append((ledger, reservation, outcomes))
+        head, spent = ledger.head[0], ledger.spent.atoms
+        return [Entry(head, "outcome", o.key, None, o.atoms, spent, o.body, "", "") for o in outcomes]
+
+    Ledger.settle = early  # type: ignore[assignment,method-assign]
+
+
+def refund_at_start() -> None:
+    """What a server that died had reserved is given back by the next one."""
+    opened = dataset.open_session
+
+    def generous(**terms: object) -> object:
+        session = opened(**terms)  # type: ignore[arg-type]
+        for intent in session._ledger.open_intents():
+            back = Outcome(f"refund of {intent.seq}", 0, "{}")
+            session._ledger.settle(Reservation(intent.seq, intent.atoms), [back])
+        return session
+
+    dataset.open_session = generous  # type: ignore[assignment]
+
+
+def another_answer() -> None:
+    """A new server draws new noise for what an old one had answered."""
+    find, started = Ledger.find_many, set[str]()
+
+    def forgetful(ledger: Ledger, keys: Sequence[str]) -> dict[str, Entry]:
+        found = find(ledger, keys)
+        started.update(key for key in keys if key not in found)
+        return {key: entry for key, entry in found.items() if key in started}
+
+    Ledger.find_many = forgetful  # type: ignore[assignment,method-assign]
+
+
+BUGS = {"answer before commit": answer_before_commit, "refund at start": refund_at_start, "forgets": another_answer}
+
+
+def main(config: str, bug: str | None = None) -> None:
+    for name in LOADED:
+        import_module(name)
+    if bug is not None:
+        BUGS[bug]()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system takes them away when they were killed
+    child = 0
+    print("ready", flush=True)
+    for _ in iter(sys.stdin.readline, ""):
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            run.serve([config], port=0, limits=LIMITS, ready=lambda address: print(os.getpid(), address, flush=True))
+            os._exit(0)
+    if child:
+        try:
+            os.kill(child, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,398 @@
+"""The HTTP API: the same answers as everywhere, one charge, roles that hold, and a description that is true."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from jsonschema import Draft202012Validator
+from serving import Serve, Served
+
+import tacit
+from tacit.cli import main
+from tacit.config import read_config
+from tacit.serve import dataset
+from tacit.serve.api import ENDPOINTS
+from tacit.serve.keys import revoke_key
+from tacit.serve.limits import Limits
+from tacit.serve.openapi import document
+from tacit.serve.refusal import INTERNAL
+from tacit.session import DryRun
+
+WOMEN = "SELECT COUNT(*) FROM data WHERE sex = 'F'"
+DOCUMENT = document()
+KINDS: list[Any] = [
+    WOMEN,
+    "SELECT sex, COUNT(*) FROM data GROUP BY sex",
+    {"count": {"sex": "F", "age": [20, 39]}},
+    {"count": {}},
+    {"table": ["sex", "active"]},
+    {"table": ["sex"], "where": {"age": [20, 39], "active": {"in": [True]}}},
+    {"cdf": "age"},
+    {"quantile": "age", "q": 0.5},
+    {"mean": "age"},
+    {"mean": "age", "where": {"sex": "F", "pay": [10, 50]}},
+    {"sum": "age"},
+    {"fraction": {"sex": "F"}, "given": {"active": True}},
+    "SELECT sex, COUNT(*) AS n, AVG(age) FROM data GROUP BY sex ORDER BY n DESC",
+    {"range": {"age": [20, 39]}},
+    {"range": {"age": [20, 39], "pay": [0, 20]}},
+    {"histogram": "age", "width": 20},
+]
+
+
+def valid(body: Any, schema: str) -> None:
+    reference = {"$ref": f"#/components/schemas/{schema}", "components": DOCUMENT["components"]}
+    Draft202012Validator(reference).validate(body)
+
+
+def refused(response: Any, status: int, code: str) -> str:
+    """The refusal's sentence; its body is as described, and the status is one that its address may answer with."""
+    assert response.status_code == status, response.text
+    valid(response.json(), "Error")
+    error = response.json()["error"]
+    assert error["code"] == code
+    for path, methods in DOCUMENT["paths"].items():
+        if response.request.url.path == path.replace("{dataset}", "people"):
+            operation = methods[response.request.method.lower()]
+            assert str(status) in operation["responses"]
+    return str(error["message"])
+
+
+def test_the_same_answer_by_every_way_in_and_one_charge(served: Served) -> None:
+    by_ana, by_bob = served.ask(WOMEN), served.ask({"count": {"sex": "F"}}, "bob")
+    settings = read_config(served.folder / "people.toml")
+    with tacit.open(
+        data=settings.data, domain=settings.domain, budget=settings.budget, ledger=settings.ledger, **settings.options
+    ) as session:
+        python = session.ask(tacit.count(sex="F")).to_dict()
+    by_cli = CliRunner().invoke(main, ["ask", "--json", "-c", str(served.folder / "people.toml"), WOMEN])
+    assert by_cli.exit_code == 0, by_cli.output
+    same = [{k: a[k] for k in ("value", "error", "entry", "seal")} for a in (by_ana, by_bob, python)]
+    same.append({k: json.loads(by_cli.stdout)[k] for k in ("value", "error", "entry", "seal")})
+    assert all(answer == same[0] for answer in same)
+    assert [by_ana["source"], by_bob["source"]] == ["measured", "repeat"]
+    assert served.people.session.spent.atoms == round(by_ana["cost"]["rho"] * 10**12)
+    assert by_bob["cost"] == {"rho": 0.0}
+
+
+def test_every_kind_of_question_is_answered_as_described(serve: Serve) -> None:
+    served = serve(questions=200)
+    for question in KINDS:
+        valid(question, "Question")
+        priced = served.ask(question, path="/v1/people/cost")
+        valid(priced, "Cost")
+        before = served.people.session.spent
+        answer = served.ask(question)
+        valid(answer, "Answer")
+        charged = served.people.session.spent - before
+        most = round(priced["cost_at_most"]["rho"] * 10**12)
+        assert charged.atoms == round(answer["cost"]["rho"] * 10**12) <= most, question
+        again = served.ask(question, "rea")  # what was told once is free for everybody
+        assert again["cost"] == {"rho": 0.0}
+        same = [{k: v for k, v in told.items() if k not in ("cost", "source")} for told in (answer, again)]
+        assert same[0] == same[1], question
+
+
+def test_a_batch_shares_its_commit(served: Served) -> None:
+    questions = [WOMEN, {"count": {"age": [20, 29]}}, {"count": {"sex": "F"}}]
+    before = served.people.writer.batches
+    response = served.ana.post("/v1/people/ask_many", json={"questions": questions})
+    valid(response.json(), "AskedMany")
+    first, second, third = response.json()["answers"]
+    assert served.people.writer.batches == before + 1
+    assert first["value"] == third["value"]
+    assert third["source"] == "repeat"
+    spent = round((first["cost"]["rho"] + second["cost"]["rho"]) * 10**12)
+    assert served.people.session.spent.atoms == spent
+    too_many = served.ana.post("/v1/people/ask_many", json={"questions": [WOMEN] * 1001})
+    refused(too_many, 400, "bad_batch")
+    refused(served.ana.post("/v1/people/ask_many", json={"questions": [{"cdf": "age"}]}), 422, "bad_batch")
+
+
+def test_reads_are_as_described(served: Served) -> None:
+    served.ask(WOMEN)
+    served.ask({"count": {"active": True}}, "bob")
+    for path, schema in (
+        ("/v1/health", "Health"), ("/v1/openapi.json", "Document"), ("/v1/whoami", "Whoami"),
+        ("/v1/datasets", "Datasets"), ("/v1/keys", "Keys"), ("/v1/people/domain", "Domain"),
+        ("/v1/people/budget", "Budget"), ("/v1/people/history", "History"), ("/v1/people/audit", "Audit"),
+    ):  # fmt: skip
+        response = served.olga.get(path)
+        assert response.status_code == 200
+        valid(response.json(), schema)
+    first = served.rea.get("/v1/people/history?limit=1").json()
+    assert first["history"][0]["question"] in ("sex = F", "sex = M")  # one of them is the canonical one
+    rest = served.rea.get(f"/v1/people/history?after={first['next']}").json()
+    assert [past["question"] for past in rest["history"]] in (["active = true"], ["active = false"])
+    assert rest["next"] is None
+    domain = served.rea.get("/v1/people/domain").json()
+    assert [a["name"] for a in domain["attributes"]] == ["sex", "age", "active", "pay"]
+    assert domain["rows"] == 301
+
+
+def test_the_audit_names_who_and_holds_no_values(served: Served) -> None:
+    answer = served.ask(WOMEN)
+    served.ask(WOMEN, "bob")
+    refused(served.rea.post("/v1/people/ask", json={"question": {"count": {"active": True}}}), 403, "would_spend")
+    newest = served.olga.get("/v1/people/audit").json()["audit"]
+    assert [(r["who"], r.get("refused")) for r in newest] == [("rea", "would_spend"), ("bob", None), ("ana", None)]
+    assert newest[2]["entry"] == newest[1]["entry"] == answer["entry"]
+    assert newest[2]["question"] == newest[1]["question"]
+    assert set(newest[2]) == {"time", "who", "key", "role", "question", "cost", "entry"}
+    assert served.people.audit.path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_reader_cannot_spend(served: Served) -> None:
+    for question in KINDS:
+        if question == {"count": {}}:
+            continue
+        refused(served.rea.post("/v1/people/ask", json={"question": question}), 403, "would_spend")
+    many = {"questions": [WOMEN]}
+    refused(served.rea.post("/v1/people/ask_many", json=many), 403, "would_spend")
+    assert served.people.session.spent.atoms == 0
+    assert served.ask({"count": {}}, "rea")["value"] == 301
+    served.ask(WOMEN)
+    assert served.rea.post("/v1/people/ask_many", json=many).status_code == 200
+
+
+def test_a_wrong_price_does_not_let_a_reader_spend(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    def planted(session: tacit.Session, _: Any) -> DryRun:
+        return DryRun(True, session.spent, "everything is known")
+
+    monkeypatch.setattr(dataset, "price", planted)
+    refused(served.rea.post("/v1/people/ask", json={"question": WOMEN}), 403, "would_spend")
+    assert served.people.session.spent.atoms == 0
+    monkeypatch.setattr(tacit.Session, "free", lambda _: nullcontext())
+    assert served.rea.post("/v1/people/ask", json={"question": WOMEN}).status_code == 200
+    assert served.people.session.spent.atoms > 0  # without both it would, so the tests above can fail
+
+
+def test_a_reader_opens_no_gate(serve: Serve) -> None:
+    served = serve(mechanism="iterative", questions=1000)
+    answer = served.ask({"count": {"sex": "F", "age": [20, 29]}})  # opens one
+    before = served.people.session.spent
+    entries = len(list(served.people.session.transcript()[1]))
+    refused(served.rea.post("/v1/people/ask", json={"question": {"count": {"age": [30, 39]}}}), 403, "would_spend")
+    assert len(list(served.people.session.transcript()[1])) == entries
+    assert served.people.session.spent == before
+    assert served.ask({"count": {"sex": "F", "age": [20, 29]}}, "rea")["value"] == answer["value"]
+
+
+def test_keys_and_roles(served: Served) -> None:
+    refused(served.nobody.get("/v1/people/budget"), 401, "unauthorized")
+    wrong = {"authorization": "Bearer tacit_" + "x" * 43}
+    assert "www-authenticate" in served.nobody.get("/v1/datasets", headers=wrong).headers
+    refused(served.nobody.get("/v1/people/budget", headers={"authorization": "Basic eDp5"}), 401, "unauthorized")
+    for path in ("/v1/keys", "/v1/people/audit"):
+        refused(served.ana.get(path), 403, "owner_only")
+        refused(served.rea.get(path), 403, "owner_only")
+    assert "ana" in {key["name"] for key in served.olga.get("/v1/keys").json()["keys"]}
+    assert served.bob.get("/v1/whoami").json() == {"name": "bob", "role": "analyst"}
+    revoke_key(served.folder / "tacit.keys", "bob")
+    refused(served.bob.get("/v1/whoami"), 401, "unauthorized")
+    refused(served.bob.post("/v1/people/ask", json={"question": WOMEN}), 401, "unauthorized")
+    assert served.people.session.spent.atoms == 0
+
+
+def test_what_is_refused_charges_nothing(serve: Serve) -> None:
+    served = serve(questions=1)
+    for question in ("SELECT * FROM data", {"count": {"height": 3}}, {"count": {"age": [20, 25]}}, {"cdf": "sex"}):
+        message = refused(served.ana.post("/v1/people/ask", json={"question": question}), 422, "invalid_query")
+        assert message
+    assert served.people.session.spent.atoms == 0
+    served.ask(WOMEN)
+    spent = served.people.session.spent
+    broke = served.ana.post("/v1/people/ask", json={"question": {"count": {"active": True}}})
+    refused(broke, 409, "budget_exhausted")
+    assert broke.json()["error"]["nothing_spent"] is True
+    assert served.people.session.spent == spent
+
+
+def test_a_quota_is_fair_and_says_so(served: Served) -> None:
+    quota = served.mia.get("/v1/people/budget").json()["quota"]
+    assert quota["share"] == 0.1
+    assert "fairness" in quota["note"]
+    assert served.ana.get("/v1/people/budget").json()["quota"] is None
+    first, second = {"count": {"sex": "F"}}, {"count": {"active": True}}
+    served.ask(first, "mia")
+    served.ask(second, "mia")
+    third = served.mia.post("/v1/people/ask", json={"question": {"count": {"age": [20, 29]}}})
+    assert "fairness" in refused(third, 403, "quota")
+    assert served.ask({"count": {"sex": "M"}}, "mia")["cost"] == {"rho": 0.0}  # n less what is known: free
+    used = served.mia.get("/v1/people/budget").json()["quota"]["used"]["rho"]
+    assert round(used * 10**12) == served.people.session.spent.atoms
+    served.ask({"count": {"age": [20, 29]}})  # somebody else may
+
+
+def test_a_quota_that_ends_within_a_batch(served: Served) -> None:
+    ages = [{"count": {"age": [low, low + 9]}} for low in (20, 30, 40)]
+    cut = served.mia.post("/v1/people/ask_many", json={"questions": ages})  # two of twenty parts are a tenth
+    assert refused(cut, 403, "quota").endswith("stays spent.")
+    assert cut.json()["error"]["nothing_spent"] is False
+    paid = [record for record in served.olga.get("/v1/people/audit").json()["audit"] if "cost" in record]
+    assert len(paid) == 2
+    assert round(sum(record["cost"]["rho"] for record in paid) * 10**12) == served.people.session.spent.atoms
+    used = served.mia.get("/v1/people/budget").json()["quota"]["used"]["rho"]
+    assert round(used * 10**12) == served.people.session.spent.atoms
+    assert served.mia.post("/v1/people/ask_many", json={"questions": ages[:2]}).status_code == 200  # told again, free
+
+
+def test_limits_on_rate_and_requests(serve: Serve) -> None:
+    served = serve(limits=Limits(rate=0.001, burst=3))
+    for _ in range(3):
+        assert served.ana.get("/v1/whoami").status_code == 200
+    stopped = served.ana.get("/v1/whoami")
+    refused(stopped, 429, "rate_limited")
+    assert int(stopped.headers["retry-after"]) >= 1
+    assert served.bob.get("/v1/whoami").status_code == 200
+    assert served.nobody.get("/v1/health").status_code == 200
+
+
+def test_too_many_at_once_are_turned_away(serve: Serve) -> None:
+    served = serve(limits=Limits(together_of_one=1))
+    go, started = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        started.set()
+        assert go.wait(10)
+
+    blocked = served.people.writer.do(hold)
+    assert started.wait(10)
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(served.ana.post, "/v1/people/ask", json={"question": WOMEN})
+        while served.state.traffic._active.total() == 0:
+            threading.Event().wait(0.005)
+        refused(served.ana.get("/v1/whoami"), 503, "busy")
+        assert served.bob.get("/v1/people/budget").status_code == 200  # reads do not wait for the writer
+        assert served.bob.get("/v1/people/history").status_code == 200
+        go.set()
+        assert waiting.result().status_code == 200
+    blocked.result()
+
+
+def test_a_failure_inside_shows_nothing_of_its_words(
+    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise ValueError("row 300 is Wilhelmina, 31337")
+
+    caplog.set_level(logging.DEBUG)
+    monkeypatch.setattr(served.people.session._mechanism, "estimate", fail)
+    for path, body in (("ask", {"question": WOMEN}), ("ask_many", {"questions": [WOMEN]})):
+        response = served.ana.post(f"/v1/people/{path}", json=body)
+        assert refused(response, 500, "internal") == INTERNAL
+        assert response.json()["error"]["nothing_spent"] is False
+    monkeypatch.setattr(type(served.people.session), "history", property(fail))
+    assert refused(served.ana.get("/v1/people/history"), 500, "internal") == INTERNAL
+    told = caplog.text + "".join(capfd.readouterr()) + served.people.audit.path.read_text()
+    assert "ValueError" in told  # the owner learns that something failed, and where
+    assert "Wilhelmina" not in told
+    assert "31337" not in told
+    assert served.people.session.spent.atoms == 0
+
+
+def test_headers_hosts_and_unknown_addresses(served: Served) -> None:
+    for response in (served.nobody.get("/v1/health"), served.nobody.get("/v1/nothing"), served.ana.get("/v1/datasets")):
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert response.headers["x-frame-options"] == "DENY"
+        assert response.headers["cache-control"] == "no-store"
+        assert "default-src 'none'" in response.headers["content-security-policy"]
+        assert "access-control-allow-origin" not in response.headers
+    for host in ("evil.example", "evil.example:8470", "127.0.0.1.evil.example"):
+        refused(served.ana.get("/v1/whoami", headers={"host": host}), 421, "wrong_host")
+    refused(served.ana.get("/v1/whoami", headers={"host": "a b"}), 400, "bad_host")
+    assert served.ana.get("/v1/whoami", headers={"host": "localhost:9"}).status_code == 200
+    assert served.ana.get("/v1/nothing").json()["error"]["code"] == "no_such_address"
+    assert served.ana.get("/v1/health/").status_code == 404
+    wrong_method = served.ana.get("/v1/people/ask")
+    assert (wrong_method.status_code, wrong_method.headers["allow"]) == (405, "POST")
+    refused(served.ana.get("/v1/people/history?limit=0"), 400, "bad_parameter")
+    refused(served.ana.get("/v1/people/history?limit=1&limit=2"), 400, "bad_parameter")
+    refused(served.ana.get("/v1/people/budget?limit=1"), 400, "bad_parameter")
+    elsewhere = served.ana.get("/v1/others/budget")
+    assert (elsewhere.status_code, elsewhere.json()["error"]["code"]) == (404, "no_such_dataset")
+    assert served.nobody.get("/v1/others/budget").status_code == 401  # names are for those with a key
+
+
+def test_a_cookie_works_from_our_own_pages_only(served: Served) -> None:
+    key, ours = {"key": served.keys["ana"]}, {"origin": "http://127.0.0.1:8470"}
+    browser = served.nobody
+    refused(browser.post("/v1/login", json=key), 403, "foreign_origin")
+    refused(browser.post("/v1/login", json=key, headers={"origin": "http://127.0.0.1:9999"}), 403, "foreign_origin")
+    refused(browser.post("/v1/login", json={"key": "tacit_wrong"}, headers=ours), 401, "unauthorized")
+    response = browser.post("/v1/login", json=key, headers=ours)
+    assert response.status_code == 204
+    cookie = response.headers["set-cookie"]
+    assert served.keys["ana"] not in cookie
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    assert browser.get("/v1/whoami").json()["name"] == "ana"
+    body = {"question": WOMEN}
+    assert browser.post("/v1/people/ask", json=body, headers=ours).status_code == 200
+    for foreign in ({}, {"origin": "null"}, {"origin": "http://evil.example"}, {"sec-fetch-site": "same-site"}):
+        refused(browser.post("/v1/people/ask", json=body, headers=foreign), 403, "foreign_origin")
+    refused(browser.get("/v1/people/budget", headers={"sec-fetch-site": "cross-site"}), 403, "foreign_origin")
+    revoke_key(served.folder / "tacit.keys", "ana")
+    refused(browser.get("/v1/whoami"), 401, "unauthorized")
+    assert browser.post("/v1/logout", headers=ours).status_code == 204
+
+
+def test_the_document_is_the_one_handed_out(served: Served) -> None:
+    kept = json.loads((Path(tacit.__file__).parent / "serve" / "openapi.json").read_text())
+    assert kept == DOCUMENT, "python -m tacit.serve.openapi > src/tacit/serve/openapi.json"
+    assert served.nobody.get("/v1/openapi.json").json() == DOCUMENT
+    described = {(m.upper(), path) for path, methods in DOCUMENT["paths"].items() for m in methods}
+    assert described == {(endpoint.method, endpoint.path) for endpoint in ENDPOINTS}
+    Draft202012Validator.check_schema({"$defs": DOCUMENT["components"]["schemas"]})
+    named = json.dumps(DOCUMENT)
+    for schema in DOCUMENT["components"]["schemas"]:
+        assert f"#/components/schemas/{schema}" in named
+
+
+def test_what_is_published_answers_without_the_data(served: Served, tmp_path: Path) -> None:
+    answer = served.ask(WOMEN)
+    response = served.rea.get("/v1/people/published")
+    assert response.status_code == 200
+    path = tmp_path / "got.tacit.jsonl"
+    path.write_bytes(response.content)
+    with tacit.read(path) as at_home:
+        told = at_home.ask(WOMEN)
+    assert (told.value, told.receipt.entry) == (answer["value"], answer["entry"])
+
+
+@pytest.mark.parametrize("mechanism", ["direct", "iterative"])
+def test_sixteen_threads_pay_what_the_ledger_says(serve: Serve, mechanism: str) -> None:
+    served = serve(mechanism=mechanism, questions=40)
+    ages = [{"count": {"age": [low, low + 9]}} for low in range(10, 80, 10)]
+    mixed: list[Any] = [WOMEN, *ages, {"table": ["sex", "active"]}, {"cdf": "age"}, {"count": {"height": 1}}]
+
+    def work(number: int) -> float:
+        who, paid = ("ana", "bob", "rea", "olga")[number % 4], 0.0
+        for step in range(len(mixed)):
+            question = mixed[(step + number) % len(mixed)]
+            response = served.clients[who].post("/v1/people/ask", json={"question": question})
+            assert response.status_code in (200, 403, 409, 422), response.text
+            if response.status_code == 200:
+                paid += response.json()["answer"]["cost"]["rho"]
+                assert who != "rea" or not response.json()["answer"]["cost"]["rho"]
+        return paid
+
+    with ThreadPoolExecutor(16) as pool:
+        paid = sum(pool.map(work, range(16)))
+    gates = [e.atoms for e in served.people.session.transcript()[1] if e.kind == "intent"]  # an open one is spent too
+    spent = float(served.people.session.spent)
+    open_gate = 0.0
+    if mechanism == "iterative":
+        settled = sum(past.cost.atoms for past in served.people.session.history)
+        open_gate = (served.people.session.spent.atoms - settled) / 10**12
+        assert round(open_gate * 10**12) in (0, *gates)
+    assert paid + open_gate == pytest.approx(spent, abs=1e-9)
+    assert spent <= float(served.people.session.total)

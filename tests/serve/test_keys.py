@@ -1,0 +1,158 @@
+"""The file of keys: hashes only, mode 0600, atomic, and revocation that a running server sees."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from tacit.errors import ConfigError
+from tacit.serve import list_keys, make_key, revoke_key
+from tacit.serve.audit import Audit
+from tacit.serve.keys import KeyRing
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "tacit.keys"
+
+
+def test_a_key_is_seen_once_and_kept_as_a_hash(file: Path) -> None:
+    old = os.umask(0)
+    try:
+        key = make_key(file, "ana", "analyst", 0.25)
+    finally:
+        os.umask(old)
+    assert key.startswith("tacit_")
+    assert len(key) == 6 + 43  # 256 bits
+    assert file.stat().st_mode & 0o777 == 0o600
+    for path in file.parent.iterdir():
+        assert key.encode() not in path.read_bytes()
+        assert path.stat().st_mode & 0o077 == 0
+    (made,) = list_keys(file)
+    assert (made.name, made.role, made.quota, made.revoked) == ("ana", "analyst", 0.25, None)
+    assert make_key(file, "bob", "reader") != key
+
+
+def test_only_the_right_secret_opens(file: Path) -> None:
+    key = make_key(file, "ana", "analyst")
+    ring = KeyRing(file)
+    found = ring.find(key)
+    assert found is not None
+    assert found.name == "ana"
+    for wrong in ("", key[:-1], key + "x", key.swapcase(), "tacit_" + "A" * 43, "\udc80"):
+        assert ring.find(wrong) is None
+    assert ring.get(found.id) == found
+    assert ring.get(0) is None
+    ring.close()
+
+
+def test_a_running_server_sees_new_and_revoked_keys(file: Path) -> None:
+    first = make_key(file, "ana", "analyst")
+    ring = KeyRing(file)
+    assert ring.find(first)
+    second = make_key(file, "bob", "owner")
+    assert ring.find(second)
+    revoked = revoke_key(file, "ana")
+    assert revoked.revoked is not None
+    assert ring.find(first) is None
+    third = make_key(file, "ana", "reader")  # the name is free again
+    assert ring.find(first) is None
+    assert ring.find(third)
+    with pytest.raises(ConfigError, match="no key in use"):
+        revoke_key(file, "carl")
+    os.replace(_other(file), file)  # another file in its place
+    assert ring.find(third) is None
+    ring.close()
+
+
+def _other(file: Path) -> Path:
+    other = file.with_name("other.keys")
+    make_key(other, "zoe", "owner")
+    for end in ("-wal", "-shm"):
+        Path(f"{file}{end}").unlink(missing_ok=True)
+    return other
+
+
+@pytest.mark.parametrize(
+    ("name", "role", "quota"),
+    [
+        ("", "analyst", None),
+        (" ana", "analyst", None),
+        ("a" * 65, "analyst", None),
+        ("a\nb", "analyst", None),
+        ("ana", "admin", None),
+        ("ana", "analyst", 0),
+        ("ana", "analyst", 1.5),
+        ("ana", "analyst", True),
+        ("ana", "analyst", float("nan")),
+        ("ana", "reader", 0.5),
+    ],
+)
+def test_what_cannot_be_a_key(file: Path, name: str, role: str, quota: float | None) -> None:
+    with pytest.raises(ConfigError):
+        make_key(file, name, role, quota)  # type: ignore[arg-type]
+    assert not file.exists() or not list_keys(file)
+
+
+def test_a_name_is_in_use_once_whoever_is_quicker(file: Path) -> None:
+    made, refused = [], []
+
+    def work() -> None:
+        try:
+            made.append(make_key(file, "ana", "analyst"))
+        except ConfigError:
+            refused.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(made), len(refused)) == (1, 7)
+
+
+def test_files_that_are_not_ours_are_refused(file: Path) -> None:
+    with pytest.raises(ConfigError, match="make the first key"):
+        KeyRing(file)
+    file.write_bytes(b"no keys at all" * 100)
+    file.chmod(0o600)
+    with pytest.raises(ConfigError, match="not a file of keys"):
+        KeyRing(file)
+    with pytest.raises(ConfigError):
+        make_key(file, "ana", "analyst")
+    file.unlink()
+    make_key(file, "ana", "analyst")
+    file.chmod(0o640)
+    with pytest.raises(ConfigError, match="chmod 600"):
+        KeyRing(file)
+
+
+def test_what_a_name_has_used_adds_up_and_lasts(file: Path) -> None:
+    make_key(file, "ana", "analyst", 0.5)
+    ring = KeyRing(file)
+    ring.use("people", "ana", 5)
+    ring.use("people", "ana", 7)
+    ring.close()
+    again = KeyRing(file)
+    assert (again.used("people", "ana"), again.used("people", "bob"), again.used("others", "ana")) == (12, 0, 0)
+    again.close()
+
+
+def test_the_audit_log_is_bounded_and_survives_a_torn_line(tmp_path: Path) -> None:
+    log = Audit(tmp_path / "people.audit", max_file=2_000, files=3)
+    for number in range(200):
+        log.write([{"who": "ana", "number": number}], paid=number % 50 == 0)
+        log.sync()
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 3 * 2_000
+    assert len(list(tmp_path.iterdir())) == 3
+    assert [record["number"] for record in log.last(30)] == list(range(199, 169, -1))
+    log.close()
+    with (tmp_path / "people.audit").open("ab") as torn:
+        torn.write(b'{"time": "20')
+    log = Audit(tmp_path / "people.audit")
+    log.write([{"who": "bob", "number": 200}], paid=True)
+    assert [record["number"] for record in log.last(2)] == [200, 199]
+    log.close()

@@ -1,0 +1,583 @@
+"""The pages: each is sound HTML that works without its script, escapes everything, and asks through the same door."""
+
+from __future__ import annotations
+
+import html
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given as drawn
+from hypothesis import settings
+from hypothesis import strategies as st
+from serving import WHO, write_config
+from starlette.testclient import TestClient
+
+import tacit
+from tacit.cli import main
+from tacit.errors import InvalidQuery
+from tacit.model import sql
+from tacit.serve.app import make_app
+from tacit.serve.dataset import Dataset
+from tacit.serve.guard import LOOPBACK
+from tacit.serve.keys import KeyRing, make_key
+from tacit.serve.limits import Limits
+from tacit.serve.page import routes
+from tacit.serve.page.builder import Built, column, question, read_built, span
+from tacit.serve.page.layout import asset
+from tacit.serve.page.same import ways
+from tacit.serve.refusal import Refusal
+from tacit.serve.state import State
+
+BASE = "http://127.0.0.1:8470"
+WOMEN = "SELECT COUNT(*) FROM data WHERE sex = 'F'"
+SCRIPT = "<script>alert(1)</script>"
+ODD_CSV = "kind,day,size\n" + "".join(f"{['plain', SCRIPT][i % 2]},2024-0{1 + i % 3}-15,{i % 9}.5\n" for i in range(90))
+ODD = f"""
+[data]
+source = "odd.csv"
+[budget]
+epsilon = 3.0
+delta = 0.0
+[session]
+ledger = "odd.tacit"
+mechanism = "direct"
+questions = 3
+anchor = "odd.anchor"
+[domain.kind]
+kind = "category"
+values = ["plain", "{SCRIPT}", "it's"]
+missing = "not <b>said</b>"
+[domain.day]
+kind = "date"
+low = 2024-01-01
+high = 2024-06-30
+by = "month"
+[domain.size]
+kind = "numeric"
+edges = [0, 2, 4, 10]
+"""
+PLACES = ("", "/history", "/history?free=1", "/plan")
+
+
+@dataclass
+class Site:
+    """A running application with pages; a browser for each key, logged in."""
+
+    state: State
+    keys: dict[str, str]
+    open: Callable[[], TestClient]
+
+    def browser(self, who: str) -> TestClient:
+        client = self.open()
+        response = client.post("/login", data={"key": self.keys[who]}, headers={"origin": BASE}, follow_redirects=False)
+        assert response.status_code == 303
+        return client
+
+    def spent(self, name: str = "people") -> int:
+        return self.state.datasets[name].session.spent.atoms
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with started(tmp_path, {"people": write_config(tmp_path)}) as found:
+        yield found
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[Site]:
+    (tmp_path / "odd.csv").write_text(ODD_CSV)
+    (tmp_path / "odd.toml").write_text(ODD)
+    with started(tmp_path, {"people": write_config(tmp_path), "odd": tmp_path / "odd.toml"}) as found:
+        yield found
+
+
+@contextmanager
+def started(folder: Path, configs: dict[str, Path]) -> Iterator[Site]:
+    file = folder / "tacit.keys"
+    keys = {name: make_key(file, name, role, quota) for name, (role, quota) in WHO.items()}
+    ring = KeyRing(file)
+    state = State({n: Dataset.open(n, c, ring) for n, c in configs.items()}, ring, Limits(), LOOPBACK, 8470)
+    app = make_app(state, pages=routes({"come-in": keys["ana"]}))
+    with TestClient(app, base_url=BASE):
+        yield Site(state, keys, lambda: TestClient(app, base_url=BASE))
+
+
+def ask(client: TestClient, fields: dict[str, Any], name: str = "people", do: str | None = "ask") -> Any:
+    sent = fields | ({} if do is None else {"do": do})
+    return client.post(f"/data/{name}/ask", data=sent, headers={"origin": BASE})
+
+
+def by_sql(text: str) -> dict[str, str]:
+    return {"way": "sql", "sql": text}
+
+
+class Sound(HTMLParser):
+    """Checks a page as it is read: tags close in order, ids are unique, controls have names, nothing is inline."""
+
+    VOID = frozenset({"meta", "link", "input", "br"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack: list[str] = []
+        self.ids: list[str] = []
+        self.wanted: list[str] = []
+        self.problems: list[str] = []
+        self.headings: list[int] = []
+        self.seen: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = {name: value or "" for name, value in attrs}
+        self.seen.add(tag)
+        self.ids += [found["id"]] if "id" in found else []
+        self.wanted += found.get("for", "").split() + found.get("aria-labelledby", "").split()
+        self.wanted += found.get("aria-describedby", "").split()
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        if tag in ("input", "select", "textarea") and found.get("type") != "hidden":
+            named = "label" in self.stack or "aria-label" in found or found.get("id") in self.wanted
+            if not named:
+                self.problems.append(f"{tag} {found} has no label")
+        if tag == "script" and set(found) != {"src", "defer"}:
+            self.problems.append("a script inside the page")
+        if tag == "style" or "style" in found or any(name.startswith("on") for name in found):
+            self.problems.append(f"{tag} {found} is forbidden by the policy")
+        for name in ("src", "href", "action"):
+            if name in found and not found[name].startswith(("/", "#")):
+                self.problems.append(f"{tag} goes to {found[name]}")
+        if tag == "th" and "scope" not in found:
+            self.problems.append("a table's heading without a scope")
+        if tag not in self.VOID:
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in self.VOID:
+            self.stack.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.stack or self.stack.pop() != tag:
+            self.problems.append(f"</{tag}> closes nothing")
+
+
+def sound(text: str) -> Sound:
+    page = Sound()
+    page.feed(text)
+    assert not page.problems, page.problems
+    assert not page.stack
+    assert len(set(page.ids)) == len(page.ids), "an id is used twice"
+    assert set(page.wanted) <= set(page.ids), set(page.wanted) - set(page.ids)
+    assert page.headings.count(1) == 1 or page.headings[0] == 1
+    assert {"main", "header", "footer"} <= page.seen
+    assert SCRIPT not in text
+    return page
+
+
+def test_the_checker_sees_what_is_wrong() -> None:
+    wrong = [
+        "<script>alert(1)</script>",
+        '<p style="color:red">x</p>',
+        "<p onclick=x>x</p>",
+        "<input name=a>",
+        "<a href=https://example.org>x</a>",
+        "<b><i></b></i>",
+        "<table><tr><th>x</th></tr></table>",
+    ]
+    for text in wrong:
+        page = Sound()
+        page.feed(text)
+        assert page.problems, text
+
+
+def test_a_key_opens_a_session_and_only_a_key(two: Site) -> None:
+    nobody = two.open()
+    first = nobody.get("/")
+    sound(first.text)
+    assert 'name="key"' in first.text
+    for place in ("/data/people", "/data/people/history", "/data/people/published", "/data/people/audit"):
+        assert nobody.get(place, follow_redirects=False).headers["location"] == "/"
+    wrong = nobody.post("/login", data={"key": "tacit_" + "x" * 43}, headers={"origin": BASE})
+    assert wrong.status_code == 401
+    sound(wrong.text)
+    assert "This key is not known" in wrong.text
+    ana = two.open()
+    entered = ana.post(
+        "/login", data={"key": f" {two.keys['ana']}\n"}, headers={"origin": BASE}, follow_redirects=False
+    )
+    cookie = entered.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert two.keys["ana"] not in entered.headers["set-cookie"]
+    assert "Data sets" in ana.get("/").text
+    ana.post("/logout", headers={"origin": BASE})
+    assert 'name="key"' in ana.get("/").text
+
+
+def test_an_invitation_opens_once(site: Site) -> None:
+    first, second = site.open(), site.open()
+    assert "Ask in SQL" in first.get("/enter/come-in").text
+    again = second.get("/enter/come-in")
+    assert again.status_code == 404
+    sound(again.text)
+    assert 'name="key"' in second.get("/").text
+    assert site.open().get("/enter/other").status_code == 404
+
+
+def test_another_site_can_do_nothing(site: Site) -> None:
+    ana = site.browser("ana")
+    elsewhere: list[dict[str, str]] = [
+        {},
+        {"origin": "null"},
+        {"origin": "https://evil.example"},
+        {"origin": BASE, "sec-fetch-site": "same-site"},
+    ]
+    for headers in elsewhere:
+        for path in ("/data/people/ask", "/data/people/price"):
+            refused = ana.post(path, data=by_sql(WOMEN) | {"do": "ask"}, headers=headers)
+            assert refused.status_code == 403
+        assert ana.post("/logout", headers=headers).status_code == 403
+        assert site.open().post("/login", data={"key": site.keys["ana"]}, headers=headers).status_code == 403
+    assert site.spent() == 0
+    assert "Log out" in ana.get("/data/people").text
+
+
+def test_every_page_is_sound(two: Site) -> None:
+    ana = two.browser("ana")
+    ask(ana, by_sql("SELECT size, COUNT(*) FROM data GROUP BY size"), "odd")
+    ask(ana, by_sql(WOMEN))
+    addresses = [f"/data/{name}{place}" for name in two.state.datasets for place in PLACES]
+    shown = [(two.browser(who), address) for who in ("ana", "mia", "rea", "olga") for address in addresses]
+    for client, address in [*shown, (two.browser("olga"), "/data/people/audit"), (ana, "/")]:
+        response = client.get(address)
+        assert response.status_code == 200
+        sound(response.text)
+        assert response.headers["content-security-policy"].startswith(
+            "default-src 'none'; script-src 'self'; style-src"
+        )
+        assert "unsafe" not in response.headers["content-security-policy"]
+        assert response.headers["cache-control"] == "no-store"
+        assert "Wilhelmina" not in response.text
+
+
+def test_asking_in_sql_and_again_for_nothing(site: Site) -> None:
+    ana, rea = site.browser("ana"), site.browser("rea")
+    priced = ask(ana, by_sql(WOMEN), do="price")
+    assert "At most 5 % of the budget" in priced.text
+    assert site.spent() == 0
+    assert "Nothing was asked." in ask(ana, by_sql(WOMEN), do=None).text
+    assert site.spent() == 0, "who does not say ask spends nothing"
+    first = ask(ana, by_sql(WOMEN))
+    sound(first.text)
+    spent = site.spent()
+    assert spent > 0
+    headers = {"authorization": f"Bearer {site.keys['ana']}"}
+    told = site.open().post("/v1/people/ask", json={"question": WOMEN}, headers=headers).json()["answer"]
+    assert f"<strong>{told['value']}</strong> <span>± {told['error']}</span>" in first.text
+    assert f"entry {told['entry']}, seal {told['seal'][:16]}" in first.text
+    assert 'class="badge paid"' in first.text
+    assert "<svg" in first.text
+    again = ask(rea, by_sql(" select count(*) from DATA where sex in ('F') "))
+    assert f"<strong>{told['value']}</strong>" in again.text
+    assert 'class="badge free"' in again.text
+    assert "answered before" in again.text
+    assert site.spent() == spent
+    assert "Known already and free" in ask(rea, by_sql(WOMEN), do="price").text
+
+
+CLICKED: list[tuple[dict[str, Any], str]] = [
+    ({"what": "count"}, "SELECT COUNT(*) FROM data"),
+    ({"what": "count", "in.0": ["0"]}, WOMEN),
+    ({"what": "count", "in.0": ["0", "1"]}, "SELECT COUNT(*) FROM data"),
+    (
+        {"what": "count", "from.1": "20", "to.1": "39", "in.2": "1"},
+        "SELECT COUNT(*) FROM data WHERE age BETWEEN 20 AND 39 AND active = TRUE",
+    ),
+    ({"what": "table", "by": ["0", "2"]}, "SELECT sex, active, COUNT(*) FROM data GROUP BY sex, active"),
+    (
+        {"what": "table", "by": "1", "from.3": "10", "to.3": "50"},
+        "SELECT age, COUNT(*) FROM data WHERE pay >= 10 AND pay < 50 GROUP BY age",
+    ),
+    ({"what": "quantile", "of": "1", "q": ".9"}, "SELECT QUANTILE_CONT(age, 0.9) FROM data"),
+    ({"what": "mean", "of": "1", "to.3": "20"}, "SELECT AVG(age) FROM data WHERE pay < 20"),
+    ({"what": "sum", "of": "1", "from.1": "50"}, "SELECT SUM(age) FROM data WHERE age >= 50"),
+]
+
+
+def test_clicking_stands_for_sql(site: Site) -> None:
+    ana = site.browser("ana")
+    for fields, statement in CLICKED:
+        _click_and_write(site, ana, fields, statement)
+
+
+def _click_and_write(site: Site, ana: TestClient, fields: dict[str, Any], statement: str) -> None:
+    spent = site.spent()
+    priced = ask(ana, {"way": "click", **fields}, do="price")
+    assert site.spent() == spent
+    shown = re.findall(r'stands for <code class="sql">([^<]+)</code>', priced.text)
+    assert [html.unescape(one) for one in shown] == [statement]
+    told = ana.post("/data/people/price", data={"way": "click", **fields}, headers={"origin": BASE}).json()
+    assert told["sql"] == statement
+    clicked = ask(ana, {"way": "click", **fields})
+    assert clicked.status_code == 200, clicked.text
+    sound(clicked.text)
+    spent, before = site.spent(), re.findall(r"<strong>(.*?)</strong>|<td[^>]*>(.*?)</td>", clicked.text)
+    written = ask(ana, by_sql(statement))
+    assert site.spent() == spent, "the same question in SQL is free"
+    assert re.findall(r"<strong>(.*?)</strong>|<td[^>]*>(.*?)</td>", written.text) == before
+
+
+def test_a_distribution_is_drawn_with_its_band(site: Site) -> None:
+    ana = site.browser("ana")
+    curve = ask(ana, {"way": "click", "what": "cdf", "of": "1"})
+    sound(curve.text)
+    assert "all of the curve is within" in curve.text
+    assert "95 %, all at once" in curve.text
+    assert "cdf(&#x27;age&#x27;)" in curve.text
+    for fields, words in (
+        ({"what": "cdf"}, "choose it"),
+        ({"what": "cdf", "of": "1", "in.0": "0"}, "take the conditions away"),
+        ({"what": "table"}, "tick them"),
+        ({"what": "quantile", "of": "1", "q": "2"}, "above 0 and below 1"),
+        ({"what": "count", "from.1": "23"}, "nearest bin edges"),
+        ({"what": "count", "from.1": "1 OR 1=1"}, "age takes 0 to 99"),
+        ({"what": "count", "in.0": "7"}, "load the page again"),
+        ({"what": "count", "in.99": "0"}, "load the page again"),
+        ({"what": "all"}, "what is one of"),
+    ):
+        refused = ask(ana, {"way": "click", **fields})
+        assert refused.status_code in (400, 422), fields
+        assert words in refused.text
+        assert "Nothing was spent." in refused.text
+        sound(refused.text)
+
+
+WEIRD = tacit.Domain(
+    {
+        "sex": tacit.category(["F", "M"], missing="unknown"),
+        "age": tacit.integer(0, 99, width=10, missing="none given"),
+        "select": tacit.category([0, 25, -50], other="else"),
+        "ok": tacit.boolean(),
+        "pay": tacit.numeric([-1.5, 0, 10, 1e17], other="beyond"),
+        "date": tacit.date("2020-01-01", "2020-12-31", by="month"),
+        'we"ird <b>': tacit.category([SCRIPT, "it's", "-- x"]),
+        "größe": tacit.integer(0, 1),
+    }
+)
+
+
+@drawn(st.data())
+@settings(deadline=None, max_examples=80)
+def test_whatever_is_clicked_means_what_python_means(data: st.DataObject) -> None:
+    fields: list[tuple[str, str]] = []
+    cells: dict[str, set[int]] = {}
+    for place, (name, attribute) in enumerate(WEIRD.items()):
+        if attribute.ordered and data.draw(st.booleans()):
+            first = data.draw(st.integers(0, attribute.bins - 1))
+            last = data.draw(st.integers(first, attribute.bins - 1))
+            fields += [(f"from.{place}", span(attribute, first)[0]), (f"to.{place}", span(attribute, last)[1])]
+            cells[name] = set(range(first, last + 1))
+        choices = range(attribute.bins if attribute.ordered else 0, attribute.size)
+        if len(choices):
+            ticked = data.draw(st.sets(st.sampled_from(choices)))
+            fields += [(f"in.{place}", str(i)) for i in ticked]
+            if ticked:
+                cells[name] = cells.get(name, set()) | ticked
+    built = read_built(fields, WEIRD)
+    statement = question(built, WEIRD)
+    assert isinstance(statement, str)
+    query = sql.parse(statement, WEIRD).where.bind(WEIRD)
+    expected = tacit.count()
+    for name, chosen in cells.items():
+        parts = [_cell(name, i) for i in sorted(chosen)]
+        either = parts[0]
+        for other in parts[1:]:
+            either = either | other
+        expected = expected & either
+    assert query.key == expected.bind(WEIRD).key
+
+
+def _cell(name: str, place: int) -> Any:
+    attribute = WEIRD[name]
+    if place < attribute.bins and attribute.ordered:
+        read = {"integer": int, "numeric": float, "date": str}[attribute.kind]
+        return tacit.count(**{name: tuple(map(read, span(attribute, place)))})
+    return tacit.count(**{name: attribute.typical(place) if place < attribute.bins else attribute.label(place)})
+
+
+def test_names_are_quoted_only_where_they_must_be() -> None:
+    assert [column(name) for name in ("age", "select", "a b", 'x"y')] == ["age", '"select"', '"a b"', '"x""y"']
+    with pytest.raises(Refusal):
+        read_built([("by", "8")], WEIRD)
+    with pytest.raises(InvalidQuery):
+        question(Built("mean"), WEIRD)
+
+
+def test_everything_is_escaped(two: Site) -> None:
+    ana = two.browser("ana")
+    for text in (
+        f"SELECT COUNT(*) FROM data WHERE kind = '{SCRIPT}'",
+        f"SELECT COUNT(*) FROM data WHERE kind = '{SCRIPT}x'",
+        f'SELECT COUNT(*) FROM data WHERE "{SCRIPT}" = 1',
+        f"SELECT {SCRIPT}",
+        "</textarea><script>alert(1)</script>",
+        "SELECT kind, COUNT(*) FROM data GROUP BY kind",
+    ):
+        for do in ("price", "ask"):
+            page = ask(ana, by_sql(text), "odd", do)
+            sound(page.text)
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page.text
+    missing = ana.get("/data/<script>alert(1)")
+    assert missing.status_code == 404
+    sound(missing.text)
+    assert "<script>alert" not in missing.text
+    sound(ask(ana, {"way": "click", "what": SCRIPT}).text)
+    sound(ask(ana, {"way": "click", "what": "quantile", "of": "1", "q": SCRIPT}).text)
+    sound(ask(ana, {"way": "click", "what": "count", "from.1": SCRIPT}).text)
+    assert SCRIPT not in ana.get("/data/people/history?before=<script>").text
+    words = ana.get("/data/odd/words")
+    assert words.headers["content-type"] == "application/json"
+    assert words.headers["x-content-type-options"] == "nosniff"
+    assert [c["name"] for c in words.json()["columns"]] == ["kind", "day", "size"]
+    assert words.json()["columns"][0]["values"] == ["'plain'", f"'{SCRIPT}'", "'it''s'", "'not <b>said</b>'"]
+
+
+def test_roles(site: Site) -> None:
+    ana, rea, olga = (site.browser(who) for who in ("ana", "rea", "olga"))
+    unknown = ask(rea, by_sql(WOMEN))
+    assert unknown.status_code == 403
+    assert "Not known yet" in unknown.text
+    assert "It never spends." in unknown.text
+    assert site.spent() == 0
+    told = rea.post("/data/people/price", data=by_sql(WOMEN), headers={"origin": BASE}).json()
+    assert told["level"] == "much"
+    ask(ana, by_sql(WOMEN))
+    assert ask(rea, by_sql(WOMEN)).status_code == 200
+    for client in (ana, rea):
+        assert client.get("/data/people/audit").status_code == 403
+        history = client.get("/data/people/history").text
+        assert "sex = " in history  # a question and its complement are one purchase
+        assert "<td>ana</td>" not in history
+    assert "<td>ana</td>" in olga.get("/data/people/history").text
+    log = olga.get("/data/people/audit").text
+    assert "<td>rea</td>" in log
+    assert "refused: would_spend" in log
+    assert "Your quota is 10 % of it" in site.browser("mia").get("/data/people").text
+
+
+def test_a_used_up_budget_is_said_clearly(two: Site) -> None:
+    ana = two.browser("ana")
+    values = ("plain", "it''s", SCRIPT)
+    for value in values:
+        assert ask(ana, by_sql(f"SELECT COUNT(*) FROM data WHERE kind = '{value}'"), "odd").status_code == 200
+    more = ask(ana, by_sql("SELECT COUNT(*) FROM data WHERE size < 2"), "odd")
+    assert more.status_code == 409
+    sound(more.text)
+    for words in ("The budget does not allow it", "Nothing was spent.", "<code>budget_exhausted</code>"):
+        assert words in more.text
+    assert "The budget is used up." in ana.get("/data/odd").text
+    assert "more than is left" in ask(ana, by_sql("SELECT COUNT(*) FROM data WHERE size < 2"), "odd", "price").text
+    again = ask(ana, by_sql("SELECT COUNT(*) FROM data WHERE kind = 'plain'"), "odd")
+    assert 'class="badge free"' in again.text
+
+
+def test_history_comes_in_pages(site: Site) -> None:
+    ana = site.browser("ana")
+    session = site.state.datasets["people"].session
+    for age in range(0, 90, 10):
+        session.ask(f"SELECT COUNT(*) FROM data WHERE age BETWEEN {age} AND {age + 9}")
+    from tacit.reporting.steps import steps
+    from tacit.serve.page import places
+
+    found = steps(session)
+    first = places.history(found * 8, session, None, before=0, free=False, here="/h")
+    assert first.count("<tr>") == places.PAGE + 1
+    assert "?before=" in first
+    newest = found[-1].receipt.entry
+    second = ana.get(f"/data/people/history?before={newest}").text
+    assert f">{newest}<" not in second
+    assert second.count("<tr>") == 9
+    assert "Newest" in second
+
+
+def test_the_same_answer_elsewhere(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ana = site.browser("ana")
+    statement = "SELECT COUNT(*) FROM data WHERE sex = 'F' -- isn't it \\ \"odd\""
+    shown = ask(ana, by_sql(statement)).text
+    curve = ask(ana, {"way": "click", "what": "cdf", "of": "1"}).text
+    value = re.search(r"<strong>(\d+)</strong>", shown)
+    assert value is not None
+    file = ana.get("/data/people/published")
+    assert 'filename="people.tacit.jsonl"' in file.headers["content-disposition"]
+    (tmp_path / "people.tacit.jsonl").write_bytes(file.content)
+    monkeypatch.chdir(tmp_path)
+    for given, page in ((statement, shown), ({"cdf": "age"}, curve)):
+        texts = ways(given, "people", BASE)
+        for text in texts.values():
+            assert text in html.unescape(page), "the page shows what is tested"
+        said = subprocess.run([sys.executable, "-c", texts["Python"]], capture_output=True, text=True, check=True)
+        by_cli = CliRunner().invoke(main, shlex.split(texts["Command line"])[1:])
+        assert by_cli.exit_code == 0, by_cli.output
+        if given == statement:
+            assert said.stdout.startswith(value[1])
+            assert value[1] in by_cli.output
+        else:
+            assert "cumulative counts of age" in said.stdout
+        words = shlex.split(texts["curl"].replace("$TACIT_KEY", site.keys["ana"]))
+        assert words[-1] == f"{BASE}/v1/people/ask"
+        headers = dict(words[i + 1].split(": ", 1) for i, word in enumerate(words) if word == "-H")
+        body = words[words.index("-d") + 1].encode()
+        answer = site.open().post("/v1/people/ask", content=body, headers=headers).json()["answer"]
+        assert answer["cost"] == {"rho": 0.0}
+        if given == statement:
+            assert str(answer["value"]) == value[1]
+
+
+def test_the_report_is_a_download(site: Site) -> None:
+    response = site.browser("rea").get("/data/people/report")
+    assert response.headers["content-disposition"] == 'attachment; filename="people.html"'
+    assert "Private answers" in response.text or "people" in response.text
+
+
+def test_forms_have_limits(site: Site) -> None:
+    ana = site.browser("ana")
+    form = {"origin": BASE, "content-type": "application/x-www-form-urlencoded"}
+    for content, headers, status in (
+        (b"sql=" + b"x" * 2**18, form, 413),
+        (b"way=sql&sql=%ff", form, 400),
+        (b"way=sql&sql=\xff", form, 400),
+        (b"{}", form | {"content-type": "application/json"}, 415),
+        (b"a=&" * 30_000, form, 400),
+        (b"", form, 400),
+        (b"way=sql&do=ask&sql=" + b"x" * 20_000, form, 422),
+    ):
+        response = ana.post("/data/people/ask", content=content, headers=headers)
+        assert response.status_code == status
+        sound(response.text)
+    assert site.spent() == 0
+
+
+def test_assets_are_ours_and_cached_by_content(site: Site) -> None:
+    nobody = site.open()
+    page = nobody.get("/").text
+    for name, kind in (("page.css", "text/css"), ("page.js", "text/javascript"), ("icon.svg", "image/svg+xml")):
+        found = re.search(rf'"(/page/{name}\?v=[0-9a-f]+)"', page)
+        assert found is not None
+        response = nobody.get(found[1])
+        assert response.headers["content-type"].startswith(kind)
+        assert "immutable" in response.headers["cache-control"]
+        assert nobody.get(f"/page/{name}").headers["cache-control"] == "no-cache"
+        assert not re.search(r"url\(|@import|https?://(?!www\.w3\.org/2000/svg)", response.text)
+    assert nobody.get("/page/../keys.py").status_code == 404
+    assert nobody.get("/page/builder.py").status_code == 404
+    script = asset("page.js").decode()
+    for forbidden in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
+        assert forbidden not in script

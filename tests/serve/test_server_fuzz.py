@@ -1,0 +1,105 @@
+"""A server that is sent anything at all: no error inside, no charge without an answer that says so, no growing memory.
+
+A few hundred requests here, at least 50,000 in `make audit`. All of it is over loopback, to a process of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.serving.launch import PROGRAM, Server
+from benchmarks.serving.wire import Plain
+from fuzzing import Judge, Maker, fuzz, fuzz_bytes
+from serving import WHO, write_config
+
+from tacit.serve import make_key
+
+MAX_GROWTH = 100 * 2**20  # bytes of memory: caches fill up, and then it must stop
+CLIENTS = 3
+
+
+def started(folder: Path, program: str = PROGRAM) -> tuple[Server, dict[str, str]]:
+    config = write_config(folder, questions=1_000_000)
+    keys = {name: make_key(folder / "tacit.keys", name, role, quota) for name, (role, quota) in WHO.items()}
+    return Server(config, program), keys
+
+
+def spent(server: Server, keys: dict[str, str]) -> int:
+    budget = Plain(server.address, keys["olga"]).call("GET", "/v1/people/budget").json()
+    return round(budget["spent"]["rho"] * 10**12)
+
+
+def together(what: Any, *given: Any, count: int, seed: int) -> None:
+    threads = [threading.Thread(target=what, args=(*given, count, 100 * seed + i)) for i in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("rounds", "count", "raw"), [(1, 130, 40), pytest.param(20, 800, 150, marks=pytest.mark.audit)]
+)
+def test_whatever_is_sent(tmp_path: Path, rounds: int, count: int, raw: int) -> None:
+    """20 rounds of 3 clients with 800 requests by the description and 150 of raw bytes: 57,000 in all."""
+    start, judge = time.perf_counter(), Judge()
+    server, keys = started(tmp_path)
+    with server:
+        together(fuzz, server.address, keys, judge, count=100, seed=0)  # what is loaded once
+        before = server.resident
+        for number in range(1, rounds + 1):
+            unsure = judge.unsure
+            together(fuzz, server.address, keys, judge, count=count, seed=number)
+            now = spent(server, keys)
+            assert now == judge.charged if judge.unsure == unsure else now >= judge.charged
+            together(fuzz_bytes, server.address, keys["rea"], judge, count=raw, seed=number)
+            assert spent(server, keys) == now
+            assert judge.wrong == []
+            judge.charged = now
+        growth = server.resident - before
+        assert server.running
+        assert len(list(Path(f"/proc/{server.pid}/fd").iterdir())) < 100
+    total = judge.statuses.total()
+    assert judge.charged > 0
+    assert judge.statuses[200] > total / 20
+    assert judge.statuses[422] > total / 20
+    assert growth < MAX_GROWTH
+    taken = time.perf_counter() - start
+    print(
+        f"\n{total:,} requests in {taken:.0f} s, {dict(sorted(judge.statuses.items()))}, {growth / 2**20:.0f} MB more"
+    )
+
+
+PLANTED = {
+    "an error inside": "from tacit.serve import question\nquestion._number = lambda given, field: 1 / 0\n",
+    "a charge for a price": (
+        "from tacit.serve import dataset\nprice = dataset.price\n"
+        "def buys(session, question):\n"
+        "    question.ask(session)\n"
+        "    return price(session, question)\n"
+        "dataset.price = buys\n"
+    ),
+}
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("bug", PLANTED)
+def test_a_planted_bug_is_noticed(tmp_path: Path, bug: str) -> None:
+    judge = Judge()
+    server, keys = started(tmp_path, PLANTED[bug] + PROGRAM)
+    with server:
+        together(fuzz, server.address, keys, judge, count=300, seed=0)
+        if bug == "an error inside":
+            assert any("is an error inside" in words for words in judge.wrong)
+        else:
+            assert spent(server, keys) > judge.charged
+
+
+def test_the_same_seed_makes_the_same_requests() -> None:
+    first, second = Maker(7), Maker(7)
+    assert [next(first.requests()) for _ in range(50)] == [next(second.requests()) for _ in range(50)]
+    assert first.raw("tacit_x") == second.raw("tacit_x")

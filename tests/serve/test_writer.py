@@ -1,0 +1,298 @@
+"""One writer for each ledger: shared commits, a bounded queue, one server at a time, and nothing lost by a kill."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from serving import Serve, write_config
+from starlette.testclient import TestClient
+
+import tacit
+from tacit.config import read_config
+from tacit.errors import ConfigError, InvalidQuery, LedgerError
+from tacit.model.query import Query
+from tacit.serve import make_key, run
+from tacit.serve.app import make_app
+from tacit.serve.dataset import Dataset
+from tacit.serve.keys import KeyRing
+from tacit.serve.refusal import INTERNAL, Refusal
+from tacit.serve.state import State
+from tacit.serve.writer import Writer
+
+YES, NO = Query.constant(everyone=True), Query.constant(everyone=False)
+
+
+class Slow:
+    """Answers with the number of the batch; refuses batches that hold a NO together with others."""
+
+    def __init__(self) -> None:
+        self.go, self.batches = threading.Event(), list[int]()
+        self.entries = 0
+
+    def bought(self, after: int) -> list[tuple[str | None, int]]:
+        return []
+
+    def ask_many(self, questions: Sequence[Any]) -> list[Any]:
+        assert self.go.wait(10)
+        self.batches.append(len(questions))
+        if NO in questions:
+            raise InvalidQuery("not this one.")
+        return [len(self.batches)] * len(questions)
+
+
+@pytest.fixture
+def slow() -> Iterator[Slow]:
+    session = Slow()
+    yield session
+    session.go.set()
+
+
+def until(condition: Any, seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_what_waits_together_shares_a_commit(slow: Slow) -> None:
+    writer = Writer(slow, "test")
+    first = writer.count([YES])
+    until(first.running)
+    rest = [writer.count([YES] * number) for number in (1, 2, 3)]
+    slow.go.set()
+    assert first.result(10) == [1]
+    assert [future.result(10) for future in rest] == [[2], [2, 2], [2, 2, 2]]
+    writer.close()
+    assert slow.batches == [1, 6]
+
+
+def test_one_bad_question_does_not_spoil_the_others(slow: Slow) -> None:
+    writer = Writer(slow, "test")
+    first = writer.do(lambda: slow.go.wait(10))
+    until(first.running)
+    good, bad, also_good = (writer.count([query]) for query in (YES, NO, YES))
+    slow.go.set()
+    with pytest.raises(Refusal) as refused:
+        bad.result(10)
+    assert (refused.value.status, refused.value.sentence) == (422, "not this one.")
+    assert len(good.result(10)) == len(also_good.result(10)) == 1
+    writer.close()
+
+
+def test_the_queue_is_bounded_and_closing_finishes_it(slow: Slow) -> None:
+    writer = Writer(slow, "test", most_waiting=3)
+    first = writer.count([YES])
+    until(first.running)
+    waiting = [writer.count([YES]) for _ in range(3)]
+    with pytest.raises(Refusal) as full:
+        writer.count([YES])
+    assert (full.value.status, full.value.code, full.value.retry_after) == (503, "queue_full", 1)
+    gone = waiting.pop()
+    assert gone.cancel()  # a client that went away while waiting
+    with ThreadPoolExecutor() as pool:
+        closing = pool.submit(writer.close)
+        until(lambda: writer._closing)
+        with pytest.raises(Refusal) as closed:
+            writer.do(lambda: None)
+        assert closed.value.code == "closing"
+        slow.go.set()
+        closing.result(10)
+    assert [future.result(0) for future in (first, *waiting)] == [[1], [2], [2]]
+    assert sum(slow.batches) == 3  # what nobody waits for is not asked
+
+
+def test_what_cannot_be_noted_is_not_shown(slow: Slow) -> None:
+    slow.go.set()
+    synced = []
+
+    def fail(_: Any) -> None:
+        raise OSError("the disk is full")
+
+    writer = Writer(slow, "test", sync=lambda: synced.append(1))
+    with pytest.raises(Refusal) as refused:
+        writer.count([YES], fail).result(10)
+    assert (refused.value.status, refused.value.sentence) == (500, INTERNAL)
+    assert writer.count([YES]).result(10) == [2]  # and the writer lives on
+    writer.close()
+    assert len(synced) == 2
+
+
+def test_a_client_that_leaves_loses_nothing(serve: Serve) -> None:
+    served = serve()
+    people, question = served.people, tacit.count(sex="F").bind(served.people.session.domain)
+    started, go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        started.set()
+        assert go.wait(10)
+
+    blocked = people.writer.do(hold)
+    assert started.wait(10)
+    left = people.writer.count([question])
+    go.set()
+    blocked.result(10)
+    answer = left.result(10)[0]  # computed and stored although the client is gone
+    again = served.ask({"count": {"sex": "F"}})
+    assert (again["value"], again["entry"], again["cost"]) == (answer.value, answer.receipt.entry, {"rho": 0.0})
+
+
+def test_a_second_server_is_refused_and_python_is_not(tmp_path: Path) -> None:
+    config = write_config(tmp_path)
+    make_key(tmp_path / "tacit.keys", "ana", "analyst")
+    ring = KeyRing(tmp_path / "tacit.keys")
+    first = Dataset.open("people", config, ring)
+    with pytest.raises(LedgerError, match="one server at a time"):
+        Dataset.open("people", config, ring)
+    (tmp_path / "link").symlink_to(tmp_path / "people.tacit")
+    (tmp_path / "alias.toml").write_text(config.read_text().replace('"people.tacit"', '"link"'))
+    with pytest.raises(LedgerError, match="one server at a time"):
+        Dataset.open("alias", tmp_path / "alias.toml", ring)
+    settings = read_config(config)
+    with tacit.open(
+        data=settings.data, domain=settings.domain, budget=settings.budget, ledger=settings.ledger, **settings.options
+    ) as session:
+        session.ask(tacit.count(sex="F"))
+        assert session.spent == first.session.spent
+    first.close()
+    Dataset.open("people", config, ring).close()
+    ring.close()
+
+
+def test_several_data_sets_have_budgets_of_their_own(tmp_path: Path) -> None:
+    secret = make_key(tmp_path / "tacit.keys", "ana", "analyst")
+    ring = KeyRing(tmp_path / "tacit.keys")
+    names = ("people", "others")
+    state = State({name: Dataset.open(name, write_config(tmp_path, name), ring) for name in names}, ring)
+    with TestClient(make_app(state), headers={"authorization": f"Bearer {secret}"}) as client:
+        assert client.get("/v1/datasets").json() == {"datasets": ["others", "people"]}
+        client.post("/v1/people/ask", json={"question": {"count": {"sex": "F"}}})
+        spent = {name: client.get(f"/v1/{name}/budget").json()["spent"]["rho"] for name in names}
+    assert spent["people"] > 0
+    assert spent["others"] == 0
+
+
+START = """
+import sys
+from tacit.errors import TacitError
+from tacit.serve import serve
+try:
+    serve([sys.argv[1]], port=0, ready=lambda address: print(address, flush=True))
+except TacitError as error:
+    print("refused:", error.sentence, flush=True)
+"""
+
+
+class Process:
+    """A server of its own on a free port."""
+
+    def __init__(self, config: Path) -> None:
+        command = [sys.executable, "-c", START, str(config)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.said = self.process.stdout.readline().strip()
+
+    def stop(self, how: int) -> int:
+        self.process.send_signal(how)
+        return self.process.wait(30)
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Any]:
+    started: list[Process] = []
+
+    def start() -> Process:
+        started.append(Process(tmp_path / "people.toml"))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.process.kill()
+        process.process.wait(30)
+
+
+def test_kill_and_restart_lose_nothing(tmp_path: Path, processes: Any) -> None:
+    write_config(tmp_path, questions=50)
+    key = make_key(tmp_path / "tacit.keys", "ana", "analyst")
+    headers = {"authorization": f"Bearer {key}"}
+    first = processes()
+    assert first.said.startswith("http://127.0.0.1:")
+    body = {"question": {"count": {"sex": "F"}}}
+    told = httpx2.post(f"{first.said}/v1/people/ask", json=body, headers=headers).json()["answer"]
+    assert processes().said.startswith("refused: another server holds people.tacit")
+    first.stop(signal.SIGKILL)
+    second = processes()  # the lock went with the process
+    again = httpx2.post(f"{second.said}/v1/people/ask", json=body, headers=headers).json()["answer"]
+    assert {k: again[k] for k in ("value", "error", "entry", "seal")} == {
+        k: told[k] for k in ("value", "error", "entry", "seal")
+    }
+    assert (again["source"], again["cost"]) == ("repeat", {"rho": 0.0})
+    with httpx2.Client(base_url=second.said, headers=headers) as client, ThreadPoolExecutor(8) as pool:
+        ages = [{"question": {"count": {"age": [low, low + 9]}}} for low in range(10, 90, 10)]
+        pending = [pool.submit(client.post, "/v1/people/ask", json=age) for age in ages]
+        until(lambda: any(future.done() for future in pending))
+        second.stop(signal.SIGTERM)  # finishes what it has taken on
+        answered = 0
+        for future in pending:
+            try:
+                answered += future.result(30).status_code == 200
+            except httpx2.TransportError:  # came too late to be accepted
+                continue
+    assert answered >= 1
+    assert "Traceback" not in second.process.stderr.read()
+    settings = read_config(tmp_path / "people.toml")
+    with tacit.open(
+        data=settings.data, domain=settings.domain, budget=settings.budget, ledger=settings.ledger, **settings.options
+    ) as session:
+        assert len(session.history) >= 1 + answered
+        assert sum(past.cost.atoms for past in session.history) == session.spent.atoms  # no reservation was left over
+
+
+def test_what_serve_refuses_before_it_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = write_config(tmp_path)
+    with pytest.raises(ConfigError, match="tls_cert and tls_key"):
+        run.serve([config], host="0.0.0.0")
+    with pytest.raises(ConfigError, match="both files"):
+        run.serve([config], tls_cert="cert.pem")
+    with pytest.raises(ConfigError, match="PEM"):
+        run.serve([config], tls_cert=config, tls_key=config)
+    with pytest.raises(ConfigError, match="make the first key"):
+        run.serve([config], port=0)
+    with pytest.raises(ConfigError, match="at least one"):
+        run.serve([])
+    with pytest.raises(ConfigError, match="same name"):
+        run.serve([config, tmp_path / "sub" / "people.toml"])
+    make_key(tmp_path / "tacit.keys", "ana", "analyst")
+    with pytest.raises(ConfigError, match="small letters"):
+        run.serve({"No Name": config}, port=0)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(ConfigError, match="cannot listen"):
+            run.serve([config], port=taken.getsockname()[1])
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(ConfigError, match=r"tacit\[serve\]"):
+        run.serve([config])
+    assert not (tmp_path / "people.tacit").exists() or os.access(tmp_path / "people.tacit", os.R_OK)
+
+
+def test_small_answers_do_not_wait_for_each_other() -> None:
+    with run._bind("127.0.0.1", 0) as listening:  # what asyncio looks at before it turns Nagle's algorithm off
+        assert listening.proto == socket.IPPROTO_TCP
+
+
+def test_the_core_does_not_load_the_server() -> None:
+    loaded = "{'starlette', 'uvicorn'} & set(sys.modules)"
+    code = f"import sys, tacit, tacit.session, tacit.serve; sys.exit(bool({loaded}))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
