@@ -91,7 +91,7 @@ def test_a_draft_looks_at_no_value_unless_told_to(folder: Path) -> None:
     refused(tacit("ask", "SELECT COUNT(*) FROM data"), "[domain.name]", "needs values")
     refused(tacit("init", "people.csv"), "exists already")
     peeked = tacit("init", "people.csv", "--peek-at-values", "-o", "peeked.toml")
-    assert "public" in peeked.stdout
+    assert "public" in peeked.stderr
     text = (folder / "peeked.toml").read_text()
     assert 'values = ["F", "M"]   # seen' in text
     assert "# [domain.name]" in text  # 301 different names: left out

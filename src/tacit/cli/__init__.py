@@ -1,0 +1,100 @@
+"""The command line. Every command has examples in its --help; errors are one sentence on standard error.
+
+Nothing heavy is imported here: each command loads what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from tacit import __version__
+from tacit.cli import asking, handing_on, owning, serving, trying
+from tacit.cli.show import as_document
+from tacit.errors import BudgetExhausted, TacitError
+
+EXIT_REFUSED, EXIT_USAGE, EXIT_EXHAUSTED = 1, 2, 3
+
+
+class Group(click.Group):
+    """Turns every refusal into one sentence, or one JSON document, and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)  # in the order in which they are needed, not of the alphabet
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta["tacit.json"] = "--json" in args
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")  # a letter that cannot be shown is no reason to fail
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            _wrong_usage(ctx, error)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except TacitError as error:
+            _complain(ctx, str(error), error.code, error.sentence, error.nothing_spent)
+            ctx.exit(EXIT_EXHAUSTED if isinstance(error, BudgetExhausted) else EXIT_REFUSED)
+        except click.UsageError as error:
+            _wrong_usage(ctx, error)
+        except BrokenPipeError:  # the reader of our output has gone, as in `tacit ask … | head -1`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(0)
+
+
+def _wrong_usage(ctx: click.Context, error: click.UsageError) -> NoReturn:
+    if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # the help is what was wanted
+        raise error
+    message = error.format_message()
+    message += "" if message[-1] in ".?" else "."
+    command = (error.ctx or ctx).command_path
+    _complain(ctx, f"{message} `{command} --help` has examples.", "usage", message, nothing_spent=True)
+    ctx.exit(EXIT_USAGE)
+
+
+def _complain(ctx: click.Context, text: str, code: str, message: str, nothing_spent: bool) -> None:
+    if ctx.meta["tacit.json"]:
+        error = {"code": code, "message": message, "nothing_spent": nothing_spent}
+        text = as_document({"error": error})
+    else:
+        text = "tacit: " + " ".join(text.split())
+    click.echo(text, err=True)
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="tacit")
+def main() -> None:
+    """Ask unlimited questions about a sensitive table under one differential privacy budget.
+
+    \b
+    Try it on a real table:       tacit demo
+    Describe your own table:      tacit init people.csv      # then edit tacit.toml
+    See what to expect:           tacit plan --rows 48842
+    Ask:                          tacit ask "SELECT COUNT(*) FROM data WHERE sex = 'F'"
+    See what is left:             tacit status
+    Hand on what is known:        tacit publish -o people-public.tacit
+    Let others ask:               $ tacit serve
+
+    With --json, answers are JSON documents on standard output, one a line, and a refusal is one on standard error:
+    {"error": {"code": …, "message": …, "nothing_spent": …}}.
+
+    Exit codes: 0 answered, 1 refused (nothing was spent unless it says so), 2 wrong usage, 3 budget exhausted.
+    """
+
+
+for _command in (
+    *owning.BEFORE,
+    *asking.COMMANDS,
+    *owning.AFTER,
+    *handing_on.COMMANDS,
+    *serving.COMMANDS,
+    *trying.COMMANDS,
+):  # in the order of need
+    main.add_command(_command)

@@ -1,0 +1,125 @@
+"""What the commands share: their options, how a session or a published file is opened, how a file is written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from tacit.cli.show import waiting
+from tacit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tacit.config import Config
+    from tacit.session import Session
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+config_option = click.option(
+    "--config", "-c", default="tacit.toml", show_default=True, envvar="TACIT_CONFIG", help="The configuration file."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON: one document on one line an answer.")
+rollback_option = click.option(
+    "--accept-rollback", metavar="REASON", help="Go on with an older copy of the ledger; the reason is recorded in it."
+)
+published_option = click.option(
+    "--published",
+    metavar="FILE",
+    help="Answer from a file that `tacit publish` wrote, instead of --config: free, and without the data.",
+)
+where_option = click.option("--where", metavar="CONDITION", help="Of these rows alone: an SQL condition.")
+svg_option = click.option("--svg", metavar="FILE", help="Also draw it.")
+
+
+def owner_options(command: Command) -> Command:
+    """The options of a command that opens the owner's table."""
+    for option in (rollback_option, json_option, config_option):
+        command = option(command)
+    return command
+
+
+def analyst_options(command: Command) -> Command:
+    """The options of a command that can also answer from a published file."""
+    return owner_options(published_option(command))
+
+
+@contextmanager
+def opened(config: str, accept_rollback: str | None = None, published: str | None = None) -> Iterator[Session]:
+    """The configured session, or what a published file knows. Closed at the end."""
+    if published is not None:
+        context = click.get_current_context()
+        given = context.get_parameter_source("config") is click.core.ParameterSource.COMMANDLINE
+        if given or accept_rollback:
+            raise click.UsageError("--published stands instead of --config and --accept-rollback.")
+        from tacit.publishing import read
+
+        with waiting("Reading what was published"):
+            known = read(published)
+        with known:
+            yield known
+        return
+    with waiting("Reading the table") as loading:
+        session = open_configured(_settings(config), accept_rollback, loading)
+    with session:
+        yield session
+
+
+def open_configured(
+    settings: Config, accept_rollback: str | None = None, loading: Callable[[float], None] | None = None
+) -> Session:
+    """The session that a configuration describes."""
+    from tacit.opening import open_session
+
+    return open_session(
+        data=settings.data,
+        table=settings.table,
+        domain=settings.domain,
+        budget=settings.budget,
+        ledger=settings.ledger,
+        accept_rollback=accept_rollback,
+        loading=loading,
+        **settings.options,
+    )
+
+
+def _settings(config: str) -> Config:
+    from tacit.config import read_config
+
+    return read_config(config)
+
+
+def condition(where: str | None) -> str | None:
+    """A condition as the statement that counts its rows."""
+    if where is not None and not where.strip():
+        raise click.UsageError("--where has no condition.")
+    return None if where is None else f"SELECT COUNT(*) FROM data WHERE {where}"
+
+
+def check_writable(*paths: str | None) -> None:
+    """Refuses a file that cannot be written, before anything is bought for it."""
+    for path in paths:
+        if path is None:
+            continue
+        there = Path(path)
+        if there.is_dir() or not os.access(there if there.exists() else there.parent, os.W_OK):
+            raise ConfigError(f"{path} cannot be written.")
+
+
+@contextmanager
+def writing(path: str, *, paid: bool = False) -> Iterator[Path]:
+    """A file that is about to be written; what the system says against it becomes one sentence.
+
+    paid: what goes into it may just have been bought, so the sentence does not say that nothing was spent.
+    """
+    try:
+        yield Path(path)
+    except OSError:
+        error = ConfigError(f"{path} cannot be written.")
+        if paid:
+            error.nothing_spent = False
+            error.sentence += " The answer is kept: asking again is free."
+        raise error from None

@@ -1,0 +1,171 @@
+"""The prompt of `tacit ask`: a line, an answer, until Ctrl-D. History and completion come from readline."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tacit.cli.show import escape, print_answer, waiting
+from tacit.cli.statements import Statement
+from tacit.errors import TacitError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tacit.model.domain import Domain
+    from tacit.session import Session
+
+PROMPT = "tacit> "
+HELP = """\
+SELECT COUNT(*) FROM data WHERE …      a question; what is already known is free
+\\c QUESTION    what it could cost, without asking it
+\\d             the columns that may be asked about, with their values
+\\b             the budget
+\\h             this help
+\\q             leave (so does Ctrl-D; Ctrl-C drops the line)
+Tab completes words, columns and values; the arrow keys bring back earlier lines."""
+KEYWORDS = (
+    "SELECT", "COUNT(*)", "SUM(", "AVG(", "MEDIAN(", "FROM", "data", "WHERE", "GROUP BY", "ORDER BY", "LIMIT", "AND",
+    "OR", "NOT", "IN", "BETWEEN", "IS NULL", "TRUE", "FALSE", "DATE",
+)  # fmt: skip
+COMMANDS = ("\\b", "\\c", "\\d", "\\h", "\\q")
+MOST_VALUES, MOST_LINES = 100, 1000  # offered for one column; remembered
+_WORD = re.compile(r"'[^']*$|[^\s'\"(),=<>]*$")
+_COLUMN_BEFORE = re.compile(
+    r"([\w.]+|\"[^\"]+\")\s*(?:=|<>|!=|<=|>=|<|>|\bIN\s*\((?:[^()]*,)?|\bBETWEEN)\s*$", re.IGNORECASE
+)
+
+
+def talk(session: Session, to: Console, read: Callable[[str], str] | None = None) -> None:
+    """Read questions and print answers until the end of input. Errors do not end it."""
+    lines = read or _terminal(session.domain)
+    to.print(f"{session.rows:,} rows, {len(session.domain)} columns. \\h for help, Ctrl-D to leave.", style="dim")
+    while True:
+        try:
+            line = lines(PROMPT).strip()
+        except KeyboardInterrupt:  # drops the line, as in a shell
+            to.print()
+            continue
+        except EOFError:
+            to.print()
+            return
+        if line in ("\\q", "exit", "quit"):
+            return
+        if line:
+            try:
+                _obey(line, session, to)
+            except TacitError as error:
+                to.print(f"[red]tacit:[/] {escape(str(error))}")
+
+
+def _obey(line: str, session: Session, to: Console) -> None:
+    if not line.startswith("\\"):
+        with waiting("Working out the answer"):
+            answer = session.ask(line.rstrip("; "))
+        print_answer(answer, session.rows, to)
+        return
+    command, _, rest = line.partition(" ")
+    if command == "\\c" and rest.strip():
+        from tacit.cli.asking import print_dry_run
+
+        question = rest.strip().rstrip("; ")
+        print_dry_run(Statement(question), session.dry_run(question), to)
+    elif command == "\\d":
+        for name, attribute in session.domain.items():
+            to.print(f"[bold]{escape(name)}[/] {attribute.kind}: {escape(attribute.takes)}")
+            for extra in attribute.extras:
+                to.print(f"  or {escape(extra)}", style="dim")
+    elif command == "\\b":
+        spent = session.spent.atoms / session.total.atoms
+        to.print(f"{session.budget}; {spent:.1%} spent ({session.spent}), {session.left} left")
+    elif command == "\\h":
+        to.print(HELP, markup=False)
+    else:
+        to.print(f"{command} is not a command here.\n{HELP}", markup=False)
+
+
+def complete(line: str, domain: Domain) -> list[str]:
+    """What the last word of a line may become: a value after a comparison, else a column or a keyword.
+
+    >>> from tacit import Domain, category
+    >>> complete("SELECT COUNT(*) FROM data WHERE sex = 'F", Domain({"sex": category(["F", "M"])}))
+    ["'F'"]
+    """
+    found = _WORD.search(line)
+    word = found[0] if found else ""
+    if line.startswith("\\") and " " not in line:
+        return [command for command in COMMANDS if command.startswith(line)]
+    column = _COLUMN_BEFORE.search(line[: len(line) - len(word)])
+    if column is not None:
+        name = next((n for n in domain if n.lower() == column[1].strip('"').lower()), None)
+        if name is not None:
+            return [value for value in _values(domain, name) if value.lower().startswith(word.lower())]
+    names = [name if re.fullmatch(r"[A-Za-z_]\w*", name) else f'"{name}"' for name in domain]
+    wanted = word.lower()
+    return [option for option in (*names, *KEYWORDS) if word and option.strip('"').lower().startswith(wanted)]
+
+
+def _values(domain: Domain, name: str) -> list[str]:
+    """The values of a column as SQL has them; of bins, where they begin."""
+    from tacit.model.values import Listed
+
+    attribute = domain[name]
+    if not isinstance(attribute.values, Listed):
+        shown = [attribute.values.show(attribute.edge(i)) for i in range(min(attribute.bins, MOST_VALUES))]
+        return [f"'{one}'" for one in shown] if attribute.kind == "date" else shown
+    if attribute.kind == "boolean":
+        return ["TRUE", "FALSE"]
+    listed = [attribute.typical(i) for i in range(min(attribute.bins, MOST_VALUES))]
+    quoted = [str(v) if isinstance(v, int) else "'" + str(v).replace("'", "''") + "'" for v in listed]
+    return quoted + [f"'{extra}'" for extra in attribute.extras]
+
+
+def _terminal(domain: Domain) -> Callable[[str], str]:
+    """Lines from the terminal, with history and completion where this Python has readline."""
+    try:
+        import readline
+    except ImportError:
+        return input
+    remembered = history_path()
+    offered: list[str] = []
+
+    def offer(word: str, state: int) -> str | None:
+        if state == 0:
+            line = readline.get_line_buffer()[: readline.get_endidx()]
+            offered[:] = complete(line, domain)
+        return offered[state] if state < len(offered) else None
+
+    readline.set_completer(offer)
+    readline.set_completer_delims(" \t\n(),=<>")
+    readline.parse_and_bind("tab: complete")
+    try:
+        remembered.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(remembered, os.O_CREAT | os.O_RDWR, 0o600))
+        remembered.chmod(0o600)  # also one that was made with other rights
+        readline.read_history_file(remembered)
+    except OSError:
+        return input
+
+    def line(prompt: str) -> str:
+        given = input(prompt)
+        readline.set_history_length(MOST_LINES)
+        before = os.umask(0o077)
+        try:
+            readline.write_history_file(remembered)
+        except OSError:
+            pass  # a history that cannot be written is only an inconvenience
+        finally:
+            os.umask(before)
+        return given
+
+    return line
+
+
+def history_path() -> Path:
+    """Where the lines typed at the prompt are remembered: the user's state folder, beside the anchor."""
+    from tacit.trusted.anchor import default_path
+
+    return default_path().with_name("prompt-history")

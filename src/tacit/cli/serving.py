@@ -1,0 +1,148 @@
+"""Commands of the server: who may ask, and the server itself."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from tacit.cli.options import json_option
+from tacit.cli.show import say, show
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tacit.serve import Key
+
+_ROLES = ("owner", "analyst", "reader")
+_keys = click.option("--keys", default="tacit.keys", show_default=True, metavar="FILE", help="The file of keys.")
+
+
+@click.command()
+@click.argument("configs", nargs=-1)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8470, show_default=True, help="0 takes any free one.")
+@click.option("--keys", metavar="FILE", help="The file of keys.  [default: tacit.keys beside the first CONFIG]")
+@click.option("--tls-cert", metavar="FILE", help="A PEM certificate; with it and --tls-key the server speaks TLS.")
+@click.option("--tls-key", metavar="FILE", help="Its private key.")
+@click.option("--insecure", is_flag=True, help="Serve other machines without TLS, as behind a proxy that adds it.")
+def serve(
+    configs: tuple[str, ...],
+    host: str,
+    port: int,
+    keys: str | None,
+    tls_cert: str | None,
+    tls_key: str | None,
+    insecure: bool,
+) -> None:
+    """Answer questions over HTTP, and in the browser.
+
+    Each CONFIG is a data set with a budget of its own, called like its file; tacit.toml unless given. Whoever asks
+    needs a key: see `tacit token`. Only this machine is served unless --host says otherwise.
+
+    \b
+    Examples (each goes on until Ctrl+C):
+      $ tacit serve
+      $ tacit serve people.toml visits.toml --port 8471
+      $ tacit serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
+    """
+    from tacit.serve import serve as run
+
+    with suppress(KeyboardInterrupt):  # which is how it ends
+        run(
+            configs or ("tacit.toml",),
+            host,
+            port,
+            keys,
+            tls_cert,
+            tls_key,
+            insecure=insecure,
+            ready=lambda address: say(f"Serving at {address}; Ctrl+C ends it."),
+        )
+
+
+@click.group()
+def token() -> None:
+    """Make, list and revoke the keys of a server's users.
+
+    A reader gets what is public already, for free; an analyst may spend the budget; an owner also sees who asked what.
+    The budget is one for all of them, whoever works together.
+
+    \b
+    Examples:
+      tacit token make ada --role analyst
+      tacit token list
+    """
+
+
+@token.command()
+@click.argument("name")
+@click.option("--role", type=click.Choice(_ROLES), default="analyst", show_default=True)
+@click.option("--quota", type=float, metavar="SHARE", help="The share of each budget for this name: for fairness only.")
+@_keys
+@json_option
+def make(name: str, role: str, quota: float | None, keys: str, as_json: bool) -> None:
+    """Make a key for NAME. It is shown once: only its hash is kept.
+
+    \b
+    Examples:
+      tacit token make ada
+      tacit token make bob --role reader
+      tacit token make eve --quota 0.1 --json
+    """
+    from tacit.serve import make_key
+
+    key = make_key(keys, name, role, quota)  # type: ignore[arg-type]  # click has checked it
+    if not as_json:
+        say(f"The key of {name}, {role}. Hand it over now: only its hash is kept in {keys}.")
+    show({"name": name, "role": role, "quota": quota, "key": key}, as_json, lambda out: out.print(key, markup=False))
+
+
+@token.command(name="list")
+@_keys
+@json_option
+def list_(keys: str, as_json: bool) -> None:
+    """List the keys, without their secrets.
+
+    \b
+    Example:
+      tacit token list --json
+    """
+    from tacit.serve import list_keys
+
+    found = list_keys(keys)
+    show({"keys": [asdict(key) for key in found]}, as_json, partial(_print_keys, found))
+
+
+@token.command()
+@click.argument("name")
+@_keys
+@json_option
+def revoke(name: str, keys: str, as_json: bool) -> None:
+    """Revoke the key of NAME, for a running server too.
+
+    \b
+    Example:
+      tacit token revoke ada
+    """
+    from tacit.serve import revoke_key
+
+    key = revoke_key(keys, name)
+    show(asdict(key), as_json, lambda out: out.print(f"The key of {name} opens nothing any more.", markup=False))
+
+
+def _print_keys(keys: list[Key], out: Console) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    grid = Table("name", "role", "quota", "made", "revoked")
+    for key in keys:
+        quota = "" if key.quota is None else f"{key.quota:.0%}"
+        grid.add_row(escape(key.name), key.role, quota, key.created, key.revoked or "")
+    out.print(grid)
+
+
+COMMANDS = (serve, token)

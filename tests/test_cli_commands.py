@@ -1,0 +1,345 @@
+"""Every command on one made table: what it prints, what it writes, what it refuses, and what it leaves alone."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tacit.cli import main
+from tacit.cli.sketch import curve, error_bar
+from tacit.cli.statements import Statement, split
+from tacit.errors import InvalidQuery
+
+CONFIG = """
+[data]
+source = "people.csv"
+[budget]
+epsilon = 8.0
+delta = 1e-9
+[session]
+ledger = "people.tacit"
+mechanism = "direct"
+questions = 40
+[domain.sex]
+kind = "category"
+values = ["F", "M", "a;b"]
+[domain.age]
+kind = "integer"
+low = 0
+high = 99
+width = 10
+[domain.smoker]
+kind = "boolean"
+"""
+ROWS = 3000
+F = "SELECT COUNT(*) FROM data WHERE sex = 'F'"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    rows = "".join(f"{'FM'[i % 2]},{i % 100},{str(i % 4 == 0).lower()}\n" for i in range(ROWS))
+    (tmp_path / "people.csv").write_text("sex,age,smoker\n" + rows)
+    (tmp_path / "tacit.toml").write_text(CONFIG)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def tacit(*arguments: str, given: str | None = None) -> Result:
+    return CliRunner().invoke(main, list(arguments), input=given)
+
+
+def answered(*arguments: str, given: str | None = None) -> list[dict[str, Any]]:
+    """The JSON documents of a command, one a line, and nothing else on standard output."""
+    shown = tacit(*arguments, "--json", given=given)
+    assert shown.exit_code == 0, shown.output
+    return [json.loads(line) for line in shown.stdout.splitlines()]
+
+
+def spent() -> float:
+    (facts,) = answered("status")
+    return float(facts["spent"]["rho"])
+
+
+def refused(shown: Result, words: str, code: int = 1) -> None:
+    assert shown.exit_code == code, shown.output
+    assert shown.stdout == ""
+    assert shown.stderr.startswith("tacit: ")
+    assert shown.stderr.count("\n") == 1
+    assert words in shown.stderr
+
+
+# -- several statements ------------------------------------------------------------------------------------------------
+
+
+def test_a_file_of_statements(folder: Path) -> None:
+    (folder / "q.sql").write_text(
+        f"-- first; of two\n{F};\nSELECT COUNT(*)\n FROM data WHERE sex = 'a;b' /* ; */;\n;\n"
+        "SELECT smoker, COUNT(*) FROM data GROUP BY smoker"
+    )
+    first, second, table = answered("ask", "--file", "q.sql")
+    assert (first["question"], second["question"]) == ("sex = F", "sex = a;b")
+    assert table["columns"] == ["smoker", "value"]
+    (again,) = answered("ask", "-f", "-", given=F + ";")
+    assert (again["value"], again["source"]) == (first["value"], "repeat")
+
+
+def test_a_bad_statement_is_named_by_its_line_and_nothing_is_asked(folder: Path) -> None:
+    (folder / "q.sql").write_text(f"{F};\n\n  SELECT COUNT(*)\n  FROM data WHERE agee > 3;\nSELECT 'open")
+    refused(tacit("ask", "-f", "q.sql"), "quotation mark")
+    (folder / "q.sql").write_text(f"{F};\n\n  SELECT COUNT(*)\n  FROM data WHERE agee > 3;\n")
+    refused(tacit("ask", "-f", "q.sql"), "q.sql, line 3: unknown column 'agee' (line 4, column 19)")
+    (folder / "q.sql").write_text(f"{F}; SELECT COUNT(*) FROM data WHERE agee > 3;\n")
+    refused(tacit("ask", "-f", "q.sql"), f"(line 1, column {len(F) + 3 + 32})")
+    assert spent() == 0
+    (folder / "q.sql").write_text(" ;; -- nothing\n")
+    refused(tacit("ask", "-f", "q.sql"), "q.sql has no statement")
+    refused(tacit("ask", "-f", "nowhere.sql"), "there is no file nowhere.sql")
+    (folder / "q.sql").write_bytes(b"\xff\xfe\x00")
+    refused(tacit("ask", "-f", "q.sql"), "text file")
+
+
+def test_splitting_keeps_letters_beyond_ascii_and_places() -> None:
+    text = "-- häß; 😀\nSELECT 'ü;😀' ;\n\n  SELECT \"a;b\" $$;"
+    with pytest.raises(InvalidQuery):
+        split(text)
+    made = split("-- häß; 😀\nSELECT 'ü;😀' ;\n\n  SELECT \"a;b\", 3;", "f")
+    assert made == [Statement("SELECT 'ü;😀'", "f", 2, 1), Statement('SELECT "a;b", 3', "f", 4, 3)]
+    with pytest.raises(InvalidQuery, match="10,001 statements"):
+        split("SELECT 1;" * 10_001)
+
+
+def test_dry_run_spends_nothing_and_says_what_is_known(folder: Path) -> None:
+    (new,) = answered("ask", "--dry-run", F)
+    assert (new["question"], new["known"]) == (F, False)
+    assert new["cost_at_most"]["rho"] > 0
+    assert spent() == 0
+    tacit("ask", F)
+    (known,) = answered("ask", "--dry-run", "SELECT COUNT(*) FROM data WHERE NOT sex <> 'F'")
+    assert known["known"]
+    assert known["cost_at_most"] == {"rho": 0.0}
+
+
+# -- the other questions -----------------------------------------------------------------------------------------------
+
+
+def test_tables_as_text_csv_and_picture(folder: Path) -> None:
+    (facts,) = answered("table", "age", "--where", "smoker", "--csv", "t.csv", "--svg", "t.svg")
+    assert [row[0] for row in facts["rows"]][:2] == ["0–9", "10–19"]
+    header, *rows = csv.reader((folder / "t.csv").open(newline=""))
+    assert header == ["age", "rows", "error"]
+    assert [float(row[1]) for row in rows] == [row[1] for row in facts["rows"]]
+    assert (folder / "t.svg").read_text().startswith("<svg")
+    text = tacit("table", "age", "--where", "smoker").stdout
+    assert "free" in text
+    assert "━" in text
+    refused(tacit("table", "age", "--where", "smokr"), "'smokr' (line 1, column 1)")
+    refused(tacit("table", "agee"), "did you mean 'age'?")
+    refused(tacit("table", "age", "--where", " "), "no condition", code=2)
+    refused(tacit("table"), "NAMES", code=2)
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_bought(folder: Path) -> None:
+    for option in ("--csv", "--svg"):
+        refused(tacit("table", "sex", option, "no/such/folder.x"), "cannot be written. Nothing was spent.")
+        refused(tacit("table", "sex", option, "."), "cannot be written. Nothing was spent.")
+    refused(tacit("cdf", "age", "--svg", "no/such/folder.x"), "cannot be written. Nothing was spent.")
+    refused(tacit("table", "sex", "age", "smoker", "--svg", "x.svg"), "one or two attributes", code=2)
+    assert spent() == 0
+    # A disk that fills up afterwards: the answer was bought, and the sentence does not say that nothing was spent.
+    shown = tacit("table", "sex", "--csv", "/dev/full")
+    refused(shown, "asking again is free")
+    assert "Nothing was spent" not in shown.stderr
+
+
+def test_a_curve_and_its_quantiles(folder: Path) -> None:
+    shown = tacit("cdf", "age", "--svg", "a.svg")
+    assert shown.exit_code == 0, shown.output
+    assert "100% ┤" in shown.stdout
+    assert "0.95" in shown.stdout
+    assert (folder / "a.svg").read_text().startswith("<svg")
+    before = spent()
+    quarter, half = answered("quantile", "age", "0.25", "0.5")
+    assert (quarter["value"], half["share"]) == ("20–29", 0.5)
+    assert half["value"] in ("40–49", "50–59")
+    assert spent() == before
+    refused(tacit("quantile", "age", "1.5"), "1.5")
+    refused(tacit("quantile", "age", "half"), "half", code=2)
+    refused(tacit("cdf", "sex"), "sex")
+
+
+def test_a_quantile_of_some_rows(folder: Path) -> None:
+    (found,) = answered("quantile", "age", "0.5", "--where", "sex = 'F'")
+    assert found["value"] in ("40–49", "50–59")
+    refused(tacit("quantile", "age", "0.5", "--where", "sexx = 'F'"), "'sexx' (line 1, column 1)")
+
+
+def test_history(folder: Path) -> None:
+    assert tacit("history").stdout == ""
+    for age in range(10, 100, 10):
+        tacit("ask", f"SELECT COUNT(*) FROM data WHERE age < {age}")
+    assert len(answered("history", "--all")) == 9
+    newest = answered("history", "-n", "2")
+    assert all(past["question"].startswith("age") for past in newest)
+    assert newest[0]["entry"] < newest[1]["entry"]
+    shown = tacit("history", "-n", "3")
+    assert "3 of 9" in shown.stderr
+    refused(tacit("history", "-n", "0"), "-n", code=2)
+
+
+# -- what leaves the house ---------------------------------------------------------------------------------------------
+
+
+def test_published_answers_need_no_data(folder: Path) -> None:
+    (measured,) = answered("ask", F)
+    (wrote,) = answered("publish", "-o", "public.tacit")
+    assert wrote["bytes"] == (folder / "public.tacit").stat().st_size
+    refused(tacit("publish", "-o", "public.tacit"), "public.tacit")
+    assert tacit("publish", "-o", "public.tacit", "--force").exit_code == 0
+    (checked,) = answered("verify", "public.tacit", "--config", "tacit.toml")
+    assert checked["measured"] == 1
+    receipt = [str(measured["entry"]), measured["seal"]]
+    assert tacit("verify", "public.tacit", "--receipt", *receipt).exit_code == 0
+    refused(tacit("verify", "public.tacit", "--receipt", receipt[0], "0" * 64), "receipt")
+    for name in ("people.csv", "people.tacit", "tacit.toml"):
+        (folder / name).unlink()
+    (read,) = answered("ask", "--published", "public.tacit", F)
+    assert (read["value"], read["error"]) == (measured["value"], measured["error"])
+    refused(tacit("ask", "--published", "public.tacit", "SELECT COUNT(*) FROM data WHERE smoker"), "bought")
+    refused(tacit("ask", "--published", "public.tacit", "-c", "x.toml", F), "instead of --config", code=2)
+    refused(tacit("ask", "--published", "nowhere.tacit", F), "nowhere.tacit")
+    changed = (folder / "public.tacit").read_text().replace(measured["seal"][:20], "0" * 20)
+    (folder / "public.tacit").write_text(changed)
+    refused(tacit("verify", "public.tacit"), "public.tacit")
+
+
+def test_every_kind_of_question_of_a_published_file(folder: Path) -> None:
+    (folder / "tacit.toml").write_text(CONFIG.replace('"direct"', '"histogram"'))
+    commands = (["table", "sex", "smoker"], ["cdf", "age"], ["quantile", "age", "0.5"], ["history"])
+    for command in commands[:-1]:  # so that nothing is new any more
+        answered(*command)
+    before = [answered(*command)[0] for command in commands]
+    assert answered("publish", "-o", "public.tacit")
+    (folder / "people.csv").unlink()
+    for command, first in zip(commands, before, strict=True):
+        read = answered(*command, "--published", "public.tacit")[0]
+        for key in ("rows", "value", "question"):
+            assert read.get(key) == first.get(key)
+    assert "every question is free from now on" in tacit("status", "--published", "public.tacit").stdout
+    assert tacit("report", "-o", "r.html", "--published", "public.tacit").exit_code == 0
+    assert tacit("synthesize", "--rows", "9", "-o", "s.csv", "--published", "public.tacit").exit_code == 0
+
+
+def test_synthetic_rows_follow_their_seed(folder: Path) -> None:
+    refused(tacit("synthesize", "--rows", "5", "-o", "a.csv"), "fresh answers")
+    (folder / "tacit.toml").write_text(CONFIG.replace('"direct"', '"histogram"').replace("people.tacit", "other.tacit"))
+    tacit("table", "sex", "smoker")
+    before = spent()
+    for name, seed in (("a.csv", "1"), ("b.csv", "1"), ("c.csv", "2")):
+        (wrote,) = answered("synthesize", "--rows", "50", "--seed", seed, "-o", name)
+        assert (wrote["rows"], wrote["seed"]) == (50, int(seed))
+    a, b, c = ((folder / name).read_text() for name in ("a.csv", "b.csv", "c.csv"))
+    assert a == b != c
+    assert a.splitlines()[0] == "sex,age,smoker"
+    assert len(a.splitlines()) == 51
+    assert spent() == before
+    refused(tacit("synthesize", "--rows", "5", "-o", "a.csv"), "--force replaces it")
+    refused(tacit("synthesize", "--rows", "5", "-o", "a.xlsx"), ".parquet", code=2)
+    refused(tacit("synthesize", "--rows", "0", "-o", "d.csv"), "--rows", code=2)
+
+
+def test_a_report_shows_what_was_released(folder: Path) -> None:
+    tacit("ask", F)
+    before = spent()
+    (wrote,) = answered("report", "-o", "report.html", "--title", "Our <people>")
+    page = (folder / "report.html").read_text()
+    assert wrote["bytes"] > 1000
+    assert "Our &lt;people&gt;" in page
+    assert "<script" not in page
+    assert spent() == before
+    refused(tacit("report", "-o", "report.html"), "--force replaces it")
+    refused(tacit("report", "-o", "no/such/folder.html"), "folder.html")
+
+
+# -- how it is said ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "exit_code"),
+    [
+        (["ask", "SELECT COUNT(*) FROM data WHERE agee = 3"], "invalid_query", 1),
+        (["ask", "--nonsense"], "usage", 2),
+        (["ask"], "usage", 2),
+        (["status", "-c", "nowhere.toml"], "config", 1),
+        (["nonsense"], "usage", 2),
+        (["bench", "--rows", "3"], "usage", 2),
+    ],
+)
+def test_errors_are_json_too(folder: Path, arguments: list[str], code: str, exit_code: int) -> None:
+    shown = tacit(*arguments, "--json")
+    assert shown.exit_code == exit_code
+    assert shown.stdout == ""
+    error = json.loads(shown.stderr)["error"]
+    assert set(error) == {"code", "message", "nothing_spent"}
+    assert (error["code"], error["nothing_spent"]) == (code, True)
+    refused(tacit(*arguments), "", code=exit_code)
+
+
+def test_an_exhausted_budget_as_json(folder: Path) -> None:
+    (folder / "tacit.toml").write_text(CONFIG.replace("questions = 40", "questions = 1"))
+    tacit("ask", F)
+    shown = tacit("ask", "SELECT COUNT(*) FROM data WHERE smoker", "--json")
+    assert shown.exit_code == 3
+    assert json.loads(shown.stderr)["error"]["code"] == "budget_exhausted"
+
+
+def test_of_several_questions_a_refused_one_is_honest_about_the_others(folder: Path) -> None:
+    (folder / "tacit.toml").write_text(CONFIG.replace("questions = 40", "questions = 1"))
+    shown = tacit("ask", F, "SELECT COUNT(*) FROM data WHERE smoker")
+    assert shown.exit_code == 3
+    assert "measured" in shown.stdout  # the first was bought, and is shown
+    assert "stays spent" in shown.stderr
+    assert "Nothing was spent" not in shown.stderr
+    again = tacit("ask", F, "SELECT COUNT(*) FROM data WHERE smoker", "--json")
+    assert json.loads(again.stderr)["error"]["nothing_spent"]  # the first is free now
+
+
+def test_a_pipe_gets_data_alone_and_no_colours(folder: Path) -> None:
+    """Not even where colours were asked for: NO_COLOR wins, and the spinner needs a terminal."""
+    environment = {**os.environ, "NO_COLOR": "1"}
+    code = "from tacit.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "table", "sex"], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "\x1b" not in done.stdout
+
+
+def test_bench_compares_with_independent_noise() -> None:
+    (facts,) = answered("bench", "--rows", "2000", "--columns", "3", "--values", "3", "--questions", "50")
+    base, *others = facts["measured"]
+    assert base["mechanism"] == "independent noise"
+    assert base["mean_ratio"] == 1.0
+    assert {"noisy histogram", "iterative, uniform start"} <= {one["mechanism"] for one in others}
+    for one in others:
+        assert one["mean_ratio"] == pytest.approx(one["mean_error"] / base["mean_error"])
+    refused(tacit("bench", "--epsilon", "-1"), "epsilon")
+
+
+def test_small_pictures() -> None:
+    assert error_bar(0, 0, 0, width=5) == "     "
+    assert error_bar(-10, 2, 100, width=10).startswith("┃")
+    assert error_bar(1000, 20, 100, width=10).endswith("┃")
+    lines = curve([0, 1, 2], [0.0, 0.5, 1.0], 0.0, width=10, height=4)
+    assert len(lines) == 4
+    assert {len(line) for line in lines} == {16}
+    steep = curve([0, 1, 1.001, 2], [0.0, 0.0, 1.0, 1.0], 0.0, width=10, height=4)
+    assert all(set(line[6:]) != {chr(0x2800)} for line in steep)  # no gap where it jumps

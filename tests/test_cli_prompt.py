@@ -1,0 +1,178 @@
+"""The prompt of `tacit ask`: lines in, answers out, and errors that do not end it."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import tacit
+from tacit.cli.prompt import COMMANDS, HELP, complete, history_path, talk
+
+DOMAIN = tacit.Domain(
+    {
+        "sex": tacit.category(["F", "M"], missing="unknown"),
+        "age": tacit.integer(0, 99, width=10),
+        "active": tacit.boolean(),
+        "home town": tacit.category(["Aix", "L'Aquila"]),
+        "joined": tacit.date("2020-01-01", "2021-12-31", by="year"),
+    }
+)
+CONFIG = """
+[data]
+source = "people.csv"
+[budget]
+epsilon = 5.0
+delta = 1e-9
+[session]
+ledger = "people.tacit"
+mechanism = "direct"
+questions = 5
+[domain.sex]
+kind = "category"
+values = ["F", "M"]
+[domain.age]
+kind = "integer"
+low = 0
+high = 99
+width = 10
+"""
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[tacit.Session]:
+    (tmp_path / "people.csv").write_text("sex,age\n" + "".join(f"{'FM'[i % 2]},{i % 90}\n" for i in range(500)))
+    (tmp_path / "tacit.toml").write_text(CONFIG)
+    domain = tacit.Domain({"sex": tacit.category(["F", "M"]), "age": tacit.integer(0, 99, width=10)})
+    with tacit.open(
+        data=str(tmp_path / "people.csv"),
+        domain=domain,
+        budget=tacit.Budget(epsilon=5.0, delta=1e-9),
+        ledger=tmp_path / "people.tacit",
+        mechanism="direct",
+        questions=5,
+    ) as opened:
+        yield opened
+
+
+def spoken(session: tacit.Session, *lines: str | type[BaseException]) -> str:
+    """What the prompt prints for these lines; an exception stands for a key."""
+    given = iter([*lines, EOFError])
+
+    def read(prompt: str) -> str:
+        line = next(given)
+        if isinstance(line, str):
+            return line
+        raise line
+
+    out = io.StringIO()
+    talk(session, Console(file=out, width=200), read)
+    return out.getvalue()
+
+
+def test_questions_errors_and_commands(session: tacit.Session) -> None:
+    said = spoken(
+        session,
+        "SELECT COUNT(*) FROM data WHERE sex = 'F';",
+        "SELECT COUNT(*) FROM data WHERE sexx = 'F'",
+        "",
+        KeyboardInterrupt,  # drops the line
+        "SELECT COUNT(*) FROM data WHERE NOT sex = 'M'",
+        "\\c SELECT COUNT(*) FROM data WHERE sex = 'F'",
+        "\\c SELECT COUNT(*) FROM data WHERE age < 50",
+        "\\d",
+        "\\b",
+        "\\h",
+        "\\x",
+    )
+    assert "measured" in said
+    assert "did you mean 'sex'?" in said
+    assert "repeat, free" in said  # after the error
+    assert "free, and known: it is answered already" in said
+    assert "at most rho" in said
+    assert "age integer: 0 to 99" in said
+    assert "20.0% spent" in said
+    assert said.count(HELP.splitlines()[0]) == 2
+    assert "\\x is not a command here" in said
+    assert len(session.history) == 1
+
+
+def test_leaving(session: tacit.Session) -> None:
+    for word in ("\\q", "quit", "exit"):
+        assert "unknown" not in spoken(session, word, "never read")
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("SEL", ["SELECT"]),
+        ("SELECT COUNT(*) FROM data WHERE s", ["sex", "SELECT", "SUM("]),
+        ("SELECT COUNT(*) FROM data WHERE sex = ", ["'F'", "'M'", "'unknown'"]),
+        ("SELECT COUNT(*) FROM data WHERE sex = 'M", ["'M'"]),
+        ("SELECT COUNT(*) FROM data WHERE SEX IN ('F', 'M", ["'M'"]),
+        ("SELECT COUNT(*) FROM data WHERE age >= 3", ["30"]),
+        ("SELECT COUNT(*) FROM data WHERE age BETWEEN 2", ["20"]),
+        ("SELECT COUNT(*) FROM data WHERE active = ", ["TRUE", "FALSE"]),
+        ('SELECT COUNT(*) FROM data WHERE "home town" = \'L', ["'L''Aquila'"]),
+        ("SELECT COUNT(*) FROM data WHERE joined = '2021", ["'2021-01-01'"]),
+        ("SELECT COUNT(*) FROM data WHERE hom", ['"home town"']),
+        ("\\", list(COMMANDS)),
+        ("\\d", ["\\d"]),
+        ("", []),
+        ("SELECT COUNT(*) FROM data WHERE nothing = 'q", []),
+    ],
+)
+def test_completion(line: str, offered: list[str]) -> None:
+    assert complete(line, DOMAIN) == offered
+
+
+def test_on_a_terminal(session: tacit.Session, tmp_path: Path) -> None:
+    """A real terminal: the prompt opens, Tab completes, Ctrl-C drops a line, and the history is the user's alone."""
+    session.close()
+    ours, theirs = pty.openpty()
+    code = "import sys; from tacit.cli import main; main()"
+    environment = {**os.environ, "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "200"}
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, "ask"], cwd=tmp_path, env=environment, stdin=theirs, stdout=theirs, stderr=theirs,
+        start_new_session=True, preexec_fn=lambda: _own_terminal(theirs),
+    )  # fmt: skip
+    os.close(theirs)
+    try:
+        seen = _until(ours, b"tacit> ")
+        os.write(ours, b"SELECT nonsense\x03")
+        seen += _until(ours, b"tacit> ")
+        os.write(ours, b"SELECT COUNT(*) FROM data WHERE sex = 'F\t;\n")
+        seen += _until(ours, b"of 500 rows")
+        os.write(ours, b"\\q\n")
+        assert child.wait(timeout=30) == 0
+    finally:
+        child.kill()
+        os.close(ours)
+    assert b"Traceback" not in seen
+    kept = history_path()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert "WHERE sex = 'F'" in kept.read_text()
+
+
+def _own_terminal(descriptor: int) -> None:
+    import fcntl
+    import termios
+
+    fcntl.ioctl(descriptor, termios.TIOCSCTTY, 0)
+
+
+def _until(descriptor: int, words: bytes, seconds: float = 60) -> bytes:
+    seen, end = b"", time.monotonic() + seconds
+    while words not in seen:
+        assert time.monotonic() < end, seen
+        seen += os.read(descriptor, 4096)
+    return seen
