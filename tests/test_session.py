@@ -300,7 +300,9 @@ def test_auto_chooses_by_public_sizes_alone() -> None:
     assert choose("iterative", adult, approximate, 50_000).warm == 0
     large = tacit.Domain({f"a{i}": tacit.integer(0, 99) for i in range(15)})
     assert large.size == 10**30
-    assert choose("auto", large, pure, 1000, questions=10**9).mechanism == "direct"
+    assert choose("auto", large, approximate, 10**6, questions=10**6).mechanism == "iterative"
+    wide = tacit.Domain({f"a{i}": tacit.integer(0, 999) for i in range(10)})
+    assert choose("auto", wide, pure, 1000, questions=10**9).mechanism == "direct"
 
 
 def test_a_domain_of_ten_to_the_thirty_works(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@
 20
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import (
@@ -17,22 +18,28 @@ from tacit.errors import (
     InvalidDomain,
     InvalidQuery,
     LedgerError,
+    NeedsData,
     TacitError,
+    WouldSpend,
 )
-from tacit.model.answer import Answer, Receipt, Table
-from tacit.model.attribute import Attribute, boolean, category, date, integer, numeric
-from tacit.model.budget import Budget, Loss
-from tacit.model.domain import Domain
-from tacit.model.expression import count, weigh
-from tacit.model.query import Query
-from tacit.model.statistic import Statistic
-from tacit.model.statistic_check import statistic
-from tacit.model.statistic_expression import largest_mean, matching, quantile_distance, stump
 
 if TYPE_CHECKING:
+    from tacit.frames import frame
+    from tacit.model.answer import Answer, Receipt, Table
+    from tacit.model.attribute import Attribute, boolean, category, date, integer, numeric
+    from tacit.model.budget import Budget, Loss
+    from tacit.model.domain import Domain
+    from tacit.model.expression import count, weigh
+    from tacit.model.listing import Listing
+    from tacit.model.query import Query
+    from tacit.model.statistic import Statistic
+    from tacit.model.statistic_check import statistic
+    from tacit.model.statistic_expression import largest_mean, matching, quantile_distance, stump
     from tacit.opening import open_session as open
+    from tacit.publishing import publish, read, verify
     from tacit.release.intervals.bin_width import bin_width_chart, bin_widths
     from tacit.release.plan import plan
+    from tacit.reporting import report
     from tacit.session import Session
 
 __version__ = "0.1.0"
@@ -49,48 +56,68 @@ __all__ = [
     "InvalidDomain",
     "InvalidQuery",
     "LedgerError",
+    "Listing",
     "Loss",
+    "NeedsData",
     "Query",
     "Receipt",
     "Session",
     "Statistic",
     "Table",
     "TacitError",
+    "WouldSpend",
     "bin_width_chart",
     "bin_widths",
     "boolean",
     "category",
     "count",
     "date",
+    "frame",
     "integer",
     "largest_mean",
     "matching",
     "numeric",
     "open",
     "plan",
+    "publish",
     "quantile_distance",
+    "read",
+    "report",
     "statistic",
     "stump",
+    "verify",
     "weigh",
 ]
 
 
+# Where each name comes from. Nothing is loaded before it is used: the help of the command line needs no numpy, and to
+# declare a domain no engine.
+_HOMES = {
+    "tacit.frames": ("frame",),
+    "tacit.model.answer": ("Answer", "Receipt", "Table"),
+    "tacit.model.attribute": ("Attribute", "boolean", "category", "date", "integer", "numeric"),
+    "tacit.model.budget": ("Budget", "Loss"),
+    "tacit.model.domain": ("Domain",),
+    "tacit.model.expression": ("count", "weigh"),
+    "tacit.model.listing": ("Listing",),
+    "tacit.model.query": ("Query",),
+    "tacit.model.statistic": ("Statistic",),
+    "tacit.model.statistic_check": ("statistic",),
+    "tacit.model.statistic_expression": ("largest_mean", "matching", "quantile_distance", "stump"),
+    "tacit.opening": ("open",),
+    "tacit.publishing": ("publish", "read", "verify"),
+    "tacit.release.intervals.bin_width": ("bin_width_chart", "bin_widths"),
+    "tacit.release.plan": ("plan",),
+    "tacit.reporting": ("report",),
+    "tacit.session": ("Session",),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+_CALLED_THERE = {"open": "open_session"}  # where the name is another one in its module
+
+
 def __getattr__(name: str) -> Any:
-    # The session brings in the engine; declaring a domain or reading the help need not wait for that.
-    if name == "open":
-        import tacit.opening
-
-        return tacit.opening.open_session
-    if name == "Session":
-        import tacit.session
-
-        return tacit.session.Session
-    if name == "plan":
-        import tacit.release.plan
-
-        return tacit.release.plan.plan
-    if name in ("bin_width_chart", "bin_widths"):
-        import tacit.release.intervals.bin_width
-
-        return getattr(tacit.release.intervals.bin_width, name)
-    raise AttributeError(f"module 'tacit' has no attribute {name!r}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'tacit' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), _CALLED_THERE.get(name, name))
+    globals()[name] = value
+    return value

@@ -15,7 +15,12 @@ from tacit.trusted.sources import is_address, is_query
 
 # Every setting, the type of its value and whether it must be given: the whole vocabulary but for [domain.NAME].
 _SETTINGS: dict[str, dict[str, tuple[type | tuple[type, ...], bool]]] = {
-    "data": {"source": (str, True), "table": (str, False)},
+    "data": {
+        "source": (str, True),
+        "table": (str, False),
+        "person": (str, False),
+        "rows_per_person": (int, False),
+    },
     "budget": {"epsilon": ((int, float), True), "delta": ((int, float), True)},
     "session": {
         "ledger": (str, True),
@@ -62,10 +67,13 @@ def read_config(path: str | Path) -> Config:
             f"{path}: unknown section [{unknown[0]}]; there are [data], [budget], [session], [domain.NAME]."
         )
     data, budget, session = (_section(path, parsed, name) for name in _SETTINGS)
+    if ("person" in data) != ("rows_per_person" in data):
+        raise ConfigError(f"{path}: [data] has person and rows_per_person, or neither.")
     source = data["source"]
     if not (is_query(source) or is_address(source)):
         source = str(path.parent / source)
     options = {k: v for k, v in session.items() if k != "ledger"}
+    options |= {k: v for k, v in data.items() if k in ("person", "rows_per_person")}
     if "anchor" in options:
         options["anchor"] = path.parent / options["anchor"]
     return Config(

@@ -17,7 +17,9 @@ _HEAD = """\
 
 [data]
 source = {source}
-{table}
+{table}# person = "patient_id"  # whose row it is, where a person may have several; then their privacy is protected
+# rows_per_person = 3    # of each person's rows at most so many are counted, and the noise is so many times as wide
+
 [budget]               # ONE budget for everything that will ever be answered from this table
 epsilon = 1.0          # smaller is more private; 1.0 is a common choice
 delta = 1e-9           # well below 1/rows; 0 for pure differential privacy

@@ -63,6 +63,18 @@ class ConfigError(TacitError):
     code = "config"
 
 
+class NeedsData(TacitError):
+    """The question would have to be bought, and what was published is read where there are no data."""
+
+    code = "needs_data"
+
+
+class WouldSpend(TacitError):
+    """The question would have to be bought, and it was asked where nothing may be: `Session.free`."""
+
+    code = "would_spend"
+
+
 class AnswerWithheld(TacitError):
     """The charge is durable but the answer could not be stored, so it is not shown: the reservation stays spent."""
 

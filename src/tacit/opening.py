@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,8 @@ def open_session(
     budget: Budget,
     ledger: str | Path,
     table: str | None = None,
+    person: str | None = None,
+    rows_per_person: int | None = None,
     mechanism: str = "auto",
     questions: int | None = None,
     hits: int | None = None,
@@ -44,6 +48,8 @@ def open_session(
     confidence: float = 0.95,
     anchor: str | Path | None = None,
     accept_rollback: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    loading: Callable[[float], None] | None = None,
 ) -> Session:
     """Open a table for private questions. The ledger is made on the first call and continued ever after.
 
@@ -52,6 +58,9 @@ def open_session(
     domain: what may be asked about: a `Domain`, or the path of its TOML form.
     budget: the one (epsilon, delta) that all answers together stay within.
     ledger: the SQLite file that records every charge and answer. The owner's secret, like the data.
+    person, rows_per_person: the column that says whose row it is, and how many rows of one person are protected
+        together. At most so many of each person's rows are counted; those that name nobody are left out. Without them
+        the privacy of a row is protected.
     mechanism: "direct" (fresh noise for every new question), "histogram" (one noisy histogram of the whole domain, for
         small domains), "iterative" (free answers from a hypothesis, which learns from the questions it gets wrong),
         "median" (the same with public databases that vote; also for nonlinear questions and domains too large to list),
@@ -68,6 +77,8 @@ def open_session(
     sampler: "databases" of records, or "fractions": fractional ones, for linear questions that cut X into few parts.
     anchor: where the newest state of the ledger is remembered, so that restoring an old copy is noticed.
     accept_rollback: the owner's reason to go on with an older copy; recorded in the ledger.
+    progress: called while the first question's warm start is fitted, with how many steps are done and how many at most.
+    loading: called while the table is read, with the share that is done, where the engine tells it (DuckDB does).
     """
     if not isinstance(domain, Domain):
         domain = Domain.from_toml(_read_text(Path(domain)))
@@ -86,9 +97,14 @@ def open_session(
         raise ConfigError(f"mechanism is one of {', '.join(MECHANISMS)}, not {mechanism!r}.")
     if mechanism == "histogram" and domain.size > MAX_ANSWERS:
         raise ConfigError(f"a histogram takes at most {MAX_ANSWERS:,} cells; the domain has {domain.size:,}.")
+    if (person is None) != (rows_per_person is None):
+        raise ConfigError("person and rows_per_person are given together: whose row it is, and how many count.")
     sampling = Sampling(databases, records, seed, sampler)
-    rows = Records.load(data, domain, table)
-    choice = choose(mechanism, domain, budget, rows.rows, questions=questions, hits=hits, warm=warm)
+    people = 1 if rows_per_person is None else rows_per_person
+    rows = Records.load(data, domain, table, person=person, rows_per_person=people, progress=loading)
+    wanted: dict[str, Any] = {"questions": questions, "hits": hits, "warm": warm, "rows_per_person": people}
+    choice = choose(mechanism, domain, budget, rows.rows, **wanted)
+    choice = replace(choice, halt=halt, sampling=sampling if choice.mechanism == "median" else None)
     binding: Binding = {
         "domain": domain.key,
         "data": rows.fingerprint,
@@ -100,26 +116,33 @@ def open_session(
         "confidence": str(confidence) if choice.mechanism in ONLINE else "any",
         "sampling": sampling.words if choice.mechanism == "median" else "none",
     }
+    if person is not None:  # ledgers where a row is the unit say nothing of it, as those from before could not
+        binding = {**binding, "person": person, "rows_per_person": str(people)}
     book = _open_ledger(
         Path(ledger), budget, binding, Anchor(None if anchor is None else Path(anchor)), accept_rollback
     )
     curator = Curator(rows, book)
-    made: Mechanism
+    made = build(curator, choice, confidence, progress)
+    return Session(curator, book, budget, choice, made, confidence)
+
+
+def build(
+    curator: Curator, choice: Choice, confidence: float, progress: Callable[[int, int], None] | None = None
+) -> Mechanism:
+    """The mechanism of a choice. What is published is read with the same, so it must depend on nothing else."""
+    if choice.mechanism == "direct":
+        return Direct(curator, questions=choice.questions, confidence=confidence)
+    if choice.mechanism == "histogram":
+        return Histogram(curator, confidence=confidence)
     online: dict[str, Any] = {
         "questions": choice.questions,
         "hits": choice.hits,
         "confidence": confidence,
-        "halt": halt,
+        "halt": choice.halt,
     }
-    if choice.mechanism == "direct":
-        made = Direct(curator, questions=choice.questions, confidence=confidence)
-    elif choice.mechanism == "iterative":
-        made = iterative(curator, **online, warm=choice.warm)
-    elif choice.mechanism == "median":
-        made = median(curator, **online, sampling=sampling)
-    else:
-        made = Histogram(curator, confidence=confidence)
-    return Session(curator, book, budget, choice, made, confidence)
+    if choice.mechanism == "iterative":
+        return iterative(curator, **online, warm=choice.warm, progress=progress)
+    return median(curator, **online, sampling=choice.sampling or Sampling())
 
 
 def choose(
@@ -131,12 +154,13 @@ def choose(
     questions: int | None = None,
     hits: int | None = None,
     warm: float | None = None,
+    rows_per_person: int = 1,
 ) -> Choice:
     """The mechanism and its settings for these public parameters: as asked for, or as planned."""
     expected = questions or (100 if mechanism == "direct" else 10_000)
     if mechanism != "auto":
         return Choice(mechanism, "asked for", expected, hits or 200, float(warm or 0))
-    made = plan(rows=rows, domain=domain, budget=budget, questions=expected)
+    made = plan(rows=rows, domain=domain, budget=budget, questions=expected, rows_per_person=rows_per_person)
     start = warm if warm is not None else made.warm or 0.0
     return Choice(made.mechanism, made.reason, expected, hits or made.hits or 200, float(start))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,18 @@ def test_make_targets_named_in_the_docs_exist() -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = {name for page in PAGES for name in re.findall(r"(?:`|\$ )make ([a-z]+)", page.read_text())}
     assert {"demo", "test"} <= named <= targets
+
+
+def test_the_reference_is_what_the_docstrings_say() -> None:
+    page = runpy.run_path(str(ROOT / "docs/api.py"))["page"]
+    assert (ROOT / "docs/API.md").read_text() == page(), "run: .venv/bin/python docs/api.py"
+
+
+def test_drawn_pictures_are_what_their_program_draws() -> None:
+    """Those without noise in them."""
+    drawn = runpy.run_path(str(ROOT / "docs/pictures/draw.py"))
+    for name in ("Tree", "Triangle"):
+        assert (ROOT / f"docs/pictures/{name.lower()}.svg").read_text() == drawn[name]().svg()
 
 
 def test_doctests_of_the_package() -> None:

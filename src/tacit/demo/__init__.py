@@ -79,7 +79,8 @@ def open_demo(folder: Path, *, questions: int = 100) -> Session:
 def run(console: Console | None, *, as_json: bool) -> None:
     """Ask the questions and show the answers beside the truth."""
     with tempfile.TemporaryDirectory() as folder, open_demo(Path(folder)) as session:
-        answers = [session.ask(question) for question in QUESTIONS]
+        asked = [session.ask(question) for question in QUESTIONS]
+        answers = [answer for answer in asked if isinstance(answer, Answer | Table)]  # what these questions give
         if as_json or console is None:
             left = {session.left.measure: float(session.left)}
             print(json.dumps({"answers": [answer.to_dict() for answer in answers], "left": left}, ensure_ascii=False))
