@@ -11,6 +11,8 @@ from benchmarks import (
     bench_multiplicative_weights,
     bench_noise,
     bench_theorems,
+    bench_three_way,
+    bench_throughput,
     bench_true_answer,
     bench_turbo,
     bench_warm_start,
@@ -27,6 +29,8 @@ BENCHMARKS = (
     bench_warm_start,
     bench_turbo,
     bench_coverage,
+    bench_throughput,
+    bench_three_way,
     bench_accuracy,
 )
 

@@ -21,7 +21,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.bench_accuracy import MILD, ONE_COUNT, PARTITION, SEED, _data, conjunctions
+from benchmarks.accuracy import ways
+from benchmarks.accuracy.analysts import conjunctions, stream
+from benchmarks.accuracy.tables import MILD, ONE_COUNT, PARTITION, SEED, Table, table
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.query import Query
@@ -35,13 +37,13 @@ from tacit.trusted.records import Records
 
 QUESTIONS = 20_000
 ADAPTIVE_SEEDS = 2  # each takes ten seconds or so
-Table = NDArray[np.float64]
+MEAN, LARGEST, SECONDS, GIGABYTES = 0.0016, 0.014, 60.0, 2.0  # what the default path and its warm start must keep to
 
 
 def main() -> None:
     seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
-    with _data() as (name, data, domain):
-        records = Records.load(data, domain)
+    of = table()
+    name, records, domain = of.name, of.records, of.domain
     queries = conjunctions(domain, QUESTIONS, np.random.default_rng(SEED))
     truth = np.array([records.answer(query) for query in queries])
     print(f"warm start: {name}, {records.rows:,} rows, {domain.size:,} cells, {QUESTIONS:,} conjunctions of 1 to 3 of")
@@ -50,15 +52,22 @@ def main() -> None:
     independent(records, truth)
     three_way(records, queries, truth)
     plans: list[tuple[Plan, float, int]] = [("pairs", 1.0, seeds), ("pairs", 0.5, 1), ("adaptive", 1.0, ADAPTIVE_SEEDS)]
+    slowest = 0.0
     for plan, share, times in plans:
         for _ in range(times):
-            warm(records, queries, truth, plan, share)
+            seconds = warm(records, queries, truth, plan, share)
+            slowest = max(slowest, seconds if plan == "pairs" else 0.0)
+    sessions = [default(of, queries, truth) for _ in range(seeds)]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"  At most {memory:.2f} GB of memory, with the data, the questions and their answers in it.")
+    mean, largest = (max(column) for column in zip(*sessions, strict=True))
+    kept = mean <= MEAN and largest <= LARGEST and slowest <= SECONDS and memory < GIGABYTES
+    print(f"  auto: mean {mean:.5f} (limit {MEAN}), max {largest:.5f} (limit {LARGEST}); warm start {slowest:.1f} s")
+    print(f"  (limit {SECONDS:.0f}), {memory:.2f} GB (limit {GIGABYTES:.0f}): {'ok' if kept else 'MISSED'}")
     print("  pull: how strongly the fit is drawn to independent attributes, as found from the noisy tables themselves.")
 
 
-def warm(records: Records, queries: Sequence[Query], truth: NDArray[np.int64], plan: Plan, share: float) -> None:
+def warm(records: Records, queries: Sequence[Query], truth: NDArray[np.int64], plan: Plan, share: float) -> float:
     budget = total(MILD)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -73,6 +82,17 @@ def warm(records: Records, queries: Sequence[Query], truth: NDArray[np.int64], p
     errors = np.abs(built.hypothesis.answer_many(queries) - truth / records.rows)
     text = f"{len(built.steps):>8}{spent:>7.0%}{seconds:>9.1f}{built.fitted.pull:>8.4f}"
     show(f"{plan}, {share:.0%} of the budget", errors, text)
+    return seconds
+
+
+def default(of: Table, queries: Sequence[Query], truth: NDArray[np.int64]) -> tuple[float, float]:
+    """A session with the default mechanism, ledger and all: its mean and its largest error."""
+    start = time.perf_counter()
+    with ways.AUTO.open(of, MILD, len(queries)) as session:
+        errors = np.abs(stream(queries)(session.ask).answers - truth) / of.rows
+    text = f"{'':>8}{'':>7}{time.perf_counter() - start:>9.1f}   {session.hard} hard"
+    show("a session, mechanism = auto", errors, text)
+    return float(errors.mean()), float(errors.max())
 
 
 def independent(records: Records, truth: NDArray[np.int64]) -> None:
@@ -98,7 +118,7 @@ def three_way(records: Records, queries: Sequence[Query], truth: NDArray[np.int6
     show("all 3-way tables, Gaussian noise", np.abs(np.array(found) - truth) / records.rows, text)
 
 
-def show(mechanism: str, errors: Table, text: str = "") -> None:
+def show(mechanism: str, errors: NDArray[np.float64], text: str = "") -> None:
     shares = errors.mean(), np.quantile(errors, 0.99), errors.max()
     print(f"{mechanism:<34}" + "".join(f"{share:9.5f}" for share in shares) + text, flush=True)
 

@@ -1,0 +1,180 @@
+"""Domains too large to list: accuracy on all 14 attributes of Adult, and what load, start and answers cost as X grows.
+
+    python -m benchmarks.bench_large            accuracy, beside 8 listed attributes and fresh noise in the same run
+    python -m benchmarks.bench_large --costs    costs against rows, cells and questions; draws docs/pictures/costs.svg
+
+Made-up rows of the same shape are used where the file is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import tacit
+from benchmarks.accuracy.analysts import conjunctions
+from benchmarks.accuracy.tables import ADULT, ALL, MILD, SEED, adult_codes
+from benchmarks.accuracy.tables import table as listed_table
+from tacit.chart import Axis, Chart, Grid, Line
+from tacit.model.domain import Domain
+from tacit.model.query import Query
+from tacit.trusted.loss import Sensitivity, noise_for, total
+from tacit.trusted.noise import add_noise
+from tacit.trusted.records import Records
+
+QUESTIONS = 5_000
+SEEDS = 3
+PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "costs.svg"
+
+
+def wide_domain(attributes: int = 14) -> Domain:
+    """Adult's attributes with the sizes that come with the file, the first so many."""
+    names = list(ALL)[:attributes]
+    return Domain({_plain(name): tacit.integer(0, ALL[name] - 1) for name in names})
+
+
+def wide_rows(rows: int | None = None) -> pd.DataFrame:
+    """Adult, repeated or cut to so many rows; else latent classes of the same shape."""
+    if ADULT.exists():
+        columns = {_plain(name): codes for name, codes in adult_codes().items()}
+    else:
+        rng = np.random.default_rng(SEED)
+        kind = rng.integers(0, 6, 48_842)
+        columns = {
+            _plain(name): np.minimum(rng.geometric(0.05 + 0.1 * kind) - 1, size - 1) for name, size in ALL.items()
+        }
+    frame = pd.DataFrame(columns)
+    return frame if rows is None else frame.iloc[np.arange(rows) % len(frame)].reset_index(drop=True)
+
+
+def _plain(name: str) -> str:
+    return name.replace("-", "_").replace(">", "_")
+
+
+def three_way(domain: Domain, count: int, rng: np.random.Generator) -> list[Query]:
+    """Conjunctions of three attributes, each met by a random set of values."""
+    found: list[Query] = []
+    while len(found) < count:
+        found += [query for query in conjunctions(domain, count, rng) if len(query.scope) == 3]
+    return found[:count]
+
+
+def session(
+    data: Any, domain: Domain, queries: Sequence[Query], **options: Any
+) -> tuple[list[float], dict[str, float]]:
+    """The default path, unless told otherwise: the answers, and what it took."""
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        opened = tacit.open(
+            data=data, domain=domain, budget=MILD, questions=len(queries), **options,
+            ledger=Path(folder) / "l.tacit", anchor=Path(folder) / "anchor",
+        )  # fmt: skip
+        with opened as one:
+            loaded = time.perf_counter()
+            answers = [answer.value for answer in one.ask_many(queries[:1])]
+            started = time.perf_counter()
+            rest = one.ask_many(queries[1:]) if len(queries) > 1 else []
+            done = time.perf_counter()
+            hard = sum(answer.source == "measured" for answer in rest)
+            return [*answers, *(answer.value for answer in rest)], {
+                "open": loaded - start, "start": started - loaded, "asking": done - started, "hard": hard,
+                "gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+            }  # fmt: skip
+
+
+def accuracy() -> None:
+    wide, narrow = wide_rows(), listed_table()
+    cases: list[tuple[str, Any, Domain]] = [
+        ("14 attributes, auto", wide, wide_domain()),
+        ("8 attributes, auto", narrow.data, narrow.domain),
+    ]
+    print(f"{QUESTIONS:,} conjunctions of three attributes, {MILD}; fractions of n, of {SEEDS} sessions")
+    print(f"{'':<24}{'cells':>9}{'mean':>20}{'p99':>20}{'max':>20}{'hard':>6}{'start s':>9}{'asking s':>9}{'GB':>6}")
+    for name, data, domain in cases:
+        records = Records.load(data, domain)
+        found, facts = [], {}
+        for seed in range(SEEDS):
+            queries = three_way(domain, QUESTIONS, np.random.default_rng(SEED + seed))
+            answers, facts = session(data, domain, queries)
+            truth = np.array([records.answer(query) for query in queries])
+            errors = np.abs(np.array(answers) - truth) / records.rows
+            found.append((errors.mean(), np.quantile(errors, 0.99), errors.max()))
+        spread = "".join(
+            f"{low:>10.5f}–{high:.5f} " for low, high in zip(np.min(found, 0), np.max(found, 0), strict=True)
+        )
+        costs = f"{facts['hard']:>6.0f}{facts['start']:>9.1f}{facts['asking']:>9.1f}{facts['gigabytes']:>6.2f}"
+        print(f"{name:<24}{domain.size:>9.1e}{spread}{costs}", flush=True)
+    noise = noise_for(total(MILD).split(QUESTIONS), Sensitivity(1, 1), 1)
+    errors = np.abs(add_noise(np.zeros(QUESTIONS, dtype=np.int64), noise)) / len(wide)
+    fresh = "".join(f"{figure:>14.5f}      " for figure in (errors.mean(), np.quantile(errors, 0.99), errors.max()))
+    print(f"{'fresh Gaussian noise':<24}{'any':>9}{fresh}")
+    print("OpenDP's AIM on 32 random 3-way tables: see bench_accuracy --peers, which gives it a time limit.")
+
+
+def one_cost(attributes: int, rows: int, questions: int) -> None:
+    """In a process of its own, so that its memory is its own."""
+    domain = wide_domain(attributes)
+    queries = conjunctions(domain, questions + 1, np.random.default_rng(SEED))
+    _, facts = session(wide_rows(rows), domain, queries, mechanism="iterative", warm=0.8, hits=5)
+    print(json.dumps(facts | {"cells": domain.size, "rows": rows, "questions": questions}))
+
+
+def costs() -> None:
+    plans = {
+        "cells": [(attributes, 48_842, 2_000) for attributes in (3, 4, 5, 6, 7, 9, 11, 14)],
+        "rows": [(14, rows, 2_000) for rows in (1_000, 10_000, 100_000, 1_000_000)],
+        "questions": [(14, 48_842, questions) for questions in (10, 100, 1_000, 9_999)],
+    }
+    charts = []
+    print(f"{'cells':>10}{'rows':>10}{'questions':>10}{'open s':>9}{'start s':>9}{'ms an answer':>14}{'GB':>7}")
+    for along, plan in plans.items():
+        found = []
+        for attributes, rows, questions in plan:
+            command = [
+                sys.executable,
+                "-m",
+                "benchmarks.bench_large",
+                "--one",
+                *map(str, (attributes, rows, questions)),
+            ]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=True)
+            one = json.loads(done.stdout.splitlines()[-1])
+            one["each"] = 1000 * one["asking"] / questions
+            found.append(one)
+            print(
+                f"{one['cells']:>10.1e}{one['rows']:>10,}{one['questions']:>10,}{one['open']:>9.2f}{one['start']:>9.2f}"
+                f"{one['each']:>14.3f}{one['gigabytes']:>7.2f}",
+                flush=True,
+            )
+        x = [float(one[along]) for one in found]
+        lines = [
+            Line(x, [one["open"] for one in found], name="open, s"),
+            Line(x, [one["start"] for one in found], name="warm start, s"),
+            Line(x, [one["each"] for one in found], name="easy answer, ms"),
+            Line(x, [one["gigabytes"] for one in found], name="memory, GB"),
+        ]
+        charts.append(Chart(f"against {along}", x=Axis(along, log=True), y=Axis("", log=True), marks=lines, width=460))
+    Grid("What a session costs, 2 cores", charts, columns=2).save(PICTURE)
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    if arguments[:1] == ["--one"]:
+        one_cost(*map(int, arguments[1:4]))
+    elif "--costs" in arguments:
+        costs()
+    else:
+        accuracy()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
