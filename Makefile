@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALL_SELF := $(PIP) --no-deps --no-build-isolation --editable .
 
-.PHONY: help setup dev demo test lint audit crash engines bench peers lock clean
+.PHONY: help setup dev demo page test lint audit crash engines browser bench peers lock clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -26,8 +26,15 @@ dev: .venv/.dev
 demo: setup  ## Private answers about a real table, in one command
 	@$(BIN)/tacit demo
 
+page: setup .venv/.serve  ## The same in the browser, until Ctrl+C
+	@$(BIN)/tacit demo --serve
+
+.venv/.serve: requirements/serve.lock .venv/.core
+	$(PIP) --require-hashes -r requirements/serve.lock
+	@touch $@
+
 test: dev lint  ## Everything that must hold before a change lands (under 10 minutes)
-	$(BIN)/python -m pytest -n 2 -m "not audit and not crash and not spark"
+	$(BIN)/python -m pytest -n 2 -m "not audit and not crash and not spark and not browser"
 
 lint: dev
 	$(BIN)/ruff check .
@@ -48,21 +55,40 @@ engines: dev .venv/.engines  ## The same cells from DuckDB, PostgreSQL and Spark
 	$(PIP) --require-hashes -r requirements/engines.lock
 	@touch $@
 
+# Debian's Chromium and its driver; elsewhere put `chromium` and `chromedriver` on the path
+browser: dev .venv/.browser  ## The pages in a real Chromium; pictures of them go to .browser
+	command -v chromium >/dev/null && command -v chromedriver >/dev/null || apt-get install -y chromium chromium-driver
+	TACIT_REQUIRE_BROWSER=1 TACIT_PICTURES=.browser $(BIN)/python -m pytest -m browser tests/serve
+
+.venv/.browser: requirements/browser.lock .venv/.dev
+	$(PIP) --require-hashes -r requirements/browser.lock
+	@touch $@
+
 bench: dev  ## Speed and accuracy against peers in the same run
 	$(BIN)/python -m benchmarks
 
-peers: dev .venv/.peers  ## Sampling polytopes against hopsy and polytopewalk, in about twenty minutes
+peers: dev .venv/.peers .venv/.synthesis  ## Polytopes against hopsy and polytopewalk, accuracy against OpenDP's AIM and MST, in about an hour
 	$(BIN)/python -m benchmarks.bench_polytope
+	$(BIN)/python -m benchmarks.bench_accuracy --peers
 
 .venv/.peers: requirements/bench.lock .venv/.dev
 	$(PIP) --require-hashes -r requirements/bench.lock
 	@touch $@
 
+# opendp[mbi] asks for other versions than the tests do, so it has an environment of its own
+.venv/.synthesis: requirements/synthesis.lock .venv/.core
+	$(PYTHON) -m venv .venv/synthesis
+	.venv/synthesis/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/synthesis.lock
+	@touch $@
+
 lock:  ## Resolve the lock files again (needs uv)
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/build.in -o requirements/core.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/build.in --group dev -c requirements/core.lock -o requirements/dev.lock
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/build.in --extra serve -c requirements/dev.lock -o requirements/serve.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/build.in --group dev --extra spark -c requirements/dev.lock -o requirements/engines.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/build.in --group dev --group bench -c requirements/dev.lock -o requirements/bench.lock
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --group browser -c requirements/dev.lock -o requirements/browser.lock
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --group synthesis -o requirements/synthesis.lock
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,99 @@
+"""Writes docs/API.md from the docstrings: `python docs/api.py`. A test fails when the page is out of date."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import tacit
+
+PAGE = Path(__file__).parent / "API.md"
+SECTIONS = {
+    "Opening, planning, publishing": ["open", "plan", "publish", "read", "verify", "report"],
+    "Asking": ["Session", "count", "weigh", "Query"],
+    "Answers": ["Answer", "Table", "CdfAnswer", "QuantileAnswer", "Synthetic", "Receipt"],
+    "Declaring": ["Domain", "Attribute", "category", "boolean", "integer", "numeric", "date", "Budget", "Loss"],
+    "Nonlinear questions": ["Statistic", "statistic", "stump", "largest_mean", "matching", "quantile_distance"],
+    "Bins": ["bin_widths", "bin_width_chart"],
+}
+
+
+def page() -> str:
+    listed = [name for names in SECTIONS.values() for name in names]
+    errors = sorted(name for name in tacit.__all__ if _is_error(getattr(tacit, name)))
+    rest = sorted(set(tacit.__all__) - set(listed) - set(errors))
+    lines = [
+        "# API reference",
+        "",
+        "Everything that `import tacit` gives, from its own docstrings. Written by `docs/api.py`.",
+    ]
+    for title, names in {**SECTIONS, "More": rest, "Errors": errors}.items():
+        known = [name for name in names if name in tacit.__all__]
+        if known:
+            lines += ["", f"## {title}"]
+        for name in known:
+            lines += _entry(name, getattr(tacit, name))
+    return "\n".join(lines) + "\n"
+
+
+def _is_error(thing: Any) -> bool:
+    return isinstance(thing, type) and issubclass(thing, Exception)
+
+
+def _entry(name: str, thing: Any) -> Iterator[str]:
+    yield from ("", f"### tacit.{name}")
+    if isinstance(thing, FunctionType):
+        yield from ("", _code(name, thing))
+    yield from _words(thing)
+    if isinstance(thing, type) and not _is_error(thing):
+        if is_dataclass(thing):
+            yield from ("", "Fields: " + ", ".join(f"`{field.name}`" for field in fields(thing)) + ".")
+        for own, member in _members(thing):
+            if isinstance(member, property):
+                yield from ("", f"**`.{own}`** " + " ".join(_words(member)).strip())
+            else:
+                yield from ("", _code(own, member), *_words(member))
+
+
+def _members(thing: type) -> Iterator[tuple[str, Any]]:
+    for name, member in vars(thing).items():
+        if isinstance(member, classmethod | staticmethod):
+            member = member.__func__
+        if not name.startswith("_") and isinstance(member, FunctionType | property) and inspect.getdoc(member):
+            yield name, member
+
+
+def _code(name: str, function: FunctionType) -> str:
+    signature = inspect.signature(function)
+    parts, starred = [], False
+    for parameter in signature.parameters.values():
+        if parameter.name in ("self", "cls"):
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+            parts.append("*")
+        stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        starred = starred or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
+        default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+        parts.append(f"{stars}{parameter.name}: {parameter.annotation}{default}")
+    after = f" -> {signature.return_annotation}"
+    line = f"{name}({', '.join(parts)}){after}"
+    if len(line) > 120:
+        line = f"{name}(\n" + "".join(f"    {part},\n" for part in parts) + f"){after}"
+    return f"```\n{line}\n```"
+
+
+def _words(thing: Any) -> Iterator[str]:
+    """The docstring as prose, without its examples."""
+    text = inspect.getdoc(thing) or ""
+    text = re.split(r"^>>> ", text, maxsplit=1, flags=re.MULTILINE)[0].strip()
+    if text:
+        yield from ("", re.sub(r"^(\w+(?:, \w+)*): ", r"- `\1`: ", text, flags=re.MULTILINE))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
