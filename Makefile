@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALL_SELF := $(PIP) --no-deps --no-build-isolation --editable .
 
-.PHONY: help setup dev demo page test lint audit crash engines browser bench peers lock clean
+.PHONY: help setup dev demo page test lint audit crash engines browser fuzz bench peers lock clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -64,12 +64,22 @@ browser: dev .venv/.browser  ## The pages in a real Chromium; pictures of them g
 	$(PIP) --require-hashes -r requirements/browser.lock
 	@touch $@
 
+fuzz: dev .venv/.fuzz  ## 40,000 requests that schemathesis makes of openapi.json, and 10,000 times raw bytes, in about ten minutes
+	PYTHONPATH=. $(BIN)/python tests/serve/schema_fuzz.py .venv/fuzz/bin/schemathesis
+
+# an environment of its own, so that the tests need none of what schemathesis needs
+.venv/.fuzz: requirements/fuzz.lock .venv/.core
+	$(PYTHON) -m venv .venv/fuzz
+	.venv/fuzz/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/fuzz.lock
+	@touch $@
+
 bench: dev  ## Speed and accuracy against peers in the same run
 	$(BIN)/python -m benchmarks
 
 peers: dev .venv/.peers .venv/.synthesis  ## Polytopes against hopsy and polytopewalk, accuracy against OpenDP's AIM and MST, in about an hour
 	$(BIN)/python -m benchmarks.bench_polytope
 	$(BIN)/python -m benchmarks.bench_accuracy --peers
+	$(BIN)/python -m benchmarks.bench_large --aim
 
 .venv/.peers: requirements/bench.lock .venv/.dev
 	$(PIP) --require-hashes -r requirements/bench.lock
@@ -89,6 +99,7 @@ lock:  ## Resolve the lock files again (needs uv)
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/build.in --group dev --group bench -c requirements/dev.lock -o requirements/bench.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --group browser -c requirements/dev.lock -o requirements/browser.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --group synthesis -o requirements/synthesis.lock
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --group fuzz -o requirements/fuzz.lock
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache

@@ -54,6 +54,49 @@ def check(device: str) -> float:
     return worst
 
 
+def mixtures(sizes: list[int]) -> None:
+    """The fit of a mixture to all pairs of 14 attributes: the gradient against the processor's, and the time."""
+    from tacit.model.answer import Measured, Receipt
+    from tacit.model.budget import Loss
+    from tacit.model.noise_law import Noise
+    from tacit.model.workload import marginal
+    from tacit.release import mixture_fit
+    from tacit.release.mixture_gpu import OnCard
+
+    print("\nvalues  components  gradient off by  numpy s   card s  ratio  misfit, numpy  card")
+    for size in sizes:
+        domain = Domain({f"a{i}": tacit.integer(0, size - 1) for i in range(14)})
+        rng = np.random.default_rng(2)
+        kinds = rng.dirichlet(np.ones(8))
+        laws = [rng.dirichlet(np.full(size, 0.3), 8) for _ in range(14)]
+        measured = []
+        for i in range(14):
+            for j in range(i + 1, 14):
+                cells = (laws[i] * kinds[:, None]).T @ laws[j] * 50_000 + rng.normal(0, 30, (size, size))
+                table = marginal(domain, f"a{i}", f"a{j}")
+                cells = cells if table.names == (f"a{i}", f"a{j}") else cells.T
+                counts = np.rint(cells).astype(np.int64).ravel()
+                noise, free = Noise("gaussian", 30.0), Loss("rho", 0)
+                measured.append(Measured(f"{i} {j}", table, counts, 1, noise, free, Receipt(0, "")))
+        problem = mixture_fit.Problem(domain, measured, 50_000, mixture_fit.PULL)
+        components = mixture_fit.COMPONENTS
+        place = rng.normal(0, 1, (components, problem.width)).astype(np.float32), np.zeros(components, np.float32)
+        pairs = list(zip(problem.slopes(*place), OnCard(problem).slopes(*place), strict=True))
+        off = max(float(np.abs(a - b).max() / np.abs(a).max()) for a, b in pairs)
+        seconds, misfits = [], []
+        for limit in (10**30, 0):  # never a card, always
+            mixture_fit._FOR_A_CARD = limit
+            start = time.perf_counter()
+            found = mixture_fit.fit_mixture(domain, measured, 50_000)
+            seconds.append(time.perf_counter() - start)
+            misfits.append(found.misfit / found.numbers)
+        print(
+            f"{problem.width:>6}{components:>12}{off:>17.1e}{seconds[0]:>9.1f}{seconds[1]:>9.1f}"
+            f"{seconds[0] / seconds[1]:>6.1f}x{misfits[0]:>15.3f}{misfits[1]:>6.3f}",
+            flush=True,
+        )
+
+
 def timed(work: Callable[[], object], sync: Callable[[], object]) -> float:
     """Milliseconds, the least of a few rounds."""
     found = []
@@ -109,6 +152,7 @@ def main() -> None:
         )
         del hypothesis, weights
         torch.cuda.empty_cache()
+    mixtures([20, 60, 140])
 
 
 if __name__ == "__main__":

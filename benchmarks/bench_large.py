@@ -2,19 +2,21 @@
 
     python -m benchmarks.bench_large            accuracy, beside 8 listed attributes and fresh noise in the same run
     python -m benchmarks.bench_large --costs    costs against rows, cells and questions; draws docs/pictures/costs.svg
+    python -m benchmarks.bench_large --aim      beside OpenDP's AIM, told which tables are asked about (`make peers`)
 
 Made-up rows of the same shape are used where the file is missing.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,9 @@ import pandas as pd
 
 import tacit
 from benchmarks.accuracy.analysts import conjunctions
-from benchmarks.accuracy.tables import ADULT, ALL, MILD, SEED, adult_codes
+from benchmarks.accuracy.noisy_tables import Scope, every
+from benchmarks.accuracy.synthesis import LIMIT, PYTHON, Peer, synthesise
+from benchmarks.accuracy.tables import ADULT, ALL, MILD, SEED, Table, adult_codes
 from benchmarks.accuracy.tables import table as listed_table
 from tacit.chart import Axis, Chart, Grid, Line
 from tacit.model.domain import Domain
@@ -34,6 +38,8 @@ from tacit.trusted.records import Records
 
 QUESTIONS = 5_000
 SEEDS = 3
+WORKLOAD = 32  # three-way tables that AIM is told of in advance
+AIM = Peer("AIM, OpenDP", "AIM", 16 * len(ALL))  # OpenDP's own setting: 16 rounds for each attribute
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "costs.svg"
 
 
@@ -61,11 +67,14 @@ def _plain(name: str) -> str:
     return name.replace("-", "_").replace(">", "_")
 
 
-def three_way(domain: Domain, count: int, rng: np.random.Generator) -> list[Query]:
-    """Conjunctions of three attributes, each met by a random set of values."""
+def three_way(
+    domain: Domain, count: int, rng: np.random.Generator, scopes: Collection[Scope] | None = None
+) -> list[Query]:
+    """Conjunctions of three attributes, any or those of some scopes, each met by a random set of values."""
+    wanted = set(every(domain, 3) if scopes is None else scopes)
     found: list[Query] = []
     while len(found) < count:
-        found += [query for query in conjunctions(domain, count, rng) if len(query.scope) == 3]
+        found += [query for query in conjunctions(domain, count, rng) if query.scope in wanted]
     return found[:count]
 
 
@@ -102,7 +111,7 @@ def accuracy() -> None:
     print(f"{'':<24}{'cells':>9}{'mean':>20}{'p99':>20}{'max':>20}{'hard':>6}{'start s':>9}{'asking s':>9}{'GB':>6}")
     for name, data, domain in cases:
         records = Records.load(data, domain)
-        found, facts = [], {}
+        found, facts = [], dict[str, float]()
         for seed in range(SEEDS):
             queries = three_way(domain, QUESTIONS, np.random.default_rng(SEED + seed))
             answers, facts = session(data, domain, queries)
@@ -118,7 +127,33 @@ def accuracy() -> None:
     errors = np.abs(add_noise(np.zeros(QUESTIONS, dtype=np.int64), noise)) / len(wide)
     fresh = "".join(f"{figure:>14.5f}      " for figure in (errors.mean(), np.quantile(errors, 0.99), errors.max()))
     print(f"{'fresh Gaussian noise':<24}{'any':>9}{fresh}")
-    print("OpenDP's AIM on 32 random 3-way tables: see bench_accuracy --peers, which gives it a time limit.")
+
+
+def aim(limit: float, python: Path) -> None:
+    """Questions about a few tables only: AIM is told which, Tacit is not."""
+    frame, domain = wide_rows(), wide_domain()
+    records = Records.load(frame, domain)
+    rng = np.random.default_rng(SEED)
+    scopes = every(domain, 3)
+    workload = [scopes[place] for place in sorted(rng.choice(len(scopes), WORKLOAD, replace=False))]
+    queries = three_way(domain, QUESTIONS, rng, workload)
+    truth = np.array([records.answer(query) for query in queries])
+
+    def show(name: str, answers: Any, seconds: float, gigabytes: float) -> None:
+        errors = np.abs(np.asarray(answers) - truth) / records.rows
+        print(f"{name:<24}{errors.mean():>9.5f}{errors.max():>9.5f}{seconds:>9.1f}{gigabytes:>6.2f}", flush=True)
+
+    print(f"{QUESTIONS:,} conjunctions about {WORKLOAD} triples of attributes, {MILD}; fractions of n, one run")
+    print(f"{'':<24}{'mean':>9}{'max':>9}{'seconds':>9}{'GB':>6}")
+    answers, facts = session(frame, domain, queries)
+    show("Tacit, auto", answers, facts["open"] + facts["start"] + facts["asking"], facts["gigabytes"])
+    columns = {name: frame[name].to_numpy() for name in domain.names}
+    table = Table("14 attributes", frame, records)
+    run = synthesise(table, MILD, AIM, workload=workload, columns=columns, limit=limit, python=python)
+    if run.answers is None:
+        print(f"{AIM.name:<24}{run.why}")
+    else:
+        show(AIM.name, run.answers.ask(queries), run.seconds, run.gigabytes)
 
 
 def one_cost(attributes: int, rows: int, questions: int) -> None:
@@ -168,10 +203,19 @@ def costs() -> None:
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    if arguments[:1] == ["--one"]:
-        one_cost(*map(int, arguments[1:4]))
-    elif "--costs" in arguments:
+    parser = argparse.ArgumentParser(prog="benchmarks.bench_large", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--one", nargs=3, type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--costs", action="store_true", help="what load, start and answers cost")
+    parser.add_argument("--aim", action="store_true", help="beside OpenDP's AIM, as `make peers` installs it")
+    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for AIM")
+    parser.add_argument("--python", type=Path, default=PYTHON, help="the interpreter that has opendp[mbi]")
+    options = parser.parse_args(arguments)
+    if options.one:
+        one_cost(*options.one)
+    elif options.costs:
         costs()
+    elif options.aim:
+        aim(options.limit, options.python)
     else:
         accuracy()
 

@@ -10,10 +10,12 @@ The public number of rows is given to them too: their tables are scaled to it.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,13 +56,24 @@ class Run:
     why: str = ""
 
 
-def synthesise(table: Table, budget: Budget, peer: Peer, *, limit: float = LIMIT, python: Path = PYTHON) -> Run:
+def synthesise(
+    table: Table,
+    budget: Budget,
+    peer: Peer,
+    *,
+    workload: Sequence[Scope] = (),
+    columns: Mapping[str, NDArray[np.integer]] | None = None,
+    limit: float = LIMIT,
+    python: Path = PYTHON,
+) -> Run:
+    """The workload is all tables of three attributes, unless named. `columns` are codes of cells too many to list."""
     domain = table.domain
     rho = rho_from(budget.epsilon, budget.delta) / REPLACED
     with tempfile.TemporaryDirectory() as name:
         source, target = Path(name) / "codes.npz", Path(name) / "tables.npz"
         sizes = {attribute: domain[attribute].size for attribute in domain.names}
-        np.savez(source, sizes=json.dumps(sizes), **codes(table.records))  # type: ignore[arg-type]
+        given = codes(table.records) if columns is None else columns
+        np.savez(source, sizes=json.dumps(sizes), workload=json.dumps(workload), **given)
         command = [str(python), str(PROGRAM), peer.method, str(peer.rounds), str(source), str(target), repr(rho)]
         start = time.perf_counter()
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -68,8 +81,10 @@ def synthesise(table: Table, budget: Budget, peer: Peer, *, limit: float = LIMIT
             said = process.communicate(timeout=limit)[1]
         except subprocess.TimeoutExpired:
             process.kill()  # this process, by its own id
+            used = os.wait4(process.pid, 0)[2]
             process.communicate()
-            return Run(None, time.perf_counter() - start, why=f"not finished in {limit:.0f} s")
+            taken = f"processor {used.ru_utime + used.ru_stime:.0f} s, {used.ru_maxrss / 2**20:.1f} GB"
+            return Run(None, time.perf_counter() - start, why=f"not finished in {limit:.0f} s; {taken}")
         seconds = time.perf_counter() - start
         if process.returncode:
             return Run(None, seconds, why=f"failed: {said.strip().splitlines()[-1][:80] if said.strip() else ''}")

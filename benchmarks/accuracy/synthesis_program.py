@@ -3,9 +3,9 @@
     python synthesis_program.py AIM 128 codes.npz tables.npz RHO
 
 128 is the number of AIM's rounds, 16 for each attribute in OpenDP's own setting. The program reads columns of codes
-and their sizes, releases a model for RHO (zCDP, one row added or removed), and writes the model's tables of every three
-attributes, in rows, with the seconds and the memory that it took. It imports nothing of Tacit: `opendp[mbi]` asks for
-other versions than Tacit's tests do.
+and their sizes, releases a model for RHO (zCDP, one row added or removed), and writes its tables of the workload,
+in rows, with the seconds and the memory that it took. The workload is every three attributes, unless the file names
+some. It imports nothing of Tacit: `opendp[mbi]` asks for other versions than Tacit's tests do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 import opendp.prelude as dp
 import polars as pl
 
-INTERACTIONS = 3  # the workload that AIM is told in advance: every table of up to so many attributes
+INTERACTIONS = 3  # the workload that AIM is told in advance, unless it is named: every table of so many attributes
 TRIES, SMALLER = 50, 1e-5  # MST adds up its parts in floating point, and may find the last one too dear
 
 
@@ -29,8 +29,11 @@ def main(method: str, rounds: int, source: str, target: str, rho: float) -> None
     dp.enable_features("contrib")
     with np.load(source) as given:
         sizes = json.loads(str(given["sizes"]))
+        named = [tuple(names) for names in json.loads(str(given["workload"]))]
         frame = pl.DataFrame({name: given[name].astype(np.int64) for name in sizes}).lazy()
-    algorithm = dp.mbi.AIM(queries=INTERACTIONS, rounds=rounds) if method == "AIM" else dp.mbi.MST()
+    workload = named or list(combinations(sizes, min(INTERACTIONS, len(sizes))))
+    told_aim = [dp.mbi.Count(names) for names in workload]
+    algorithm = dp.mbi.AIM(queries=told_aim, rounds=rounds) if method == "AIM" else dp.mbi.MST()
     start, before = time.perf_counter(), _processor_seconds()
     released = None
     for attempt in range(TRIES):
@@ -43,10 +46,7 @@ def main(method: str, rounds: int, source: str, target: str, rho: float) -> None
             start, before = time.perf_counter(), _processor_seconds()
     assert released is not None
     print(f"released in {time.perf_counter() - start:.0f} s", flush=True)
-    tables = {
-        "|".join(names): np.asarray(released.project(names), dtype=np.float64)
-        for names in combinations(sizes, min(INTERACTIONS, len(sizes)))
-    }
+    tables = {"|".join(names): np.asarray(released.project(names), dtype=np.float64) for names in workload}
     told = {
         "seconds": time.perf_counter() - start,
         "processor": _processor_seconds() - before,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tacit.cli.show import waiting
+from tacit.cli.show import advance, waiting
 from tacit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ def open_configured(
         ledger=settings.ledger,
         accept_rollback=accept_rollback,
         loading=loading,
+        progress=advance,
         **settings.options,
     )
 

@@ -57,21 +57,38 @@ def say(sentence: str) -> None:
     click.echo(sentence, err=True)
 
 
+_waiting: list[Callable[[float], None]] = []  # the bars that are shown now, the newest last
+
+
+def advance(done: int, most: int) -> None:
+    """Moves the bar that is shown, if there is one: so many steps of so many are done."""
+    if _waiting:
+        _waiting[-1](done / max(1, most))
+
+
 @contextmanager
 def waiting(label: str) -> Iterator[Callable[[float], None] | None]:
-    """A spinner while something takes long; on a terminal only, and gone afterwards.
+    """A bar while something takes long; on a terminal only, and gone afterwards.
 
-    What it gives may be called with the share that is done, where somebody knows it.
+    What it gives may be called with the share that is done, where somebody knows it; until then it only shows life.
     """
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=console(error=True), transient=True) as progress:
         task = progress.add_task(label, total=None)
-        yield lambda share: progress.update(task, description=f"{label}: {share:.0%}")
+
+        def move(share: float) -> None:
+            progress.update(task, total=1.0, completed=share)
+
+        _waiting.append(move)
+        try:
+            yield move
+        finally:
+            _waiting.remove(move)
 
 
 def print_answer(answer: Shown, rows: int, to: Console) -> None:

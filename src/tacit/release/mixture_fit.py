@@ -32,8 +32,10 @@ from tacit.model.query import Query
 from tacit.model.strategy import Tree
 from tacit.model.workload import Intervals, Marginal, Prefixes, Queries
 from tacit.release.dense import Array
+from tacit.release.dense_gpu import room
 from tacit.release.fit_terms import LEAST_SHARE, LEAST_VARIANCE, terms_of
 from tacit.release.mixture import Mixture
+from tacit.release.mixture_gpu import OnCard
 
 COMPONENTS, STEPS, AGAIN = 200, 400, 60  # of a first fit, and steps of one that goes on from an earlier one
 PULL = 100.0
@@ -41,6 +43,7 @@ SETTLED = 1.5  # times the number of noisy numbers: a larger misfit is not the n
 _FAST, _SLOW = 0.1, 0.03  # the size of a step on logarithms, in a first fit and when going on
 _MEMORY = (0.9, 0.99)  # Adam's
 _LEAST = 0.5  # rows: no value starts with less
+_FOR_A_CARD = 10**8  # multiplications of a step: a graphics card, where there is one, is faster from here on
 Single = NDArray[np.float32]
 Floats = NDArray[Any]  # single while looking for the minimum, double in the end
 Progress = Callable[[int, int], None]
@@ -75,7 +78,7 @@ def fit_mixture(
     progress: Progress | None = None,
 ) -> FittedMixture:
     """Fit released answers to linear questions; others say nothing here. With `before`, go on from an earlier fit."""
-    problem = _Problem(domain, list(measured), rows, pull)
+    problem = Problem(domain, list(measured), rows, pull)
     if before is None:
         rng = np.random.Generator(np.random.PCG64(seed))
         noise = rng.standard_normal((components, problem.width))
@@ -83,14 +86,21 @@ def fit_mixture(
     else:
         logits, log_weights = before.logits.copy(), before.log_weights.copy()
     count = (STEPS if before is None else AGAIN) if steps is None else steps
-    adam = [_Adam(logits), _Adam(log_weights)]
-    for step in range(1, count + 1):
-        slopes = problem.slopes(logits, log_weights)
-        size = (_FAST if before is None else _SLOW) * min(1.0, 2 * (1 - step / count) + 0.02)
-        for one, slope in zip(adam, slopes, strict=True):
-            one.move(slope, size, step)
+    fast = _FAST if before is None else _SLOW
+    sizes = [fast * min(1.0, 2 * (1 - step / count) + 0.02) for step in range(1, count + 1)]
+
+    def done(step: int) -> None:
         if progress is not None:
             progress(step, count)
+
+    if problem.width**2 * len(log_weights) >= _FOR_A_CARD and room():
+        logits, log_weights = OnCard(problem).descend((logits, log_weights), sizes, _MEMORY, done)
+    else:
+        adam = [_Adam(logits), _Adam(log_weights)]
+        for step, size in enumerate(sizes, 1):
+            for one, slope in zip(adam, problem.slopes(logits, log_weights), strict=True):
+                one.move(slope, size, step)
+            done(step)
     shares = _softmax(log_weights.astype(np.float64)[None], [slice(0, len(log_weights))])[0]
     laws = _softmax(logits.astype(np.float64), problem.blocks)
     hypothesis = Mixture(domain, shares, [laws[:, block] for block in problem.blocks])
@@ -109,7 +119,7 @@ class _Adam:
         self.values -= np.float32(size / (1 - first**step)) * self.mean / spread
 
 
-class _Problem:
+class Problem:
     """The answers as one matrix of shares and precisions for all pairs, and what else there is one by one."""
 
     def __init__(self, domain: Domain, measured: Sequence[Measured], rows: int, pull: float) -> None:
