@@ -75,8 +75,12 @@ def test_bars_fail_at_most_as_often_as_stated(name: str) -> None:
             assert not covered.shrunk(too_narrow(promise, covered) * covered.width).holds(FALSE_ALARM), promise
 
 
+# After a warm start the first hit buys a table that ends the trouble: too few wrong answers are left to be counted.
+TROUBLED = [name for name, case in BY_NAME.items() if case.asks == "trouble" and name != "warm start, trouble"]
+
+
 @pytest.mark.audit
-@pytest.mark.parametrize("name", [name for name, case in BY_NAME.items() if case.asks == "trouble"])
+@pytest.mark.parametrize("name", TROUBLED)
 def test_planted_bar_that_forgets_the_threshold_noise(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Terms, "shown", forgetful)
     assert not seen(BY_NAME[name], 80)[FREE].holds(FALSE_ALARM)
