@@ -144,6 +144,7 @@ def test_rectangles(tmp_path: Path) -> None:
         (lambda s: s.range(5, 1, 2), "two ends"),
         (lambda s: s.histogram("income", width=7_000), "nearest bin edges"),
         (lambda s: s.histogram("income", width=2_500), "finer"),
+        (lambda s: s.histogram("income", width=5e-324), "finer"),
         (lambda s: s.histogram("income", width=-1), "above 0"),
         (lambda s: s.histogram("born", width=2), "dates"),
         (lambda s: s.cdf("age", share=0), "share"),

@@ -204,10 +204,10 @@ def _cuts(attribute: Attribute, name: str, width: int | float) -> list[int]:
     if isinstance(width, bool) or not isinstance(width, int | float) or not 0 < width < math.inf:
         raise InvalidQuery(f"a width is a number above 0, not {width!r}.")
     low, high = attribute.edge(0), attribute.edge(attribute.bins)
-    steps = math.ceil((high - low) / width - 1e-9)
-    if steps > attribute.bins:
+    steps = (high - low) / width - 1e-9
+    if steps > attribute.bins:  # also where it is infinite, which has no ceiling
         raise InvalidQuery(f"bins of {width:g} are finer than those that {name} is declared with.")
-    return [attribute.below(name, low + i * width) for i in range(steps)] + [attribute.bins]
+    return [attribute.below(name, low + i * width) for i in range(math.ceil(steps))] + [attribute.bins]
 
 
 def _between(attribute: Attribute, first: int, end: int) -> str:
