@@ -173,7 +173,7 @@ def test_the_ledger_of_another_table_is_refused(folder: Path) -> None:
     (folder / "tacit.toml").write_text(CONFIG)
     tacit("ask", "SELECT COUNT(*) FROM data WHERE active")
     (folder / "people.csv").write_text(CSV.replace("Wilhelmina,F,44", "Wilhelmina,M,44"))
-    refused(tacit("status"), "another data")
+    refused(tacit("status"), "other terms: data")
 
 
 def test_help_teaches() -> None:

@@ -342,7 +342,7 @@ def test_what_is_no_ledger_is_refused_and_left_alone(tmp_path: Path) -> None:
 )
 def test_other_terms_are_refused_by_name_only(ledger: Ledger, tmp_path: Path, changed: Any, named: str) -> None:
     ledger.close()
-    with pytest.raises(LedgerError, match=f"made with another {named}\\.") as caught:
+    with pytest.raises(LedgerError, match=f"made with other terms: {named}\\.") as caught:
         reopen(tmp_path, **changed)
     assert "secret" not in str(caught.value)
 

@@ -131,7 +131,7 @@ def test_closing_leaves_no_file_open(ledger: Ledger, tmp_path: Path) -> None:
     with ledger.lock():
         ask(ledger, "k")
     ledger.close()
-    with pytest.raises(LedgerError, match="another total"):
+    with pytest.raises(LedgerError, match="other terms: total"):
         reopen(tmp_path, answers=5)
     links = [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
     assert not [link for link in links if os.path.exists(link) and str(tmp_path) in os.readlink(link)]
@@ -271,7 +271,7 @@ def test_damage_is_a_public_sentence(ledger: Ledger, tmp_path: Path, change: str
     raw(tmp_path, *drop, *(forgiving if "NULL WHERE" in change else ()))
     raw(tmp_path, change)
     for accept in (None, "whatever it is"):
-        with pytest.raises(TacitError, match=r"damaged|made with another"):
+        with pytest.raises(TacitError, match=r"damaged|made with other terms"):
             reopen(tmp_path, accept_rollback=accept)
 
 

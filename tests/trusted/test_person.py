@@ -352,7 +352,7 @@ def test_the_ledger_remembers_the_person_and_the_bound(tmp_path: Path) -> None:
         ({"rows_per_person": 2}, "data and rows_per_person"),
         ({"person": None, "rows_per_person": None}, "data and person and rows_per_person"),
     ]:
-        with pytest.raises(LedgerError, match=f"another {differs}"):
+        with pytest.raises(LedgerError, match=f"other terms: {differs}"):
             opened(tmp_path, "direct", **other)
     for half in ({"person": None}, {"rows_per_person": None}):
         with pytest.raises(ConfigError, match="together"):
@@ -368,7 +368,7 @@ def test_ledgers_and_files_where_a_row_is_the_unit_are_as_before(tmp_path: Path)
     assert not {"person", "rows_per_person"} & set(bound)
     assert "rows_per_person" not in (tmp_path / "rows.jsonl").read_text()
     assert tacit.verify(tmp_path / "rows.jsonl").measured == 1
-    with pytest.raises(LedgerError, match="another data and person and rows_per_person"):
+    with pytest.raises(LedgerError, match="other terms: data and person and rows_per_person"):
         opened(tmp_path, "direct")
 
 

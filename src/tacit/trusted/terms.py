@@ -65,7 +65,10 @@ def check(history: History, budget: Budget, total: Loss, binding: Binding) -> No
     names = [name for name in ("budget", "total") if history.terms[name] != given[name]]
     names += sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
     if names:
-        raise LedgerError(f"The ledger {history.path.name} was made with another {' and '.join(names)}.")
+        raise LedgerError(
+            f"The ledger {history.path.name} was made with other terms: {' and '.join(names)}. Open it with those, or "
+            "name another ledger for these; what both spend then adds up."
+        )
 
 
 def refusal(problem: str) -> LedgerError:
