@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import opendp.prelude as dp
 
-from tacit.trusted import noise_table
+from tacit.exact import table as noise_table
 from tacit.trusted.noise import Noise, NoiseKind, add_noise
 
 SIZES = {1: 300, 1_000: 20, 10_000: 10, 100_000: 5, 1 << 20: 3}  # numbers in a draw, and how often it is timed

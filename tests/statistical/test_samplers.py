@@ -17,9 +17,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from tacit.exact.table import suits
 from tacit.model.noise_law import Noise, NoiseKind, pmf, quantile
 from tacit.trusted.noise import _sampler, add_noise, draw_geometric
-from tacit.trusted.noise_table import suits
 
 FALSE_ALARM = 1e-9
 KINDS: tuple[NoiseKind, ...] = ("laplace", "gaussian")

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tacit.exact import table as noise_table
+from tacit.exact import wide as noise_wide
 from tacit.model.noise_law import Noise, NoiseKind
 from tacit.trusted import noise as noise_module
-from tacit.trusted import noise_table, noise_wide
 from tacit.trusted.noise import MAX_ONE_SIDED, add_noise, draw_geometric
 
 KINDS: tuple[NoiseKind, ...] = ("laplace", "gaussian")

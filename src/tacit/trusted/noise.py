@@ -1,7 +1,7 @@
 """The only place private noise comes from: exact samplers, seeded by the system. Called by the mechanisms.
 
-OpenDP draws what is short, or wider than 2**40; long vectors come from `noise_table`, and wide Gaussian ones from
-`noise_wide`, tens of times faster. All have exactly the same law, and which of them draws is a matter of kind, size and
+OpenDP draws what is short, or wider than 2**40; long vectors come from `exact.table`, and wide Gaussian ones from
+`exact.wide`, tens of times faster. All have exactly the same law, and which of them draws is a matter of kind, size and
 scale, which are public.
 """
 
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.exact import table, wide
 from tacit.model.budget import Measure
 from tacit.model.noise_law import Noise, NoiseKind
-from tacit.trusted import noise_table, noise_wide
 
 MAX_ONE_SIDED = 2.0**53  # a draw beyond 63 bits then has chance e^-1024
 
@@ -29,15 +29,15 @@ def add_noise(values: NDArray[np.int64], noise: Noise) -> NDArray[np.int64]:
     Formula: Pr[z] ∝ exp(-|z|/scale) or exp(-z²/(2 scale²)), by rejection in rational arithmetic, or by inversion or
         rejection with lazy bits; no float is sampled.
     Source: Canonne, Kamath & Steinke 2020, algorithms 1-3, as implemented by OpenDP (make_laplace, make_gaussian); for
-        the others see `noise_table` and `noise_wide`.
+        the others see `exact.table` and `exact.wide`.
     """
     # Exactly an array: a masked one would keep its masked values as they are.
     if type(values) is not np.ndarray or values.dtype != np.int64:
         raise TypeError("noise is added to a numpy array of int64")
-    if noise_wide.suits(noise, values.size):
-        return _sum(values, noise_wide.draw_gaussian(noise.scale, values.size).reshape(values.shape))
-    if noise_table.suits(noise, values.size):
-        return _sum(values, noise_table.draw_noise(noise, values.size).reshape(values.shape))
+    if wide.suits(noise, values.size):
+        return _sum(values, wide.draw_gaussian(noise.scale, values.size).reshape(values.shape))
+    if table.suits(noise, values.size):
+        return _sum(values, table.draw_noise(noise, values.size).reshape(values.shape))
     drawn = _sampler(noise.kind, noise.scale)(values.ravel())
     return np.array(drawn, dtype=np.int64).reshape(values.shape)
 
@@ -53,8 +53,8 @@ def draw_geometric(scale: float, size: int) -> NDArray[np.int64]:
     noise = Noise("laplace", scale)
     if scale > MAX_ONE_SIDED:
         raise ValueError("one-sided noise of this scale could meet the limits of 64 bits")
-    if noise_table.suits(noise, size):
-        return noise_table.draw_one_sided(noise.scale, size)
+    if table.suits(noise, size):
+        return table.draw_one_sided(noise.scale, size)
     drawn = np.empty(0, dtype=np.int64)
     while drawn.size < size:  # at least half of the draws are kept, on average
         more = add_noise(np.zeros(2 * (size - drawn.size) + 2, dtype=np.int64), noise)

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tacit.exact import table as noise_table
+from tacit.exact.table import Law, draw, draw_noise, draw_one_sided, enclose, suits
 from tacit.model.noise_law import Noise, NoiseKind
-from tacit.trusted import noise, noise_table
+from tacit.trusted import noise
 from tacit.trusted.noise import add_noise, draw_geometric
-from tacit.trusted.noise_table import Law, draw, draw_noise, draw_one_sided, enclose, suits
 
 KINDS: tuple[NoiseKind, ...] = ("laplace", "gaussian")
 LONG = 5000

@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tacit.exact import table as noise_table
+from tacit.exact.table import Cuts, Law, draw, draw_noise, draw_one_sided, enclose
 from tacit.model.noise_law import Noise
-from tacit.trusted import noise_table
-from tacit.trusted.noise_table import Cuts, Law, draw, draw_noise, draw_one_sided, enclose
 
 mp = mpmath.mp.clone()
 mp.prec = 500
@@ -121,7 +121,7 @@ def test_the_bounds_enclose_the_widest_gaussian(scale: float) -> None:
 @pytest.mark.parametrize("unit", [70, 128, 256])
 @pytest.mark.parametrize("x", [0, 1e-300, 2.0**-80, 1 / 3, 0.5, 1, math.pi, 20.1, 127.9, 128.1, 255.5, 256.5, 1e300])
 def test_the_exponential_is_enclosed(x: float, unit: int) -> None:
-    low, high = noise_table._exp(Fraction(x), unit)
+    low, high = noise_table.enclose_exp(Fraction(x), unit)
     exact = mp.ldexp(mp.exp(-mp.mpf(x)), unit)
     assert low <= exact + SLACK
     assert exact <= high + SLACK
@@ -368,7 +368,7 @@ def test_the_bounds_hold_with_few_guard_bits(guard: int, bits: int, monkeypatch:
 def test_a_law_that_is_off_by_less_than_the_guard_bits_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     guard, bits = 10, 8
     monkeypatch.setattr(noise_table, "_GUARD", guard)
-    exp = noise_table._exp
-    monkeypatch.setattr(noise_table, "_exp", lambda x, unit: (exp(x, unit)[0],) * 2)  # both rounded down
+    exp = noise_table.enclose_exp
+    monkeypatch.setattr(noise_table, "enclose_exp", lambda x, unit: (exp(x, unit)[0],) * 2)  # both rounded down
     with pytest.raises(AssertionError):
         check_coarse(nearly(bits, guard), bits)

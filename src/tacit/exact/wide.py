@@ -1,4 +1,4 @@
-"""Long vectors of wide discrete Gaussian noise, by exact rejection. Called by the noise module only.
+"""Long vectors of wide discrete Gaussian noise, by exact rejection. Called by `trusted.noise` only.
 
 A magnitude is z = 2**shift cell + offset. The cell comes from a table of about a thousand entries, with the Gaussian's
 law at the cell's left end; the offset is uniform; and the pair is kept with probability exp(-x), where x is what the
@@ -23,8 +23,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.exact.table import Law, Words, draw, enclose_exp, system_words
 from tacit.model.noise_law import Noise
-from tacit.trusted.noise_table import Law, Words, _exp, draw, system_words
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -124,7 +124,7 @@ def _refusal(cells: Cells, cell: Integers, offset: Integers) -> tuple[Floats, Fl
 def _keeps(x: Fraction, coin: int, bits: int, words: Words, width: int) -> bool:
     """Whether C >= 1 - exp(-x), in whole numbers: coin / 2**bits <= C < (coin + 1) / 2**bits. Reads on if need be."""
     while True:
-        low, high = _exp(x, bits)
+        low, high = enclose_exp(x, bits)
         if coin + low >= 1 << bits:
             return True
         if coin + 1 + high <= 1 << bits:

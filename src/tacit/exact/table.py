@@ -1,4 +1,4 @@
-"""Integer noise by exact inversion, for long vectors. Called by the noise module only.
+"""Integer noise by exact inversion, for long vectors. Called by `trusted.noise` only.
 
 A number U, uniform on [0, 1), is known by its first bits only. The cumulative probabilities F(0), F(1), … of the law
 are enclosed between integers over the same power of two, rounded outwards. If everything that U may still become lies
@@ -63,7 +63,7 @@ def enclose(law: Law, bits: int) -> Cuts:
     """
     unit = bits + _GUARD
     one = 1 << unit
-    (r_low, r_high), (h_low, h_high) = _exp(law.first, unit), _exp(law.then, unit)
+    (r_low, r_high), (h_low, h_high) = enclose_exp(law.first, unit), enclose_exp(law.then, unit)
     if law.end is None and r_high >= one:
         raise ArithmeticError(f"{law} is too wide for {bits} bits")  # its weights would never seem to fall
     w_low = w_high = one
@@ -91,7 +91,7 @@ def enclose(law: Law, bits: int) -> Cuts:
     return upper[:count], [*lower, 0][: count + 1]  # 0 decides nothing
 
 
-def _exp(x: Fraction, unit: int) -> tuple[int, int]:
+def enclose_exp(x: Fraction, unit: int) -> tuple[int, int]:
     """Whole numbers around 2**unit exp(-x), x >= 0, that differ by little: the exponential series, halved arguments."""
     if x == 0:
         return 1 << unit, 1 << unit

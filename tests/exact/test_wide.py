@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from scipy.special import erf
 from scipy.stats import binom
 
+from tacit.exact import table as noise_table
+from tacit.exact import wide as noise_wide
+from tacit.exact.wide import draw_gaussian, suits
 from tacit.model.noise_law import Noise, quantile
-from tacit.trusted import noise, noise_table, noise_wide
+from tacit.trusted import noise
 from tacit.trusted.noise import add_noise
-from tacit.trusted.noise_wide import draw_gaussian, suits
 
 SCALES = (1024.0, 2.0**16 + 0.3, 1e7, 2.0**30, 2.0**40)
 LONG = 5000

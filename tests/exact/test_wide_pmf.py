@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tacit.trusted import noise_wide
-from tacit.trusted.noise_table import Law, Words
-from tacit.trusted.noise_wide import Cells, draw_gaussian, propose
+from tacit.exact import wide as noise_wide
+from tacit.exact.table import Law, Words
+from tacit.exact.wide import Cells, draw_gaussian, propose
 
 mp = mpmath.mp.clone()
 mp.prec = 500
@@ -133,7 +133,7 @@ def outcomes(
 def check_law(cells: Cells, width: int, depth: int, patch: pytest.MonkeyPatch, tried: Propose = propose) -> None:
     """Every integer is kept with Pr[cell] times the measure of its strings, and this is the Gaussian's weight of it.
 
-    Cells are drawn by `noise_table`, which has tests of its own: here each takes its turn, and the law asked for says
+    Cells are drawn by `exact.table`, which has tests of its own: here each takes its turn, and the law asked for says
     how often.
     """
     reach = 5 + math.ceil(2 * cells.scale / (1 << cells.shift))
