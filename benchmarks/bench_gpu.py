@@ -15,8 +15,8 @@ import numpy as np
 import tacit
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.dense import Dense
-from tacit.release.dense_gpu import GpuDense, room
+from tacit.release.hypothesis.dense import Dense
+from tacit.release.hypothesis.dense_gpu import GpuDense, room
 
 ROUNDS = 5
 
@@ -60,8 +60,8 @@ def mixtures(sizes: list[int]) -> None:
     from tacit.model.budget import Loss
     from tacit.model.noise_law import Noise
     from tacit.model.workload import marginal
-    from tacit.release import mixture_fit
-    from tacit.release.mixture_gpu import OnCard
+    from tacit.release.hypothesis import fit_mixture
+    from tacit.release.hypothesis.mixture_gpu import OnCard
 
     print("\nvalues  components  gradient off by  numpy s   card s  ratio  misfit, numpy  card")
     for size in sizes:
@@ -78,16 +78,16 @@ def mixtures(sizes: list[int]) -> None:
                 counts = np.rint(cells).astype(np.int64).ravel()
                 noise, free = Noise("gaussian", 30.0), Loss("rho", 0)
                 measured.append(Measured(f"{i} {j}", table, counts, 1, noise, free, Receipt(0, "")))
-        problem = mixture_fit.Problem(domain, measured, 50_000, mixture_fit.PULL)
-        components = mixture_fit.COMPONENTS
+        problem = fit_mixture.Problem(domain, measured, 50_000, fit_mixture.PULL)
+        components = fit_mixture.COMPONENTS
         place = rng.normal(0, 1, (components, problem.width)).astype(np.float32), np.zeros(components, np.float32)
         pairs = list(zip(problem.slopes(*place), OnCard(problem).slopes(*place), strict=True))
         off = max(float(np.abs(a - b).max() / np.abs(a).max()) for a, b in pairs)
         seconds, misfits = [], []
         for limit in (10**30, 0):  # never a card, always
-            mixture_fit._FOR_A_CARD = limit
+            fit_mixture._FOR_A_CARD = limit
             start = time.perf_counter()
-            found = mixture_fit.fit_mixture(domain, measured, 50_000)
+            found = fit_mixture.fit_mixture(domain, measured, 50_000)
             seconds.append(time.perf_counter() - start)
             misfits.append(found.misfit / found.numbers)
         print(

@@ -31,8 +31,8 @@ from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.opening import open_session
-from tacit.release.databases.diagnostics import probes
-from tacit.release.databases.sampler import Ensemble, Kernel, restrict, start, stir
+from tacit.release.samplers.databases import Ensemble, Kernel, restrict, start, stir
+from tacit.release.samplers.diagnostics import probes
 
 DATABASES, RECORDS, ROWS, LAG, ROUNDS = 200, 1_000, 20_000, 10, 4
 

@@ -17,8 +17,8 @@ import numpy as np
 import tacit
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.dense import Dense
-from tacit.release.multiplicative_weights import MultiplicativeWeights
+from tacit.release.hypothesis.dense import Dense
+from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 
 QUESTIONS = 10_000
 ROUNDS = 7

@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from tacit.model.attribute import integer
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.polytope.centre import centre
-from tacit.release.polytope.compiled import COMPILED
-from tacit.release.polytope.fractions import Fractions
-from tacit.release.polytope.pair_moves import Slabs, pair_step, settled
+from tacit.release.samplers.centre import centre
+from tacit.release.samplers.exchange import COMPILED
+from tacit.release.samplers.fractions import Fractions
+from tacit.release.samplers.polytope import Slabs, pair_step, settled
 
 Array = NDArray[np.float64]
 SIZES, SLABS, WIDTH, PROBES, CHAINS = (100, 1_000, 5_000), (0, 10, 50), 0.01, 40, 64

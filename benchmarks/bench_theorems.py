@@ -31,10 +31,10 @@ from tacit.model.budget import ATOMS, Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release import guarantee as g
-from tacit.release.dense import Dense
+from tacit.release.hypothesis.dense import Dense
 from tacit.release.median_net import Databases, MedianNet
-from tacit.release.multiplicative_weights import MultiplicativeWeights
 from tacit.release.offline import construct
+from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 from tacit.trusted.anchor import Anchor
 from tacit.trusted.curator import Curator, Distance
 from tacit.trusted.ledger import Ledger

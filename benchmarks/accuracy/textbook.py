@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from benchmarks.accuracy.tables import ONE_COUNT
 from tacit.model.budget import Budget
 from tacit.model.query import GRID, Query
-from tacit.release.multiplicative_weights import MultiplicativeWeights
 from tacit.release.online import Terms
+from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 from tacit.trusted.gate import first_passing
 from tacit.trusted.lens import Distance
 from tacit.trusted.loss import noise_for, total

@@ -20,7 +20,7 @@ from tacit.model.budget import Budget, Loss
 from tacit.model.query import Query
 from tacit.opening import open_session
 from tacit.release import warm_start as warm
-from tacit.release.dense import Dense
+from tacit.release.hypothesis.dense import Dense
 from tacit.session import Session
 from tacit.trusted.anchor import Anchor
 from tacit.trusted.curator import Curator

@@ -27,14 +27,14 @@ from tacit.model.values import Value
 from tacit.model.workload import marginal
 from tacit.release import composed, statements
 from tacit.release.composer import Composer
-from tacit.release.dense import Dense
 from tacit.release.direct import Direct
 from tacit.release.estimate import Estimate, Mechanism
 from tacit.release.histogram import Histogram
-from tacit.release.multiplicative_weights import MultiplicativeWeights
+from tacit.release.hypothesis.dense import Dense
 from tacit.release.offline import Candidate, Constructed, Distinguisher, construct
 from tacit.release.online import Knowledge, Online
 from tacit.release.ranges import Ranges
+from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 from tacit.release.statements import DryRun as DryRun  # what `dry_run` gives: for those who import it from here
 from tacit.release.statements import Method as Method
 from tacit.release.synthetic import Synthetic

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 import tacit
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.dense import Dense
+from tacit.release.hypothesis.dense import Dense
 from tacit.release.median_net import Databases, MedianNet
-from tacit.release.multiplicative_weights import MultiplicativeWeights
-from tacit.release.update_rule import UpdateRule
+from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
+from tacit.release.rules.update_rule import UpdateRule
 
 SHAPES = [(2, 3), (3, 2, 2), (4, 3)]
 ROWS = 4
@@ -254,7 +254,7 @@ def test_the_bound_rejects_a_strict_median() -> None:
 
 
 def test_brute_force_rejects_stale_marginals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.release.dense._FEW", 0)
+    monkeypatch.setattr("tacit.release.hypothesis.dense._FEW", 0)
     domain = make_domain((3, 2, 2))
     with pytest.raises(AssertionError):
         check_answers(Stale(domain, 0.1), domain, 0)

@@ -12,11 +12,11 @@ from tacit.errors import InvalidQuery
 from tacit.model.attribute import category, integer
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.databases import moves as database_moves
-from tacit.release.databases.diagnostics import Diagnostics, diagnose, median_error, probes
-from tacit.release.databases.moves import chains
-from tacit.release.databases.sampler import Ensemble, advance_of, records, restrict, start, stir
-from tacit.release.databases.slabs import program, slab
+from tacit.release.samplers import moves as database_moves
+from tacit.release.samplers.databases import Ensemble, advance_of, records, restrict, start, stir
+from tacit.release.samplers.diagnostics import Diagnostics, diagnose, median_error, probes
+from tacit.release.samplers.moves import chains
+from tacit.release.samplers.slabs import program, slab
 
 LARGE = Domain({f"a{i}": category([f"v{v}" for v in range(10)]) for i in range(12)})  # 10^12 cells
 MIXED = Domain({"sex": category(["F", "M"]), "zip": integer(0, 999), "year": integer(1900, 1909)})
@@ -128,7 +128,7 @@ def test_both_kernels_give_the_same_ensemble() -> None:
 
 
 def test_without_numba_there_is_the_numpy_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tacit.release.databases.compiled", None)
+    monkeypatch.setitem(sys.modules, "tacit.release.samplers.moves_compiled", None)
     assert advance_of("auto") is database_moves.advance
     with pytest.raises(ImportError):
         advance_of("numba")
@@ -136,7 +136,7 @@ def test_without_numba_there_is_the_numpy_kernel(monkeypatch: pytest.MonkeyPatch
 
 def test_the_compiled_kernel_does_without_a_place_for_its_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     numba = pytest.importorskip("numba", reason="numba is not installed: there is only one kernel")
-    from tacit.release.databases import compiled as compiled_moves
+    from tacit.release.samplers import moves_compiled as compiled_moves
 
     def read_only(function: object, *, cache: bool = False, **options: object) -> object:
         if cache:

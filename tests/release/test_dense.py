@@ -13,8 +13,8 @@ import tacit
 from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release import dense
-from tacit.release.dense import Dense
+from tacit.release.hypothesis import dense
+from tacit.release.hypothesis.dense import Dense
 
 
 def make_domain(*shape: int) -> Domain:

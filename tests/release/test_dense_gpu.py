@@ -13,9 +13,9 @@ import tacit
 from tacit.errors import InvalidDomain
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release import dense_gpu
-from tacit.release.dense import Dense
-from tacit.release.dense_gpu import GpuDense, listed
+from tacit.release.hypothesis import dense_gpu
+from tacit.release.hypothesis.dense import Dense
+from tacit.release.hypothesis.dense_gpu import GpuDense, listed
 
 DOMAIN = Domain({"a": tacit.integer(0, 4), "b": tacit.integer(0, 6), "c": tacit.integer(0, 11), "d": tacit.boolean()})
 

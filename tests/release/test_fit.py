@@ -19,10 +19,10 @@ from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise, variance
 from tacit.model.query import Query
 from tacit.model.workload import Question, key, marginal, prefixes
-from tacit.release import fit as fit_module
-from tacit.release.dense import Dense
-from tacit.release.fit import Fitted, fit
-from tacit.release.fit_terms import solve_normaliser
+from tacit.release.hypothesis import fit as fit_module
+from tacit.release.hypothesis.dense import Dense
+from tacit.release.hypothesis.fit import Fitted, fit
+from tacit.release.hypothesis.terms import solve_normaliser
 
 DOMAIN = Domain({"a": tacit.integer(0, 3), "b": tacit.integer(0, 2), "c": tacit.boolean(), "d": tacit.integer(0, 4)})
 N = 1000

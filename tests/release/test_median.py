@@ -18,7 +18,7 @@ from tacit.model.query import Query
 from tacit.release import median as median_module
 from tacit.release.median import Sampling, Voters
 from tacit.release.online import OWNER, Online, Terms
-from tacit.release.votes import Databases, Polytope
+from tacit.release.rules.voters import Databases, Polytope
 from tacit.session import Session
 from tacit.trusted.curator import Curator, Disagreement
 from tacit.trusted.lens import look, own_lens

@@ -19,9 +19,10 @@ from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.strategy import Tree
 from tacit.model.workload import marginal
-from tacit.release import mixture, mixture_fit
-from tacit.release.mixture import Mixture
-from tacit.release.mixture_fit import fit_mixture
+from tacit.release.hypothesis import fit_mixture as fitting
+from tacit.release.hypothesis import mixture
+from tacit.release.hypothesis.fit_mixture import fit_mixture
+from tacit.release.hypothesis.mixture import Mixture
 
 DOMAIN = Domain({"a": tacit.integer(0, 3), "b": tacit.integer(0, 2), "c": tacit.integer(0, 4), "d": tacit.boolean()})
 
@@ -152,13 +153,13 @@ def everything(cells: np.ndarray, deviation: float = 20.0) -> list[Measured]:
 
 def test_the_gradient_is_that_of_the_objective() -> None:
     """Every kind of answer at once, by central differences in double precision."""
-    problem = mixture_fit.Problem(DOMAIN, everything(listed(some_mixture())), 10_000, pull=50.0)
+    problem = fitting.Problem(DOMAIN, everything(listed(some_mixture())), 10_000, pull=50.0)
     rng = np.random.default_rng(4)
     logits, log_weights = rng.normal(0, 0.5, (3, problem.width)), rng.normal(0, 0.5, 3)
 
     def objective(logits: np.ndarray, log_weights: np.ndarray) -> float:
-        laws = mixture_fit._softmax(logits, problem.blocks)
-        weights = mixture_fit._softmax(log_weights[None], [slice(0, 3)])[0]
+        laws = fitting._softmax(logits, problem.blocks)
+        weights = fitting._softmax(log_weights[None], [slice(0, 3)])[0]
         surprise = (laws * (np.log(laws) - problem.start)).sum(axis=1)
         return problem.misfit(laws, weights) / 2 + problem.pull * float(weights @ surprise)
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 import tacit
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.dense import Dense
-from tacit.release.multiplicative_weights import MultiplicativeWeights, Past
+from tacit.release.hypothesis.dense import Dense
+from tacit.release.rules.multiplicative_weights import MultiplicativeWeights, Past
 
 DOMAIN = Domain({"a": tacit.integer(0, 3), "b": tacit.integer(0, 2), "c": tacit.integer(0, 1)})
 CELLS = DOMAIN.size

@@ -12,7 +12,7 @@ import pytest
 import tacit
 from tacit.model.query import Query
 from tacit.model.workload import marginal
-from tacit.release.dense import Dense
+from tacit.release.hypothesis.dense import Dense
 from tacit.release.offline import Constructed, guess
 from tacit.session import Session
 
@@ -105,8 +105,8 @@ def test_a_restart_rebuilds_the_same_hypothesis_for_nothing(tmp_path: Path, work
 
 def test_a_table_of_some_rows_is_learned_cell_by_cell(tmp_path: Path) -> None:
     with start(tmp_path) as session:
-        from tacit.release.multiplicative_weights import MultiplicativeWeights
         from tacit.release.offline import construct
+        from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 
         some = marginal(DOMAIN, "b", where=Query.among(DOMAIN, "a", [0, 1]))
         rule = MultiplicativeWeights(DOMAIN, 0.01, tolerance=0.005)

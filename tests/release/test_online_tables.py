@@ -17,8 +17,8 @@ from tacit.model.budget import Loss
 from tacit.model.query import Query
 from tacit.model.workload import Marginal, marginal
 from tacit.release import iterative
+from tacit.release.hypothesis.noisy_table import NoisyTable, half_width_within
 from tacit.release.iterative import Weights
-from tacit.release.noisy_table import NoisyTable, half_width_within
 from tacit.release.online import Online
 from tacit.session import Session
 from tacit.trusted.curator import Curator

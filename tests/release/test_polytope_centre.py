@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import minimize
 
 from tacit.errors import InvalidQuery
-from tacit.release.polytope.centre import centre
-from tacit.release.polytope.pair_moves import Slabs
+from tacit.release.samplers.centre import centre
+from tacit.release.samplers.polytope import Slabs
 
 
 def some_slabs(seed: int, atoms: int, slabs: int, *, largest: float) -> Slabs:

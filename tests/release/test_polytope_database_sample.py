@@ -18,7 +18,7 @@ from tacit.model.attribute import integer
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release.polytope.database_sample import database_sample, population, repetitions
-from tacit.release.polytope.fractions import Fractions
+from tacit.release.samplers.fractions import Fractions
 
 DOMAIN = Domain({"a": integer(0, 9), "b": integer(0, 9), "c": integer(0, 9)})
 SIX = 6.5  # standard deviations that a mean of many draws stays within, but for 1e-10

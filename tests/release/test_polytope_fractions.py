@@ -9,8 +9,8 @@ from tacit.errors import InvalidQuery
 from tacit.model.attribute import integer
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.polytope import fractions as fractional
-from tacit.release.polytope.fractions import Fractions
+from tacit.release.samplers import fractions as fractional
+from tacit.release.samplers.fractions import Fractions
 
 SMALL = Domain({"a": integer(0, 3), "b": integer(0, 4), "c": integer(0, 1)})
 A, B = Query.among(SMALL, "a", [0]), Query.among(SMALL, "b", [1, 2])

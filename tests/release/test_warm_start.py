@@ -14,7 +14,7 @@ import tacit
 from tacit.errors import BudgetExhausted, InvalidBudget, InvalidDomain, InvalidQuery
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
-from tacit.release.dense import Dense
+from tacit.release.hypothesis.dense import Dense
 from tacit.release.warm_start import choose_plan, closure, prices, warm_start
 from tacit.trusted.anchor import Anchor
 from tacit.trusted.curator import Curator

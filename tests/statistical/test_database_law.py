@@ -22,10 +22,10 @@ from scipy.stats import chi2
 from tacit.model.attribute import category
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.databases import sampler as database_sampler
-from tacit.release.databases.moves import KINDS, LONGEST, RESAMPLE, SWAP, TOGGLE, chains, step
-from tacit.release.databases.sampler import Ensemble, restrict, start, stir
-from tacit.release.databases.slabs import Program, program, slab
+from tacit.release.samplers import databases as database_sampler
+from tacit.release.samplers.databases import Ensemble, restrict, start, stir
+from tacit.release.samplers.moves import KINDS, LONGEST, RESAMPLE, SWAP, TOGGLE, chains, step
+from tacit.release.samplers.slabs import Program, program, slab
 
 FALSE_ALARM = 1e-9
 CHAINS = 12_000

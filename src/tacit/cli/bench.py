@@ -20,7 +20,7 @@ from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.model.expression import Expression, count
 from tacit.opening import open_session
-from tacit.release.dense import MAX_CELLS
+from tacit.release.hypothesis.dense import MAX_CELLS
 
 if TYPE_CHECKING:
     from rich.console import Console

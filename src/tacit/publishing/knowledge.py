@@ -23,10 +23,10 @@ from tacit.publishing import entries as checks
 from tacit.publishing import file
 from tacit.publishing.file import Terms
 from tacit.publishing.transcript import Declared, Reading, Transcript
+from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.iterative import Weights
 from tacit.release.median import Voters
-from tacit.release.mixture import Mixture
-from tacit.release.votes import Databases, Polytope
+from tacit.release.rules.voters import Databases, Polytope
 from tacit.session import Session
 from tacit.trusted.chain import Entry
 from tacit.trusted.ledger import Ledger

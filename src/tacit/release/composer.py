@@ -21,7 +21,7 @@ from tacit.model.query import Query
 from tacit.model.statement import words
 from tacit.model.workload import Marginal, marginal
 from tacit.release.composed import FEW, MAX_SEPARATE, Column, Composed, Facts, Plan, sure
-from tacit.release.noisy_table import NoisyTable
+from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.trusted.curator import Curator
 
 Floats = NDArray[np.float64]

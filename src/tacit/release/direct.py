@@ -16,7 +16,7 @@ from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
 from tacit.release.estimate import Estimate, TableEstimate, of_stored
-from tacit.release.noisy_table import NoisyTable
+from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.trusted.curator import Curator
 
 

@@ -18,7 +18,7 @@ from tacit.model.statistic import Statistic
 from tacit.model.strategy import Tree, leaves
 from tacit.model.workload import Marginal, histogram, marginal
 from tacit.release.estimate import Estimate, TableEstimate, of_stored
-from tacit.release.noisy_table import NoisyTable
+from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.trusted.curator import MAX_ANSWERS, Curator
 
 

@@ -16,12 +16,12 @@ from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.strategy import Tree
 from tacit.model.workload import Marginal, Question, marginal
-from tacit.release.dense import MAX_CELLS, Dense
-from tacit.release.mixture import Mixture
-from tacit.release.multiplicative_weights import MultiplicativeWeights
-from tacit.release.noisy_table import half_width_within
+from tacit.release.hypothesis.dense import MAX_CELLS, Dense
+from tacit.release.hypothesis.mixture import Mixture
+from tacit.release.hypothesis.noisy_table import half_width_within
 from tacit.release.offline import learn
 from tacit.release.online import Online, Terms
+from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 from tacit.release.warm_start import AnyFit, Progress, fit_all, mean_size, wanted, warm_start
 from tacit.trusted.curator import Curator, Distance, Lens
 

@@ -28,7 +28,7 @@ from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
 from tacit.release.online import Online, Terms
-from tacit.release.votes import Databases, Polytope, Votes
+from tacit.release.rules.voters import Databases, Polytope, Votes
 from tacit.trusted.curator import Curator, Disagreement, Lens
 
 REACH = 8.0  # of the lens, in units of what it may show for an easy question

@@ -16,8 +16,8 @@ from tacit.model.budget import Loss
 from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.workload import Marginal
-from tacit.release.dense import MAX_TILT, Dense
-from tacit.release.update_rule import H, Hypothesis, UpdateRule
+from tacit.release.hypothesis.dense import MAX_TILT, Dense
+from tacit.release.rules.update_rule import H, Hypothesis, UpdateRule
 from tacit.trusted.curator import Curator
 
 Candidate = Query | Marginal

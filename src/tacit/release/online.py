@@ -21,7 +21,7 @@ from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
 from tacit.release.estimate import Estimate, TableEstimate, of_stored
-from tacit.release.noisy_table import half_width_within
+from tacit.release.hypothesis.noisy_table import half_width_within
 from tacit.trusted.curator import Curator, Gate, Lens
 from tacit.trusted.loss import gate_scales
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from tacit.errors import ConfigError, TacitError
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
-from tacit.release.dense import MAX_CELLS
 from tacit.release.forecast import (
     MOST_QUESTIONS,
     Outlook,
@@ -25,7 +24,8 @@ from tacit.release.forecast import (
     worst_case,
 )  # fmt: skip
 from tacit.release.guarantee import says_nothing
-from tacit.release.mixture import MAX_VALUES
+from tacit.release.hypothesis.dense import MAX_CELLS
+from tacit.release.hypothesis.mixture import MAX_VALUES
 from tacit.trusted.curator import MAX_ANSWERS
 from tacit.trusted.loss import MOST_PER_PERSON
 

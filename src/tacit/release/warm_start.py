@@ -22,11 +22,11 @@ from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise, variance
 from tacit.model.strategy import Tree, leaves
 from tacit.model.workload import Marginal, marginal
-from tacit.release.dense import MAX_CELLS, Dense
-from tacit.release.fit import Fitted, check_pull, fit
+from tacit.release.hypothesis.dense import MAX_CELLS, Dense
+from tacit.release.hypothesis.fit import Fitted, check_pull, fit
+from tacit.release.hypothesis.fit_mixture import FittedMixture, fit_mixture
+from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.intervals.choice import two_levels
-from tacit.release.mixture import Mixture
-from tacit.release.mixture_fit import FittedMixture, fit_mixture
 from tacit.trusted.curator import Curator
 
 Plan = Literal["auto", "pairs", "adaptive"]

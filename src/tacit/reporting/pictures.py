@@ -19,9 +19,9 @@ from tacit.model.noise_law import quantile
 from tacit.model.strategy import Convolution, Product, Tree
 from tacit.model.values import Days
 from tacit.model.workload import Marginal, marginal
+from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.release.intervals.answers import Distribution
 from tacit.release.intervals.rectangles import Rectangles
-from tacit.release.noisy_table import NoisyTable
 from tacit.reporting.steps import Step, bought_by_kind, single
 from tacit.session import Session
 

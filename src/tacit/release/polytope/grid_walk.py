@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
-from tacit.release.polytope.pair_moves import Array, Slabs
+from tacit.release.samplers.polytope import Array, Slabs
 
 
 class GridState(NamedTuple):

@@ -31,11 +31,11 @@ from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.strategy import Tree
 from tacit.model.workload import Intervals, Marginal, Prefixes, Queries
-from tacit.release.dense import Array
-from tacit.release.dense_gpu import room
-from tacit.release.fit_terms import LEAST_SHARE, LEAST_VARIANCE, terms_of
-from tacit.release.mixture import Mixture
-from tacit.release.mixture_gpu import OnCard
+from tacit.release.hypothesis.dense import Array
+from tacit.release.hypothesis.dense_gpu import room
+from tacit.release.hypothesis.mixture import Mixture
+from tacit.release.hypothesis.mixture_gpu import OnCard
+from tacit.release.hypothesis.terms import LEAST_SHARE, LEAST_VARIANCE, terms_of
 
 COMPONENTS, STEPS, AGAIN = 200, 400, 60  # of a first fit, and steps of one that goes on from an earlier one
 PULL = 100.0

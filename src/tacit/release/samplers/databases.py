@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.databases import moves as chain_moves
-from tacit.release.databases import values as database_values
-from tacit.release.databases.diagnostics import Diagnostics, diagnose, probes
-from tacit.release.databases.moves import KINDS, Chains, Codes, random_words, upper
-from tacit.release.databases.repair import Advance, repair, violation
-from tacit.release.databases.slabs import Program, Slab, program, slab
+from tacit.release.samplers import moves as chain_moves
+from tacit.release.samplers import values as database_values
+from tacit.release.samplers.diagnostics import Diagnostics, diagnose, probes
+from tacit.release.samplers.moves import KINDS, Chains, Codes, random_words, upper
+from tacit.release.samplers.repair import Advance, repair, violation
+from tacit.release.samplers.slabs import Program, Slab, program, slab
 
 Kernel = Literal["auto", "numpy", "numba"]
 Values = NDArray[np.float64]
@@ -170,7 +170,7 @@ def advance_of(kernel: Kernel) -> Advance:
     """The kernel of this name; `auto` is the compiled one where numba is installed."""
     if kernel != "numpy":
         try:
-            from tacit.release.databases.compiled import advance
+            from tacit.release.samplers.moves_compiled import advance
         except ImportError:
             if kernel == "numba":
                 raise

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from tacit.release.polytope.plain import Array, Pairs, beta_moves_numpy, uniform_moves_numpy
+from tacit.release.samplers.exchange_plain import Array, Pairs, beta_moves_numpy, uniform_moves_numpy
 
 _numba: Any = importlib.import_module("numba") if importlib.util.find_spec("numba") else None  # the extra `fast`
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.polytope.atoms import Atoms, atoms
-from tacit.release.polytope.centre import centre
-from tacit.release.polytope.pair_moves import MAX_MASSES, Slabs, State, dirichlet, pair_step, repair, settled
+from tacit.release.samplers.atoms import Atoms, atoms
+from tacit.release.samplers.centre import centre
+from tacit.release.samplers.polytope import MAX_MASSES, Slabs, State, dirichlet, pair_step, repair, settled
 
 Array = NDArray[np.float64]
 

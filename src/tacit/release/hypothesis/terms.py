@@ -24,7 +24,7 @@ from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.strategy import Tree, leaves
 from tacit.model.workload import Intervals, Marginal, Prefixes, Queries
-from tacit.release.dense import Array
+from tacit.release.hypothesis.dense import Array
 from tacit.release.intervals.tree import node_counts
 
 DEEPEST = 1000.0  # a tilt's limit, never met by answers that agree; lower ones stopped fits of little noise

@@ -16,8 +16,8 @@ import numba
 import numpy as np
 
 from tacit.model.query import GRID
-from tacit.release.databases.moves import KINDS, LONGEST, Chains
-from tacit.release.databases.slabs import Program
+from tacit.release.samplers.moves import KINDS, LONGEST, Chains
+from tacit.release.samplers.slabs import Program
 
 _KINDS = np.array(KINDS, dtype=np.int64)  # an argument: what is compiled and cached must not depend on another file
 _GAMMA, _MIX_1, _MIX_2 = (

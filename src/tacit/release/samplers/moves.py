@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.model.query import GRID
-from tacit.release.databases.slabs import Ints, Program, Words
+from tacit.release.samplers.slabs import Ints, Program, Words
 
 RESAMPLE, TOGGLE, SWAP = 0, 1, 2
 KINDS = (RESAMPLE, SWAP, RESAMPLE, TOGGLE, RESAMPLE, SWAP, RESAMPLE)  # a palindrome

@@ -1,6 +1,6 @@
 """The mixture's fit on a graphics card: the same objective and the same steps, for many values or components.
 
-For `mixture_fit` only; needs PyTorch (extra `gpu`). Single precision and another order of sums: the minimum that is
+For `fit_mixture` only; needs PyTorch (extra `gpu`). Single precision and another order of sums: the minimum that is
 found fits as well as the processor's, and its last digits differ.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from tacit.release.mixture_fit import Problem
+    from tacit.release.hypothesis.fit_mixture import Problem
 
 Single = NDArray[np.float32]
 
@@ -37,7 +37,7 @@ class OnCard:
         self._singles = [([(b, held(w)) for b, w in parts], share, sure) for parts, share, sure in problem.singles]
 
     def objective(self, logits: Any, log_weights: Any) -> Any:
-        """Half the misfit plus the pull: what `mixture_fit` minimises."""
+        """Half the misfit plus the pull: what `fit_mixture` minimises."""
         torch, blocks = self._torch, self._problem.blocks
         laws = torch.cat([torch.softmax(logits[:, block], dim=1) for block in blocks], dim=1)
         weights = torch.softmax(log_weights, dim=0)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.model.domain import Domain
-from tacit.release.dense import MAX_CELLS, Array, Dense, Selection
+from tacit.release.hypothesis.dense import MAX_CELLS, Array, Dense, Selection
 
 _BLOCK = 2**20  # cells that rows are drawn from together
 _ROOM = 0.8  # of the card's free memory, for the weights

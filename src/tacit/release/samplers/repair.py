@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tacit.model.query import GRID
-from tacit.release.databases.moves import (
+from tacit.release.samplers.moves import (
     KINDS,
     Chains,
     cells_of,
@@ -29,7 +29,7 @@ from tacit.release.databases.moves import (
     upper,
     weights_of,
 )
-from tacit.release.databases.slabs import Ints, Program
+from tacit.release.samplers.slabs import Ints, Program
 
 Advance = Callable[[Chains, Program, int, int, int], None]
 _WINDOW = 32  # records that are searched for one on the wrong side

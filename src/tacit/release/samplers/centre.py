@@ -15,7 +15,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
-from tacit.release.polytope.pair_moves import Slabs, State, settled
+from tacit.release.samplers.polytope import Slabs, State, settled
 
 Array = NDArray[np.float64]
 MAX_STEPS = 200

@@ -30,8 +30,8 @@ import numpy as np
 from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.answer import Measured
 from tacit.model.domain import Domain
-from tacit.release.dense import MAX_CELLS, Array, Dense
-from tacit.release.fit_terms import DEEPEST, Term, omega, solve_normaliser, terms_of
+from tacit.release.hypothesis.dense import MAX_CELLS, Array, Dense
+from tacit.release.hypothesis.terms import DEEPEST, Term, omega, solve_normaliser, terms_of
 
 SWEEPS = 40
 CLOSE = 0.05  # standard deviations of the noise that the fit may still move

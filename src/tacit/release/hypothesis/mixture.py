@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import Factor, Query
-from tacit.release.dense import Array
+from tacit.release.hypothesis.dense import Array
 
 MAX_VALUES = (
     2**11

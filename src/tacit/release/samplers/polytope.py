@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import InvalidQuery
-from tacit.release.polytope.compiled import beta_moves, uniform_moves
+from tacit.release.samplers.exchange import beta_moves, uniform_moves
 
 Array = NDArray[np.float64]
 _BATCH = 2**20  # random numbers that are drawn at a time

@@ -18,10 +18,10 @@ from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
-from tacit.release.databases import sampler
+from tacit.release.samplers import databases as sampler
 
 if TYPE_CHECKING:
-    from tacit.release.polytope.fractions import Fractions
+    from tacit.release.samplers.fractions import Fractions
 
 SLAB_RECORDS = 5  # a slab is at least this many records wide to either side, or the walk between databases is stuck
 STIR_SWEEPS = 10
@@ -112,7 +112,7 @@ class Polytope:
 
     @classmethod
     def start(cls, domain: Domain, databases: int, seed: int) -> Polytope:
-        from tacit.release.polytope.fractions import Fractions  # with scipy and, where it is, numba: half a second
+        from tacit.release.samplers.fractions import Fractions  # with scipy and, where it is, numba: half a second
 
         return cls(Fractions.start(domain, databases, seed))
 

@@ -1,1 +1,0 @@
-"""Sampling databases of m records that agree with released answers: public post-processing for the median mechanism."""
