@@ -234,3 +234,15 @@ def test_long_lists_are_cut_with_a_note(tmp_path: Path, monkeypatch: pytest.Monk
     assert "the first 2 of 5" in text
     assert "1 more in the ledger below, but not drawn." in text
     assert "(the first 3 of 7)" in text
+
+
+@pytest.mark.parametrize("distinguisher", ["exponential", "sparse"])
+def test_a_choice_is_called_one_by_its_kind(distinguisher: Any, tmp_path: Path) -> None:
+    with start(tmp_path, domain=tacit.Domain({name: DOMAIN[name] for name in ("sex", "income")})) as session:
+        session.release(
+            [tacit.count(sex="F"), tacit.count(income=(0, 10))], rounds=2, share=0.4, distinguisher=distinguisher
+        )
+        chosen = {past.receipt.entry for past in session.history if past.kind == "choice"}
+        assert chosen
+        assert {step.receipt.entry for step in steps(session) if step.kind == "choice"} == chosen
+        assert ">choices and comparisons<" in page(session)

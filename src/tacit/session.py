@@ -67,11 +67,16 @@ class Choice:
 
 @dataclass(frozen=True)
 class Past:
-    """One line of the history: a question in words, what it cost, and its receipt."""
+    """One line of the history: a question in words, what it cost, its receipt, and what was bought.
+
+    `kind` is "measured" (an answer), "choice" (one of several candidates), "compared" (whether a guess is far off) or
+    "gate" (a hard question found).
+    """
 
     question: str
     cost: Loss
     receipt: Receipt
+    kind: str
 
 
 class Session:
@@ -142,7 +147,7 @@ class Session:
         """Everything bought so far, oldest first."""
         words = {"measured": "", "choice": "chosen: ", "compared": "compared: ", "gate": "a hard question found"}
         return [
-            Past(words[kind] + describe(question, self.domain) if question else words["gate"], cost, receipt)
+            Past(words[kind] + describe(question, self.domain) if question else words["gate"], cost, receipt, kind)
             for kind, question, cost, receipt in self._curator.purchases()
         ]
 

@@ -24,6 +24,7 @@ KINDS = {
     "choice": "choices and comparisons",
     "told": "free answers",
 }
+_WITHOUT_ANSWER = {"gate": "gate", "choice": "choice", "compared": "choice"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,7 @@ def steps(session: Session) -> list[Step]:
     found = []
     for past in session.history:
         answer = answers.pop(past.receipt.entry, None)
-        kind = _kind(answer) if isinstance(answer, Measured) else _without_answer(past.question)
+        kind = _kind(answer) if isinstance(answer, Measured) else _WITHOUT_ANSWER[past.kind]
         found.append(Step(past.receipt, kind, past.question, past.cost, answer))
     for answer in answers.values():
         nothing = Loss(session.total.measure, 0)
@@ -86,7 +87,3 @@ def _kind(answer: Measured) -> str:
     if isinstance(answer.question, Tree | Convolution | Product | Prefixes | Intervals):
         return "range"
     return "statistic" if isinstance(answer.question, Statistic) else "count"
-
-
-def _without_answer(words: str) -> str:
-    return "choice" if words.startswith(("chosen: ", "compared: ")) else "gate"
