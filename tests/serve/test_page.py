@@ -32,9 +32,10 @@ from tacit.serve.guard import LOOPBACK
 from tacit.serve.keys import KeyRing, make_key
 from tacit.serve.limits import Limits
 from tacit.serve.page import routes
-from tacit.serve.page.builder import Built, column, question, read_built, span
-from tacit.serve.page.layout import asset
-from tacit.serve.page.same import ways
+from tacit.serve.page.answer import ways
+from tacit.serve.page.form import Built, column, question, read_built, span
+from tacit.serve.page.frame import Place, asset
+from tacit.serve.page.frame import page as made
 from tacit.serve.refusal import Refusal
 from tacit.serve.state import State
 
@@ -341,7 +342,7 @@ def test_a_distribution_is_drawn_with_its_band(site: Site) -> None:
     sound(curve.text)
     assert "all of the curve is within" in curve.text
     assert "95 %, all at once" in curve.text
-    assert "cdf(&#x27;age&#x27;)" in curve.text
+    assert "cdf(&#39;age&#39;)" in curve.text
     for fields, words in (
         ({"what": "cdf"}, "choose it"),
         ({"what": "cdf", "of": "1", "in.0": "0"}, "take the conditions away"),
@@ -495,11 +496,11 @@ def test_history_comes_in_pages(site: Site) -> None:
     for age in range(0, 90, 10):
         session.ask(f"SELECT COUNT(*) FROM data WHERE age BETWEEN {age} AND {age + 9}")
     from tacit.reporting.steps import steps
-    from tacit.serve.page import places
+    from tacit.serve.page import record
 
     found = steps(session)
-    first = places.history(found * 8, session, None, before=0, free=False, here="/h")
-    assert first.count("<tr>") == places.PAGE + 1
+    first = made("history.html", Place(), **record.history(found * 8, session, None, 0, free=False)).body.decode()
+    assert first.count("<tr>") == record.PAGE + 1
     assert "?before=" in first
     newest = found[-1].receipt.entry
     second = ana.get(f"/data/people/history?before={newest}").text

@@ -1,12 +1,14 @@
 """An answer as a reader sees it: the figure, its interval, whether it was free and why, and a picture. Pure.
 
-Made of what was released, and nothing else.
+Made of what was released, and nothing else. The templates put it on the page.
 """
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from math import ceil, floor
 
@@ -18,43 +20,64 @@ from tacit.model.attribute import Attribute
 from tacit.model.budget import Loss
 from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
 from tacit.model.listing import Listing
-from tacit.reporting.page import escaped, folded, grid, percent
-from tacit.serve.page.layout import picture
 from tacit.serve.question import Given
+from tacit.serve.strict import Json
 from tacit.session import DryRun
+from tacit.show.pages import percent
 
 WIDTH = 620  # pixels of a picture
 MOST_ROWS = 500  # of a table, in numbers
 MOST_DRAWN = 200  # categories along one side
 WHY = {
-    "measured": "measured, with fresh noise",
-    "repeat": "the same question was answered before, and gets the same answer for ever",
-    "hypothesis": "worked out from what was published before",
-    "public": "it follows from what is declared and from the number of rows, which is public",
+    "measured": "Measured, with fresh noise.",
+    "repeat": "The same question was answered before, and gets the same answer for ever.",
+    "hypothesis": "Worked out from what was published before.",
+    "public": "It follows from what is declared and from the number of rows, which is public.",
 }
 
 
-def answer_html(answer: Given, total: Loss, *, most: int | None = None, attribute: Attribute | None = None) -> str:
+@dataclass(frozen=True)
+class Numbers:
+    """A table of text: its first rows, how `many` there are, and which columns hold numbers."""
+
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    many: int
+    right: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What the template of an answer shows. `figure` and `error` are there where the answer is one value."""
+
+    question: str
+    figure: str
+    error: str
+    said: str
+    other_bars: str
+    chart: Chart | None
+    free: bool
+    why: str
+    facts: Sequence[tuple[str, str]]
+    numbers: Numbers | None
+
+
+def panel(answer: Given, total: Loss, *, most: int | None = None, attribute: Attribute | None = None) -> Panel:
     """The whole answer. `most` is the number of rows, for a count; `attribute` is what a quantile is of."""
     free = not answer.cost.atoms
-    badge = '<span class="badge free">Free</span>' if free else '<span class="badge paid">Paid</span>'
-    why = WHY[answer.source]
-    reason = (
-        f"{why[0].upper()}{why[1:]}." if free else f"{why[0].upper()}{why[1:]}. From now on it is free, for everybody."
+    return Panel(
+        question=_asked(answer),
+        figure=_figure(answer),
+        error=number(answer.error) if isinstance(answer, Answer) and answer.error is not None else "",
+        said=_said(answer, most),
+        other_bars=_other_bars(answer),
+        chart=_drawn(answer, most, attribute),
+        free=free,
+        why=WHY[answer.source] if free else f"{WHY[answer.source]} From now on it is free, for everybody.",
+        facts=_facts(answer, total),
+        numbers=_numbers(answer),
     )
-    return (
-        f'<h2 id="answer-title">Answer</h2><p class="asked">{escaped(_asked(answer))}</p>{_figure(answer, most)}'
-        f"{_drawn(answer, most, attribute)}"
-        f'<p class="source">{badge} {escaped(reason)}</p>{_facts(answer, total)}{_numbers(answer)}'
-    )
-
-
-def price_html(found: DryRun, left: Loss, total: Loss, *, may_spend: bool, stands_for: str = "") -> str:
-    """What a question would cost, before it is asked."""
-    title = "Known already, and free" if found.known else "Price"
-    sql = f'<p>It stands for <code class="sql">{escaped(stands_for)}</code></p>' if stands_for else ""
-    words = price_words(found, left, total, may_spend=may_spend)
-    return f'<h2 id="answer-title">{title}</h2><p class="said">{escaped(words)} Nothing was asked.</p>{sql}'
 
 
 def price_words(found: DryRun, left: Loss, total: Loss, *, may_spend: bool) -> str:
@@ -68,6 +91,25 @@ def price_words(found: DryRun, left: Loss, total: Loss, *, may_spend: bool) -> s
         return f"Free: {found.why}."
     words = f"At most {percent(most.atoms / total.atoms)} of the budget ({most}): {found.why}."
     return words if most <= left else f"{words} That is more than is left."
+
+
+def ways(given: str | Json, dataset: str, base: str) -> dict[str, str]:
+    """The same answer elsewhere: the name of each way, and its text to copy.
+
+    Python and the command line use the published file, which the page offers: what has just been answered is in it, so
+    neither data nor budget are needed.
+    """
+    file = f"{dataset}.tacit.jsonl"
+    name = "" if isinstance(given, str) else str(given["cdf"])
+    call = f"ask({given!r})" if isinstance(given, str) else f"cdf({name!r})"
+    words = ["ask", _argument(given)] if isinstance(given, str) else ["cdf", _argument(name)]
+    body = shlex.quote(json.dumps({"question": given}, ensure_ascii=False))
+    return ({"SQL": given} if isinstance(given, str) else {}) | {
+        "Python": f'import tacit\n\nknown = tacit.read("{file}")\nprint(known.{call})\n',
+        "Command line": f"tacit {words[0]} --published {file} {words[1]}\n",
+        "curl": 'curl -H "Authorization: Bearer $TACIT_KEY" -H "Content-Type: application/json" \\\n'
+        f"  -d {body} \\\n  {base}/v1/{dataset}/ask\n",
+    }
 
 
 def number(value: float) -> str:
@@ -87,38 +129,35 @@ def _asked(answer: Given) -> str:
     return str(getattr(answer, "question", ""))
 
 
-def _figure(answer: Given, most: int | None) -> str:
+def _figure(answer: Given) -> str:
+    if isinstance(answer, QuantileAnswer):
+        return answer.value
+    return number(answer.value) if isinstance(answer, Answer) else ""
+
+
+def _said(answer: Given, most: int | None) -> str:
+    """How sure the answer is, in a sentence."""
     sure = f"With {100 * answer.confidence:.10g} % confidence"
     if isinstance(answer, QuantileAnswer):
-        words = f"{sure} it lies from {answer.low} to {answer.high}."
-        return f'<p class="figure"><strong>{escaped(answer.value)}</strong></p><p class="said">{escaped(words)}</p>'
-    if not isinstance(answer, Answer):
-        return _bar_of_all(answer, sure)
-    if answer.interval is None:
-        said = "Nothing is guaranteed about it any more."
-        return f'<p class="figure"><strong>{number(answer.value)}</strong></p><p class="said">{said}</p>'
-    assert answer.error is not None
-    low, high = _within(*answer.interval, most)
-    words = f"{sure} the truth lies between {number(low)} and {number(high)}." if answer.error else "It is exact."
-    return (
-        f'<p class="figure"><strong>{number(answer.value)}</strong> <span>± {number(answer.error)}</span></p>'
-        f'<p class="said">{words}</p>{_other_bars(answer)}'
-    )
-
-
-def _bar_of_all(answer: Given, sure: str) -> str:
+        return f"{sure} it lies from {answer.low} to {answer.high}."
     if isinstance(answer, Listing) and not answer.titles:
-        return '<p class="said">These are the declared values, whether a row has them or not.</p>'
-    if answer.error is None:
-        return '<p class="said">Nothing is guaranteed about some of these any more.</p>'
-    each = "all of the curve" if isinstance(answer, CdfAnswer) else "each value by itself"
-    most = "at most " if isinstance(answer, Listing) else ""
-    more = _other_bars(answer) if isinstance(answer, Table) else ""
-    return f'<p class="said">{sure} {each} is within {most}± {number(answer.error)} of the truth.</p>{more}'
+        return "These are the declared values, whether a row has them or not."
+    if not isinstance(answer, Answer):
+        if answer.error is None:
+            return "Nothing is guaranteed about some of these any more."
+        each = "all of the curve" if isinstance(answer, CdfAnswer) else "each value by itself"
+        at_most = "at most " if isinstance(answer, Listing) else ""
+        return f"{sure} {each} is within {at_most}± {number(answer.error)} of the truth."
+    if answer.interval is None:
+        return "Nothing is guaranteed about it any more."
+    low, high = _within(*answer.interval, most)
+    return f"{sure} the truth lies between {number(low)} and {number(high)}." if answer.error else "It is exact."
 
 
-def _other_bars(answer: Answer | Table) -> str:
+def _other_bars(answer: Given) -> str:
     """In words, what the other two figures are; nothing where they are the same."""
+    if not isinstance(answer, Answer | Table) or answer.error is None:
+        return ""
     parts = []
     if answer.error_alone is not None and answer.error_alone != answer.error:
         parts.append(
@@ -126,10 +165,10 @@ def _other_bars(answer: Answer | Table) -> str:
         )
     if answer.likely_error is not None and answer.likely_error != answer.error:
         parts.append(f"Likely, without a promise: ± {number(answer.likely_error)}")
-    return f'<p class="small">{". ".join(parts)}.</p>' if parts else ""
+    return f"{'. '.join(parts)}." if parts else ""
 
 
-def _drawn(answer: Given, most: int | None, attribute: Attribute | None) -> str:
+def _drawn(answer: Given, most: int | None, attribute: Attribute | None) -> Chart | None:
     chart: Chart | None = None
     if isinstance(answer, Answer) and answer.error:
         chart = interval(answer, most)
@@ -147,7 +186,8 @@ def _drawn(answer: Given, most: int | None, attribute: Attribute | None) -> str:
         chart = replace(chart, width=WIDTH)
     elif isinstance(answer, Listing) and answer.names and len(answer.titles) == 1 and answer.listed:
         chart = replace(answer.chart(), note="", width=WIDTH) if len(answer.listed) <= MOST_DRAWN else None
-    return "" if chart is None else picture(replace(chart, title=""), _asked(answer))
+    # The page has the title already.
+    return None if chart is None else replace(chart, title="")
 
 
 def interval(answer: Answer, most: int | None = None) -> Chart:
@@ -188,26 +228,24 @@ def quantile(answer: QuantileAnswer, attribute: Attribute) -> Chart | None:
     return Chart("", x=Axis(categories=labels), y=Axis(categories=[""]), marks=[point], width=WIDTH, height=120)
 
 
-def _facts(answer: Given, total: Loss) -> str:
+def _facts(answer: Given, total: Loss) -> list[tuple[str, str]]:
     cost = "nothing" if not answer.cost.atoms else f"{percent(answer.cost.atoms / total.atoms)} ({answer.cost})"
     facts = [("Cost", cost), ("Source", answer.source)]
     if answer.receipt is not None:
         facts.append(("Receipt", f"entry {answer.receipt.entry}, seal {answer.receipt.seal[:16]}…"))
     if answer.note:
         facts.append(("Note", answer.note))
-    each = "".join(f"<div><dt>{name}</dt><dd>{escaped(words)}</dd></div>" for name, words in facts)
-    return f'<dl class="facts">{each}</dl>'
+    return facts
 
 
-def _numbers(answer: Given) -> str:
+def _numbers(answer: Given) -> Numbers | None:
     found = _rows(answer)
     if found is None:
-        return ""
+        return None
     head, rows, many, right = found
     shown = list(islice(rows, MOST_ROWS))
     caption = _asked(answer) + (f" (the first {len(shown):,} of {many:,} rows)" if many > len(shown) else "")
-    table = grid(caption, head, shown, right=right)
-    return table if many <= 12 else folded(f"Numbers: {many:,} rows", table)
+    return Numbers(caption, head, shown, many, right) if shown else None
 
 
 def _rows(answer: Given) -> tuple[Sequence[str], Iterator[Sequence[str]], int, list[int]] | None:
@@ -227,3 +265,8 @@ def _rows(answer: Given) -> tuple[Sequence[str], Iterator[Sequence[str]], int, l
 
 def _with_bar(value: float, error: float | None) -> str:
     return f"{number(value)} ± {number(error)}" if error is not None else f"{number(value)} (no guarantee)"
+
+
+def _argument(text: str) -> str:
+    """One argument; what begins with a dash is not an option."""
+    return ("-- " if text.startswith("-") else "") + shlex.quote(text)

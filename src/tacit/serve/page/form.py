@@ -1,20 +1,76 @@
-"""A form that a browser sends, read within limits. Called by the pages."""
+"""The page's forms: their fields, read within limits; what was clicked; and the SQL that it stands for.
+
+Attributes and listed values are named by their places in the declared domain, so that a form carries no text of theirs;
+the ends of a range are edges as the attribute shows them.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
+import math
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import parse_qsl
 
+from sqlglot.dialects.duckdb import DuckDB
 from starlette.requests import Request
 
+from tacit.errors import InvalidQuery
+from tacit.model.attribute import Attribute
+from tacit.model.domain import Domain
+from tacit.model.values import Days, Integers, Listed
 from tacit.serve.refusal import Refusal
 from tacit.serve.state import State
+from tacit.serve.strict import Json
 
 MAX_FORM = 2**18  # bytes
 MAX_FIELDS = 20_000
-Fields = list[tuple[str, str]]
+MOST_WORDS = 300  # values of one attribute that the script can complete
+# What can be asked by clicking, each in the words of the form.
+WHAT = {
+    "count": "How many rows",
+    "table": "A table",
+    "cdf": "A distribution",
+    "quantile": "A quantile",
+    "mean": "A mean",
+    "sum": "A sum",
+}
+OF_ONE = ("cdf", "quantile", "mean", "sum")  # about one attribute
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_PLACE = re.compile(r"\d{1,8}", re.ASCII)
+_WHOLE = re.compile(r"[+-]?\d{1,20}", re.ASCII)
+_LONGEST = 60  # of what a message repeats
 _TYPE = re.compile(r"application/x-www-form-urlencoded(?:\s*;\s*charset=utf-8)?", re.IGNORECASE)
+Fields = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Built:
+    """What was clicked. `among` has the places of the values that were ticked, `ends` the two ends of ranges."""
+
+    what: str = "count"
+    by: tuple[str, ...] = ()
+    of: str = ""
+    q: str = "0.5"
+    among: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    ends: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def narrowed(self) -> tuple[str, ...]:
+        """The attributes that conditions are on."""
+        return tuple(dict.fromkeys([*self.among, *(name for name, pair in self.ends.items() if any(pair))]))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the forms hold: the SQL, what was clicked, and whether the clicking form was used."""
+
+    sql: str = ""
+    built: Built = field(default_factory=Built)
+    clicked: bool = False
 
 
 async def read_form(request: Request, state: State) -> Fields:
@@ -42,3 +98,167 @@ async def read_form(request: Request, state: State) -> Fields:
 def last(fields: Fields, name: str) -> str:
     """The field of that name; empty if there is none."""
     return next((text for key, text in reversed(fields) if key == name), "")
+
+
+def read_built(fields: Sequence[tuple[str, str]], domain: Domain) -> Built:
+    """The form's fields: what, by, of, q, in.PLACE, from.PLACE and to.PLACE."""
+    what, of, q = "count", "", "0.5"
+    by: list[str] = []
+    among: dict[str, set[int]] = {}
+    ends: dict[str, tuple[str, str]] = {}
+    for key, text in fields:
+        kind, _, place = key.partition(".")
+        if key == "what":
+            what = text
+        elif key == "of":
+            of = _name(text, domain) if text else ""
+        elif key == "q":
+            q = text.strip()
+        elif key == "by":
+            by.append(_name(text, domain))
+        elif kind == "in" and place:
+            name = _name(place, domain)
+            among.setdefault(name, set()).add(_number(text, domain[name].size))
+        elif kind in ("from", "to") and place:
+            name = _name(place, domain)
+            low, high = ends.get(name, ("", ""))
+            ends[name] = (text.strip(), high) if kind == "from" else (low, text.strip())
+    if what not in WHAT:
+        raise Refusal(400, "bad_question", f"what is one of {', '.join(WHAT)}.")
+    kept = {name: frozenset(places) for name, places in among.items() if len(places) < domain[name].size}
+    return Built(what, tuple(dict.fromkeys(by)), of, q, kept, ends)
+
+
+def question(built: Built, domain: Domain) -> str | Json:
+    """The question: SQL, or for a whole distribution, which SQL has no word for, the structured form."""
+    if built.what in OF_ONE and not built.of:
+        raise InvalidQuery(f"{WHAT[built.what].lower()} is about one attribute: choose it.")
+    if built.what == "cdf":
+        if built.narrowed:
+            raise InvalidQuery("a distribution is about all rows: take the conditions away, or ask for a table.")
+        return {"cdf": built.of}
+    if built.what == "table" and not built.by:
+        raise InvalidQuery("a table has one attribute or more: tick them.")
+    columns = ", ".join(map(column, built.by))
+    value = {
+        "count": "COUNT(*)",
+        "table": f"{columns}, COUNT(*)",
+        "mean": f"AVG({column(built.of)})",
+        "sum": f"SUM({column(built.of)})",
+        "quantile": f"QUANTILE_CONT({column(built.of)}, {_share(built.q) if built.what == 'quantile' else 0})",
+    }[built.what]
+    where = " AND ".join(_condition(name, built, domain) for name in domain if name in built.narrowed)
+    return f"SELECT {value} FROM data{f' WHERE {where}' if where else ''}" + (
+        f" GROUP BY {columns}" if built.what == "table" else ""
+    )
+
+
+def column(name: str) -> str:
+    """An attribute's name as SQL has it: quoted only where it has to be.
+
+    >>> column("age"), column("home town"), column("select")
+    ('age', '"home town"', '"select"')
+    """
+    if _PLAIN.fullmatch(name) and name.upper() not in DuckDB.Tokenizer.KEYWORDS:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(attribute: Attribute, place: int) -> str:
+    """A value as SQL has it, by its place; a bin of an ordered attribute by its label."""
+    values = attribute.values
+    if isinstance(values, Listed) and place < attribute.bins:
+        value = values.values[place]
+        if isinstance(value, bool):
+            return "TRUE" if value else "FALSE"
+        if isinstance(value, int):
+            return str(value)
+    return _quoted(attribute.label(place))
+
+
+def span(attribute: Attribute, place: int) -> tuple[str, str]:
+    """The two ends of a bin as the form carries them: for whole numbers and days the last value, else the edge."""
+    assert not isinstance(attribute.values, Listed)
+    last = attribute.edge(place + 1) - (1 if attribute.values.whole else 0)
+    return attribute.values.show(attribute.edge(place)), attribute.values.show(last)
+
+
+def words_of(domain: Domain) -> dict[str, Any]:
+    """What the script completes: names and values as SQL has them, from the declared domain alone."""
+    columns = []
+    for name, attribute in domain.items():
+        most = min(attribute.size, MOST_WORDS)
+        found: dict[str, Any] = {"name": column(name), "kind": attribute.kind, "takes": attribute.takes}
+        found["values"] = [literal(attribute, place) for place in range(most)]
+        if attribute.ordered:
+            spans = [span(attribute, place) for place in range(min(attribute.bins, MOST_WORDS))]
+            quote = "'" if isinstance(attribute.values, Days) else ""
+            found["starts"], found["ends"] = ([f"{quote}{s[side]}{quote}" for s in spans] for side in (0, 1))
+        columns.append(found)
+    return {"columns": columns}
+
+
+def _condition(name: str, built: Built, domain: Domain) -> str:
+    attribute, parts = domain[name], []
+    places = sorted(built.among.get(name, ()))
+    low, high = built.ends.get(name, ("", ""))
+    if low or high:
+        parts.append(_between(name, low, high, attribute))
+    if len(places) == 1:
+        parts.append(f"{column(name)} = {literal(attribute, places[0])}")
+    elif places:
+        parts.append(f"{column(name)} IN ({', '.join(literal(attribute, place) for place in places)})")
+    return parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})"
+
+
+def _between(name: str, low: str, high: str, attribute: Attribute) -> str:
+    if isinstance(attribute.values, Listed):
+        raise Refusal(400, "bad_question", f"{name} has values, not ranges.")
+    first, last = (_end(name, end, attribute) if end else "" for end in (low, high))
+    if first and last and attribute.values.whole:
+        return f"{column(name)} BETWEEN {first} AND {last}"
+    below = "<=" if attribute.values.whole else "<"
+    found = [f"{column(name)} {sign} {end}" for sign, end in ((">=", first), (below, last)) if end]
+    return " AND ".join(found) if len(found) == 1 or not attribute.extras else f"({' AND '.join(found)})"
+
+
+def _end(name: str, text: str, attribute: Attribute) -> str:
+    """An end of a range as SQL has it; the text is read and written again, never passed on."""
+    assert not isinstance(attribute.values, Listed)
+    try:
+        if isinstance(attribute.values, Days):
+            return _quoted(dt.date.fromisoformat(text).isoformat())
+        if isinstance(attribute.values, Integers):
+            if not _WHOLE.fullmatch(text):
+                raise ValueError
+            return str(int(text))
+        number = float(text)
+        if not math.isfinite(number):
+            raise ValueError
+        return attribute.values.show(number)
+    except ValueError:
+        raise InvalidQuery(f"{name} takes {attribute.takes}, the form has {text[:_LONGEST]!r}.") from None
+
+
+def _share(text: str) -> str:
+    try:
+        share = float(text)
+    except ValueError:
+        share = math.nan
+    if not 0 < share < 1:
+        raise InvalidQuery(f"q is a share above 0 and below 1, like 0.5 for the median, not {text[:_LONGEST]!r}.")
+    return repr(share)
+
+
+def _name(place: str, domain: Domain) -> str:
+    return domain.names[_number(place, len(domain))]
+
+
+def _number(text: str, below: int) -> int:
+    if not _PLACE.fullmatch(text) or int(text) >= below:
+        raise Refusal(400, "bad_question", "The form does not fit this data set; load the page again.")
+    return int(text)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -19,23 +20,19 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from tacit.chart import Gauge
 from tacit.model.domain import Domain
 from tacit.model.sql import parse
 from tacit.reporting import page as report_page
-from tacit.reporting.steps import Step, bought_by_kind, steps
+from tacit.reporting.steps import steps
 from tacit.serve import api
 from tacit.serve.api import HISTORY_TOKENS, PUBLISHED_TOKENS, Call
 from tacit.serve.dataset import Dataset
-from tacit.serve.keys import Key
-from tacit.serve.page import answer as shown
-from tacit.serve.page import places
-from tacit.serve.page.asking import Asked, asking, budget_html, words_of
-from tacit.serve.page.builder import question, read_built
-from tacit.serve.page.entering import entering
-from tacit.serve.page.form import Fields, last, read_form
-from tacit.serve.page.layout import Place, message, page, refused_page
-from tacit.serve.page.same import same_html
+from tacit.serve.keys import PREFIX, Key
+from tacit.serve.page import record
+from tacit.serve.page.answer import Panel, panel, price_words, ways
+from tacit.serve.page.form import Asked, Fields, last, question, read_built, read_form, words_of
+from tacit.serve.page.frame import ASSETS, Place, address, asset, page, refused_page
+from tacit.serve.page.record import Kept
 from tacit.serve.question import Given, Question, read
 from tacit.serve.refusal import Refusal, refusal_of
 from tacit.serve.state import State, state_of
@@ -72,36 +69,15 @@ class Visit:
         return Place(self.key, self.found.name if self.found else "", page, len(self.state.datasets) > 1)
 
 
-@dataclass
-class Kept:
-    """What need not be worked out again: each data set's plan, and its gauge until more is spent."""
-
-    plans: dict[str, str] = field(default_factory=dict)
-    gauges: dict[str, tuple[int, Gauge]] = field(default_factory=dict)
-
-    def plan(self, dataset: Dataset) -> str:
-        if dataset.name not in self.plans:
-            self.plans[dataset.name] = places.expectations(dataset.session)
-        return places.plan(dataset.session, self.plans[dataset.name])
-
-    def gauge(self, dataset: Dataset) -> Gauge:
-        spent = dataset.session.spent.atoms
-        known = self.gauges.get(dataset.name)
-        if known is None or known[0] != spent:
-            session = dataset.session
-            parts = [(name, float(cost)) for name, _, cost in bought_by_kind(steps(session), session)]
-            whole = max(float(session.total), sum(size for _, size in parts))  # spent meanwhile
-            known = spent, Gauge("", parts, whole, session.total.measure, width=shown.WIDTH)
-            self.gauges[dataset.name] = known
-        return known[1]
-
-
 Doing = Callable[[Visit], Awaitable[Response]]
 
 
 def routes(invitations: Mapping[str, str] | None = None) -> list[Route]:
     """All pages. `invitations` are words that log somebody in once, each with its key: /enter/WORD."""
-    kept = Kept()
+    kept, open_ones = Kept(), dict(invitations or {})
+
+    async def enter(request: Request) -> Response:
+        return _enter(request, open_ones)
 
     def at(path: str, do: Doing, method: str = "GET", *, owner: bool = False) -> Route:
         async def serve(request: Request) -> Response:
@@ -111,7 +87,12 @@ def routes(invitations: Mapping[str, str] | None = None) -> list[Route]:
 
     here = "/data/{dataset}"
     return [
-        *entering(invitations or {}),
+        Route("/", _start, methods=["GET"]),
+        Route("/login", _start, methods=["GET"]),
+        Route("/login", _login, methods=["POST"]),
+        Route("/logout", _logout, methods=["POST"]),
+        Route("/enter/{word}", enter, methods=["GET"]),
+        Route("/page/{file}", _asset, methods=["GET"]),
         at(here, _main),
         at(f"{here}/ask", _main),  # who reloads without the form
         at(f"{here}/ask", _ask, "POST"),
@@ -154,13 +135,80 @@ async def _serve(request: Request, do: Doing, kept: Kept, *, owner: bool) -> Res
         return refused_page(refusal_of(error), place)
 
 
+async def _start(request: Request) -> Response:
+    """The way in: a key, then a data set."""
+    state = state_of(request)
+    key = state.logins.by_cookie(request)
+    if key is None:
+        return page("login.html", Place(), refusal=None, prefix=PREFIX)
+    names = sorted(state.datasets)
+    if len(names) == 1:
+        return RedirectResponse(f"/data/{names[0]}", 303)
+    return page("datasets.html", Place(key), names=names)
+
+
+async def _login(request: Request) -> Response:
+    state = state_of(request)
+    try:
+        state.logins.check_origin(request)
+        state.traffic.take(0)
+        with state.traffic.slot(0):
+            secret = last(await read_form(request, state), "key").strip()
+            response = RedirectResponse("/", 303)
+            state.logins.start(secret, response)
+            return response
+    except ClientDisconnect:
+        raise
+    except Exception as error:
+        refusal = refusal_of(error)
+        if refusal.code == "unauthorized":
+            refusal = Refusal(401, "unauthorized", "No key in use reads like this one. Was it pasted whole?")
+        return page("login.html", Place(), refusal.status, refusal=refusal, prefix=PREFIX)
+
+
+async def _logout(request: Request) -> Response:
+    state = state_of(request)
+    try:
+        state.logins.check_origin(request)
+    except Refusal as refusal:
+        return refused_page(refusal, Place())
+    response = RedirectResponse("/", 303)
+    state.logins.end(request, response)
+    return response
+
+
+def _enter(request: Request, invitations: dict[str, str]) -> Response:
+    """An invitation is a word that logs its holder in once, with the key beside it."""
+    try:
+        state = state_of(request)
+        state.traffic.take(0)
+        given = request.path_params["word"].encode("utf-8", "surrogatepass")
+        word = next((one for one in invitations if secrets.compare_digest(one.encode(), given)), None)
+        if word is None:
+            raise Refusal(404, "no_such_invitation", "This invitation is not known, or was used: it opens once.")
+        response = RedirectResponse("/", 303)
+        state.logins.start(invitations.pop(word), response)
+        return response
+    except Exception as error:
+        return refused_page(refusal_of(error), Place())
+
+
+async def _asset(request: Request) -> Response:
+    name = request.path_params["file"]
+    if name not in ASSETS:
+        return refused_page(Refusal(404, "no_such_address", "There is nothing at this address."), Place())
+    fresh = request.url.query == address(name).partition("?")[2]
+    lasting = {"cache-control": "public, max-age=31536000, immutable" if fresh else "no-cache"}
+    return Response(asset(name), headers=lasting, media_type=ASSETS[name])
+
+
 async def _main(visit: Visit) -> Response:
-    return await _show(visit, Asked(), "")
+    return await _show(visit, Asked())
 
 
 async def _ask(visit: Visit) -> Response:
     """Answer the form, or say what it would cost. A refusal stands where the answer would."""
-    session, asked, status = visit.about.session, Asked(), 200
+    session, asked = visit.about.session, Asked()
     try:
         asked = await run_in_threadpool(_asked, visit)
         given = await run_in_threadpool(_given, asked, session.domain)
@@ -169,18 +217,16 @@ async def _ask(visit: Visit) -> Response:
         parsed = await run_in_threadpool(read, given, session.domain)
         if last(visit.fields, "do") != "ask":  # whoever says nothing spends nothing
             found = await asyncio.wrap_future(visit.about.price(parsed))
-            stands = given if asked.clicked and isinstance(given, str) else ""
-            panel = shown.price_html(
-                found, session.left, session.total, may_spend=visit.key.may_spend, stands_for=stands
-            )
-        else:
-            panel = await run_in_threadpool(_answered, visit, given, await _answer(visit, parsed))
+            words = price_words(found, session.left, session.total, may_spend=visit.key.may_spend)
+            stands_for = asked.sql if asked.clicked else ""
+            return await _show(visit, asked, "price.html", known=found.known, words=words, stands_for=stands_for)
+        answer = await _answer(visit, parsed)
+        shown = await run_in_threadpool(_panel, visit, given, answer)
+        return await _show(visit, asked, "answer.html", answer=shown, ways=ways(given, visit.about.name, visit.base))
     except ClientDisconnect:
         raise
     except Exception as error:
-        refusal = refusal_of(error)
-        panel, status = message(refusal), refusal.status
-    return await _show(visit, asked, panel, status)
+        return await _show(visit, asked, refusal=refusal_of(error))
 
 
 def _asked(visit: Visit) -> Asked:
@@ -204,7 +250,7 @@ async def _answer(visit: Visit, parsed: Question) -> Given:
     return answer
 
 
-def _answered(visit: Visit, given: str | Json, answer: Given) -> str:
+def _panel(visit: Visit, given: str | Json, answer: Given) -> Panel:
     session = visit.about.session
     attribute, most = None, None
     if isinstance(given, str):
@@ -212,18 +258,24 @@ def _answered(visit: Visit, given: str | Json, answer: Given) -> str:
         most = session.rows if select.is_count else None
         name = select.aggregates[0].name if select.aggregates else ""
         attribute = session.domain[name] if name else None
-    body = shown.answer_html(answer, session.total, most=most, attribute=attribute)
-    return body + same_html(given, visit.about.name, visit.base)
+    return panel(answer, session.total, most=most, attribute=attribute)
 
 
-async def _show(visit: Visit, asked: Asked, panel: str, status: int = 200) -> Response:
-    def body() -> str:
+async def _show(
+    visit: Visit, asked: Asked, panel: str = "", *, refusal: Refusal | None = None, **words: Any
+) -> Response:
+    """The page where questions are asked, with what came of the last one."""
+
+    def made() -> Response:
         about = visit.about
-        gauge, quota = visit.kept.gauge(about), about.quota(visit.key)
-        budget = budget_html(about.session, gauge, quota, about.name)
-        return asking(about.name, about.session.domain, asked, visit.key, budget, panel)
+        budget = visit.kept.budget(about, about.quota(visit.key))
+        domain = about.session.domain
+        attributes = [[name, a.kind, f"{a.size:,}", " and ".join([a.takes, *a.extras])] for name, a in domain.items()]
+        facts = words | {"asked": asked, "domain": domain, "attributes": attributes, "budget": budget}
+        status = 200 if refusal is None else refusal.status
+        return page("ask.html", visit.place(), status, panel=panel, refusal=refusal, **facts)
 
-    return page(visit.about.name, visit.place(), await run_in_threadpool(body), status)
+    return await run_in_threadpool(made)
 
 
 async def _price(visit: Visit) -> Response:
@@ -236,7 +288,7 @@ async def _price(visit: Visit) -> Response:
         parsed = await run_in_threadpool(read, given, visit.about.session.domain)
         found = await asyncio.wrap_future(visit.about.price(parsed))
         session = visit.about.session
-        told["text"] = shown.price_words(found, session.left, session.total, may_spend=visit.key.may_spend)
+        told["text"] = price_words(found, session.left, session.total, may_spend=visit.key.may_spend)
         if found.cost_at_most.atoms:
             told["level"] = "cost" if found.cost_at_most <= session.left and visit.key.may_spend else "much"
     except ClientDisconnect:
@@ -256,27 +308,31 @@ def _json(value: Any) -> Response:
 
 async def _history(visit: Visit) -> Response:
     visit.state.traffic.take(visit.key.id, HISTORY_TOKENS)
-    before = _parameter(visit, "before", 0, 2**53)
-    here, free = f"/data/{visit.about.name}/history", "free" in visit.request.query_params
+    before, free = _parameter(visit, "before", 0, 2**53), "free" in visit.request.query_params
 
-    def body() -> str:
-        found: list[Step] = steps(visit.about.session)
-        who = places.askers(visit.about) if visit.key.role == "owner" else None
-        return places.history(found, visit.about.session, who, before=before, free=free, here=here)
+    def made() -> Response:
+        session = visit.about.session
+        who = record.askers(visit.about) if visit.key.role == "owner" else None
+        return page(
+            "history.html", visit.place("history"), **record.history(steps(session), session, who, before, free=free)
+        )
 
-    return page("History", visit.place("history"), await run_in_threadpool(body))
+    return await run_in_threadpool(made)
 
 
 async def _plan(visit: Visit) -> Response:
     visit.state.traffic.take(visit.key.id, HISTORY_TOKENS)
-    return page("Plan", visit.place("plan"), await run_in_threadpool(visit.kept.plan, visit.about))
+    return await run_in_threadpool(lambda: page("plan.html", visit.place("plan"), **visit.kept.plan(visit.about)))
 
 
 async def _audit(visit: Visit) -> Response:
     limit = _parameter(visit, "limit", AUDIT_LINES, MOST_AUDIT)
-    records = await run_in_threadpool(visit.about.audit.last, limit)
-    body = places.audit(records, limit, f"/data/{visit.about.name}/audit")
-    return page("Audit log", visit.place("audit"), body)
+
+    def made() -> Response:
+        rows = record.audit(visit.about.audit.last(limit))
+        return page("audit.html", visit.place("audit"), rows=rows, limit=limit)
+
+    return await run_in_threadpool(made)
 
 
 async def _published(visit: Visit) -> Response:

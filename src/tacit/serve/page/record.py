@@ -1,0 +1,154 @@
+"""The other pages of a data set: its budget, its history, its plan and, for the owner, who asked what.
+
+All of it is worked out from what was released, from public parameters and from the audit log, which holds no values.
+Called by the routes; each function gives what a template names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from markupsafe import Markup
+
+from tacit.chart import Gauge
+from tacit.model.answer import Measured
+from tacit.model.workload import Marginal
+from tacit.reporting.sections import guarantees_section, plan_section
+from tacit.reporting.steps import Step, bought_by_kind, single, steps
+from tacit.serve.dataset import Dataset
+from tacit.serve.page.answer import WIDTH, number
+from tacit.serve.page.frame import unstyled
+from tacit.session import Session
+from tacit.show.pages import percent
+
+PAGE = 50  # lines
+_NEARLY_NOTHING = 1e-6  # of the budget: nothing that anybody could buy
+
+
+@dataclass
+class Kept:
+    """What need not be worked out again: each data set's plan, and its gauge until more is spent."""
+
+    plans: dict[str, Markup] = field(default_factory=dict)
+    gauges: dict[str, tuple[int, Gauge]] = field(default_factory=dict)
+
+    def plan(self, dataset: Dataset) -> dict[str, Any]:
+        """The mechanism and why, what to expect of it, and what is promised: from public parameters."""
+        session = dataset.session
+        if dataset.name not in self.plans:  # it takes a moment, and never changes
+            self.plans[dataset.name] = unstyled(Markup(plan_section(session)))
+        size = f"{session.rows:,} rows, {len(session.domain)} attributes, {session.domain.size:,} cells"
+        return {
+            "about": f"{size}; {session.budget}.",
+            "expected": self.plans[dataset.name],
+            "guaranteed": Markup(guarantees_section(session)),
+        }
+
+    def budget(self, dataset: Dataset, quota: Mapping[str, Any] | None) -> dict[str, Any]:
+        """The one budget: what is left, what was bought, and a quota if the key has one."""
+        session, gauge = dataset.session, self.gauge(dataset)
+        total, spent = session.total.atoms, session.spent.atoms
+        used = 0.0
+        if quota is not None:
+            used, most = (float(next(iter(quota[name].values()))) for name in ("used", "of"))
+            used = min(1.0, used / most)
+        return {
+            "left": 1 - min(1.0, spent / total),
+            "finished": total - spent < _NEARLY_NOTHING * total,
+            "whole": session.budget,
+            "epsilon_spent": session.epsilon_spent,
+            "gauge": gauge,
+            "reserved": any(name == "reserved" for name, _ in gauge.parts),
+            "quota": quota,
+            "quota_used": used,
+        }
+
+    def gauge(self, dataset: Dataset) -> Gauge:
+        session = dataset.session
+        spent = session.spent.atoms
+        known = self.gauges.get(dataset.name)
+        if known is None or known[0] != spent:
+            parts = [(name, float(cost)) for name, _, cost in bought_by_kind(steps(session), session)]
+            whole = max(float(session.total), sum(size for _, size in parts))  # spent meanwhile
+            known = spent, Gauge("", parts, whole, session.total.measure, width=WIDTH)
+            self.gauges[dataset.name] = known
+        return known[1]
+
+
+def history(
+    found: Sequence[Step], session: Session, who: Mapping[int, str] | None, before: int, *, free: bool
+) -> dict[str, Any]:
+    """What was bought, and if wanted what was told for nothing; newest first, in pages. `who` is for the owner."""
+    newest = [
+        step for step in reversed(found) if (free or not step.free) and (not before or step.receipt.entry < before)
+    ]
+    shown = newest[:PAGE]
+    rows = [
+        [
+            str(step.receipt.entry),
+            step.question,
+            _told(step, session),
+            f"{float(step.cost):.4g}" if step.cost.atoms else "free",
+            percent(step.cost.atoms / session.total.atoms) if step.cost.atoms else "",
+            step.receipt.seal[:12],
+            *([] if who is None else [who.get(step.receipt.entry, "")]),
+        ]
+        for step in shown
+    ]
+    return {
+        "head": ["entry", "question", "answer", "cost", "of the budget", "seal", *([] if who is None else ["who"])],
+        "rows": rows,
+        "measure": session.total.measure,
+        "free": free,
+        "free_ones": sum(step.free for step in found),
+        "before": before,
+        "older": shown[-1].receipt.entry if len(newest) > PAGE else None,
+    }
+
+
+def audit(records: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """Who asked what, newest first. The log holds keys of questions, and no values."""
+    return [
+        [
+            str(record.get("time", "")).replace("T", " ")[:19],
+            str(record.get("who", "")),
+            str(record.get("role", "")),
+            str(record.get("question", ""))[:16]
+            or (f"{record['questions']:,} questions" if "questions" in record else ""),
+            _outcome(record),
+            str(record.get("entry", "")),
+        ]
+        for record in records
+    ]
+
+
+def askers(dataset: Dataset, most: int = 10_000) -> dict[int, str]:
+    """Who asked for each entry, as far back as the audit log's newest lines go."""
+    found: dict[int, str] = {}
+    for record in dataset.audit.last(most):  # newest first: the first to ask has the last word
+        if "entry" in record and "who" in record:
+            found[int(record["entry"])] = str(record["who"])
+    return found
+
+
+def _outcome(record: Mapping[str, Any]) -> str:
+    cost = record["cost"].items() if isinstance(record.get("cost"), Mapping) else ()
+    paid = ", ".join(f"{name} = {float(amount):.6g}" for name, amount in cost)
+    if "refused" in record:  # a part of it may have been paid for
+        return f"refused: {record['refused']}" + (f", after {paid}" if paid else "")
+    if paid:
+        return paid
+    return "free" if record.get("free") == 1 else f"{record.get('free', 0):,} free"
+
+
+def _told(step: Step, session: Session) -> str:
+    found = single(step, session)
+    if found is not None:
+        value, error = found
+        return number(value) + ("" if error is None else f" ± {number(error)}")
+    if isinstance(step.answer, Measured):
+        what = "table" if isinstance(step.answer.question, Marginal) else "release"
+        return f"a {what} of {step.answer.values.size:,} numbers"
+    return ""
