@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 
 import tacit
+from tacit import opening
 from tacit.opening import choose
 from tacit.session import MAX_BATCH, Session
 
@@ -243,6 +245,58 @@ def test_a_ledger_of_something_else_is_refused(tmp_path: Path, changes: Any, nam
     start(tmp_path).close()
     with pytest.raises(tacit.LedgerError, match=named):
         start(tmp_path, **changes)
+
+
+def test_a_planner_that_changes_its_mind_does_not_lock_the_owner_out(tmp_path: Path, monkeypatch: Any) -> None:
+    auto = {"mechanism": "auto", "questions": None, "domain": DOMAIN, "budget": tacit.Budget(epsilon=1.0, delta=1e-9)}
+    planned = SimpleNamespace(mechanism="iterative", reason="it is planned.", warm=0.5, hits=7)
+    monkeypatch.setattr(opening, "plan", lambda **_: planned)
+    with start(tmp_path, **auto) as session:
+        first = session.ask(SAME[0])
+        choice, spent = session.choice, session.spent
+    assert (choice.mechanism, choice.warm, choice.hits, choice.questions) == ("iterative", 0.5, 7, 10_000)
+
+    def another_opinion(**_: object) -> None:
+        raise AssertionError("what the ledger was made with is not planned again")
+
+    monkeypatch.setattr(opening, "plan", another_opinion)
+    named = {"mechanism": "iterative", "warm": 0.5, "hits": 7, "questions": 10_000, "confidence": 0.95}
+    for again in ({}, {"mechanism": "iterative"}, named):
+        with start(tmp_path, **auto | again) as session:
+            assert session.choice == choice
+            assert session.ask(SAME[0]).value == first.value  # type: ignore[union-attr]
+            assert session.spent == spent
+
+
+@pytest.mark.parametrize(
+    ("made", "named", "words"),
+    [
+        ({"mechanism": "iterative", "warm": 0.5}, {"warm": 0.25}, "warm is 0.5, not 0.25"),
+        ({"mechanism": "iterative"}, {"mechanism": "median"}, "mechanism is iterative, not median"),
+        ({"mechanism": "iterative"}, {"confidence": 0.9}, "confidence is 0.95, not 0.9"),
+        ({"mechanism": "iterative"}, {"hits": 9, "questions": 11}, "questions is 10, not 11, hits is 200, not 9"),
+        ({"mechanism": "median"}, {"seed": 3, "records": 999}, "records is 1000, not 999, seed is 0, not 3"),
+        (
+            {"mechanism": "median", "sampler": "fractions"},
+            {"sampler": "databases"},
+            "sampler is fractions, not databases",
+        ),
+        (
+            {},
+            {"budget": tacit.Budget(epsilon=6.0, delta=1e-9)},
+            "budget is epsilon = 5, delta = 1e-09, not epsilon = 6",
+        ),
+    ],
+)
+def test_a_setting_that_is_not_the_ledgers_is_refused_with_both_values(
+    tmp_path: Path, made: Any, named: Any, words: str
+) -> None:
+    start(tmp_path, **made).close()
+    start(tmp_path, **made | {"questions": None, "mechanism": "auto"}).close()
+    with pytest.raises(tacit.LedgerError) as caught:
+        start(tmp_path, **made | named)
+    assert words in str(caught.value)
+    assert "another ledger" not in str(caught.value)
 
 
 def test_the_order_of_rows_does_not_matter_to_the_ledger(tmp_path: Path) -> None:

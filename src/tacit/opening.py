@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from tacit.errors import ConfigError
+from tacit.errors import ConfigError, LedgerError
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.release.direct import Direct
@@ -19,12 +19,17 @@ from tacit.release.plan import plan
 from tacit.session import Choice, Session
 from tacit.trusted.anchor import Anchor
 from tacit.trusted.curator import MAX_ANSWERS, Curator
-from tacit.trusted.ledger import Binding, Ledger
+from tacit.trusted.ledger import Binding, Ledger, MadeWith
 from tacit.trusted.loss import total
 from tacit.trusted.records import Records
 
 MECHANISMS = ("auto", "direct", "histogram", "iterative", "median")
 ONLINE = ("iterative", "median")  # those that have hard answers and a gate
+_KINDS: dict[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("mechanism", "reason", "sampler"), str),
+    **dict.fromkeys(("questions", "hits", "databases", "records", "seed"), int),
+    **dict.fromkeys(("warm", "confidence"), float),
+}
 
 
 def open_session(
@@ -41,17 +46,20 @@ def open_session(
     hits: int | None = None,
     halt: bool = False,
     warm: float | None = None,
-    databases: int = 200,
-    records: int = 1000,
-    seed: int = 0,
-    sampler: str = "databases",
-    confidence: float = 0.95,
+    databases: int | None = None,
+    records: int | None = None,
+    seed: int | None = None,
+    sampler: str | None = None,
+    confidence: float | None = None,
     anchor: str | Path | None = None,
     accept_rollback: str | None = None,
     progress: Callable[[int, int], None] | None = None,
     loading: Callable[[float], None] | None = None,
 ) -> Session:
     """Open a table for private questions. The ledger is made on the first call and continued ever after.
+
+    The first call writes the mechanism and its settings into the ledger, chosen or defaults included. Later calls read
+    them from there: what is not named again is as it was, and a setting that is named with another value is refused.
 
     data: a CSV, Parquet or DuckDB file, a SELECT over files, a DataFrame, an Arrow table, a DuckDB relation, a Spark
         DataFrame or a postgresql:// URL (with `table`).
@@ -72,9 +80,10 @@ def open_session(
     warm: for "iterative", the share of the budget for a warm start: noisy tables of all pairs of attributes, which the
         first question buys, and the hypothesis that fits them. 0 starts from the uniform hypothesis; 0 unless given,
         or the plan's choice.
-    databases, records, seed: how many databases vote in "median", of how many records each, and the public seed that
-        they are drawn with.
+    databases, records, seed: how many databases vote in "median" (200), of how many records each (1,000), and the
+        public seed that they are drawn with (0).
     sampler: "databases" of records, or "fractions": fractional ones, for linear questions that cut X into few parts.
+    confidence: of the error bars; 0.95 unless given.
     anchor: where the newest state of the ledger is remembered, so that restoring an old copy is noticed.
     accept_rollback: the owner's reason to go on with an older copy; recorded in the ledger.
     progress: called while the first question's warm start is fitted, with how many steps are done and how many at most.
@@ -84,12 +93,12 @@ def open_session(
         domain = Domain.from_toml(_read_text(Path(domain)))
     if not isinstance(budget, Budget):
         raise ConfigError("budget is a tacit.Budget, like tacit.Budget(epsilon=1.0, delta=1e-9).")
-    for name, given in (("questions", questions), ("hits", hits)):
-        if given is None:
+    for name, number in (("questions", questions), ("hits", hits)):
+        if number is None:
             continue
-        if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= 10**9:
-            raise ConfigError(f"{name} is a whole number from 1 to 1,000,000,000, not {given!r}.")
-    if not isinstance(confidence, float) or not 0.5 <= confidence <= 1 - 1e-9:
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= 10**9:
+            raise ConfigError(f"{name} is a whole number from 1 to 1,000,000,000, not {number!r}.")
+    if confidence is not None and (not isinstance(confidence, float) or not 0.5 <= confidence <= 1 - 1e-9):
         raise ConfigError(f"confidence is a number from 0.5 to 0.999999999, not {confidence!r}.")
     if warm is not None and (isinstance(warm, bool) or not isinstance(warm, int | float) or not 0 <= warm < 1):
         raise ConfigError(f"warm is a share of the budget, from 0 to below 1, not {warm!r}.")
@@ -99,28 +108,31 @@ def open_session(
         raise ConfigError(f"a histogram takes at most {MAX_ANSWERS:,} cells; the domain has {domain.size:,}.")
     if (person is None) != (rows_per_person is None):
         raise ConfigError("person and rows_per_person are given together: whose row it is, and how many count.")
-    sampling = Sampling(databases, records, seed, sampler)
+    sampling: dict[str, Any] = {"databases": databases, "records": records, "seed": seed, "sampler": sampler}
+    Sampling(**_named(sampling))  # refuses before anything is read
+    given = {"questions": questions, "hits": hits, "warm": warm, "confidence": confidence, **sampling}
+    path, remembered = Path(ledger), Anchor(None if anchor is None else Path(anchor))
+    made_with = Ledger.made_with(path, remembered)
+    if made_with is not None:
+        named = {} if mechanism == "auto" else {"mechanism": mechanism}
+        _refuse_others(path.name, made_with, budget, named | _named(given))
     people = 1 if rows_per_person is None else rows_per_person
     rows = Records.load(data, domain, table, person=person, rows_per_person=people, progress=loading)
-    wanted: dict[str, Any] = {"questions": questions, "hits": hits, "warm": warm, "rows_per_person": people}
-    choice = choose(mechanism, domain, budget, rows.rows, **wanted)
-    choice = replace(choice, halt=halt, sampling=sampling if choice.mechanism == "median" else None)
-    binding: Binding = {
-        "domain": domain.key,
-        "data": rows.fingerprint,
-        "mechanism": choice.mechanism,
-        "questions": "any number" if choice.mechanism == "histogram" else str(choice.questions),
-        "hits": str(choice.hits) if choice.mechanism in ONLINE else "none",
-        "warm": str(choice.warm) if choice.mechanism == "iterative" else "none",
-        # free answers are kept with their error bars, so these must go on meaning the same
-        "confidence": str(confidence) if choice.mechanism in ONLINE else "any",
-        "sampling": sampling.words if choice.mechanism == "median" else "none",
-    }
+    if made_with is not None:
+        choice = _choice_of(made_with, questions)
+        confidence = _settings_of(made_with).get("confidence", confidence or 0.95)
+        written = dict(made_with.settings)  # as it was written, whatever this version would write
+    else:
+        wanted: dict[str, Any] = {"questions": questions, "hits": hits, "warm": warm, "rows_per_person": people}
+        choice = choose(mechanism, domain, budget, rows.rows, **wanted)
+        choice = replace(choice, sampling=Sampling(**_named(sampling)) if choice.mechanism == "median" else None)
+        confidence = confidence or 0.95
+        written = _written(choice, confidence)
+    choice = replace(choice, halt=halt)
+    binding: Binding = {"domain": domain.key, "data": rows.fingerprint, **written}
     if person is not None:  # ledgers where a row is the unit say nothing of it, as those from before could not
         binding = {**binding, "person": person, "rows_per_person": str(people)}
-    book = _open_ledger(
-        Path(ledger), budget, binding, Anchor(None if anchor is None else Path(anchor)), accept_rollback
-    )
+    book = _open_ledger(path, budget, binding, remembered, accept_rollback)
     curator = Curator(rows, book)
     made = build(curator, choice, confidence, progress)
     return Session(curator, book, budget, choice, made, confidence)
@@ -163,6 +175,68 @@ def choose(
     made = plan(rows=rows, domain=domain, budget=budget, questions=expected, rows_per_person=rows_per_person)
     start = warm if warm is not None else made.warm or 0.0
     return Choice(made.mechanism, made.reason, expected, hits or made.hits or 200, float(start))
+
+
+def _named(settings: dict[str, Any]) -> dict[str, Any]:
+    """Those of the settings that the owner named."""
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _written(choice: Choice, confidence: float) -> dict[str, str]:
+    """The choice as the ledger keeps it: the settings that its mechanism has, by name. `_settings_of` reads it back."""
+    found: dict[str, Any] = {"mechanism": choice.mechanism, "reason": choice.reason}
+    if choice.mechanism != "histogram":
+        found["questions"] = choice.questions
+    if choice.mechanism in ONLINE:
+        # free answers are kept with their error bars, so these must go on meaning the same
+        found |= {"hits": choice.hits, "confidence": confidence}
+    if choice.mechanism == "iterative":
+        found["warm"] = choice.warm
+    if choice.sampling is not None:
+        found |= asdict(choice.sampling)
+    return {name: str(value) for name, value in found.items()}
+
+
+def _settings_of(made_with: MadeWith) -> dict[str, Any]:
+    """What a ledger says about its mechanism, by the names that `open_session` has for it."""
+    written = dict(made_with.settings)
+    if "sampling" in written:  # older ledgers say "none" for what a mechanism has not, and the sampler in words
+        sampling = written.pop("sampling")
+        written = {name: value for name, value in written.items() if value not in ("none", "any", "any number")}
+        written |= {} if sampling == "none" else {k: str(v) for k, v in asdict(Sampling.of(sampling)).items()}
+    try:
+        return {name: _KINDS[name](value) for name, value in written.items()}
+    except (KeyError, ValueError):
+        raise LedgerError("The ledger has settings that this version of the program does not know.") from None
+
+
+def _choice_of(made_with: MadeWith, questions: int | None) -> Choice:
+    """The choice that was made when the ledger was."""
+    found = _settings_of(made_with)
+    sampling = {name: found[name] for name in ("databases", "records", "seed", "sampler") if name in found}
+    return Choice(
+        found["mechanism"],
+        found.get("reason", "as its ledger was made"),
+        found.get("questions", questions or 10_000),
+        found.get("hits", 200),
+        found.get("warm", 0.0),
+        sampling=Sampling(**sampling) if sampling else None,
+    )
+
+
+def _refuse_others(ledger: str, made_with: MadeWith, budget: Budget, named: dict[str, Any]) -> None:
+    """Refuse a budget or a setting that is not the ledger's. All of these are public, so both values are told."""
+    theirs = {"budget": made_with.budget, **_settings_of(made_with)}
+    differ = [
+        f"{name} is {theirs[name]}, not {given}"
+        for name, given in {"budget": budget, **named}.items()
+        if name in theirs and theirs[name] != given
+    ]
+    if differ:
+        raise LedgerError(
+            f"The ledger {ledger} was made with other terms: {', '.join(differ)}. Open it with what it was made with; "
+            "a setting that is left out is read from the ledger."
+        )
 
 
 def _open_ledger(path: Path, budget: Budget, binding: Binding, anchor: Anchor, accept_rollback: str | None) -> Ledger:

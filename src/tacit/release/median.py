@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -60,6 +61,17 @@ class Sampling:
     def words(self) -> str:
         kind = f"databases of {self.records} records" if self.sampler == "databases" else "fractional databases"
         return f"{self.databases} {kind}, seed {self.seed}"
+
+    @classmethod
+    def of(cls, words: str) -> Sampling:
+        """The choices that `words` say."""
+        found = re.fullmatch(r"(\d+) (?:databases of (\d+) records|fractional databases), seed (\d+)", words)
+        if found is None:
+            raise ConfigError(f"no sampler is made like this: {words}.")
+        many, records, seed = found.groups()
+        if records is None:
+            return cls(int(many), seed=int(seed), sampler="fractions")
+        return cls(int(many), int(records), int(seed))
 
     def start(self, domain: Domain, seed: int) -> Votes:
         if self.sampler == "fractions":

@@ -25,9 +25,9 @@ from tacit.trusted.anchor import Anchor
 from tacit.trusted.chain import Entry, Mark, canonical, check, mark, seal
 from tacit.trusted.durable import DurableFile
 from tacit.trusted.history import PAGE, UNSETTLED, History, now
-from tacit.trusted.terms import Binding
+from tacit.trusted.terms import Binding, MadeWith
 
-__all__ = ["Binding", "Entry", "Ledger", "Outcome", "Purpose", "Reservation"]
+__all__ = ["Binding", "Entry", "Ledger", "MadeWith", "Outcome", "Purpose", "Reservation"]
 
 Purpose = str | dict[str, Any]  # public, and JSON
 
@@ -82,6 +82,11 @@ class Ledger:
         self._known = self._history.origin  # the newest entry that this process has seen: it must never be gone again
         self._anchored = -1  # everything up to here is known to the anchor
         self._thread = threading.local()  # `reading` is there, and true, in a thread that may write nothing
+
+    @staticmethod
+    def made_with(path: Path, anchor: Anchor) -> MadeWith | None:
+        """The public terms of the ledger at `path` before it is opened; None where there is none."""
+        return terms.made_with(path, anchor)
 
     @classmethod
     def create(

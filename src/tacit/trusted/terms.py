@@ -6,10 +6,11 @@ import json
 import secrets
 import sqlite3
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tacit.errors import LedgerError
+from tacit.errors import LedgerError, TacitError
 from tacit.model.budget import Budget, Loss
 from tacit.trusted.anchor import Anchor
 from tacit.trusted.chain import canonical
@@ -19,6 +20,7 @@ from tacit.trusted.history import FORMAT, SCHEMA, History, lost_at, lost_here
 # What a ledger belongs to. A value may be made from the ledger's own secret, so that a fingerprint of the data says
 # nothing to somebody who does not hold the ledger: receipts, which are hashes over all of this, are public.
 Binding = Mapping[str, str | Callable[[bytes], str]]
+IDENTITY = ("domain", "data", "person", "rows_per_person")  # whose ledger it is; the rest of a binding are settings
 
 
 def make(
@@ -55,6 +57,31 @@ def read(db: Any) -> dict[str, str]:
     return dict(db.execute("SELECT key, value FROM meta").fetchall() if len(tables) == 2 else ())
 
 
+@dataclass(frozen=True)
+class MadeWith:
+    """What everybody may know about a ledger's terms: its budget, and the settings that were chosen with it."""
+
+    budget: Budget
+    settings: Mapping[str, str]
+
+
+def made_with(path: Path, anchor: Anchor) -> MadeWith | None:
+    """The public terms of a ledger before it is opened; None where there is none."""
+    if not path.exists():
+        return None
+    file = DurableFile(path)
+    try:
+        history = History(file.path, file.read(read), anchor)
+    finally:
+        file.close()
+    try:
+        epsilon, delta = json.loads(history.terms["budget"])
+        budget = Budget(epsilon=epsilon, delta=delta)
+    except (TacitError, ValueError, TypeError):
+        raise LedgerError(f"{path.name} is damaged.") from None
+    return MadeWith(budget, {name: value for name, value in history.bound.items() if name not in IDENTITY})
+
+
 def check(history: History, budget: Budget, total: Loss, binding: Binding) -> None:
     """Refuse a ledger that was made with other terms.
 
@@ -66,8 +93,8 @@ def check(history: History, budget: Budget, total: Loss, binding: Binding) -> No
     names += sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
     if names:
         raise LedgerError(
-            f"The ledger {history.path.name} was made with other terms: {' and '.join(names)}. Open it with those, or "
-            "name another ledger for these; what both spend then adds up."
+            f"The ledger {history.path.name} was made with other terms: {' and '.join(names)}. Open it with what "
+            "it was made with: the loss of another ledger for the same people would add to this one's."
         )
 
 
