@@ -32,7 +32,7 @@ from tacit.release.intervals.choice import binary, choose, trees
 from tacit.release.intervals.decoding import Plan, monotone
 from tacit.release.intervals.guarantee import best_branching
 from tacit.release.intervals.tree import honaker, textbook
-from tacit.trusted.anchor import Anchor
+from tacit.store.anchor import Anchor
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total

@@ -35,7 +35,7 @@ from tacit.release.hypothesis.dense import Dense
 from tacit.release.median_net import Databases, MedianNet
 from tacit.release.offline import construct
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
-from tacit.trusted.anchor import Anchor
+from tacit.store.anchor import Anchor
 from tacit.trusted.curator import Curator, Distance
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total

@@ -28,7 +28,7 @@ from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release.warm_start import Plan, warm_start
-from tacit.trusted.anchor import Anchor
+from tacit.store.anchor import Anchor
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import noise_for, total

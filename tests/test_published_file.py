@@ -21,7 +21,7 @@ from tacit.errors import TacitError
 from tacit.model.budget import Loss
 from tacit.publishing import file
 from tacit.session import Session
-from tacit.trusted.chain import Entry, canonical, chain_hash
+from tacit.store.chain import Entry, canonical, chain_hash
 from tacit.trusted.ledger import Outcome
 
 DOMAIN = tacit.Domain({"a": tacit.integer(0, 5), "b": tacit.category(["x", "y"])})

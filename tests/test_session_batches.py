@@ -19,7 +19,8 @@ from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release.iterative import Weights
 from tacit.session import Session
-from tacit.trusted import chain, questions
+from tacit.store import chain
+from tacit.trusted import questions
 
 SIZES = {"a": 8, "b": 7, "c": 6, "d": 5}
 DOMAIN = Domain({name: tacit.integer(0, size - 1) for name, size in SIZES.items()})

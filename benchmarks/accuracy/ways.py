@@ -22,7 +22,7 @@ from tacit.opening import open_session
 from tacit.release import warm_start as warm
 from tacit.release.hypothesis.dense import Dense
 from tacit.session import Session
-from tacit.trusted.anchor import Anchor
+from tacit.store.anchor import Anchor
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total

@@ -17,7 +17,7 @@ from tacit.release.iterative import iterative
 from tacit.release.median import Sampling, median
 from tacit.release.plan import plan
 from tacit.session import Choice, Session
-from tacit.trusted.anchor import Anchor
+from tacit.store.anchor import Anchor
 from tacit.trusted.curator import MAX_ANSWERS, Curator
 from tacit.trusted.ledger import Binding, Ledger, MadeWith
 from tacit.trusted.loss import total

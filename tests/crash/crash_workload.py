@@ -12,7 +12,7 @@ from typing import Any
 
 from tacit.errors import TacitError
 from tacit.model.budget import Budget, Loss
-from tacit.trusted.anchor import Anchor
+from tacit.store.anchor import Anchor
 from tacit.trusted.ledger import Entry, Ledger, Outcome
 
 LEDGER, ANCHOR = "people.tacit", "state/anchors.sqlite"

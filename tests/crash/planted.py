@@ -10,8 +10,8 @@ from unittest import mock
 
 from crash_workload import ANCHOR, LEDGER
 
-from tacit.trusted import durable
-from tacit.trusted.chain import Entry, mark
+from tacit.store import file as durable
+from tacit.store.chain import Entry, mark
 from tacit.trusted.history import History
 from tacit.trusted.ledger import Ledger, Outcome, Reservation
 

@@ -17,9 +17,9 @@ import apsw
 from crash_workload import LEDGER, Report, Shown, broken, make, reopen, seen, step
 
 from tacit.errors import TacitError
-from tacit.trusted import durable
-from tacit.trusted.anchor import Anchor
-from tacit.trusted.chain import Entry
+from tacit.store import file as durable
+from tacit.store.anchor import Anchor
+from tacit.store.chain import Entry
 from tacit.trusted.ledger import Ledger, Outcome
 
 SECTOR = 512

@@ -17,9 +17,9 @@ from crash_workload import LEDGER, make, reopen
 
 from tacit.errors import AnswerWithheld, LedgerError
 from tacit.model.budget import Loss
-from tacit.trusted import durable
-from tacit.trusted.anchor import Anchor
-from tacit.trusted.chain import Entry
+from tacit.store import file as durable
+from tacit.store.anchor import Anchor
+from tacit.store.chain import Entry
 from tacit.trusted.history import History
 from tacit.trusted.ledger import Ledger, Outcome
 

@@ -21,10 +21,10 @@ from crash_workload import LEDGER, make, reopen
 
 from tacit.errors import LedgerError
 from tacit.model.budget import Loss
-from tacit.trusted import durable
+from tacit.store import file as durable
 from tacit.trusted.ledger import Ledger, Outcome
 
-WATCHED = ("ledger.py", "history.py", "durable.py", "anchor.py", "chain.py", "contextlib.py")
+WATCHED = ("ledger.py", "history.py", "store/file.py", "anchor.py", "chain.py", "contextlib.py")
 
 
 def ask(ledger: Ledger, key: str) -> None:

@@ -24,9 +24,9 @@ from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
 from tacit.model.strategy import Convolution, Product, Tree
 from tacit.model.workload import Intervals, Prefixes, Queries, Question, histogram, marginal
+from tacit.store.anchor import Anchor
 from tacit.trusted import curator as curator_module
 from tacit.trusted import gate as gate_module
-from tacit.trusted.anchor import Anchor
 from tacit.trusted.curator import Curator, Disagreement, Distance, Lens, Tabulated
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.lens import look, own_lens

@@ -18,7 +18,7 @@ from tacit.model.strategy import Convolution, Strategy, Tree, leaves
 from tacit.release.intervals.answers import Distribution
 from tacit.release.intervals.choice import choose
 from tacit.release.intervals.decoding import monotone, non_negative
-from tacit.trusted.anchor import Anchor
+from tacit.store.anchor import Anchor
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total

@@ -21,7 +21,7 @@ from tacit.model.query import Query
 from tacit.release.forecast import WarmStarted, direct, expected_largest, least_epsilon, mean_size
 from tacit.release.plan import Plan, plan
 from tacit.release.warm_start import warm_start
-from tacit.trusted.anchor import Anchor
+from tacit.store.anchor import Anchor
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total

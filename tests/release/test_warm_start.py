@@ -16,7 +16,7 @@ from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.release.hypothesis.dense import Dense
 from tacit.release.warm_start import choose_plan, closure, prices, warm_start
-from tacit.trusted.anchor import Anchor
+from tacit.store.anchor import Anchor
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total

@@ -16,7 +16,7 @@ from importlib import import_module
 
 from tacit.serve import dataset, run
 from tacit.serve.limits import Limits
-from tacit.trusted.chain import Entry
+from tacit.store.chain import Entry
 from tacit.trusted.ledger import Ledger, Outcome, Reservation
 
 LOADED = ("duckdb", "uvicorn", "tacit.serve.app", "tacit.opening", "tacit.session", "opendp.prelude", "sqlglot")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.model.budget import Budget, Loss
-from tacit.trusted.anchor import Anchor
+from tacit.store.anchor import Anchor
 from tacit.trusted.ledger import Ledger, Outcome
 
 PRICE = Loss("epsilon", 10)

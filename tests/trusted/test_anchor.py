@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tacit.errors import LedgerError
-from tacit.trusted.anchor import Anchor, Mark, default_path
+from tacit.store.anchor import Anchor, Mark, default_path
 
 
 def test_knows_nothing_at_first_and_then_the_newest(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise
 from tacit.model.query import GRID, Factor, Query
 from tacit.model.workload import Intervals, Marginal, Prefixes, Queries, histogram, marginal
+from tacit.store.anchor import Anchor
 from tacit.trusted import curator as curator_module
-from tacit.trusted.anchor import Anchor
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import Sensitivity, total

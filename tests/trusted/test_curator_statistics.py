@@ -21,8 +21,8 @@ from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import marginal
 from tacit.release.direct import Direct
+from tacit.store.anchor import Anchor
 from tacit.trusted import curator as curator_module
-from tacit.trusted.anchor import Anchor
 from tacit.trusted.curator import Curator, own
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import Sensitivity, total

@@ -18,8 +18,8 @@ from tacit.model.attribute import category, integer
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Query
+from tacit.store.anchor import Anchor
 from tacit.trusted import gate as gate_module
-from tacit.trusted.anchor import Anchor
 from tacit.trusted.curator import Curator, Distance, Tabulated
 from tacit.trusted.gate import Gate
 from tacit.trusted.ledger import Ledger

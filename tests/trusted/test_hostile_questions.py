@@ -25,10 +25,10 @@ from tacit.model.query import GRID, Factor, Query
 from tacit.model.statistic import Statistic, Unbound
 from tacit.model.workload import marginal
 from tacit.session import Session
+from tacit.store.anchor import Anchor
 from tacit.trusted import curator as curator_module
 from tacit.trusted import lens as lens_module
 from tacit.trusted import questions as questions_module
-from tacit.trusted.anchor import Anchor
 from tacit.trusted.curator import Curator, Disagreement, Distance, Tabulated, own
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.lens import own_lens

@@ -22,10 +22,12 @@ from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Factor, Query
 from tacit.model.workload import marginal
-from tacit.trusted import chain, durable, questions
+from tacit.store import chain
+from tacit.store import file as durable
+from tacit.store.anchor import Anchor
 from tacit.trusted import curator as curator_module
 from tacit.trusted import gate as gate_module
-from tacit.trusted.anchor import Anchor
+from tacit.trusted import questions
 from tacit.trusted.curator import Curator, Distance, own
 from tacit.trusted.ledger import Ledger, Outcome
 from tacit.trusted.loss import total

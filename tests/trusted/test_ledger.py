@@ -19,7 +19,7 @@ from ledger_tools import PRICE, ask, backup, reopen, restore, terms
 
 from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError, TacitError
 from tacit.model.budget import Budget, Loss
-from tacit.trusted import durable
+from tacit.store import file as durable
 from tacit.trusted.ledger import Ledger, Outcome, Reservation
 
 

@@ -14,8 +14,8 @@ from ledger_tools import PRICE, ask, backup, raw, reopen, restore, terms, write
 
 from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError
 from tacit.model.budget import Loss
+from tacit.store.anchor import Anchor
 from tacit.trusted import ledger as ledger_module
-from tacit.trusted.anchor import Anchor
 from tacit.trusted.ledger import Ledger, Outcome
 
 

@@ -17,8 +17,8 @@ from ledger_tools import PRICE, ask, raw, reopen, terms
 
 from tacit.errors import LedgerError, TacitError
 from tacit.model.budget import Loss
-from tacit.trusted import durable
-from tacit.trusted.anchor import Anchor
+from tacit.store import file as durable
+from tacit.store.anchor import Anchor
 from tacit.trusted.ledger import Ledger, Outcome
 
 

@@ -19,9 +19,9 @@ from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import GRID, Query
+from tacit.store.anchor import Anchor
 from tacit.trusted import curator as curator_module
 from tacit.trusted import lens as lens_module
-from tacit.trusted.anchor import Anchor
 from tacit.trusted.curator import Curator, Disagreement, Distance, Tabulated
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.lens import Lens, look, own_lens

@@ -166,6 +166,6 @@ def _terminal(domain: Domain) -> Callable[[str], str]:
 
 def history_path() -> Path:
     """Where the lines typed at the prompt are remembered: the user's state folder, beside the anchor."""
-    from tacit.trusted.anchor import default_path
+    from tacit.store.anchor import default_path
 
     return default_path().with_name("prompt-history")

@@ -18,8 +18,8 @@ from tacit.model.noise_law import Noise
 from tacit.model.query import GRID, MAX_TABLE, Query
 from tacit.model.statistic import Statistic, definition
 from tacit.model.workload import Question, from_dict, key, to_dict
-from tacit.trusted import chain
-from tacit.trusted.chain import Entry, Mark, digest
+from tacit.store import chain
+from tacit.store.chain import Entry, Mark, digest
 from tacit.trusted.loss import Sensitivity, gate_price, price
 from tacit.trusted.questions import own, unit
 from tacit.trusted.sensitivity import sensitivity
@@ -50,7 +50,7 @@ class _Public:
 
 def check(entries: Sequence[Entry], origin: str, domain: Domain, total: Loss, rows_per_person: int = 1) -> Counted:
     """Derive the chain, the running total and every price again. Raises `LedgerError`, naming the first bad entry."""
-    chain.check(entries, Mark(0, origin, 0), total)
+    chain.check(entries, Mark(0, origin, 0), total.atoms)
     public = _Public(domain, total, rows_per_person)
     kinds, intents, keyed, keys = list[str](), dict[int, Entry](), set[int](), set[str]()
     unpaid = dict[int, int]()  # what of a settled intent no outcome was charged

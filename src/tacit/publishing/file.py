@@ -26,7 +26,7 @@ from tacit.model.domain import MAX_ATTRIBUTES, Domain
 from tacit.opening import MECHANISMS
 from tacit.release.median import Sampling
 from tacit.session import Choice
-from tacit.trusted.chain import Entry, canonical
+from tacit.store.chain import Entry, canonical
 from tacit.trusted.loss import MOST_PER_PERSON, total
 
 FORMAT, VERSION = "tacit published", 1

@@ -28,7 +28,7 @@ from tacit.release.iterative import Weights
 from tacit.release.median import Voters
 from tacit.release.rules.voters import Databases, Polytope
 from tacit.session import Session
-from tacit.trusted.chain import Entry
+from tacit.store.chain import Entry
 from tacit.trusted.ledger import Ledger
 
 

@@ -20,7 +20,7 @@ from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import key
-from tacit.trusted.chain import Entry
+from tacit.store.chain import Entry
 from tacit.trusted.curator import Curator, Gate, Lens
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.records import Records

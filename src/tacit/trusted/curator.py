@@ -20,7 +20,7 @@ from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
 from tacit.model.strategy import Strategy
 from tacit.model.workload import Marginal, Prefixes, Queries, Question, from_dict, key, marginal, to_dict
-from tacit.trusted.chain import Entry, canonical, digest
+from tacit.store.chain import Entry, canonical, digest
 from tacit.trusted.gate import Gate, first_passing, own_pairs, store
 from tacit.trusted.ledger import Ledger, Outcome
 from tacit.trusted.lens import Disagreement, Distance, Lens, Tabulated, look, words

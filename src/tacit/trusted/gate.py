@@ -15,7 +15,7 @@ from tacit.model.answer import Receipt
 from tacit.model.budget import Loss
 from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
-from tacit.trusted.chain import Entry, canonical
+from tacit.store.chain import Entry, canonical
 from tacit.trusted.ledger import Held, Ledger, Outcome, Reservation
 from tacit.trusted.lens import Lens, look, own_lens
 from tacit.trusted.loss import Sensitivity, gate_price, gate_scales

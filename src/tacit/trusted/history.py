@@ -14,8 +14,8 @@ from typing import Any
 
 from tacit.errors import LedgerError
 from tacit.model.budget import Loss
-from tacit.trusted.anchor import Anchor
-from tacit.trusted.chain import Entry, Mark, canonical, chain_hash, check, digest, entry_of, mark, seal
+from tacit.store.anchor import Anchor
+from tacit.store.chain import Entry, Mark, canonical, chain_hash, check, digest, entry_of, mark, seal
 
 FORMAT = "2"
 PAGE = 500  # rows read at a time, so that no reader holds up a checkpoint for long
@@ -140,7 +140,7 @@ class History:
             ).fetchall()
             return int(rows[0][0]) if rows else None
 
-        return check(self.select(db, "WHERE seq > ? ORDER BY seq", known.seq), known, self.total, reserved)[0]
+        return check(self.select(db, "WHERE seq > ? ORDER BY seq", known.seq), known, self.total.atoms, reserved)[0]
 
     def check_ends(self, db: Any) -> None:
         """Derive the first and the last link again. Guarantee: the terms are sealed. Formula: hashes. Source: class."""

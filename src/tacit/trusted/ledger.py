@@ -19,11 +19,11 @@ from typing import Any, Self
 
 from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError, WouldSpend
 from tacit.model.budget import Budget, Loss
+from tacit.store.anchor import Anchor
+from tacit.store.chain import Entry, Mark, canonical, check, mark, seal
+from tacit.store.file import DurableFile
 from tacit.trusted import terms
 from tacit.trusted.accountant import Filter
-from tacit.trusted.anchor import Anchor
-from tacit.trusted.chain import Entry, Mark, canonical, check, mark, seal
-from tacit.trusted.durable import DurableFile
 from tacit.trusted.history import PAGE, UNSETTLED, History, now
 from tacit.trusted.terms import Binding, MadeWith
 
@@ -382,7 +382,7 @@ class Ledger:
                 yield from page
                 after = page[-1].seq
 
-        end, count = check(pages(), self._history.origin, self.total)
+        end, count = check(pages(), self._history.origin, self.total.atoms)
 
         def work(db: Any) -> None:
             self._sound(db)  # the end was not cut off

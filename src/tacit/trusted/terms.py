@@ -12,9 +12,9 @@ from typing import Any
 
 from tacit.errors import LedgerError, TacitError
 from tacit.model.budget import Budget, Loss
-from tacit.trusted.anchor import Anchor
-from tacit.trusted.chain import canonical
-from tacit.trusted.durable import DurableFile
+from tacit.store.anchor import Anchor
+from tacit.store.chain import canonical
+from tacit.store.file import DurableFile
 from tacit.trusted.history import FORMAT, SCHEMA, History, lost_at, lost_here
 
 # What a ledger belongs to. A value may be made from the ledger's own secret, so that a fingerprint of the data says

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tacit.errors import LedgerError
-from tacit.trusted import forks
+from tacit.store import fork
 
 T = TypeVar("T")
 
@@ -78,7 +78,7 @@ class DurableFile:
         self._turns = weakref.WeakSet[io.FileIO]()
         self._descriptors: set[tuple[int, int, int]] = set()  # ever used for turns: number, device, inode
         self._my_turn = threading.local()
-        forks.watch(self)
+        fork.watch(self)
 
     @staticmethod
     def create(path: Path, statements: list[tuple[str, tuple[object, ...]]]) -> bool:
@@ -90,7 +90,7 @@ class DurableFile:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600
         os.close(handle)
         try:
-            with forks.registry, contextlib.closing(_connect(Path(name))) as db:  # no fork meanwhile
+            with fork.registry, contextlib.closing(_connect(Path(name))) as db:  # no fork meanwhile
                 db.execute("PRAGMA journal_mode=WAL").fetchall()
                 for statement, values in statements:
                     db.execute(statement, values)
@@ -208,12 +208,12 @@ class DurableFile:
             self.release()
 
     def before_fork(self) -> None:
-        """Let go of the connection. Guarantee: unless the forking thread is writing. Formula, source: `forks`."""
+        """Let go of the connection. Guarantee: unless the forking thread is writing. Formula, source: `fork`."""
         if self._connection is not None and not self._connection.in_transaction:
             self.release()
 
     def after_fork(self) -> None:
-        """Start anew in the child. Guarantee: refuses what was being written. Formula, source: `forks`."""
+        """Start anew in the child. Guarantee: refuses what was being written. Formula, source: `fork`."""
         # Our copies of the parent's turns would keep them locked when the parent ends them. A thread may have been in
         # the middle of closing one: the object counts as closed, and its descriptor is still open here.
         for turn in list(self._turns):

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tacit.errors import LedgerError
-from tacit.model.budget import Loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,7 @@ def canonical(value: object) -> str:
 
 
 def check(
-    entries: Iterable[Entry], at: Mark, total: Loss, reserved: Callable[[int], int | None] = lambda _: None
+    entries: Iterable[Entry], at: Mark, total: int, reserved: Callable[[int], int | None] = lambda _: None
 ) -> tuple[Mark, int]:
     """Derive a history again from a point that is trusted; where it ends, and the number of entries.
 
@@ -115,7 +114,7 @@ def check(
         spent, follows = at.spent + entry.atoms, entry.seq == at.seq + 1
         if entry.kind == "intent":
             waiting[entry.seq] = entry.atoms
-            follows &= spent <= total.atoms or entry.atoms == 0
+            follows &= spent <= total or entry.atoms == 0
         elif entry.kind == "outcome" and entry.intent is None:
             follows &= entry.atoms == 0
         elif entry.kind == "outcome" and entry.intent is not None:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import LedgerError
-from tacit.trusted.chain import Mark
-from tacit.trusted.durable import DurableFile, make_folder
+from tacit.store.chain import Mark
+from tacit.store.file import DurableFile, make_folder
 
 _SCHEMA = (
     "CREATE TABLE anchor (id TEXT NOT NULL)",
