@@ -29,10 +29,10 @@ from benchmarks.accuracy.noisy_tables import Scope, every
 from benchmarks.accuracy.synthesis import LIMIT, PYTHON, Peer, synthesise
 from benchmarks.accuracy.tables import ADULT, ALL, MILD, SEED, Table, adult_codes
 from benchmarks.accuracy.tables import table as listed_table
-from tacit.chart import Axis, Chart, Grid, Line
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release.online import Online
+from tacit.show.chart import Axis, Chart, Grid, Line
 from tacit.trusted.loss import Sensitivity, noise_for, total
 from tacit.trusted.noise import add_noise
 from tacit.trusted.records import Records

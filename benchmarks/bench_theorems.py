@@ -25,8 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tacit
-from tacit.chart import Axis, Chart, Line, Points
-from tacit.chart.marks import Mark, Shape
 from tacit.model.budget import ATOMS, Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.query import Query
@@ -35,6 +33,8 @@ from tacit.release.hypothesis.dense import Dense
 from tacit.release.median_net import Databases, MedianNet
 from tacit.release.offline import construct
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
+from tacit.show.chart import Axis, Chart, Line, Points
+from tacit.show.chart.marks import Mark, Shape
 from tacit.store.anchor import Anchor
 from tacit.trusted.curator import Curator, Distance
 from tacit.trusted.ledger import Ledger

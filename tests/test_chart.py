@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.chart import Axis, Band, Bars, Chart, Gauge, Grid, Heat, Line, Points, Rule, Steps, Ticks
-from tacit.chart.marks import Mark
-from tacit.chart.paint import ROLES, Picture, thin
-from tacit.chart.scale import fit
-from tacit.chart.text import clip, ladder, number, width, wrap
+from tacit.show.chart import Axis, Band, Bars, Chart, Gauge, Grid, Heat, Line, Points, Rule, Steps, Ticks
+from tacit.show.chart.marks import Mark
+from tacit.show.chart.paint import ROLES, Picture, thin
+from tacit.show.chart.scale import fit
+from tacit.show.chart.text import clip, ladder, number, width, wrap
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = [
@@ -351,7 +351,7 @@ def test_the_import_is_cheap_and_needs_nothing_else() -> None:
     program = (
         "import sys, numpy, time; import numpy.typing; before = set(sys.modules); start = time.process_time(); "
         "import importlib.util as u; s = u.spec_from_file_location('tacit', sys.argv[1], submodule_search_locations="
-        "[sys.argv[1].rsplit('/', 1)[0]]); sys.modules['tacit'] = u.module_from_spec(s); import tacit.chart; "
+        "[sys.argv[1].rsplit('/', 1)[0]]); sys.modules['tacit'] = u.module_from_spec(s); import tacit.show.chart; "
         "took = time.process_time() - start; new = {m.split('.')[0] for m in set(sys.modules) - before}; "
         "print(took); print(*sorted(new - set(sys.stdlib_module_names)))"
     )

@@ -18,10 +18,10 @@ import pytest
 
 import tacit
 from tacit.errors import ConfigError, InvalidQuery
-from tacit.frames import Column, Frame, Framed, frame
 from tacit.model.answer import Answer, Receipt, Table
 from tacit.model.budget import Loss
 from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
+from tacit.show.frames import Column, Frame, Framed, frame
 
 FREE = Loss("epsilon", 0)
 DAY = dt.date(2024, 2, 29)

@@ -9,7 +9,7 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 from jinja2 import UndefinedError
 
-from tacit.chart import Gauge
+from tacit.show.chart import Gauge
 from tacit.show.pages import environment
 
 EVIL = "<script>alert('x')</script>"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.accuracy.needed import ALPHA
-from tacit.chart import Axis, Chart, Points
+from tacit.show.chart import Axis, Chart, Points
 
 HEADINGS = f"{'mechanism':<33}{'max':>16}{'99 %':>8}{'mean':>17}{'hard':>6}"
 HEADINGS += f"  {'epsilon needed':<30}{'answers within':<17}{'seconds':>8}"

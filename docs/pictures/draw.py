@@ -16,8 +16,8 @@ import pandas as pd
 
 import tacit
 from tacit import demo
-from tacit.chart import Axis, Chart, Grid, Points, Steps
-from tacit.chart.paint import Drawing, Picture, p, paint, text
+from tacit.show.chart import Axis, Chart, Grid, Points, Steps
+from tacit.show.chart.paint import Drawing, Picture, p, paint, text
 
 HERE = Path(__file__).parent
 WIDTH = 640

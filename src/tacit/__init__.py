@@ -24,7 +24,6 @@ from tacit.errors import (
 )
 
 if TYPE_CHECKING:
-    from tacit.frames import frame
     from tacit.model.answer import Answer, Receipt, Table
     from tacit.model.attribute import Attribute, boolean, category, date, integer, numeric
     from tacit.model.budget import Budget, Loss
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from tacit.release.plan import plan
     from tacit.reporting import report
     from tacit.session import Session
+    from tacit.show.frames import frame
 
 __version__ = "0.1.0"
 __all__ = [
@@ -93,7 +93,7 @@ __all__ = [
 # Where each name comes from. Nothing is loaded before it is used: the help of the command line needs no numpy, and to
 # declare a domain no engine.
 _HOMES = {
-    "tacit.frames": ("frame",),
+    "tacit.show.frames": ("frame",),
     "tacit.model.answer": ("Answer", "Receipt", "Table"),
     "tacit.model.attribute": ("Attribute", "boolean", "category", "date", "integer", "numeric"),
     "tacit.model.budget": ("Budget", "Loss"),

@@ -379,7 +379,7 @@ class Session:
         return f"Session({sizes}, {self.choice.mechanism}; {self.left} left of {self.total})"
 
     def _repr_html_(self) -> str:
-        from tacit.chart import Gauge
+        from tacit.show.chart import Gauge
 
         unit = self.total.measure
         return Gauge(repr(self), [("spent", float(self.spent))], float(self.total), unit).svg()

@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
-from tacit.frames import Column, Frame, Framed
 from tacit.model.budget import Loss
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Question
+from tacit.show.frames import Column, Frame, Framed
 
 if TYPE_CHECKING:
-    from tacit.chart import Chart
+    from tacit.show.chart import Chart
 
 Source = Literal["measured", "repeat", "hypothesis", "public"]
 
@@ -185,7 +185,7 @@ class Table(Framed):
 
     def chart(self) -> Chart:
         """Bars for one attribute, a heat map for two."""
-        from tacit.chart import Axis, Bars, Chart, Heat
+        from tacit.show.chart import Axis, Bars, Chart, Heat
 
         if len(self.names) == 1:
             x, bars = Axis(self.names[0], categories=list(self.labels[0])), Bars(self.values, error=self.error)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.frames import Column, Frame, Framed
 from tacit.model.answer import Receipt, Source, bar, cost_words, fact_columns, facts, html_table, one_row
 from tacit.model.budget import Loss
+from tacit.show.frames import Column, Frame, Framed
 
 if TYPE_CHECKING:
-    from tacit.chart import Chart
+    from tacit.show.chart import Chart
 
 
 MOST_SHOWN = 100  # steps, in a notebook's table
@@ -63,7 +63,7 @@ class CdfAnswer(Framed):
 
     def chart(self) -> Chart:
         """The curve with the band around it."""
-        from tacit.chart import Axis, Band, Chart, Line, Rule
+        from tacit.show.chart import Axis, Band, Chart, Line, Rule
 
         x, y = np.concatenate([[self.start], self.ends]), np.concatenate([[0.0], self.shares])
         axis = Axis(self.name)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.errors import InvalidQuery
-from tacit.frames import Column, Frame, Framed
 from tacit.model.answer import Receipt, Source, bar, facts, html_table
 from tacit.model.budget import Loss
+from tacit.show.frames import Column, Frame, Framed
 
 if TYPE_CHECKING:
-    from tacit.chart import Chart
+    from tacit.show.chart import Chart
 
 _SHOWN = 200
 
@@ -82,7 +82,7 @@ class Listing(Framed):
 
     def chart(self) -> Chart:
         """Bars of one value, in the order of the rows."""
-        from tacit.chart import Axis, Bars, Chart
+        from tacit.show.chart import Axis, Bars, Chart
 
         if len(self.titles) != 1 or not self.names or not self.listed:
             raise InvalidQuery("a picture shows one value for each group.")

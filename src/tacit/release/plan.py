@@ -32,7 +32,7 @@ from tacit.trusted.loss import MOST_PER_PERSON
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from tacit.chart import Grid
+    from tacit.show.chart import Grid
 
 MAX_ROWS = 2**40
 THEOREM = "Roth, lecture 12, theorem 7, from a uniform start"
@@ -159,7 +159,7 @@ class Plan:
 
     def chart(self) -> Grid:
         """The expected largest error against epsilon, and against the number of questions."""
-        from tacit.chart import Axis, Chart, Grid, Line, Rule
+        from tacit.show.chart import Axis, Chart, Grid, Line, Rule
 
         middle, delta = self.budget.epsilon, self.budget.delta
         epsilons = _spaced(max(middle / 30, 1e-6), min(middle * 30, 999.0))

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.frames import Column, Frame, Framed, Kind
 from tacit.model.answer import Measured
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
 from tacit.model.values import Value
 from tacit.release.distances import Distance, distances
+from tacit.show.frames import Column, Frame, Framed, Kind
 
 _SHOWN = 20  # rows, in a notebook
 _KINDS: dict[str, Kind] = {"boolean": "truth", "integer": "whole", "numeric": "real", "date": "day"}

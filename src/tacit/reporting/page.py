@@ -9,8 +9,8 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 
-from tacit.chart.paint import FONT, ROLES
-from tacit.chart.text import clean
+from tacit.show.chart.paint import FONT, ROLES
+from tacit.show.chart.text import clean
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src 'none'; base-uri 'none'; form-action 'none'"
 

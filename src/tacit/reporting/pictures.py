@@ -10,7 +10,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from tacit.chart import Axis, Bars, Chart, Gauge, Steps, Ticks
 from tacit.model.answer import Measured, Table
 from tacit.model.attribute import Attribute
 from tacit.model.describe import describe
@@ -24,6 +23,7 @@ from tacit.release.intervals.answers import Distribution
 from tacit.release.intervals.rectangles import Rectangles
 from tacit.reporting.steps import Step, bought_by_kind, single
 from tacit.session import Session
+from tacit.show.chart import Axis, Bars, Chart, Gauge, Steps, Ticks
 
 WIDTH = 840  # pixels
 MOST_BARS = 30  # single counts in the chart of counts

@@ -8,8 +8,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from tacit.chart.paint import Picture
-from tacit.chart.text import clean
+from tacit.show.chart.paint import Picture
+from tacit.show.chart.text import clean
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -22,7 +22,7 @@ from tacit.release.intervals.guarantee import noise_of
 from tacit.trusted.loss import total
 
 if TYPE_CHECKING:
-    from tacit.chart import Chart
+    from tacit.show.chart import Chart
 
 _ENDS = 400  # thresholds by which a plan's variance is judged
 
@@ -74,7 +74,7 @@ def bin_widths(
 
 def bin_width_chart(candidates: Sequence[BinWidth]) -> Chart:
     """Rounding against noise, on log axes, with the best width marked."""
-    from tacit.chart import Axis, Chart, Line, Rule
+    from tacit.show.chart import Axis, Chart, Line, Rule
 
     candidates = sorted(candidates, key=lambda one: one.width)
     widths = [one.width for one in candidates]

@@ -14,7 +14,6 @@ from math import ceil, floor
 
 import numpy as np
 
-from tacit.chart import Axis, Bars, Chart, Heat, Points, Rule
 from tacit.model.answer import Answer, Table
 from tacit.model.attribute import Attribute
 from tacit.model.budget import Loss
@@ -23,6 +22,7 @@ from tacit.model.listing import Listing
 from tacit.serve.question import Given
 from tacit.serve.strict import Json
 from tacit.session import DryRun
+from tacit.show.chart import Axis, Bars, Chart, Heat, Points, Rule
 from tacit.show.pages import percent
 
 WIDTH = 620  # pixels of a picture

@@ -13,12 +13,12 @@ from jinja2 import Environment
 from markupsafe import Markup
 from starlette.responses import Response
 
-from tacit.chart import Gauge
-from tacit.chart.paint import FONT, ROLES, Picture
-from tacit.chart.text import clean
 from tacit.serve.keys import Key
 from tacit.serve.page.form import OF_ONE, WHAT, column, span
 from tacit.serve.refusal import Refusal
+from tacit.show.chart import Gauge
+from tacit.show.chart.paint import FONT, ROLES, Picture
+from tacit.show.chart.text import clean
 from tacit.show.pages import drawn, environment
 
 # Scripts and styles from this server alone, none inside a page. A form goes nowhere else, and nobody may frame it.

@@ -12,7 +12,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from tacit.chart import Gauge
 from tacit.model.answer import Measured
 from tacit.model.workload import Marginal
 from tacit.reporting.sections import guarantees_section, plan_section
@@ -21,6 +20,7 @@ from tacit.serve.dataset import Dataset
 from tacit.serve.page.answer import WIDTH, number
 from tacit.serve.page.frame import unstyled
 from tacit.session import Session
+from tacit.show.chart import Gauge
 from tacit.show.pages import percent
 
 PAGE = 50  # lines

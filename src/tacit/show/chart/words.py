@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tacit.chart.marks import Band, Bars, Heat, Line, Mark, Points, Rule, Steps, Ticks
-from tacit.chart.scale import Axis
-from tacit.chart.shapes import MOST_POINTS, MOST_TITLED
-from tacit.chart.text import clip, number
+from tacit.show.chart.marks import Band, Bars, Heat, Line, Mark, Points, Rule, Steps, Ticks
+from tacit.show.chart.scale import Axis
+from tacit.show.chart.shapes import MOST_POINTS, MOST_TITLED
+from tacit.show.chart.text import clip, number
 
 LISTED = 12  # bars that are read out one by one
 LONGEST = 120  # letters or so of one name

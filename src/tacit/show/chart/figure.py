@@ -1,4 +1,4 @@
-"""A chart: marks on two axes, laid out so that no words overlap. Anybody may call it; see `tacit.chart`."""
+"""A chart: marks on two axes, laid out so that no words overlap. Anybody may call it; see `tacit.show.chart`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.chart.axes import Labels, across, upright
-from tacit.chart.legend import Entry, Series, colours, direct, entries, legend, series
-from tacit.chart.marks import Band, Bars, Heat, Line, Mark, Numbers, Points, Rule, Steps, Ticks
-from tacit.chart.paint import Drawing, Picture, p, paint, text
-from tacit.chart.scale import Axis, Scale, fit
-from tacit.chart.shapes import Plane, band, bar_numbers, bars, heat, line, points, rule, ticks
-from tacit.chart.text import number, width, wrap
-from tacit.chart.words import describe
+from tacit.show.chart.axes import Labels, across, upright
+from tacit.show.chart.legend import Entry, Series, colours, direct, entries, legend, series
+from tacit.show.chart.marks import Band, Bars, Heat, Line, Mark, Numbers, Points, Rule, Steps, Ticks
+from tacit.show.chart.paint import Drawing, Picture, p, paint, text
+from tacit.show.chart.scale import Axis, Scale, fit
+from tacit.show.chart.shapes import Plane, band, bar_numbers, bars, heat, line, points, rule, ticks
+from tacit.show.chart.text import number, width, wrap
+from tacit.show.chart.words import describe
 
 EDGE = 14  # pixels of paper around everything
 TITLE, LINE = 15, 19  # size of a title's letters, and its lines

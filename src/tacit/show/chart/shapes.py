@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.chart.marks import Band, Bars, Heat, Line, Numbers, Points, Rule, Shape, Steps, Ticks
-from tacit.chart.paint import p, paint, path, rectangles, text, thin
-from tacit.chart.scale import Scale
-from tacit.chart.text import clip, escape, number, width
+from tacit.show.chart.marks import Band, Bars, Heat, Line, Numbers, Points, Rule, Shape, Steps, Ticks
+from tacit.show.chart.paint import p, paint, path, rectangles, text, thin
+from tacit.show.chart.scale import Scale
+from tacit.show.chart.text import clip, escape, number, width
 
 MOST_POINTS = 3000  # more are thinned: a picture has no room for them, and a file should stay small
 MOST_CELLS = 5000

@@ -1,4 +1,4 @@
-"""What can be drawn in a chart: plain frozen data, checked when made. Anybody may call it; see `tacit.chart`."""
+"""What can be drawn in a chart: plain frozen data, checked when made. Anybody may call it; see `tacit.show.chart`."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.chart.marks import Numbers
-from tacit.chart.text import clean, clip, escape
+from tacit.show.chart.marks import Numbers
+from tacit.show.chart.text import clean, clip, escape
 
 # Each role in light and in dark. The series are Okabe & Ito's colours (2008), darkened or lightened for contrast.
 ROLES = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tacit.chart.paint import text
-from tacit.chart.scale import Scale
-from tacit.chart.text import clean, clip, width
+from tacit.show.chart.paint import text
+from tacit.show.chart.scale import Scale
+from tacit.show.chart.text import clean, clip, width
 
 SLANT = -40  # degrees, of long names below upright bars
 LONGEST = 150  # pixels of a slanted name

@@ -1,14 +1,14 @@
-"""Several charts in one picture, and a budget as one bar. Anybody may call it; see `tacit.chart`."""
+"""Several charts in one picture, and a budget as one bar. Anybody may call it; see `tacit.show.chart`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tacit.chart.figure import EDGE, Chart, heading
-from tacit.chart.marks import numbers
-from tacit.chart.paint import SERIES, Drawing, Picture, p, paint, rectangles, text
-from tacit.chart.text import clip, escape, number, width, wrap
+from tacit.show.chart.figure import EDGE, Chart, heading
+from tacit.show.chart.marks import numbers
+from tacit.show.chart.paint import SERIES, Drawing, Picture, p, paint, rectangles, text
+from tacit.show.chart.text import clip, escape, number, width, wrap
 
 
 @dataclass(frozen=True, eq=False)

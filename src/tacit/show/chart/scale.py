@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.chart.marks import Numbers, numbers
-from tacit.chart.text import ladder, number, power
+from tacit.show.chart.marks import Numbers, numbers
+from tacit.show.chart.text import ladder, number, power
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.chart.marks import Band, Bars, Heat, Line, Mark, Points, Rule, Steps, Ticks
-from tacit.chart.paint import SERIES, p, paint, rectangles, text
-from tacit.chart.scale import Scale
-from tacit.chart.shapes import shade, shape
-from tacit.chart.text import clip, number, width
+from tacit.show.chart.marks import Band, Bars, Heat, Line, Mark, Points, Rule, Steps, Ticks
+from tacit.show.chart.paint import SERIES, p, paint, rectangles, text
+from tacit.show.chart.scale import Scale
+from tacit.show.chart.shapes import shade, shape
+from tacit.show.chart.text import clip, number, width
 
 ROW = 20  # pixels
 SAMPLE = 22  # pixels of a colour's sample, and the space after it
