@@ -119,7 +119,7 @@ def open_session(
     people = 1 if rows_per_person is None else rows_per_person
     rows = Records.load(data, domain, table, person=person, rows_per_person=people, progress=loading)
     if made_with is not None:
-        choice = _choice_of(made_with, questions)
+        choice = _choice_of(made_with, mechanism, questions)
         confidence = _settings_of(made_with).get("confidence", confidence or 0.95)
         written = dict(made_with.settings)  # as it was written, whatever this version would write
     else:
@@ -210,13 +210,15 @@ def _settings_of(made_with: MadeWith) -> dict[str, Any]:
         raise LedgerError("The ledger has settings that this version of the program does not know.") from None
 
 
-def _choice_of(made_with: MadeWith, questions: int | None) -> Choice:
+def _choice_of(made_with: MadeWith, mechanism: str, questions: int | None) -> Choice:
     """The choice that was made when the ledger was."""
     found = _settings_of(made_with)
     sampling = {name: found[name] for name in ("databases", "records", "seed", "sampler") if name in found}
     return Choice(
         found["mechanism"],
-        found.get("reason", "as its ledger was made"),
+        found.get(
+            "reason", "as its ledger was made" if mechanism == "auto" else "asked for"
+        ),  # older ledgers have none
         found.get("questions", questions or 10_000),
         found.get("hits", 200),
         found.get("warm", 0.0),
