@@ -16,10 +16,9 @@ import pytest
 
 import tacit
 from tacit.errors import ConfigError
-from tacit.reporting import page
-from tacit.reporting.sections import _guess
-from tacit.reporting.steps import bought_by_kind, steps
 from tacit.session import Session
+from tacit.show.events import events, spending
+from tacit.show.report import guess, page
 
 EVIL = "<script>alert('x')</script>"
 DOMAIN = tacit.Domain(
@@ -152,8 +151,8 @@ def test_every_release_is_in_it(asked: tuple[Session, str]) -> None:
 
 def test_the_figures_are_those_of_the_session(asked: tuple[Session, str]) -> None:
     session, text = asked
-    found = steps(session)
-    lines = bought_by_kind(found, session)
+    found = events(session)
+    lines = spending(found, session)
     assert sum(cost.atoms for _, _, cost in lines) == session.spent.atoms
     assert {name: many for name, many, _ in lines} == {"tables": 3, "ranges": 2, "single counts": 2}
     assert f"epsilon = {session.epsilon_spent:.4g}" in text
@@ -162,13 +161,13 @@ def test_the_figures_are_those_of_the_session(asked: tuple[Session, str]) -> Non
 
 def test_the_guess_is_the_best_test_between_two_neighbours() -> None:
     # Randomised response attains it: right with probability (e^eps + delta) / (1 + e^eps).
-    assert _guess(0.0, 0.0) == 0.5
-    assert _guess(math.log(3), 0.0) == pytest.approx(0.75)
+    assert guess(0.0, 0.0) == 0.5
+    assert guess(math.log(3), 0.0) == pytest.approx(0.75)
     for epsilon, delta in ((0.5, 0.1), (2.0, 1e-3)):
         law = np.array([delta, (1 - delta) * math.exp(epsilon) / (1 + math.exp(epsilon)), 0, 0])
         law[2] = 1 - law.sum()
         best = 0.5 + 0.25 * np.abs(law - law[[3, 2, 1, 0]]).sum()
-        assert _guess(epsilon, delta) == pytest.approx(best)
+        assert guess(epsilon, delta) == pytest.approx(best)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +187,7 @@ def test_every_mechanism_has_one_and_easy_and_hard_are_told_apart(changes: dict[
         text = page(session)
         Reader(text)
         assert session.spent == spent
-        told = [step for step in steps(session) if step.free]
+        told = [event for event in events(session) if event.free]
         assert ("Answers told for nothing" in text) == bool(told)
         if changes["mechanism"] == "iterative":
             assert told
@@ -220,10 +219,10 @@ def test_it_is_written_whole(tmp_path: Path) -> None:
 
 
 def test_long_lists_are_cut_with_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.reporting.sections.MOST_LINES", 3)
-    monkeypatch.setattr("tacit.reporting.sections.MOST_PICTURES", 1)
-    monkeypatch.setattr("tacit.reporting.sections.MOST_CELLS", 4)
-    monkeypatch.setattr("tacit.reporting.pictures.MOST_BARS", 2)
+    monkeypatch.setattr("tacit.show.report.MOST_LINES", 3)
+    monkeypatch.setattr("tacit.show.report.MOST_PICTURES", 1)
+    monkeypatch.setattr("tacit.show.report.MOST_CELLS", 4)
+    monkeypatch.setattr("tacit.show.gallery.MOST_BARS", 2)
     with start(tmp_path) as session:
         session.ask_many([tacit.count(age=(0, high)) for high in (9, 29, 49, 69, 89)])
         session.table("region")
@@ -244,5 +243,5 @@ def test_a_choice_is_called_one_by_its_kind(distinguisher: Any, tmp_path: Path) 
         )
         chosen = {past.receipt.entry for past in session.history if past.kind == "choice"}
         assert chosen
-        assert {step.receipt.entry for step in steps(session) if step.kind == "choice"} == chosen
+        assert {event.receipt.entry for event in events(session) if event.kind == "choice"} == chosen
         assert ">choices and comparisons<" in page(session)

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from tacit.publishing import publish, read, verify
     from tacit.release.intervals.bin_width import bin_width_chart, bin_widths
     from tacit.release.plan import plan
-    from tacit.reporting import report
     from tacit.session import Session
     from tacit.show.frames import frame
+    from tacit.show.report import report
 
 __version__ = "0.1.0"
 __all__ = [
@@ -94,6 +94,7 @@ __all__ = [
 # declare a domain no engine.
 _HOMES = {
     "tacit.show.frames": ("frame",),
+    "tacit.show.report": ("report",),
     "tacit.model.answer": ("Answer", "Receipt", "Table"),
     "tacit.model.attribute": ("Attribute", "boolean", "category", "date", "integer", "numeric"),
     "tacit.model.budget": ("Budget", "Loss"),
@@ -108,7 +109,6 @@ _HOMES = {
     "tacit.publishing": ("publish", "read", "verify"),
     "tacit.release.intervals.bin_width": ("bin_width_chart", "bin_widths"),
     "tacit.release.plan": ("plan",),
-    "tacit.reporting": ("report",),
     "tacit.session": ("Session",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

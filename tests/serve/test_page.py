@@ -495,10 +495,10 @@ def test_history_comes_in_pages(site: Site) -> None:
     session = site.state.datasets["people"].session
     for age in range(0, 90, 10):
         session.ask(f"SELECT COUNT(*) FROM data WHERE age BETWEEN {age} AND {age + 9}")
-    from tacit.reporting.steps import steps
     from tacit.serve.page import record
+    from tacit.show.events import events
 
-    found = steps(session)
+    found = events(session)
     first = made("history.html", Place(), **record.history(found * 8, session, None, 0, free=False)).body.decode()
     assert first.count("<tr>") == record.PAGE + 1
     assert "?before=" in first

@@ -111,7 +111,7 @@ def report(
       tacit report -o report.html
       tacit report -o people.html --title "Our people" --published people-public.tacit
     """
-    from tacit.reporting import report as write
+    from tacit.show.report import report as write
 
     _free(output, force)
     with opened(config, accept_rollback, published) as session, waiting("Drawing"), writing(output) as path:

@@ -5,7 +5,7 @@ Everything that a template prints is escaped, but for our own pictures (`drawn`)
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from tacit.show.chart.paint import Picture
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 
 @cache
-def environment(package: str) -> Environment:
+def environment(package: str, *, styled: bool = True) -> Environment:
     """The templates in a package's folder `templates`, and after them those of this package (`pieces.html`).
+
+    styled: pictures bring their own style sheet; pages that load it (`chart.paint.CSS`) need it only once.
 
     A name that a template misses is an error, never an empty place. Text loses what could disturb its neighbours; where
     line breaks matter, `{{ lines | e }}` only escapes it.
@@ -34,17 +36,17 @@ def environment(package: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"drawn": drawn, "number": number, "percent": percent}
+    made.filters |= {"drawn": partial(drawn, styled=styled), "number": number, "percent": percent}
     return made
 
 
-def drawn(picture: Picture) -> Markup:
-    """A picture as SVG. The only words that reach a page without being escaped here."""
+def drawn(picture: Picture, name: str = "", *, styled: bool = True) -> Markup:
+    """A picture as SVG, called `name` if it has no title. Nothing else reaches a page without being escaped here."""
     from markupsafe import Markup
 
     if not isinstance(picture, Picture):
         raise TypeError("Only a picture is drawn.")
-    return Markup(picture.svg())
+    return Markup(picture.svg(name=name, styled=styled))
 
 
 def number(value: float) -> str:

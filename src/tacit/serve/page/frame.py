@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -16,9 +15,7 @@ from starlette.responses import Response
 from tacit.serve.keys import Key
 from tacit.serve.page.form import OF_ONE, WHAT, column, span
 from tacit.serve.refusal import Refusal
-from tacit.show.chart import Gauge
-from tacit.show.chart.paint import FONT, ROLES, Picture
-from tacit.show.chart.text import clean
+from tacit.show.chart.paint import CSS, FONT, ROLES, Picture
 from tacit.show.pages import drawn, environment
 
 # Scripts and styles from this server alone, none inside a page. A form goes nowhere else, and nobody may frame it.
@@ -32,7 +29,6 @@ HEADERS = {
     "referrer-policy": "same-origin",
 }
 ASSETS = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
-_STYLE = re.compile(r"<style>.*?</style>\n?", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -68,14 +64,7 @@ def refused_page(refusal: Refusal, place: Place) -> Response:
 
 def picture(chart: Picture, name: str) -> Markup:
     """A picture that stands below its title on the page, and is called so by those who hear it."""
-    called = Markup(">{}</title>").format(clean(name))
-    named = unstyled(drawn(chart)).replace(">Chart</title>", called, 1)
-    return Markup('<figure class="chart">{}</figure>').format(named)
-
-
-def unstyled(body: Markup) -> Markup:
-    """Pictures without their own styles, which the page's policy forbids and its style sheet has."""
-    return Markup(_STYLE.sub("", body))
+    return Markup('<figure class="chart">{}</figure>').format(drawn(chart, name, styled=False))
 
 
 @cache
@@ -83,7 +72,7 @@ def asset(name: str) -> bytes:
     """A file that pages load. The style begins with the colours of the charts, and their rules."""
     text = files("tacit.serve.page").joinpath("static", name).read_text(encoding="utf-8")
     if name == "page.css":
-        text = _colours() + _chart_rules() + text
+        text = f"{_colours()}{CSS}\n{text}"
     return text.encode()
 
 
@@ -95,7 +84,7 @@ def address(name: str) -> str:
 
 @cache
 def _templates() -> Environment:
-    made = environment("tacit.serve.page")
+    made = environment("tacit.serve.page", styled=False)
     made.filters["picture"] = picture
     made.globals |= {"address": address, "column": column, "span": span, "kinds": WHAT, "of_one": OF_ONE}
     return made
@@ -106,9 +95,3 @@ def _colours() -> str:
         return ":root{" + "".join(f"--{role}:{both[which]};" for role, both in ROLES.items()) + "}"
 
     return f"{values(0)}\n@media (prefers-color-scheme:dark){{{values(1)}}}\nbody{{font-family:{FONT}}}\n"
-
-
-def _chart_rules() -> str:
-    found = _STYLE.search(Gauge("", [], 1).svg())
-    assert found is not None
-    return found[0].strip().removeprefix("<style>").removesuffix("</style>") + "\n"

@@ -10,18 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from markupsafe import Markup
-
 from tacit.model.answer import Measured
 from tacit.model.workload import Marginal
-from tacit.reporting.sections import guarantees_section, plan_section
-from tacit.reporting.steps import Step, bought_by_kind, single, steps
 from tacit.serve.dataset import Dataset
 from tacit.serve.page.answer import WIDTH, number
-from tacit.serve.page.frame import unstyled
 from tacit.session import Session
 from tacit.show.chart import Gauge
+from tacit.show.events import Event, events, single, spending
 from tacit.show.pages import percent
+from tacit.show.report import expectation, odds
 
 PAGE = 50  # lines
 _NEARLY_NOTHING = 1e-6  # of the budget: nothing that anybody could buy
@@ -31,19 +28,20 @@ _NEARLY_NOTHING = 1e-6  # of the budget: nothing that anybody could buy
 class Kept:
     """What need not be worked out again: each data set's plan, and its gauge until more is spent."""
 
-    plans: dict[str, Markup] = field(default_factory=dict)
+    plans: dict[str, dict[str, Any]] = field(default_factory=dict)
     gauges: dict[str, tuple[int, Gauge]] = field(default_factory=dict)
 
     def plan(self, dataset: Dataset) -> dict[str, Any]:
         """The mechanism and why, what to expect of it, and what is promised: from public parameters."""
         session = dataset.session
         if dataset.name not in self.plans:  # it takes a moment, and never changes
-            self.plans[dataset.name] = unstyled(Markup(plan_section(session)))
+            self.plans[dataset.name] = expectation(session)
         size = f"{session.rows:,} rows, {len(session.domain)} attributes, {session.domain.size:,} cells"
         return {
             "about": f"{size}; {session.budget}.",
             "expected": self.plans[dataset.name],
-            "guaranteed": Markup(guarantees_section(session)),
+            "session": session,
+            "odds": odds(session),
         }
 
     def budget(self, dataset: Dataset, quota: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -70,7 +68,7 @@ class Kept:
         spent = session.spent.atoms
         known = self.gauges.get(dataset.name)
         if known is None or known[0] != spent:
-            parts = [(name, float(cost)) for name, _, cost in bought_by_kind(steps(session), session)]
+            parts = [(name, float(cost)) for name, _, cost in spending(events(session), session)]
             whole = max(float(session.total), sum(size for _, size in parts))  # spent meanwhile
             known = spent, Gauge("", parts, whole, session.total.measure, width=WIDTH)
             self.gauges[dataset.name] = known
@@ -78,31 +76,31 @@ class Kept:
 
 
 def history(
-    found: Sequence[Step], session: Session, who: Mapping[int, str] | None, before: int, *, free: bool
+    found: Sequence[Event], session: Session, who: Mapping[int, str] | None, before: int, *, free: bool
 ) -> dict[str, Any]:
     """What was bought, and if wanted what was told for nothing; newest first, in pages. `who` is for the owner."""
     newest = [
-        step for step in reversed(found) if (free or not step.free) and (not before or step.receipt.entry < before)
+        event for event in reversed(found) if (free or not event.free) and (not before or event.receipt.entry < before)
     ]
     shown = newest[:PAGE]
     rows = [
         [
-            str(step.receipt.entry),
-            step.question,
-            _told(step, session),
-            f"{float(step.cost):.4g}" if step.cost.atoms else "free",
-            percent(step.cost.atoms / session.total.atoms) if step.cost.atoms else "",
-            step.receipt.seal[:12],
-            *([] if who is None else [who.get(step.receipt.entry, "")]),
+            str(event.receipt.entry),
+            event.question,
+            _told(event, session),
+            f"{float(event.cost):.4g}" if event.cost.atoms else "free",
+            percent(event.cost.atoms / session.total.atoms) if event.cost.atoms else "",
+            event.receipt.seal[:12],
+            *([] if who is None else [who.get(event.receipt.entry, "")]),
         ]
-        for step in shown
+        for event in shown
     ]
     return {
         "head": ["entry", "question", "answer", "cost", "of the budget", "seal", *([] if who is None else ["who"])],
         "rows": rows,
         "measure": session.total.measure,
         "free": free,
-        "free_ones": sum(step.free for step in found),
+        "free_ones": sum(event.free for event in found),
         "before": before,
         "older": shown[-1].receipt.entry if len(newest) > PAGE else None,
     }
@@ -143,12 +141,12 @@ def _outcome(record: Mapping[str, Any]) -> str:
     return "free" if record.get("free") == 1 else f"{record.get('free', 0):,} free"
 
 
-def _told(step: Step, session: Session) -> str:
-    found = single(step, session)
+def _told(event: Event, session: Session) -> str:
+    found = single(event, session)
     if found is not None:
         value, error = found
         return number(value) + ("" if error is None else f" ± {number(error)}")
-    if isinstance(step.answer, Measured):
-        what = "table" if isinstance(step.answer.question, Marginal) else "release"
-        return f"a {what} of {step.answer.values.size:,} numbers"
+    if isinstance(event.answer, Measured):
+        what = "table" if isinstance(event.answer.question, Marginal) else "release"
+        return f"a {what} of {event.answer.values.size:,} numbers"
     return ""

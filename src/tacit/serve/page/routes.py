@@ -22,8 +22,6 @@ from starlette.routing import Route
 
 from tacit.model.domain import Domain
 from tacit.model.sql import parse
-from tacit.reporting import page as report_page
-from tacit.reporting.steps import steps
 from tacit.serve import api
 from tacit.serve.api import HISTORY_TOKENS, PUBLISHED_TOKENS, Call
 from tacit.serve.dataset import Dataset
@@ -37,6 +35,8 @@ from tacit.serve.question import Given, Question, read
 from tacit.serve.refusal import Refusal, refusal_of
 from tacit.serve.state import State, state_of
 from tacit.serve.strict import Json
+from tacit.show.events import events
+from tacit.show.report import page as report_page
 
 AUDIT_LINES = 100
 MOST_AUDIT = 6_400
@@ -314,7 +314,7 @@ async def _history(visit: Visit) -> Response:
         session = visit.about.session
         who = record.askers(visit.about) if visit.key.role == "owner" else None
         return page(
-            "history.html", visit.place("history"), **record.history(steps(session), session, who, before, free=free)
+            "history.html", visit.place("history"), **record.history(events(session), session, who, before, free=free)
         )
 
     return await run_in_threadpool(made)

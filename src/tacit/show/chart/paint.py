@@ -54,16 +54,22 @@ class Picture:
         """The pieces, to be put together with others."""
         raise NotImplementedError
 
-    def svg(self) -> str:
-        """The whole picture. The same data give the same text."""
+    def svg(self, *, name: str = "", styled: bool = True) -> str:
+        """The whole picture. The same data give the same text.
+
+        name: what a picture without a title is called, for those who hear it.
+        styled: with its own style sheet; a page that has `CSS` in its own needs none.
+        """
         drawn = self.drawing()
         own = f"tc-{zlib.crc32((self.title + drawn.words + drawn.body).encode('utf-8', 'replace')):08x}"
         w, h = p(drawn.width), p(drawn.height)
+        called = escape(self.title) or escape(name) or "Chart"
+        style = f"<style>{CSS}</style>\n" if styled else ""
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="tacit-chart" width="{w}" height="{h}" '
             f'viewBox="0 0 {w} {h}" role="img" aria-labelledby="{own}-t {own}-d" font-family="{FONT}" font-size="12" '
-            f'direction="ltr">\n<title id="{own}-t">{escape(self.title) or "Chart"}</title>\n'
-            f'<desc id="{own}-d">{escape(drawn.words)}</desc>\n<style>{_CSS}</style>\n'
+            f'direction="ltr">\n<title id="{own}-t">{called}</title>\n'
+            f'<desc id="{own}-d">{escape(drawn.words)}</desc>\n{style}'
             f'<rect width="{w}" height="{h}" rx="6" {paint(fill="paper")}/>\n{drawn.body}\n</svg>\n'
         )
 
@@ -91,7 +97,7 @@ def _css() -> str:
     )
 
 
-_CSS = _css()
+CSS = _css()
 
 
 def paint(*, fill: str = "", stroke: str = "", width: float = 1.0, dashed: bool = False, opacity: float = 1.0) -> str:

@@ -1,4 +1,4 @@
-"""Released answers as charts: cumulative counts, tables, and attributes of wide tables. For the report.
+"""The pictures of a session: its budget, its past, and what was released. For the report.
 
 Everything here is worked out from what was released, so it costs nothing and adds no private fact.
 """
@@ -21,26 +21,26 @@ from tacit.model.workload import Marginal, marginal
 from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.release.intervals.answers import Distribution
 from tacit.release.intervals.rectangles import Rectangles
-from tacit.reporting.steps import Step, bought_by_kind, single
 from tacit.session import Session
 from tacit.show.chart import Axis, Bars, Chart, Gauge, Steps, Ticks
+from tacit.show.events import Event, single, spending
 
 WIDTH = 840  # pixels
 MOST_BARS = 30  # single counts in the chart of counts
 MOST_BINS = 20  # along each side of a picture of rectangles
 
 
-def gauge(found: Sequence[Step], session: Session) -> Gauge:
+def gauge(found: Sequence[Event], session: Session) -> Gauge:
     """The budget as one bar, by what it was spent on."""
-    parts = [(name, 100 * cost.atoms / session.total.atoms) for name, _, cost in bought_by_kind(found, session)]
+    parts = [(name, 100 * cost.atoms / session.total.atoms) for name, _, cost in spending(found, session)]
     return Gauge(f"The budget: {session.total}", parts, 100, "% of it", width=WIDTH)
 
 
-def timeline(found: Sequence[Step], session: Session) -> Chart:
+def timeline(found: Sequence[Event], session: Session) -> Chart:
     """What was spent after each entry, and which entries were bought and which were free."""
-    bought, free = ([step.receipt.entry for step in found if step.free == told] for told in (False, True))
-    spent = np.cumsum([step.cost.atoms for step in found]) / session.total.atoms
-    places = [step.receipt.entry for step in found]
+    bought, free = ([event.receipt.entry for event in found if event.free == told] for told in (False, True))
+    spent = np.cumsum([event.cost.atoms for event in found]) / session.total.atoms
+    places = [event.receipt.entry for event in found]
     lanes = [Ticks(x, name=name) for x, name in ((bought, "bought"), (free, "free")) if x]
     return Chart(
         "Spent over time",
@@ -53,9 +53,9 @@ def timeline(found: Sequence[Step], session: Session) -> Chart:
     )
 
 
-def counts(found: Sequence[Step], session: Session) -> Chart | None:
+def counts(found: Sequence[Event], session: Session) -> Chart | None:
     """Single counts that were bought, with their error bars."""
-    own = [(step.question, answer) for step in found if step.kind == "count" and (answer := single(step, session))]
+    own = [(event.question, answer) for event in found if event.kind == "count" and (answer := single(event, session))]
     if not own:
         return None
     shown = own[:MOST_BARS]
@@ -65,9 +65,9 @@ def counts(found: Sequence[Step], session: Session) -> Chart | None:
     return Chart("Single counts", x=Axis("rows"), y=axis, marks=[bars], width=WIDTH, note=more)
 
 
-def pictures(step: Step, session: Session) -> Iterator[CdfAnswer | Table]:
+def pictures(event: Event, session: Session) -> Iterator[CdfAnswer | Table]:
     """What of a release can be drawn: its cumulative counts, its table, or its attributes one by one."""
-    answer = step.answer
+    answer = event.answer
     if not isinstance(answer, Measured):
         return
     if isinstance(answer.question, Tree | Convolution):

@@ -1,4 +1,4 @@
-"""A session's ledger as steps, one for each thing bought or told. For the report; from public facts alone."""
+"""A session's past as events, one for each thing bought or told. For the report and the server; from public facts."""
 
 from __future__ import annotations
 
@@ -11,25 +11,27 @@ from tacit.model.describe import describe
 from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
-from tacit.model.strategy import Convolution, Product, Tree
-from tacit.model.workload import Intervals, Marginal, Prefixes
+from tacit.model.workload import Marginal
 from tacit.session import Session
 
-KINDS = {
+# What is bought, by kind, in the order in which a budget is shown.
+BOUGHT = {
     "table": "tables",
     "range": "ranges",
     "count": "single counts",
     "statistic": "statistics",
     "gate": "hard questions found",
     "choice": "choices and comparisons",
-    "told": "free answers",
 }
 _WITHOUT_ANSWER = {"gate": "gate", "choice": "choice", "compared": "choice"}
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
-    """One entry that was bought or told; `answer` is None for a gate, a choice or a comparison."""
+class Event:
+    """One entry of the ledger: something bought, of a kind in `BOUGHT`, or "told" for nothing.
+
+    `answer` is None for a gate, a choice or a comparison.
+    """
 
     receipt: Receipt
     kind: str
@@ -42,27 +44,26 @@ class Step:
         return self.kind == "told"
 
 
-def steps(session: Session) -> list[Step]:
+def events(session: Session) -> list[Event]:
     """In the order of the ledger."""
     answers = {answer.receipt.entry: answer for answer in session.answers()}
     found = []
     for past in session.history:
         answer = answers.pop(past.receipt.entry, None)
         kind = _kind(answer) if isinstance(answer, Measured) else _WITHOUT_ANSWER[past.kind]
-        found.append(Step(past.receipt, kind, past.question, past.cost, answer))
+        found.append(Event(past.receipt, kind, past.question, past.cost, answer))
+    free = Loss(session.total.measure, 0)
     for answer in answers.values():
-        nothing = Loss(session.total.measure, 0)
-        words = describe(answer.question, session.domain)
-        found.append(Step(answer.receipt, "told", words, nothing, answer))
-    return sorted(found, key=lambda step: step.receipt.entry)
+        found.append(Event(answer.receipt, "told", describe(answer.question, session.domain), free, answer))
+    return sorted(found, key=lambda event: event.receipt.entry)
 
 
-def bought_by_kind(found: Sequence[Step], session: Session) -> list[tuple[str, int, Loss]]:
+def spending(found: Sequence[Event], session: Session) -> list[tuple[str, int, Loss]]:
     """What was paid for each kind: its name, how many, the cost; then what is reserved without an outcome."""
     lines = []
-    for kind, name in KINDS.items():
-        own = [step.cost.atoms for step in found if step.kind == kind]
-        if own and kind != "told":
+    for kind, name in BOUGHT.items():
+        own = [event.cost.atoms for event in found if event.kind == kind]
+        if own:
             lines.append((name, len(own), Loss(session.total.measure, sum(own))))
     rest = session.spent.atoms - sum(cost.atoms for _, _, cost in lines)
     if rest > 0:
@@ -70,9 +71,9 @@ def bought_by_kind(found: Sequence[Step], session: Session) -> list[tuple[str, i
     return lines
 
 
-def single(step: Step, session: Session) -> tuple[float, float | None] | None:
+def single(event: Event, session: Session) -> tuple[float, float | None] | None:
     """The value of an answer that has just one, and its error; in counts."""
-    answer = step.answer
+    answer = event.answer
     if isinstance(answer, Told):
         unit = answer.question.unit
         return answer.value / unit, None if answer.half_width is None else answer.half_width / unit
@@ -82,8 +83,12 @@ def single(step: Step, session: Session) -> tuple[float, float | None] | None:
 
 
 def _kind(answer: Measured) -> str:
-    if isinstance(answer.question, Marginal):
-        return "table"
-    if isinstance(answer.question, Tree | Convolution | Product | Prefixes | Intervals):
-        return "range"
-    return "statistic" if isinstance(answer.question, Statistic) else "count"
+    match answer.question:
+        case Marginal():
+            return "table"
+        case Query():
+            return "count"
+        case Statistic():
+            return "statistic"
+        case _:
+            return "range"
