@@ -30,9 +30,9 @@ from tacit.model.strategy import Convolution, Tree, form, kernel
 from tacit.release.intervals.answers import Distribution
 from tacit.release.intervals.choice import binary, choose, trees
 from tacit.release.intervals.decoding import Plan, monotone
-from tacit.release.intervals.guarantee import best_branching
 from tacit.release.intervals.tree import honaker, textbook
 from tacit.store.anchor import Anchor
+from tacit.theory.smith_ullman import best_branching
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total

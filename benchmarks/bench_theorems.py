@@ -28,14 +28,14 @@ import tacit
 from tacit.model.budget import ATOMS, Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release import guarantee as g
 from tacit.release.hypothesis.dense import Dense
-from tacit.release.median_net import Databases, MedianNet
 from tacit.release.offline import construct
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 from tacit.show.chart import Axis, Chart, Line, Points
 from tacit.show.chart.marks import Mark, Shape
 from tacit.store.anchor import Anchor
+from tacit.theory import lecture_8, lecture_12
+from tacit.theory.net import Databases, MedianNet
 from tacit.trusted.curator import Curator, Distance
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total
@@ -96,32 +96,32 @@ class Case:
         return self.alpha / (2 if self.construction == "exponential" else 3)
 
     @cached_property
-    def max_updates(self) -> g.MaxUpdates:
+    def max_updates(self) -> lecture_8.MaxUpdates:
         if self.rule == "textbook":
-            return g.weights_updates(cells=self.domain.size)
+            return lecture_12.weights_updates(cells=self.domain.size)
         if self.rule == "exact":
             return lambda alpha: 2 * math.log(self.domain.size) / alpha**2
-        return g.net_updates(math.log2(len(self.net)))
+        return lecture_8.net_updates(math.log2(len(self.net)))
 
     @property
     def net(self) -> MedianNet:
-        rows = g.sampled_net_rows(alpha=STRICTLY * self.update_at, queries=len(self.queries))
+        rows = lecture_8.sampled_net_rows(alpha=STRICTLY * self.update_at, queries=len(self.queries))
         return _net(self.attributes, rows)
 
     @cached_property
-    def bound(self) -> g.Bound:
+    def bound(self) -> lecture_8.Bound:
         k = len(self.queries)
         if self.construction == "exponential":
-            return g.offline(self.max_updates, g.Setting(queries=k, beta=self.beta, delta=self.delta))
+            return lecture_8.offline(self.max_updates, lecture_8.Setting(queries=k, beta=self.beta, delta=self.delta))
         if self.construction == "sparse":  # each round goes through all queries again
             compared = k * self.max_updates(self.update_at)
-            setting = g.Setting(queries=compared, beta=self.beta, delta=self.delta)
-            return g.online(self.max_updates, setting, sparse=g.EQUAL_HALVES)
-        return g.online(self.max_updates, self.asking)
+            setting = lecture_8.Setting(queries=compared, beta=self.beta, delta=self.delta)
+            return lecture_12.online(self.max_updates, setting, sparse=lecture_12.EQUAL_HALVES)
+        return lecture_12.online(self.max_updates, self.asking)
 
     @property
-    def asking(self) -> g.Setting:
-        return g.Setting(queries=ASKED * len(self.queries), beta=self.beta, delta=self.delta)
+    def asking(self) -> lecture_8.Setting:
+        return lecture_8.Setting(queries=ASKED * len(self.queries), beta=self.beta, delta=self.delta)
 
     @cached_property
     def n_needed(self) -> int:
@@ -260,7 +260,7 @@ def _online(case: Case, curator: Curator, truth: Fractions) -> Run:
     The analyst knows the data. Whatever is easy stays as it is, so the next worst is asked then; when something was
     learned, all are asked again. It ends when all were easy, or when all questions were asked.
     """
-    plan = g.online_plan(case.max_updates, case.asking, n=case.n_needed, epsilon=case.epsilon)
+    plan = lecture_12.online_plan(case.max_updates, case.asking, n=case.n_needed, epsilon=case.epsilon)
     rule = _rule(case, plan.update_at, plan.update_at)
     hypothesis: Hypothesis = rule.initial()
     gate_loss, answer_loss = _loss(plan.gate_epsilon, case), _loss(plan.answer_epsilon, case)

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)")
-PATH = re.compile(r"`((?:src|tests|docs|benchmarks|trusted|model|release)/[\w./-]+?)`")
+PATH = re.compile(r"`((?:src|tests|docs|benchmarks|trusted|model|release|theory)/[\w./-]+?)`")
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.name)

@@ -165,8 +165,8 @@ def test_a_choice_is_kept_under_its_question(tmp_path: Path) -> None:
 # The net has steps of 1/12, and the sparse distinguisher goes on until nothing is off by half of alpha.
 @pytest.mark.parametrize(("distinguisher", "alpha"), [("exponential", 0.1), ("sparse", 0.25)])
 def test_the_median_over_a_net_is_an_update_rule_too(tmp_path: Path, distinguisher: Any, alpha: float) -> None:
-    from tacit.release.median_net import MedianNet
     from tacit.release.offline import construct
+    from tacit.theory.net import MedianNet
 
     small = tacit.Domain({"b": tacit.category(["x", "y", "z"]), "c": tacit.boolean()})
     queries = [tacit.count(b=b, c=c).bind(small) for b in "xyz" for c in (True, False)]

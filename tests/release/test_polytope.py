@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tacit.errors import InvalidQuery
-from tacit.release.polytope.grid_walk import grid_start
 from tacit.release.samplers import exchange as kernel
 from tacit.release.samplers.exchange_plain import beta_moves_numpy, uniform_moves_numpy
 from tacit.release.samplers.polytope import Slabs, State, dirichlet, pair_step, repair, settled, start
+from tacit.theory.median_efficient import grid_start
 
 
 def random_slabs(rng: np.random.Generator, atoms: int, slabs: int, *, weighted: bool, width: float = 0.02) -> Slabs:

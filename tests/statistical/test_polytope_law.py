@@ -20,7 +20,6 @@ from scipy.stats import beta, binom
 from tacit.model.attribute import category
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.polytope.grid_walk import GridState, grid_masses, grid_start, grid_step, member
 from tacit.release.samplers import fractions as fractional
 from tacit.release.samplers import polytope
 from tacit.release.samplers.atoms import atoms
@@ -28,6 +27,7 @@ from tacit.release.samplers.centre import centre
 from tacit.release.samplers.exchange_plain import beta_moves_numpy, uniform_moves_numpy
 from tacit.release.samplers.fractions import Fractions
 from tacit.release.samplers.polytope import Slabs, State, dirichlet, pair_step, settled
+from tacit.theory.median_efficient import GridState, grid_masses, grid_start, grid_step, member
 
 FALSE_ALARM = 1e-9
 COMPARISONS = 100  # more than the file makes

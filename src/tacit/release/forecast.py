@@ -18,7 +18,6 @@ from tacit.errors import InvalidBudget, TacitError
 from tacit.model.budget import ATOMS, Budget, Loss, Measure
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise, pmf, quantile, quantile_of_sum, variance
-from tacit.release.guarantee import Setting, online, weights_updates
 from tacit.release.online import Terms
 from tacit.release.warm_start import closure, prices
 from tacit.trusted.loss import Sensitivity, noise_for, total
@@ -160,13 +159,18 @@ def worst_case(
 
     A warm start can only help, but no theorem says by how much. None where the composition is not proved. With m rows
     a person all noise is m times as wide, so the fraction is that of a table of n/m rows, one for each person.
+
+    Solved by hand: alpha/3 = noise B(alpha/3), or noise sqrt(8 log(1/delta) B(alpha/3)), with B(a) = 4 log|X|/a^2 and
+    at least 1. `theory.lecture_12` solves it for any update rule, and says where the constants come from.
     """
-    setting = Setting(queries=questions, beta=1 - confidence, delta=budget.delta)
-    try:
-        bound = online(weights_updates(cells=domain.size), setting)
-        return rows * bound.alpha_reached(n=rows / rows_per_person, epsilon=budget.epsilon)
-    except ValueError:
+    if domain.size < 2 or (budget.delta and budget.epsilon > 8 * math.log(1 / budget.delta)):
         return None
+    log_cells = math.log(domain.size)
+    noise = 7 * math.log(3 * questions / (1 - confidence)) * rows_per_person / (budget.epsilon * rows)
+    if budget.delta == 0:
+        return 3 * rows * max(math.cbrt(4 * log_cells * noise), noise)
+    noise *= math.sqrt(8 * math.log(1 / budget.delta))
+    return 3 * rows * max(math.sqrt(2 * math.sqrt(log_cells) * noise), noise)
 
 
 def mean_size(laws: Sequence[Noise]) -> float:

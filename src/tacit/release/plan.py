@@ -23,7 +23,6 @@ from tacit.release.forecast import (
     least_epsilon,
     worst_case,
 )  # fmt: skip
-from tacit.release.guarantee import says_nothing
 from tacit.release.hypothesis.dense import MAX_CELLS
 from tacit.release.hypothesis.mixture import MAX_VALUES
 from tacit.trusted.curator import MAX_ANSWERS
@@ -46,6 +45,11 @@ HEADINGS = ("mechanism", "mean", "largest", "promised", "worst case", "epsilon n
 MARGIN = 1.5  # a fitted figure is multiplied by this before it is compared, and once more if nothing can be promised
 USELESS = 0.25  # of the rows: an expected largest error above this is no answer
 _POINTS, _DRAWN = 25, 1e-3  # of a line in a picture; smaller errors, in rows, leave it
+
+
+def says_nothing(error: float) -> bool:
+    """Whether a promise is empty: replacing all n rows moves a count by n, so no error exceeds 1."""
+    return error >= 1
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.model.budget import Budget, Loss
-from tacit.model.noise_law import variance
+from tacit.model.noise_law import Noise, variance
+from tacit.model.strategy import Convolution, Tree, kernel
 from tacit.release.intervals.choice import choose
 from tacit.release.intervals.decoding import Plan
-from tacit.release.intervals.guarantee import noise_of
-from tacit.trusted.loss import total
+from tacit.trusted.loss import Sensitivity, noise_for, total
 
 if TYPE_CHECKING:
     from tacit.show.chart import Chart
@@ -98,3 +98,18 @@ def _noise(bins: int, loss: Loss) -> float:
     ends = np.unique(np.linspace(1, bins - 1, min(bins - 1, _ENDS)).astype(np.int64))
     spread = Plan(strategy, bins).interval_variance(0, ends).mean()
     return 2 * math.sqrt(variance(noise_of(strategy, bins, loss)) * float(spread))
+
+
+def noise_of(strategy: Tree | Convolution, leaves: int, loss: Loss) -> Noise:
+    """The noise that `loss` buys for a strategy over so many leaves, for planning. The curator works it out itself."""
+    if isinstance(strategy, Tree):
+        squares = sum(w * w for w in strategy.weights)
+        return noise_for(loss, Sensitivity(2 * sum(strategy.weights), 2 * squares), 1)
+    g = kernel(leaves, strategy.exponent).astype(np.float64)
+    length = 1 << (2 * leaves - 1).bit_length()
+    overlap = np.fft.irfft(np.abs(np.fft.rfft(g, length)) ** 2, length)[:leaves]
+    if strategy.cyclic:
+        farthest = 2 * (overlap[0] - overlap[1:] - overlap[1:][::-1]).max()
+    else:
+        farthest = (overlap[0] + np.cumsum(g * g)[:-1][::-1] - 2 * overlap[1:]).max()
+    return noise_for(loss, Sensitivity(2 * int(g.sum()), round(float(farthest))), 1)

@@ -1,7 +1,7 @@
-"""What is known about ranges before anything is run: Smith & Ullman's ladder, and after. Numbers from numbers; anybody.
+"""Smith & Ullman, notes on query release: the ladder of ways to answer all ranges, and what came after. Numbers only.
 
-Errors are in counts. Neighbours replace one row. Logs are natural where nothing else is said. "Section 2.1" and so on
-are those of Smith & Ullman's notes. Where their constant allows for less structure than ours, both are given.
+Errors are in counts. Neighbours replace one row. Logs are natural where nothing else is said. Where the notes' constant
+allows for less structure than ours, both are given.
 """
 
 from __future__ import annotations
@@ -10,11 +10,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-
-from tacit.model.budget import Loss
-from tacit.model.noise_law import Noise
-from tacit.model.strategy import Convolution, Tree, kernel
-from tacit.trusted.loss import Sensitivity, noise_for
 
 
 @dataclass(frozen=True)
@@ -92,21 +87,6 @@ def lower_bound(bins: int) -> int:
     while value > 1:
         value, times = math.log2(value), times + 1
     return times
-
-
-def noise_of(strategy: Tree | Convolution, leaves: int, loss: Loss) -> Noise:
-    """The noise that `loss` buys for a strategy over so many leaves, for planning. The curator works it out itself."""
-    if isinstance(strategy, Tree):
-        squares = sum(w * w for w in strategy.weights)
-        return noise_for(loss, Sensitivity(2 * sum(strategy.weights), 2 * squares), 1)
-    g = kernel(leaves, strategy.exponent).astype(np.float64)
-    length = 1 << (2 * leaves - 1).bit_length()
-    overlap = np.fft.irfft(np.abs(np.fft.rfft(g, length)) ** 2, length)[:leaves]
-    if strategy.cyclic:
-        farthest = 2 * (overlap[0] - overlap[1:] - overlap[1:][::-1]).max()
-    else:
-        farthest = (overlap[0] + np.cumsum(g * g)[:-1][::-1] - 2 * overlap[1:]).max()
-    return noise_for(loss, Sensitivity(2 * int(g.sum()), round(float(farthest))), 1)
 
 
 def _laplace_max(draws: int) -> float:

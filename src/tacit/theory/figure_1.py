@@ -1,4 +1,4 @@
-"""The median mechanism's basic implementation (Roth & Roughgarden 2010, figure 1): a listed net, small domains.
+"""Roth & Roughgarden 2010, figure 1: the median mechanism's basic implementation, for small domains. It runs.
 
 Each question is compared, and each hard one answered, by the curator, who charges for it there and then: plain
 composition, the paper's crude bound (10). So no claim of privacy rests on lemma 4.10 or on any constant, and the seed
@@ -18,8 +18,8 @@ from tacit.model.budget import Loss, Measure
 from tacit.model.noise_law import quantile
 from tacit.model.query import GRID, Query
 from tacit.release.estimate import Estimate, of_stored
-from tacit.release.median_guarantee import PaperConstants, Thresholds, easy_error
-from tacit.release.median_net import Databases, MedianNet
+from tacit.theory.median_paper import PaperConstants, Thresholds, easy_error
+from tacit.theory.net import Databases, MedianNet
 from tacit.trusted.curator import Curator, Disagreement
 from tacit.trusted.loss import Sensitivity, noise_for
 

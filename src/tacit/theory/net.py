@@ -1,4 +1,4 @@
-"""The median update rule over an explicit net of databases (Roth, lecture 8): for small domains and nonlinear queries.
+"""Roth, lecture 8, the median update rule over an explicit net of databases: for small domains, nonlinear queries too.
 
 Its hypothesis is a set of databases that may still be the data, and answers with the median of theirs. It asks nothing
 of a query but that databases have values, so nonlinear queries of sensitivity 1/n are welcome; but the net is listed.

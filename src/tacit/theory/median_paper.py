@@ -1,4 +1,6 @@
-"""What Roth & Roughgarden 2010 promise for the median mechanism: numbers from numbers. No data; anybody may call it.
+"""Roth & Roughgarden 2010, "Interactive Privacy via the Median Mechanism", sections 3 and 4: what they promise.
+
+Numbers from numbers, no data. Figure 1 itself is in `figure_1`, section 5 in `median_efficient`.
 
 The paper calls privacy alpha and accuracy epsilon; here accuracy is alpha and privacy epsilon, as everywhere in Tacit.
 Where the paper has Omega(.), the constants are ours: union bounds over Laplace tails, and Chernoff bounds in the form
@@ -17,9 +19,9 @@ Steps of the paper that do not hold as written. All are repaired here, and what 
   divides its cases. What it says remains: 6 * 20 < 159. Its exp(-Omega(M^2)) is exp(-Omega(M ln M)).
 - Figure 1 halts after *more than* 20 M hard answers: 20 M + 1 are possible, and theorem 4.8 has room for one more.
 - Theorem 4.2's delta exceeds 1 at (6) unless 2k/epsilon is above about 102: `failure`, and `rows_for` for a given one.
-- Lemma 5.4 allows 40 M hard answers where figure 1 halts at 20 M: `Efficient.privacy_at_forty`.
+- Lemma 5.4 allows 40 M hard answers where figure 1 halts at 20 M: `median_efficient.Efficient.privacy_at_forty`.
 - Lemma 5.6's proof forgets that a point of C_0 may have less than m mass, while samples come from it scaled up to m. We
-  need one more term, which is small for large |X| only: `Efficient.log_bad_samples`.
+  need one more term, which is small for large |X| only: `median_efficient.Efficient.log_bad_samples`.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.release.guarantee import Bound, sampled_net_rows
+from tacit.theory.lecture_8 import Bound, check, sampled_net_rows
 
 LOWEST, HIGHEST = 3 / 4, 9 / 10  # the range of the thresholds
 SHRINKS = math.log(50 / 47)  # lemma 4.7: a hard answer leaves at most 94/100 of the databases
@@ -226,48 +228,29 @@ class PaperConstants:
 
 
 @dataclass(frozen=True, slots=True)
-class Efficient:
-    """Section 5: C_0 holds fractional databases, and volumes replace numbers. Theorems 5.1 and 5.5: the same n, epsilon
-    and failure (sampling errors aside) for almost all data. Logarithms, as the fractions are too small for floats.
+class Phase:
+    """One guess at the number of questions, and its part of the budget."""
+
+    questions: int
+    epsilon: float
+    delta: float
+    beta: float
+
+
+def doubling_phases(
+    *, questions: int, first: int, epsilon: float, delta: float, beta: float, most: int | None = None
+) -> tuple[Phase, ...]:
+    """The phases that `questions` questions go through if phase j = 0, 1, ... is run for first * 2^j questions.
+
+    Roth & Roughgarden 2010, end of section 3: "successively doubling guesses of k", at O(log k) times the privacy cost.
+    They give no split; ours are these. If at most `most` questions will come, in J phases, each gets 1/J of epsilon,
+    delta and beta: their O(log k). With no such limit phase j gets 1/((j+1)(j+2)), which adds up to 1 for ever, so the
+    factor is O(log^2 k): no split of a fixed budget is O(log k) for all k, as the sum of 1/j diverges.
     """
-
-    constants: PaperConstants
-
-    @property
-    def log_bad_histograms(self) -> float:
-        """Lemma 5.3: all but |X|^-m of C_0 have Vol(Good) >= Vol(C_0)/|X|^2m.
-
-        The union is over the points with at most m records: (|X|+m choose m) <= |X|^m from m = 4 on.
-        """
-        return -self.constants.log_net
-
-    @property
-    def hard_answers(self) -> float:
-        """Lemma 5.4: 2 m ln|X|/ln(50/47), below 40 M. Figure 1's limit must be doubled for it."""
-        return 2 * self.constants.hard_answers
-
-    @property
-    def privacy_at_forty(self) -> float:
-        """Theorem 4.8's sum with 40 M hard answers and 320 M bad ones at exact prices (3/2 and 1/2 epsilon'). Ours.
-
-        By the paper's prices, 2 for hard and 1 for easy, 400 M epsilon' would pass its epsilon/2; 220 M does not.
-        """
-        c = self.constants
-        return (3 / 2 * 2 * HARD + 1 / 2 * 2 * BAD) * c.log_net * c.epsilon_each + c.epsilon / 2
-
-    def log_bad_samples(self, n: float) -> float:
-        """Lemma 5.6, repaired: a database drawn from a random point F is bad with at most this (log) probability.
-
-        F is bad, or has less than (1 - alpha/400) m mass (chance (1 - alpha/400)^|X|: the term that the paper misses),
-        or the sample is off by alpha/400: 2k exp(-2 n (alpha/400)^2).
-        """
-        c, part = self.constants, self.constants.alpha / 400
-        light, off = c.cells * math.log1p(-part), math.log(2 * c.questions) - 2 * n * part**2
-        return min(0.0, float(np.logaddexp.reduce([self.log_bad_histograms, light, off])))
-
-    def bad_databases(self, n: float) -> float:
-        """Lemma 5.7: the fraction of all databases of n rows that are bad; needs 2 n^2 < |X|, otherwise 1."""
-        collisions = n**2 / self.constants.cells
-        if 2 * collisions >= 1:
-            return 1.0
-        return min(1.0, math.exp(self.log_bad_samples(n)) / (1 - 2 * collisions) + collisions)
+    check(questions=questions, first=first, epsilon=epsilon, delta=delta, beta=beta)
+    if most is not None and questions > most:
+        raise ValueError(f"questions is {questions!r}; it must be at most `most`, which is {most!r}.")
+    phases = (-(-questions // first)).bit_length()  # the first J with first * (2^J - 1) >= questions
+    planned = None if most is None else (-(-most // first)).bit_length()
+    shares = [1 / planned if planned else 1 / ((j + 1) * (j + 2)) for j in range(phases)]
+    return tuple(Phase(first * 2**j, epsilon * s, delta * s, beta * s) for j, s in enumerate(shares))

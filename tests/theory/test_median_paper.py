@@ -10,9 +10,22 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tacit.release import guarantee as g
-from tacit.release import median_guarantee as mg
-from tacit.release.median_guarantee import Efficient, PaperConstants, Thresholds
+from tacit.release.plan import says_nothing
+from tacit.theory.lecture_8 import sampled_net_rows
+from tacit.theory.median_efficient import Efficient
+from tacit.theory.median_paper import (
+    BAD,
+    HARD,
+    LOWEST,
+    SHRINKS,
+    PaperConstants,
+    Thresholds,
+    agreement,
+    agreement_sensitivity,
+    alpha_reached,
+    easy_error,
+    sample_records,
+)
 
 ALPHAS = st.floats(0.01, 0.99)
 EPSILONS = st.floats(0.01, 3.9)
@@ -65,14 +78,14 @@ def test_theta_of_equation_6_has_its_exponents(c: PaperConstants) -> None:
 @given(st.floats(1e9, 1e18), EPSILONS, st.integers(2, 10**6), st.integers(2, 10**6))
 @settings(max_examples=30)
 def test_alpha_reached_is_the_inverse_of_the_rows_needed(n: float, epsilon: float, questions: int, cells: int) -> None:
-    alpha = mg.alpha_reached(n=n, epsilon=epsilon, questions=questions, cells=cells)
+    alpha = alpha_reached(n=n, epsilon=epsilon, questions=questions, cells=cells)
     assume(alpha < 1)
     assert PaperConstants.of(alpha, epsilon, questions, cells).rows_needed <= n * (1 + 1e-9)
     assert PaperConstants.of(alpha * 0.999, epsilon, questions, cells).rows_needed > n
 
 
 def test_a_census_table_is_promised_nothing() -> None:
-    assert g.says_nothing(mg.alpha_reached(n=48_842, epsilon=1, questions=20_000, cells=3_000_000))
+    assert says_nothing(alpha_reached(n=48_842, epsilon=1, questions=20_000, cells=3_000_000))
 
 
 # --- figure 1, step (b): thresholds ---------------------------------------------------------------------------------
@@ -126,7 +139,7 @@ def test_lemma_4_10_claims_a_half_where_a_third_is_the_truth(gamma: float) -> No
     ratios = [after / tail for tail, after in pairwise(tails)]
     assert all(ratio < 1 / 2 for ratio in ratios[-40:])  # the paper has >= 1/2; far from the end it is 1/2 in floats
     assert min(ratios) == ratios[-1] == pytest.approx(1 / 3)
-    assert 6 * mg.HARD < mg.BAD - 1  # so the lemma's 159 M are still above six times 20 M
+    assert 6 * HARD < BAD - 1  # so the lemma's 159 M are still above six times 20 M
 
 
 @given(gamma=st.floats(0.001, 0.15), r=st.floats(0, 1))
@@ -155,16 +168,16 @@ def test_r_moves_by_no_more_than_its_exact_sensitivity(data: st.DataObject) -> N
     alpha = data.draw(st.floats(0.01, 2))
     truth = data.draw(st.integers(0, n - 1))
     values = data.draw(st.lists(st.floats(0, 1), min_size=1, max_size=8))
-    moved = abs(mg.agreement(truth / n, values, alpha) - mg.agreement((truth + 1) / n, values, alpha))
-    assert moved <= mg.agreement_sensitivity(alpha=alpha, n=n) + 1e-12
+    moved = abs(agreement(truth / n, values, alpha) - agreement((truth + 1) / n, values, alpha))
+    assert moved <= agreement_sensitivity(alpha=alpha, n=n) + 1e-12
 
 
 @given(st.floats(1e-3, 10), st.integers(1, 10**6))
 def test_the_exact_sensitivity_is_reached_and_below_half_of_the_papers(alpha: float, n: int) -> None:
     h = 1 / (alpha * n)
-    exact = mg.agreement_sensitivity(alpha=alpha, n=n)
+    exact = agreement_sensitivity(alpha=alpha, n=n)
     assert exact <= h  # so half of lemma 4.9's 2h, whatever alpha n is
-    assert mg.agreement(0, [0, 0], alpha) - mg.agreement(1 / n, [0, 0], alpha) == pytest.approx(exact, abs=1e-12)
+    assert agreement(0, [0, 0], alpha) - agreement(1 / n, [0, 0], alpha) == pytest.approx(exact, abs=1e-12)
     if h <= 1:  # the lemma's own step
         assert math.exp(h) <= 1 + 2 * h
     else:  # where the step can fail, the claim is empty
@@ -182,32 +195,32 @@ def test_lemma_4_5_by_hand() -> None:
     assert 0.51 + 0.49 / math.e == pytest.approx(0.690, abs=1e-3)
     assert 0.51 + 0.49 / math.e < 0.74
     # 2 * 0.74 - 1 = 0.48, and -ln 0.48 = 0.734
-    assert mg.easy_error(alpha=1, threshold=0.75, noise=0.01) == pytest.approx(0.734, abs=1e-3)
-    assert mg.easy_error(alpha=1, threshold=0.75, noise=0.066) < 1 < mg.easy_error(alpha=1, threshold=0.75, noise=0.067)
-    assert mg.easy_error(alpha=1, threshold=0.75, noise=0.25) == math.inf
+    assert easy_error(alpha=1, threshold=0.75, noise=0.01) == pytest.approx(0.734, abs=1e-3)
+    assert easy_error(alpha=1, threshold=0.75, noise=0.066) < 1 < easy_error(alpha=1, threshold=0.75, noise=0.067)
+    assert easy_error(alpha=1, threshold=0.75, noise=0.25) == math.inf
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=15), st.floats(0, 1), st.floats(0.05, 1), st.floats(0, 0.2))
 def test_an_easy_median_is_as_near_as_the_lemma_says(values: list[float], truth: float, alpha: float, t: float) -> None:
-    threshold = mg.LOWEST + t * 3 / 4
-    noise = max(0.0, threshold - mg.agreement(truth, values, alpha))  # the least that makes it easy
+    threshold = LOWEST + t * 3 / 4
+    noise = max(0.0, threshold - agreement(truth, values, alpha))  # the least that makes it easy
     lower_median = sorted(values)[(len(values) - 1) // 2]
-    assert abs(lower_median - truth) <= mg.easy_error(alpha=alpha, threshold=threshold, noise=noise) + 1e-9
+    assert abs(lower_median - truth) <= easy_error(alpha=alpha, threshold=threshold, noise=noise) + 1e-9
 
 
 def test_lemma_4_5_rejects_a_bound_that_is_a_tenth_too_small() -> None:
     # half of the databases right, half of them off by 0.5 on one side, the lower median among those
     values, alpha = [0.0, 0.5], 0.5
-    r = mg.agreement(0.5, values, alpha)  # (1 + 1/e)/2
-    assert 0.9 * mg.easy_error(alpha=alpha, threshold=r, noise=0) < 0.5
-    assert mg.easy_error(alpha=alpha, threshold=r, noise=0) == pytest.approx(0.5)
+    r = agreement(0.5, values, alpha)  # (1 + 1/e)/2
+    assert 0.9 * easy_error(alpha=alpha, threshold=r, noise=0) < 0.5
+    assert easy_error(alpha=alpha, threshold=r, noise=0) == pytest.approx(0.5)
 
 
 def test_lemma_4_7_by_hand() -> None:
     assert 0.94 * math.exp(-1 / 50) > 0.92  # as written
     # but the databases that stay are within alpha/50 of an answer that is off by up to alpha/100: 3/100 in all
     assert 0.94 * math.exp(-3 / 100) > 0.912 > 0.91
-    assert 16.16 < 1 / math.log(100 / 94) == 1 / mg.SHRINKS < 16.17 < 20
+    assert 16.16 < 1 / math.log(100 / 94) == 1 / SHRINKS < 16.17 < 20
 
 
 def test_lemma_4_7_as_written_has_a_counterexample_and_the_repaired_step_has_none() -> None:
@@ -215,7 +228,7 @@ def test_lemma_4_7_as_written_has_a_counterexample_and_the_repaired_step_has_non
     alpha = 0.1
     values = np.r_[np.full(94, 3 * alpha / 100), np.full(6, 1e9)]
     assert (np.abs(values - alpha / 100) <= alpha / 50 + 1e-15).sum() == 94
-    r = mg.agreement(0, values, alpha)
+    r = agreement(0, values, alpha)
     assert r == pytest.approx(0.9122, abs=1e-4)
     assert 0.91 < r < 0.92
 
@@ -228,13 +241,13 @@ def test_hard_answers_stay_below_the_limit(c: PaperConstants) -> None:
 
 @given(ALPHAS, QUESTIONS, st.floats(1e-9, 0.5))
 def test_proposition_4_6_is_hoeffding_and_a_union_bound(alpha: float, questions: int, beta: float) -> None:
-    size = mg.sample_records(alpha=alpha, questions=questions, beta=beta)
+    size = sample_records(alpha=alpha, questions=questions, beta=beta)
     assert 2 * questions * math.exp(-2 * size * alpha**2) == pytest.approx(beta)
 
 
 def test_where_equation_1_has_records_enough_for_proposition_4_6() -> None:
     def enough(alpha: float, k: int, part: int) -> bool:
-        return PaperConstants.of(alpha, 1.0, k, 2).records >= g.sampled_net_rows(alpha=alpha / part, queries=k)
+        return PaperConstants.of(alpha, 1.0, k, 2).records >= sampled_net_rows(alpha=alpha / part, queries=k)
 
     # alpha/400: ln(1/alpha) > ln(2k)/(2 ln k), so alpha < 1/e = 0.368 for k = 2, and < exp(-0.55) = 0.577 for 1000
     assert enough(0.36, 2, 400)
@@ -310,7 +323,7 @@ def test_theorem_4_8_adds_up(c: PaperConstants) -> None:
     exponent = c.gamma(1e9) * c.epsilon_each * c.alpha * 1e9 / 4
     assert math.exp(-exponent) / 2 == pytest.approx(c.epsilon / (4 * c.questions))
     # with one hard answer more than 20 M, and easy ones at epsilon' each, there is still room
-    assert (2 * (c.hard_limit + 1) + mg.BAD * c.log_net) * c.epsilon_each <= c.epsilon / 2
+    assert (2 * (c.hard_limit + 1) + BAD * c.log_net) * c.epsilon_each <= c.epsilon / 2
 
 
 @given(CONSTANTS)

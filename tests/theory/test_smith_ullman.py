@@ -8,48 +8,39 @@ import numpy as np
 import pytest
 
 from tacit.model.attribute import integer
-from tacit.model.budget import Loss, Measure
+from tacit.model.budget import Loss
 from tacit.model.domain import Domain
-from tacit.model.strategy import Convolution, Tree, kernel
-from tacit.model.workload import Intervals, Prefixes
-from tacit.release.intervals.choice import binary, choose
-from tacit.release.intervals.guarantee import (
+from tacit.model.strategy import Convolution, kernel
+from tacit.release.intervals.bin_width import noise_of
+from tacit.release.intervals.choice import binary
+from tacit.release.intervals.tree import textbook
+from tacit.theory.smith_ullman import (
     best_branching,
     binary_tree,
     every_interval,
     lower_bound,
-    noise_of,
     prefixes_and_differences,
     square_root,
     wide_tree,
 )
-from tacit.release.intervals.tree import textbook
 from tacit.trusted.loss import noise_for
 from tacit.trusted.sensitivity import sensitivity
 
 
-@pytest.mark.parametrize("bins", [2, 3, 16, 100])
-def test_scales_are_those_that_the_curator_would_use(bins: int) -> None:
-    domain, loss = Domain({"x": integer(0, bins - 1)}), Loss.of("epsilon", 0.5)
-    for rung, question in (
-        (every_interval(bins, 0.5), Intervals("x")),
-        (prefixes_and_differences(bins, 0.5), Prefixes("x")),
-        (binary_tree(bins, 0.5), binary("x", bins)),
+@pytest.mark.parametrize("bins", [2, 3, 16, 40])
+def test_scales_are_the_sensitivities_over_epsilon(bins: int) -> None:
+    intervals = [(first, end) for first in range(bins) for end in range(first + 1, bins + 1)]
+    for rung, asked in (
+        (every_interval(bins, 0.5), intervals),
+        (prefixes_and_differences(bins, 0.5), [(0, end) for end in range(1, bins)]),
     ):
-        assert rung.scale == noise_for(loss, sensitivity(question, domain), 1).scale
-
-
-@pytest.mark.parametrize("bins", [2, 7, 64, 1000])
-def test_planned_noise_is_the_curators(bins: int) -> None:
-    domain = Domain({"x": integer(0, bins - 1)})
-    asked: list[tuple[Measure, Tree | Convolution]] = [
-        ("epsilon", choose("x", bins, "epsilon").strategy),
-        ("rho", choose("x", bins, "rho").strategy),
-        ("rho", choose("x", bins, "rho", about="thresholds").strategy),
-    ]
-    for measure, strategy in asked:
-        loss = Loss.of(measure, 0.3)
-        assert noise_of(strategy, bins, loss) == noise_for(loss, sensitivity(strategy, domain), 1)
+        assert rung.answers == len(asked)
+        member = np.array([[first <= x < end for x in range(bins)] for first, end in asked])  # of a row in bin x
+        moves = max(int((member[:, x] != member[:, y]).sum()) for x in range(bins) for y in range(x))
+        assert rung.scale == moves / 0.5
+    domain, loss = Domain({"x": integer(0, bins - 1)}), Loss.of("epsilon", 0.5)
+    tree = binary("x", bins)
+    assert binary_tree(bins, 0.5).scale == noise_for(loss, sensitivity(tree, domain), 1).scale  # the curator's own
 
 
 def test_the_numbers_of_the_notes() -> None:

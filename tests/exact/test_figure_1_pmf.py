@@ -20,9 +20,9 @@ from tacit.model.answer import Measured, Receipt, Told
 from tacit.model.budget import Loss
 from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import GRID, Query
-from tacit.release.median_basic import FigureOne, MedianBasic
-from tacit.release.median_guarantee import Thresholds
-from tacit.release.median_net import MedianNet
+from tacit.theory.figure_1 import FigureOne, MedianBasic
+from tacit.theory.median_paper import Thresholds
+from tacit.theory.net import MedianNet
 from tacit.trusted.curator import Compared, Disagreement
 from tacit.trusted.lens import look, own_lens
 from tacit.trusted.loss import Sensitivity, noise_for, price

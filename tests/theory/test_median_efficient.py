@@ -17,8 +17,8 @@ from tacit.errors import InvalidDomain
 from tacit.model.attribute import integer
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.polytope.database_sample import database_sample, population, repetitions
 from tacit.release.samplers.fractions import Fractions
+from tacit.theory.median_efficient import database_sample, population
 
 DOMAIN = Domain({"a": integer(0, 9), "b": integer(0, 9), "c": integer(0, 9)})
 SIX = 6.5  # standard deviations that a mean of many draws stays within, but for 1e-10
@@ -27,6 +27,12 @@ SIX = 6.5  # standard deviations that a mean of many draws stays within, but for
 def ks(values: NDArray[np.float64], law: object) -> float:
     ordered = np.sort(values)
     return float(np.abs(law.cdf(ordered) - (np.arange(len(ordered)) + 0.5) / len(ordered)).max())  # type: ignore[attr-defined]
+
+
+def repetitions(records: NDArray[np.int64]) -> int:
+    """How many pairs of rows are equal."""
+    _, counts = np.unique(records, axis=0, return_counts=True)
+    return int((counts * (counts - 1) // 2).sum())
 
 
 def test_a_mass_of_the_population_is_beta() -> None:

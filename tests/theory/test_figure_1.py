@@ -18,8 +18,8 @@ import tacit
 from tacit.errors import BudgetExhausted, ConfigError, InvalidQuery
 from tacit.model.noise_law import Noise
 from tacit.model.query import GRID, Query
-from tacit.release.median_basic import FigureOne, MedianBasic
-from tacit.release.median_guarantee import PaperConstants, Thresholds
+from tacit.theory.figure_1 import FigureOne, MedianBasic
+from tacit.theory.median_paper import PaperConstants, Thresholds
 from tacit.trusted import curator as curator_module
 from tacit.trusted.curator import Curator
 
