@@ -104,7 +104,7 @@ class Branching:
         yield from (e for e in self.entries if isinstance(e, Measured) and e.receipt.entry > after)
 
     def compare(self, query: Query, lens: Disagreement, threshold: float, loss: Loss) -> Compared:
-        seen = look(own_lens(lens, ROWS), self.truth(query) * GRID)
+        seen = look(own_lens(lens), self.truth(query) * GRID)
         passes = tail(self.noise(loss, GRID), round(threshold * GRID) - seen)
         return Compared(self.choose([1 - passes, passes]) == 1, self.pay(loss, GRID), Receipt(0, ""))
 
@@ -237,7 +237,7 @@ class ReusedNoise(Branching):
     drawn = 0
 
     def compare(self, query: Query, lens: Disagreement, threshold: float, loss: Loss) -> Compared:
-        seen = look(own_lens(lens, ROWS), self.truth(query) * GRID)
+        seen = look(own_lens(lens), self.truth(query) * GRID)
         reach = list(range(-9, 10))
         self.drawn = reach[self.choose(pmf(noise_for(loss, ONE, 1), np.array(reach)).tolist())]
         passed = seen + self.drawn * GRID >= round(threshold * GRID)

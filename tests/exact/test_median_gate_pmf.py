@@ -51,7 +51,7 @@ DATABASES = {  # what the databases answer, in counts: other ones after a bought
 
 
 def honest(values: NDArray[np.float64], reach: float, truth: int) -> int:
-    return look(own_lens(Disagreement(values, reach), ROWS), truth * STEPS)
+    return look(own_lens(Disagreement(values, reach)), truth * STEPS)
 
 
 def chance(table: Table, known: str, said: tuple[bool, ...], shown: Shown, scales: tuple[float, float]) -> float:

@@ -23,11 +23,11 @@ from tacit.model.domain import Domain
 from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
 from tacit.model.strategy import Convolution, Product, Tree
-from tacit.model.workload import Intervals, Prefixes, Queries, Question, histogram, marginal
+from tacit.model.workload import Question, histogram, marginal
 from tacit.store.anchor import Anchor
 from tacit.trusted import curator as curator_module
 from tacit.trusted import gate as gate_module
-from tacit.trusted.curator import Curator, Disagreement, Distance, Lens, Tabulated
+from tacit.trusted.curator import Curator, Disagreement, Distance, Lens
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.lens import look, own_lens
 from tacit.trusted.loss import Sensitivity, total
@@ -47,9 +47,6 @@ QUESTIONS: dict[str, Question] = {
     "table": marginal(DOMAIN, "ill"),
     "table of some": marginal(DOMAIN, "age", where=Query.among(DOMAIN, "ill", [1])),
     "histogram": histogram(DOMAIN),
-    "prefixes": Prefixes("age"),
-    "intervals": Intervals("age"),
-    "list": Queries((OLD, WEIGHTED, ~OLD)),
     "tree": Tree("age", (2, 2), (1, 2)),
     "convolution": Convolution("age", 4, cyclic=False),
     "product": Product(Tree("age", (4,), (1,)), Tree("ill", (2,), (3,))),
@@ -57,7 +54,6 @@ QUESTIONS: dict[str, Question] = {
 LENSES: dict[str, Lens] = {
     "distance": Distance(1.0),
     "disagreement": Disagreement(np.array([0.0, 2.0, 3.0]), 2.0),
-    "tabulated": Tabulated(np.array([0.0, 1.0, 2.0, 1.0, 0.0])),
 }
 Steps = NDArray[np.int64]
 
@@ -154,7 +150,7 @@ def measured(curator: Curator, given: list[float], name: str) -> tuple[Loss, Fra
 
 
 def lens_move(question: Question, lens: Lens) -> int:
-    ours = own_lens(lens, ROWS)
+    ours = own_lens(lens)
     values = [[look(ours, int(x) * (GRID // cast(Query, question).unit))] for x in truths(question).ravel()]
     return farthest(np.array(values))[0]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tacit.model.attribute import boolean, category, integer, numeric
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Query
-from tacit.model.workload import Intervals, Marginal, Prefixes, Queries, Question, histogram
+from tacit.model.workload import Marginal, Question, histogram
 from tacit.trusted.loss import Sensitivity
 from tacit.trusted.sensitivity import sensitivity
 
@@ -112,38 +112,12 @@ def marginals(domain: Domain, where: list[Query]) -> Iterator[Marginal]:
                 yield Marginal(names, condition)
 
 
-def ranges(domain: Domain) -> Iterator[Prefixes | Intervals]:
-    for name, attribute in domain.items():
-        if attribute.ordered:
-            yield Prefixes(name)
-            yield Intervals(name)
-
-
-def lists(domain: Domain) -> Iterator[Queries]:
-    chance = random.Random(11)
-    pool, heavy = predicates(domain), weighted(domain)
-    yield Queries(())
-    yield Queries((pool[0], pool[1]))
-    for size in (1, 2, 3, 5, 8, 20):
-        for source in (pool, heavy, pool + heavy):
-            for _ in range(4):
-                yield Queries(tuple(chance.choices(source, k=size)))
-    for query in pool[2:6]:
-        yield Queries((query, ~query))
-        yield Queries((query,) * 4)
-    for question in ranges(domain):
-        yield Queries(tuple(question.queries(domain)))
-    yield Queries(tuple(histogram(domain).queries(domain)))
-
-
 def questions(domain: Domain) -> list[Question]:
     singles = predicates(domain)
     return [
         *singles,
         *weighted(domain),
         *marginals(domain, [*singles, *weighted(domain)]),
-        *ranges(domain),
-        *lists(domain),
     ]
 
 
@@ -173,41 +147,8 @@ def test_tables_are_tight(name: str) -> None:
     assert tight(histogram(domain), name)
 
 
-@pytest.mark.parametrize("name", DOMAINS)
-def test_ranges_are_tight(name: str) -> None:
-    for question in ranges(DOMAINS[name]):
-        assert tight(question, name), question
-
-
-@pytest.mark.parametrize("bins", range(1, 10))
-@pytest.mark.parametrize("missing", [None, "unknown"])
-def test_ranges_of_any_length_are_tight(bins: int, missing: str | None) -> None:
-    # One row is enough: a database's other rows stay. Odd and even lengths round differently.
-    domain = Domain({"x": integer(0, bins - 1, missing=missing)})
-    for question in ranges(domain):
-        rows = np.array([query.table(domain.names, domain.shape) for query in question.queries(domain)]).T
-        moved = np.abs(rows[:, None, :] - rows[None, :, :])
-        claimed = sensitivity(question, domain)
-        assert (claimed.l1, claimed.l2_squared) == (moved.sum(axis=2).max(), (moved**2).sum(axis=2).max())
-
-
-def test_a_list_over_too_many_cells_is_charged_by_its_length() -> None:
-    domain = Domain({f"a{i}": integer(0, 99) for i in range(10)})
-    listed = tuple(Query.among(domain, name, [0]) for name in domain)
-    assert sensitivity(Queries((*listed, Query.constant(everyone=True))), domain) == Sensitivity(10, 10)
-    few = tuple(Query.among(domain, "a0", [i]) for i in range(50))
-    assert sensitivity(Queries(few), domain) == Sensitivity(2, 2)
-
-
 def claim(bound: int) -> Sensitivity:
     return Sensitivity(bound, bound)
-
-
-def total_weights(question: Queries, domain: Domain) -> NDArray[np.float64]:
-    tables = [
-        query.table(domain.names, domain.shape) / query.unit for query in question.listed if not query.is_constant
-    ]
-    return np.sum(tables, axis=0) if tables else np.zeros(domain.shape)
 
 
 def table_as_one_count(question: Question, domain: Domain) -> Sensitivity:
@@ -221,49 +162,11 @@ def table_of_weights_as_nobody(question: Question, domain: Domain) -> Sensitivit
     return claim(0) if where.is_constant and not where.is_everyone else sensitivity(question, domain)
 
 
-def prefixes_without_extras(question: Question, domain: Domain) -> Sensitivity:
-    assert isinstance(question, Prefixes)
-    return claim(domain[question.name].bins - 1)
-
-
-def intervals_of_one_bin_less(question: Question, domain: Domain) -> Sensitivity:
-    assert isinstance(question, Intervals)
-    return claim(domain[question.name].bins ** 2 // 4)
-
-
-def intervals_in_l2_as_if_independent(question: Question, domain: Domain) -> Sensitivity:
-    assert isinstance(question, Intervals)
-    bound = sensitivity(question, domain).l1
-    return Sensitivity(bound, min(bound, 2))
-
-
-def list_as_its_heaviest_cell(question: Question, domain: Domain) -> Sensitivity:
-    assert isinstance(question, Queries)
-    return claim(int(np.ceil(total_weights(question, domain).max(initial=0))))
-
-
-def list_with_weights_rounded_down(question: Question, domain: Domain) -> Sensitivity:
-    assert isinstance(question, Queries)
-    tables = [query.table(domain.names, domain.shape) // query.unit for query in question.listed]
-    return claim(2 * int(np.sum(tables, axis=0).max())) if tables else claim(0)
-
-
-def list_without_repeats(question: Question, domain: Domain) -> Sensitivity:
-    assert isinstance(question, Queries)
-    return sensitivity(Queries(tuple({query.core: query for query in question.listed}.values())), domain)
-
-
 @pytest.mark.parametrize(
     ("mutant", "kind"),
     [
         (table_as_one_count, Marginal),
         (table_of_weights_as_nobody, Marginal),
-        (prefixes_without_extras, Prefixes),
-        (intervals_of_one_bin_less, Intervals),
-        (intervals_in_l2_as_if_independent, Intervals),
-        (list_as_its_heaviest_cell, Queries),
-        (list_with_weights_rounded_down, Queries),
-        (list_without_repeats, Queries),
     ],
 )
 def test_planted_mistakes_are_caught(mutant: Rule, kind: type) -> None:

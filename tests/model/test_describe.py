@@ -9,7 +9,7 @@ from tacit.model.describe import describe
 from tacit.model.domain import Domain
 from tacit.model.expression import Expression, count, weigh
 from tacit.model.query import Query
-from tacit.model.workload import Marginal, Queries, histogram, intervals, marginal, prefixes
+from tacit.model.workload import Marginal, histogram, marginal
 
 DOMAIN = Domain(
     {
@@ -69,9 +69,6 @@ def test_workloads_in_words() -> None:
         (marginal(DOMAIN, "age", where=women), "table of age where sex = F"),
         (Marginal(("age",), nobody), "table of age where no row"),
         (histogram(DOMAIN), "table of age, day, flag, hair, letter, pay, sex"),
-        (prefixes(DOMAIN, "AGE"), "all prefixes of age"),
-        (intervals(DOMAIN, "pay"), "all intervals of pay"),
-        (Queries((women, nobody)), "2 queries"),
     ):
         assert describe(question, DOMAIN) == words
 

@@ -23,7 +23,7 @@ from tacit.model.strategy import (
     kernel,
     leaves,
 )
-from tacit.model.workload import Prefixes, from_dict, key, to_dict
+from tacit.model.workload import from_dict, key, marginal, to_dict
 from tacit.trusted.curator import own
 
 DOMAIN = Domain(
@@ -103,7 +103,7 @@ def test_a_root_has_no_more_children_than_it_needs() -> None:
 
 
 def test_different_strategies_have_different_keys() -> None:
-    questions = [*GOOD, Tree("age", (2, 2, 3), (1, 2, 4)), Convolution("age", 49, cyclic=True), Prefixes("age")]
+    questions = [*GOOD, Tree("age", (2, 2, 3), (1, 2, 4)), Convolution("age", 49, cyclic=True), marginal(DOMAIN, "age")]
     assert len({key(question) for question in questions}) == len(questions)
 
 

@@ -16,17 +16,12 @@ from tacit.model.domain import Domain
 from tacit.model.expression import count, weigh
 from tacit.model.query import Query
 from tacit.model.workload import (
-    Intervals,
     Marginal,
-    Prefixes,
-    Queries,
     Question,
     from_dict,
     histogram,
-    intervals,
     key,
     marginal,
-    prefixes,
     to_dict,
 )
 
@@ -57,20 +52,6 @@ def test_a_table_sorts_every_counted_row_into_the_cell_of_its_values(names: tupl
         ]
 
 
-def test_prefixes_and_intervals_count_the_bins_they_name() -> None:
-    cells = np.arange(DOMAIN["age"].size)
-    for question, expected in (
-        (prefixes(DOMAIN, "AGE"), [cells <= last for last in range(4)]),
-        (intervals(DOMAIN, "age"), [(cells >= a) & (cells <= b) for a in range(4) for b in range(a, 4)]),
-    ):
-        assert question.size(DOMAIN) == len(expected)
-        found = tables(question)
-        assert len(found) == len(expected)
-        for weights, chosen in zip(found, expected, strict=True):
-            inside = np.broadcast_to((chosen & (cells < 4))[None, :, None], DOMAIN.shape)  # never other, never missing
-            np.testing.assert_array_equal(weights, inside)
-
-
 def test_the_histogram_is_every_cell_once() -> None:
     found = tables(histogram(DOMAIN))
     assert len(found) == DOMAIN.size
@@ -84,14 +65,7 @@ SOME: list[Question] = [
     marginal(DOMAIN, "sex", where=count(flag=True).bind(DOMAIN)),
     marginal(DOMAIN, "age", "sex"),
     marginal(DOMAIN, "age"),
-    prefixes(DOMAIN, "age"),
-    intervals(DOMAIN, "age"),
-    Queries(()),
-    Queries((count(sex="F").bind(DOMAIN),)),
-    Queries((count(sex="M").bind(DOMAIN),)),
-    Queries((count(sex="F").bind(DOMAIN), count(age=2).bind(DOMAIN))),
-    Queries((count(age=2).bind(DOMAIN), count(sex="F").bind(DOMAIN))),
-    Queries((weigh("sex", weights=[0.5, 0.25]).bind(DOMAIN),)),
+    weigh("sex", weights=[0.5, 0.25]).bind(DOMAIN),
 ]
 
 
@@ -105,8 +79,6 @@ def test_one_question_has_one_key() -> None:
     assert red == blue
     assert key(red) == key(blue)
     assert key(marginal(DOMAIN, "sex")) == key(marginal(DOMAIN, "sex", where=Query.constant(everyone=True)))
-    assert key(prefixes(DOMAIN, "AGE")) == key(Prefixes("Age"))
-    assert key(intervals(DOMAIN, "AGE")) == key(Intervals("Age"))
 
 
 @pytest.mark.parametrize("question", SOME, ids=lambda question: type(question).__name__)
@@ -123,11 +95,8 @@ def test_what_is_no_question_is_refused() -> None:
     for names in ((), ("sex", "SEX")):
         with pytest.raises(InvalidQuery, match="at least one attribute, and each of them once"):
             marginal(DOMAIN, *names)
-    for wrong in (prefixes, intervals):
-        with pytest.raises(InvalidQuery, match="sex has no order"):
-            wrong(DOMAIN, "SEX")
-        with pytest.raises(InvalidQuery, match="did you mean 'Age'"):
-            wrong(DOMAIN, "agee")
+    with pytest.raises(InvalidQuery, match="did you mean 'Age'"):
+        marginal(DOMAIN, "agee")
     with pytest.raises(InvalidQuery, match="unknown column"):
         marginal(DOMAIN, ["sex", "age"])  # type: ignore[arg-type]
     with pytest.raises(InvalidQuery, match="not by weights"):

@@ -15,6 +15,7 @@ from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise
 from tacit.model.strategy import Convolution, Strategy, Tree, leaves
+from tacit.model.workload import marginal
 from tacit.release.intervals.answers import Distribution
 from tacit.release.intervals.choice import choose
 from tacit.release.intervals.decoding import monotone, non_negative
@@ -148,10 +149,8 @@ def test_bad_ranges_are_refused_and_said_to_cost_nothing() -> None:
 
 
 def test_other_measurements_are_refused() -> None:
-    from tacit.model.workload import Prefixes
-
     measured = release(STRATEGIES[0], scale=1.0)
-    wrong = Measured("k", Prefixes("pay"), measured.values, 1, measured.noise, measured.cost, measured.receipt)
+    wrong = Measured("k", marginal(DOMAIN, "pay"), measured.values, 1, measured.noise, measured.cost, measured.receipt)
     with pytest.raises(TypeError):
         Distribution(wrong, DOMAIN, RECORDS.rows)
 

@@ -175,7 +175,7 @@ def test_the_error_bar_is_what_the_lens_implies() -> None:
         assert error is not None
         for end in (0.98 * error - 2, 1.02 * error + 2):
             values = np.array([1000.0] * 5 + [1000.0 + end] * 5)
-            lens = look(own_lens(Disagreement(values[::-1], 800.0), N), 1000 * 2**20) / 2**20
+            lens = look(own_lens(Disagreement(values[::-1], 800.0)), 1000 * 2**20) / 2**20
             assert (lens > shown) == (end > error)
     assert knowledge.error(400.0) is None  # half of them may be anywhere
     assert knowledge.error(1.0) == pytest.approx(3.0, abs=0.02)  # twice what is shown, and one for rounding

@@ -16,7 +16,8 @@ from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise
 from tacit.model.query import GRID, Factor, Query
-from tacit.model.workload import Intervals, Marginal, Prefixes, Queries, histogram, marginal
+from tacit.model.strategy import Convolution, Tree
+from tacit.model.workload import Marginal, histogram, marginal
 from tacit.store.anchor import Anchor
 from tacit.trusted import curator as curator_module
 from tacit.trusted.curator import Curator
@@ -28,6 +29,7 @@ DOMAIN = Domain(
     {"sex": category(["F", "M"]), "age": integer(0, 5, missing="unknown"), "city": category(["x", "y", "z"])}
 )
 EVERYONE = Query.constant(everyone=True)
+TREE = Tree("age", (3, 3), (1, 1))
 ROWS = [("F", 0, "x"), ("F", 3, "y"), ("M", 3, "y"), ("M", 5, "z"), ("F", None, "x"), ("M", 1, "x")]
 
 
@@ -56,8 +58,8 @@ def no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_noise")
 def test_truths_are_those_of_the_rows(curator: Curator) -> None:
-    # Every kind of question, against the queries it stands for, evaluated row by row. Catches a wrong order of cells,
-    # a missing row counted in a prefix, and weights on the wrong grid.
+    # Every kind of question, against the queries it stands for, evaluated row by row. Catches a wrong order of cells
+    # and weights on the wrong grid.
     weighted = Query.weighted(DOMAIN, ["age"], [0, 0.1, 0.2, 0.3, 0.4, 0.5, 1])
     questions = [
         Query.among(DOMAIN, "sex", [0]),
@@ -66,9 +68,6 @@ def test_truths_are_those_of_the_rows(curator: Curator) -> None:
         marginal(DOMAIN, "city", "sex"),
         marginal(DOMAIN, "age", where=Query.among(DOMAIN, "sex", [1])),
         histogram(DOMAIN),
-        Prefixes("age"),
-        Intervals("age"),
-        Queries((Query.among(DOMAIN, "sex", [0]), weighted)),
     ]
     measured = curator.measure(questions, EPSILON)
     for question, found in zip(questions, measured, strict=True):
@@ -114,16 +113,16 @@ def test_the_scale_follows_from_public_facts_alone(tmp_path: Path) -> None:
         folder.mkdir()
         curator = make(folder, Budget(epsilon=1.0, delta=1e-6), rows)
         loss = Loss(curator.total.measure, curator.total.atoms // 20)
-        questions = [Query.among(DOMAIN, "sex", [0]), marginal(DOMAIN, "city"), Prefixes("age")]
+        questions = [Query.among(DOMAIN, "sex", [0]), marginal(DOMAIN, "city"), Tree("age", (7,), (1,))]
         scales.append([m.noise for m in curator.measure(questions, loss)])
     assert scales[0] == scales[1]
 
 
 def test_noise_is_scaled_to_joint_sensitivity(curator: Curator) -> None:
-    # A table costs twice a query's noise, prefixes of 6 bins with missing rows six times. Catches unscaled noise.
-    queries = [Query.among(DOMAIN, "sex", [0]), marginal(DOMAIN, "city"), Prefixes("age"), Intervals("age")]
+    # A table costs twice a query's noise, a tree of two levels four times. Catches unscaled noise.
+    queries = [Query.among(DOMAIN, "sex", [0]), marginal(DOMAIN, "city"), TREE, Tree("age", (3, 3), (1, 2))]
     noises = [curator.expected_noise(q, EPSILON) for q in queries]
-    assert noises == [Noise("laplace", s / 0.5) for s in (1, 2, 6, 12)]
+    assert noises == [Noise("laplace", s / 0.5) for s in (1, 2, 4, 6)]
 
 
 def forged(weights: Any, unit: int, scope: tuple[str, ...] = ("sex",)) -> Query:
@@ -141,17 +140,14 @@ def forged(weights: Any, unit: int, scope: tuple[str, ...] = ("sex",)) -> Query:
         forged([0, 1, 0], 1),
         forged([0, 1], 1, ("nobody",)),
         Query((Factor(("sex",), np.array([0, 1]), 1), Factor(("sex",), np.array([1, 0]), 1)), complement=False),
-        Queries((forged([0, 9], 1),)),
-        Queries(()),
         Marginal(("sex", "sex"), EVERYONE),
         Marginal((), EVERYONE),
         Marginal(("nobody",), EVERYONE),
         Marginal(("sex",), forged([0, 9], 1)),
         Marginal(("city",), Query.weighted(DOMAIN, ["sex"], [0.5, 1])),
         EVERYONE,
-        Prefixes("city"),
-        Intervals("city"),
-        Prefixes("nobody"),
+        Tree("city", (3,), (1,)),
+        Tree("nobody", (3,), (1,)),
         forged([0, 1], 1, ("SEX",)),
         Marginal(("SEX",), EVERYONE),
         Marginal(("sex", "city"), EVERYONE),  # not in order: the same table would have two keys
@@ -206,8 +202,8 @@ def test_a_released_zero_is_an_answer(curator: Curator) -> None:
 
 
 def test_released_replays_everything_in_order(curator: Curator) -> None:
-    questions = [Query.among(DOMAIN, "sex", [0]), marginal(DOMAIN, "city"), Prefixes("age"), Intervals("age")]
-    questions.append(Queries((Query.weighted(DOMAIN, ["age"], [0, 0.1, 0.2, 0.3, 0.4, 0.5, 1]),)))
+    questions = [Query.among(DOMAIN, "sex", [0]), marginal(DOMAIN, "city"), TREE, Convolution("age", 4, cyclic=False)]
+    questions.append(Query.weighted(DOMAIN, ["age"], [0, 0.1, 0.2, 0.3, 0.4, 0.5, 1]))
     measured = [curator.measure([question], EPSILON)[0] for question in questions]
     replayed = list(curator.released())
     assert [m.question for m in replayed] == questions

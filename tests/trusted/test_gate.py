@@ -20,7 +20,7 @@ from tacit.model.domain import Domain
 from tacit.model.query import GRID, Query
 from tacit.store.anchor import Anchor
 from tacit.trusted import gate as gate_module
-from tacit.trusted.curator import Curator, Distance, Tabulated
+from tacit.trusted.curator import Curator, Disagreement, Distance
 from tacit.trusted.gate import Gate
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total
@@ -92,13 +92,13 @@ def test_compares_what_it_says(
     assert draws.scales == [gate.threshold_scale * GRID, gate.comparison_scale * GRID]
 
 
-def test_a_weighted_question_and_a_tabulated_lens(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_weighted_question_and_a_disagreement(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate_module, "draw_geometric", Draws())
     half = Query.weighted(DOMAIN, ["sex"], [0.5, 0.0])  # 35
-    roof = Tabulated(np.minimum(np.arange(N + 1), 50).astype(float))  # 35 for the half query, 50 for all women
+    near, far = Disagreement(np.array([35.0, 36.0]), 50.0), Disagreement(np.array([95.0, 99.0]), 50.0)  # 0.5, and 35
     gate = curator.open_gate(20, EPSILON)
     questions = [half, half, half, WOMEN]
-    found = gate.first_above(questions, [Distance(35), Tabulated(np.zeros(N + 1)), roof, roof])
+    found = gate.first_above(questions, [Distance(35), near, far, far])
     assert found is not None
     assert found[0] == 2
 
@@ -251,9 +251,7 @@ def test_the_threshold_is_in_nothing_that_is_hashed_or_shown(curator: Curator) -
         ([WOMEN], [Distance(float("inf"))]),
         ([WOMEN], [Distance("7")]),  # type: ignore[arg-type]
         ([WOMEN], [lambda x: 1000 * x]),
-        ([WOMEN], [Tabulated(np.arange(N))]),
-        ([WOMEN], [Tabulated(2.0 * np.arange(N + 1))]),  # would tell twice as much as is paid for
-        ([WOMEN], [Tabulated(np.full(N + 1, np.nan))]),
+        ([WOMEN], [Disagreement(np.full(3, np.nan), 5.0)]),
         (["WOMEN"], [Distance(0)]),
         ([Query((), complement=True), Query.among(Domain({"x": integer(0, 3)}), "x", [1])], [Distance(0), Distance(0)]),
     ],

@@ -29,7 +29,7 @@ from tacit.store.anchor import Anchor
 from tacit.trusted import curator as curator_module
 from tacit.trusted import lens as lens_module
 from tacit.trusted import questions as questions_module
-from tacit.trusted.curator import Curator, Disagreement, Distance, Tabulated, own
+from tacit.trusted.curator import Curator, Disagreement, Distance, own
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.lens import own_lens
 from tacit.trusted.loss import gate_scales, total
@@ -254,31 +254,27 @@ def test_no_copy_shares_memory_with_what_was_lent(
 ) -> None:
     # Between the check of such an array and its use somebody else could change it.
     query, weights = lent_query()
-    databases, table, guess = Lender([10.0, 20.0]), Lender(np.arange(N + 1.0)), Lender([70.0])
+    databases, guess = Lender([10.0, 20.0]), Lender([70.0])
     own(query, DOMAIN)
-    own_lens(Disagreement(databases, 5.0), N)  # type: ignore[arg-type]
-    own_lens(Tabulated(table), N)  # type: ignore[arg-type]
+    own_lens(Disagreement(databases, 5.0))  # type: ignore[arg-type]
     monkeypatch.setattr(curator_module, "own", lambda question, domain: question)
     curator.select_worst([WOMEN], [guess], EPSILON)
-    lenders = [weights, databases, table, guess]
+    lenders = [weights, databases, guess]
     assert [array.tolist() for array in copied] == [lender.memory.tolist() for lender in lenders]
     assert not any(np.shares_memory(array, lender.memory) for array in copied for lender in lenders)
 
 
 def test_our_copies_do_not_change_with_what_was_lent() -> None:
     query, weights = lent_query()
-    databases, table = Lender([10.0, 20.0]), Lender(np.arange(N + 1.0))
+    databases = Lender([10.0, 20.0])
     copy = own(query, DOMAIN)
-    first = own_lens(Disagreement(databases, 5.0), N)  # type: ignore[arg-type]
-    second = own_lens(Tabulated(table), N)  # type: ignore[arg-type]
-    for lender in (weights, databases, table):
+    first = own_lens(Disagreement(databases, 5.0))  # type: ignore[arg-type]
+    for lender in (weights, databases):
         lender.memory[...] = 3
     assert isinstance(copy, Query)
     assert copy.factors[0].weights.tolist() == [1, 0, 0]
     assert isinstance(first, Disagreement)
     assert first.values.tolist() == [10 * GRID, 20 * GRID]
-    assert isinstance(second, Tabulated)
-    assert second.values.tolist() == [count * GRID for count in range(N + 1)]
 
 
 # Amounts that are not what they say

@@ -10,7 +10,7 @@ from tacit.model.domain import Domain
 from tacit.model.query import Factor, Query, Weights
 from tacit.model.statistic import Statistic
 from tacit.model.strategy import words
-from tacit.model.workload import Intervals, Marginal, Prefixes, Queries, Question
+from tacit.model.workload import Marginal, Question
 
 
 def describe(question: Question, domain: Domain) -> str:
@@ -41,10 +41,6 @@ def _question(question: Question, domain: Domain, known: dict[tuple[str, bytes],
         everyone = question.where == Query.constant(everyone=True)
         where = "" if everyone else f" where {_query(question.where, domain, known)}"
         return f"table of {', '.join(question.names)}{where}"
-    if isinstance(question, Queries):
-        return f"{len(question.listed)} queries"
-    if isinstance(question, Prefixes | Intervals):
-        return f"all {type(question).__name__.lower()} of {question.name}"
     return words(question)
 
 

@@ -1,4 +1,4 @@
-"""Many queries asked at once: a GROUP BY table, all prefixes or all intervals of an ordered attribute, or any list."""
+"""Many queries asked at once: a GROUP BY table, or a strategy from which all ranges of an attribute are recovered."""
 
 from __future__ import annotations
 
@@ -34,51 +34,7 @@ class Marginal:
         return math.prod(domain[name].size for name in self.names)
 
 
-@dataclass(frozen=True)
-class Prefixes:
-    """The count below the end of every bin of an ordered attribute. Rows with a missing or other value are in none."""
-
-    name: str
-
-    def queries(self, domain: Domain) -> Iterator[Query]:
-        for end in range(1, domain[self.name].bins + 1):
-            yield Query.among(domain, self.name, range(end))
-
-    def size(self, domain: Domain) -> int:
-        return domain[self.name].bins
-
-
-@dataclass(frozen=True)
-class Intervals:
-    """The count between every two bins of one ordered attribute, both included."""
-
-    name: str
-
-    def queries(self, domain: Domain) -> Iterator[Query]:
-        bins = domain[self.name].bins
-        for first in range(bins):
-            for end in range(first + 1, bins + 1):
-                yield Query.among(domain, self.name, range(first, end))
-
-    def size(self, domain: Domain) -> int:
-        bins = domain[self.name].bins
-        return bins * (bins + 1) // 2
-
-
-@dataclass(frozen=True)
-class Queries:
-    """Any list of queries."""
-
-    listed: tuple[Query, ...]
-
-    def queries(self, domain: Domain) -> Iterator[Query]:
-        return iter(self.listed)
-
-    def size(self, domain: Domain) -> int:
-        return len(self.listed)
-
-
-Workload = Marginal | Prefixes | Intervals | Queries | Strategy
+Workload = Marginal | Strategy
 Question = Query | Statistic | Workload
 
 
@@ -94,25 +50,9 @@ def marginal(domain: Domain, *names: str, where: Query | None = None) -> Margina
     return Marginal(tuple(sorted(found)), where or Query.constant(everyone=True))
 
 
-def prefixes(domain: Domain, name: str) -> Prefixes:
-    """All prefixes of an ordered attribute: its cumulative counts."""
-    return Prefixes(_ordered(domain, name))
-
-
-def intervals(domain: Domain, name: str) -> Intervals:
-    """All intervals of an ordered attribute."""
-    return Intervals(_ordered(domain, name))
-
-
 def histogram(domain: Domain) -> Marginal:
     """Every cell of X."""
     return marginal(domain, *domain.names)
-
-
-def _ordered(domain: Domain, name: str) -> str:
-    if not domain[name].ordered:
-        raise InvalidQuery(f"{domain.resolve(name)} has no order, so it has no ranges.")
-    return domain.resolve(name)
 
 
 def key(question: Question) -> str:
@@ -122,12 +62,8 @@ def key(question: Question) -> str:
     words: list[str | list[str]]
     if isinstance(question, Marginal):
         words = ["marginal", list(question.names), question.where.key]
-    elif isinstance(question, Queries):
-        words = ["queries", [query.key for query in question.listed]]
-    elif isinstance(question, Strategy):
-        words = ["strategy", json.dumps(strategy_form(question), sort_keys=True)]
     else:
-        words = [type(question).__name__.lower(), question.name]
+        words = ["strategy", json.dumps(strategy_form(question), sort_keys=True)]
     return hashlib.sha256(json.dumps(["tacit workload 1", *words]).encode()).hexdigest()
 
 
@@ -139,11 +75,7 @@ def to_dict(question: Question) -> dict[str, Any]:
         return {"kind": "statistic", **question.to_dict()}
     if isinstance(question, Marginal):
         return {"kind": "marginal", "names": list(question.names), "where": question.where.to_dict()}
-    if isinstance(question, Queries):
-        return {"kind": "queries", "listed": [query.to_dict() for query in question.listed]}
-    if isinstance(question, Strategy):
-        return strategy_form(question)
-    return {"kind": type(question).__name__.lower(), "name": question.name}
+    return strategy_form(question)
 
 
 def from_dict(form: dict[str, Any]) -> Question:
@@ -155,12 +87,6 @@ def from_dict(form: dict[str, Any]) -> Question:
             return Statistic.from_dict(form)
         case "marginal":
             return Marginal(tuple(form["names"]), Query.from_dict(form["where"]))
-        case "queries":
-            return Queries(tuple(map(Query.from_dict, form["listed"])))
-        case "prefixes":
-            return Prefixes(form["name"])
-        case "intervals":
-            return Intervals(form["name"])
         case "tree" | "convolution" | "product":
             return from_form(form)
         case unknown:

@@ -240,9 +240,7 @@ def _registered(question: Question) -> bool:
 
 
 def _queries(form: Any) -> list[Any]:
-    listed: list[Any] = {"query": [form], "marginal": [form.get("where")], "queries": form.get("listed")}.get(
-        form["kind"], []
-    )
+    listed: list[Any] = {"query": [form], "marginal": [form.get("where")]}.get(form["kind"], [])
     return listed
 
 

@@ -18,12 +18,11 @@ from tacit.model.cell_sum import answer_from
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
-from tacit.model.strategy import Strategy
-from tacit.model.workload import Marginal, Prefixes, Queries, Question, from_dict, key, marginal, to_dict
+from tacit.model.workload import Marginal, Question, from_dict, key, marginal, to_dict
 from tacit.store.chain import Entry, canonical, digest
 from tacit.trusted.gate import Gate, first_passing, own_pairs, store
 from tacit.trusted.ledger import Ledger, Outcome
-from tacit.trusted.lens import Disagreement, Distance, Lens, Tabulated, look, words
+from tacit.trusted.lens import Disagreement, Distance, Lens, look, words
 from tacit.trusted.loss import Sensitivity, choice_price, choice_scale, gate_price, gate_scales, noise_for, price
 from tacit.trusted.noise import Noise, add_noise, draw_geometric, noisy_max
 from tacit.trusted.questions import MAX_ANSWERS, own, own_loss, plain, unit
@@ -35,7 +34,7 @@ ONE_COUNT, PARTITION = Sensitivity(1, 1), Sensitivity(2, 2)  # what one replaced
 _MOST = 2.0**40  # counts: with GRID steps each, sums of three such numbers stay within 64 bits
 
 __all__ = [
-    "MAX_ANSWERS", "Chosen", "Compared", "Curator", "Disagreement", "Distance", "Gate", "Lens", "Tabulated", "own",
+    "MAX_ANSWERS", "Chosen", "Compared", "Curator", "Disagreement", "Distance", "Gate", "Lens", "own",
 ]  # fmt: skip
 
 
@@ -445,18 +444,7 @@ class Curator:
             return question.evaluate(self._records.table(question.scope)[None])
         if isinstance(question, Marginal):
             return self._records.table(question.names, question.where).ravel()
-        if isinstance(question, Queries):
-            steps = unit(question)
-            answers = [self._records.answer(query) * (steps // query.unit) for query in question.listed]
-            return np.array(answers, dtype=np.int64)
-        if isinstance(question, Strategy):
-            return strategy_truth(question, self._records)
-        counts = self._records.table((question.name,))[: self.domain[question.name].bins]
-        sums = np.concatenate([[0], np.cumsum(counts)])
-        if isinstance(question, Prefixes):
-            return np.asarray(sums[1:])
-        first, last = np.triu_indices(len(counts))
-        return np.asarray(sums[last + 1] - sums[first])
+        return strategy_truth(question, self._records)
 
     def _score(self, candidate: Question, guess: NDArray[np.int64]) -> int:
         truth = self._truth(candidate) * (GRID // unit(candidate))

@@ -170,7 +170,7 @@ def own_pairs(
     copies = [c for c in [own(query, records.domain) for query in queries] if isinstance(c, Query | Statistic)]
     if len(copies) < len(queries):
         raise InvalidQuery("a gate compares single values, not tables.")
-    return copies, [own_lens(lens, records.rows) for lens in lenses]
+    return copies, [own_lens(lens) for lens in lenses]
 
 
 def first_passing(

@@ -32,13 +32,6 @@ class Distance:
 
 
 @dataclass(frozen=True, eq=False)
-class Tabulated:
-    """Any lens over the counts 0 … n, given by its values there, in counts; neighbouring ones differ by at most 1."""
-
-    values: Counts
-
-
-@dataclass(frozen=True, eq=False)
 class Disagreement:
     """How far many public databases are from the truth: reach · (1 - r), in counts, with r the median mechanism's score
 
@@ -51,14 +44,14 @@ class Disagreement:
     reach: float
 
 
-Lens = Distance | Tabulated | Disagreement
+Lens = Distance | Disagreement
 
 
-def own_lens(lens: Lens, rows: int) -> Lens:
+def own_lens(lens: Lens) -> Lens:
     """The curator's own copy of a lens; what it holds is in steps of the fine grid.
 
     Guarantee: `look` through the copy moves by at most GRID steps when the truth moves by at most GRID steps.
-    Formula: exact types; for a table, the differences of the rounded values; the others by construction.
+    Formula: exact types; then by construction.
     Source: docs/PRIVACY.md, "The gate".
     """
     if type(lens) is Distance:
@@ -73,15 +66,7 @@ def own_lens(lens: Lens, rows: int) -> Lens:
         if type(reach) not in (int, float) or not 1 <= reach < _FAR:
             raise InvalidQuery(f"the reach of a lens is a count from 1 to {_FAR:,.0f}, not {reach!r}.")
         return Disagreement(np.rint(values * GRID).astype(np.int64), float(reach) * GRID)
-    if type(lens) is not Tabulated:
-        raise InvalidQuery("a lens is a distance from a guess, a table of its values, or a disagreement of databases.")
-    values = plain(lens.values, np.float64)
-    if values.shape != (rows + 1,) or not np.isfinite(values).all() or np.abs(values).max() >= _MOST:
-        raise InvalidQuery(f"a lens has a finite value for each count from 0 to {rows:,}.")
-    steps = np.rint(values * GRID).astype(np.int64)
-    if np.abs(np.diff(steps)).max(initial=0) > GRID:
-        raise InvalidQuery("a lens moves by at most 1 when the count moves by 1.")
-    return Tabulated(steps)
+    raise InvalidQuery("a lens is a distance from a guess, or a disagreement of databases.")
 
 
 def look(lens: Lens, truth: int) -> int:
@@ -91,15 +76,13 @@ def look(lens: Lens, truth: int) -> int:
         and so has a mean of shifted copies of it. The computed mean is within 2^-46 of the real one (a few units in the
         last place of each term, and numpy's pairwise sum), so with reach < 2^32 counts the result is within 64 steps;
         shrinking it by 2^-12 takes 256 steps off the largest move, which covers that twice, and the final rounding.
-    Formula: |x - guess|; the table's entry; reach (1 - 2^-12) mean(1 - exp(-|x - value|/reach)).
+    Formula: |x - guess|; reach (1 - 2^-12) mean(1 - exp(-|x - value|/reach)).
     Source: Roth & Roughgarden 2010, equation 4; lemma 4.9 bounds its sensitivity, twice as high as it is.
     """
     if isinstance(lens, Distance):
         return abs(truth - int(lens.guess))
-    if isinstance(lens, Disagreement):
-        apart = np.abs(lens.values - truth) / lens.reach  # whole numbers below 2^63 until they are divided
-        return round(float(-np.expm1(-apart).mean()) * (_SHRINK * lens.reach))
-    return int(lens.values[truth // GRID])
+    apart = np.abs(lens.values - truth) / lens.reach  # whole numbers below 2^63 until they are divided
+    return round(float(-np.expm1(-apart).mean()) * (_SHRINK * lens.reach))
 
 
 def words(lens: Lens) -> list[str | float | list[int]]:
@@ -109,5 +92,4 @@ def words(lens: Lens) -> list[str | float | list[int]]:
     """
     if isinstance(lens, Distance):
         return ["distance", lens.guess]
-    held: list[int] = lens.values.tolist()
-    return ["disagreement", lens.reach, held] if isinstance(lens, Disagreement) else ["table", held]
+    return ["disagreement", lens.reach, lens.values.tolist()]

@@ -20,7 +20,7 @@ from tacit.model.domain import Domain
 from tacit.model.query import GRID, Factor, Query
 from tacit.model.statistic import Statistic
 from tacit.model.strategy import Strategy, checked
-from tacit.model.workload import Intervals, Marginal, Prefixes, Queries, Question
+from tacit.model.workload import Marginal, Question
 
 MAX_ANSWERS = 2**22  # to one question: a minute of drawing
 
@@ -45,16 +45,8 @@ def own(question: Question, domain: Domain) -> Question:
         if not names or names != tuple(sorted(set(names))) or where.unit > 1:
             raise InvalidQuery("a table names each attribute once, in order, and its rows are chosen without weights.")
         return _sized(Marginal(names, where), domain)
-    if type(question) is Queries:
-        return _sized(Queries(tuple(_query(query, domain) for query in question.listed)), domain)
     if isinstance(question, Strategy):
         return _sized(checked(question, domain), domain)  # of exactly these types, or refused
-    for kind in (Prefixes, Intervals):
-        if type(question) is kind:
-            name = _name(question.name, domain)
-            if not domain[name].ordered:
-                raise InvalidQuery(f"{name} has no order, so it has no ranges.")
-            return _sized(kind(name), domain)
     raise InvalidQuery("a question is a query or a workload.")
 
 
@@ -80,10 +72,8 @@ def plain(values: ArrayLike, dtype: type[np.float64] | None = None) -> NDArray[A
 
 
 def unit(question: Question) -> int:
-    """Grid steps in a count. Guarantee: that of its finest part. Formula: the largest unit. Source: `model.query`."""
-    if isinstance(question, Query | Statistic):
-        return question.unit
-    return max((query.unit for query in question.listed), default=1) if isinstance(question, Queries) else 1
+    """Grid steps in a count: 1 for a table or a strategy, whose rows count whole."""
+    return question.unit if isinstance(question, Query | Statistic) else 1
 
 
 def _sized(question: Question, domain: Domain) -> Question:

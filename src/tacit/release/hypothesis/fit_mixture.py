@@ -30,7 +30,7 @@ from tacit.model.domain import Domain
 from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.strategy import Tree
-from tacit.model.workload import Intervals, Marginal, Prefixes, Queries
+from tacit.model.workload import Marginal
 from tacit.release.hypothesis.dense import Array
 from tacit.release.hypothesis.dense_gpu import room
 from tacit.release.hypothesis.mixture import Mixture
@@ -248,7 +248,7 @@ class Problem:
         sure = 1 / max(variance(one.noise) / steps**2, LEAST_VARIANCE / self.rows**2, LEAST_SHARE**2)
         if isinstance(question, Query):
             queries = [question]
-        elif isinstance(question, Marginal | Prefixes | Intervals | Queries):
+        elif isinstance(question, Marginal):
             queries = list(question.queries(domain))
         else:
             return

@@ -23,7 +23,7 @@ from tacit.model.domain import Domain
 from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.strategy import Tree, leaves
-from tacit.model.workload import Intervals, Marginal, Prefixes, Queries
+from tacit.model.workload import Marginal
 from tacit.release.hypothesis.dense import Array
 from tacit.release.intervals.tree import node_counts
 
@@ -100,7 +100,7 @@ def terms_of(measured: Iterable[Measured], domain: Domain, rows: int, order: Seq
             continue
         if isinstance(question, Query):
             queries = [question]
-        elif isinstance(question, Marginal | Prefixes | Intervals | Queries):
+        elif isinstance(question, Marginal):
             queries = list(question.queries(domain))
         else:
             continue
