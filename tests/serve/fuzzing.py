@@ -21,6 +21,7 @@ from tacit.serve.openapi import document
 DOCUMENT = document()
 SCHEMAS = DOCUMENT["components"]["schemas"]
 OPERATIONS = [(m.upper(), path, what) for path, methods in DOCUMENT["paths"].items() for m, what in methods.items()]
+CONDITION = SCHEMAS["CountBody"]["properties"]["count"]["description"]
 ASKING = [operation for operation in OPERATIONS if operation[1].endswith(("/ask", "/ask_many", "/cost"))]
 NAMES = ["sex", "age", "active", "pay", "Sex", "data", "height", ""]
 SCALARS: list[Any] = [
@@ -111,26 +112,24 @@ class Maker:
         """A value that the schema describes."""
         rng = self.rng
         if "$ref" in schema:
-            name = schema["$ref"].rsplit("/", 1)[1]
-            if name == "Where":
-                return {rng.choice(NAMES[:4]): self._condition() for _ in range(rng.randrange(3))}
-            return self.made(SCHEMAS[name])
-        if "oneOf" in schema:
-            return self.made(rng.choice(schema["oneOf"]))
+            return self.made(SCHEMAS[schema["$ref"].rsplit("/", 1)[1]])
+        for several in ("oneOf", "anyOf"):
+            if several in schema:
+                return self.made(rng.choice(schema[several]))
         kind = schema.get("type")
-        kind = rng.choice(kind) if isinstance(kind, list) else kind
         if kind == "object":
+            if schema.get("description") == CONDITION:
+                return {rng.choice(NAMES[:4]): self._condition() for _ in range(rng.randrange(3))}
             fields = schema.get("properties", {})
             needed = schema.get("required", [])
             made = {name: self.made(of) for name, of in fields.items() if name in needed or rng.random() < 0.4}
             if isinstance(schema.get("additionalProperties"), dict):
-                made |= {
-                    rng.choice(NAMES[:4]): self.made(schema["additionalProperties"]) for _ in range(rng.randrange(3))
-                }
+                many = rng.randrange(schema.get("minProperties", 0), 3)
+                made |= {rng.choice(NAMES[:4]): self.made(schema["additionalProperties"]) for _ in range(many)}
             return made
         if kind == "array":
             return [self.made(schema["items"]) for _ in range(rng.randint(schema.get("minItems", 0), 4))]
-        if kind == "number":
+        if kind in ("number", "integer"):
             small = "maximum" in schema or "exclusiveMaximum" in schema
             return 10 ** rng.uniform(-9, -4) if small else rng.choice([1, 2, 10, 20, 0.5, 1e-9, 1e12])
         if kind == "string":

@@ -160,10 +160,10 @@ def narrowed() -> dict[str, Any]:
             for parameter in operation.get("parameters", []):
                 if parameter["in"] == "path":
                     parameter["schema"] = {"enum": [*DATASETS]}
-    schemas["Where"] = {
+    where = {
         "type": "object",
         "properties": {
-            "sex": {"anyOf": [{"enum": ["F", "M", {"in": ["F", None]}]}, {"$ref": "#/components/schemas/Condition"}]},
+            "sex": {"anyOf": [{"enum": ["F", "M", {"in": ["F", None]}]}, {"$ref": "#/components/schemas/AnyOf"}]},
             "age": {"type": "array", "items": {"enum": [*range(0, 100, 10), *range(9, 100, 10)]}} | _PAIR,
             "active": {"enum": [True, False, None]},
             "pay": {"type": "array", "items": {"enum": [0, 10, 20, 50]}} | _PAIR,
@@ -172,14 +172,14 @@ def narrowed() -> dict[str, Any]:
     }
     _, *kinds = schemas["Question"]["oneOf"]
     for kind in kinds:
-        fields = kind["properties"]
+        fields = schemas[kind["$ref"].rpartition("/")[2]]["properties"]
         for name, schema in fields.items():
-            if schema.get("type") == "string":
+            if schema["type"] == "string":
                 fields[name] = {"enum": names}
-            elif schema.get("type") == "array":
+            elif schema["type"] == "array":
                 fields[name] = schema | {"items": {"enum": names}}
-            elif name == "range":
-                fields[name] = schemas["Where"]
+            elif schema["type"] == "object":
+                fields[name] = where
     schemas["Question"]["oneOf"] = [{"enum": _sql()}, *kinds]
     return made
 

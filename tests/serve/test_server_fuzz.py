@@ -75,7 +75,7 @@ def test_whatever_is_sent(tmp_path: Path, rounds: int, count: int, raw: int) -> 
 
 
 PLANTED = {
-    "an error inside": "from tacit.serve import question\nquestion._number = lambda given, field: 1 / 0\n",
+    "an error inside": "from tacit.serve import question\nquestion.shaped = lambda *given: 1 / 0\n",
     "a charge for a price": (
         "from tacit.serve import dataset\nprice = dataset.price\n"
         "def buys(session, question):\n"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from serving import Serve, Served
 
-from tacit.serve import strict
+from tacit.serve import schema
 from tacit.serve.limits import Limits
 from tacit.serve.refusal import Refusal
 
@@ -103,18 +103,18 @@ def test_the_content_type_is_json(served: Served, headers: dict[str, str]) -> No
 
 def test_the_body_is_measured_as_it_comes(served: Served) -> None:
     kind = {"content-type": "application/json"}
-    announced = served.ana.post("/v1/people/ask", content=b" " * (strict.MAX_BODY + 1), headers=kind)
+    announced = served.ana.post("/v1/people/ask", content=b" " * (schema.MAX_BODY + 1), headers=kind)
     assert (announced.status_code, announced.json()["error"]["code"]) == (413, "body_too_large")
 
     def endless() -> Iterator[bytes]:
-        for _ in range(strict.MAX_BODY // 1024 + 2):
+        for _ in range(schema.MAX_BODY // 1024 + 2):
             yield b" " * 1024
 
     streamed = served.ana.post("/v1/people/ask", content=endless(), headers=kind)  # no Content-Length
     assert (streamed.status_code, streamed.json()["error"]["code"]) == (413, "body_too_large")
     lying = served.ana.post("/v1/people/ask", content=WOMEN, headers=kind | {"content-length": "-5"})
     assert lying.status_code == 413
-    fits = WOMEN + b" " * (strict.MAX_BODY - len(WOMEN))
+    fits = WOMEN + b" " * (schema.MAX_BODY - len(WOMEN))
     assert served.ana.post("/v1/people/cost", content=fits, headers=kind).status_code == 200
 
 
@@ -160,9 +160,9 @@ def test_a_body_that_does_not_come(serve: Serve, caplog: pytest.LogCaptureFixtur
     ],
 )
 def test_plain_json_is_read(text: bytes, value: Any) -> None:
-    assert strict.parse(text) == value
+    assert schema.parse(text) == value
 
 
 def test_one_level_too_many() -> None:
-    with pytest.raises(Refusal, match="deeper than 8"):
-        strict.parse(b"[" * 9 + b"1" + b"]" * 9)
+    with pytest.raises(Refusal, match="at most 8 levels"):
+        schema.parse(b"[" * 9 + b"1" + b"]" * 9)

@@ -11,10 +11,10 @@ import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from msgspec import Struct
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
@@ -22,13 +22,14 @@ from starlette.types import Receive, Scope, Send
 
 from tacit.model.answer import Answer
 from tacit.publishing import publish
-from tacit.serve.dataset import Dataset
-from tacit.serve.keys import PREFIX, Key
-from tacit.serve.limits import MAX_BATCH, QUESTIONS_A_TOKEN
+from tacit.serve import schema
+from tacit.serve.dataset import Dataset, amount
+from tacit.serve.keys import Key
+from tacit.serve.limits import QUESTIONS_A_TOKEN
 from tacit.serve.question import Given, Question, read
 from tacit.serve.refusal import Refusal
+from tacit.serve.schema import Json, encode, shaped
 from tacit.serve.state import State
-from tacit.serve.strict import Json, encode, fields
 
 T = TypeVar("T")
 Access = Literal["anyone", "reader", "owner"]
@@ -61,35 +62,35 @@ class Call:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One line of the API: who may call it, and its whole-number parameters as (least, most, unless given)."""
+    """One line of the API: who may call it, what it takes and gives; parameters are (least, most, default)."""
 
     method: Literal["GET", "POST"]
     path: str
     access: Access
-    answer: Callable[[Call], Awaitable[Json | Response]]
-    body: bool = False
+    answer: Callable[[Call], Awaitable[Json | Struct | Response]]
+    body: type[Struct] | None = None
+    result: type[Struct] | None = None  # None: no JSON
     parameters: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
 
 
-async def health(call: Call) -> Json:
+async def health(call: Call) -> schema.Health:
     """Whether the server is up. Says nothing about any data."""
-    return {"status": "ok"}
+    return schema.Health("ok")
 
 
-async def openapi(call: Call) -> Response:
+async def openapi(call: Call) -> Json:
     """This description of the API."""
-    document = files("tacit.serve").joinpath("openapi.json").read_bytes()
-    return Response(document, media_type="application/json")
+    from tacit.serve.openapi import document  # it reads the table below
+
+    return document()
 
 
 async def login(call: Call) -> Response:
     """Exchange a key for a session cookie, for pages of this server."""
     call.state.logins.check_origin(call.request)
-    secret = fields(call.body, "the body", ("key",))["key"]
-    if not isinstance(secret, str) or not secret.startswith(PREFIX):
-        raise Refusal(400, "bad_json", f"key is text that begins with {PREFIX}.")
+    body = shaped(call.body, schema.LoginBody)
     response = Response(status_code=204)
-    call.state.logins.start(secret, response)
+    call.state.logins.start(body.key, response)
     return response
 
 
@@ -101,20 +102,21 @@ async def logout(call: Call) -> Response:
     return response
 
 
-async def whoami(call: Call) -> Json:
+async def whoami(call: Call) -> schema.Whoami:
     """The name and the role of the key."""
-    return {"name": call.asker.name, "role": call.asker.role}
+    return schema.Whoami(call.asker.name, call.asker.role)
 
 
-async def datasets(call: Call) -> Json:
+async def datasets(call: Call) -> schema.Datasets:
     """The names of the data sets that are served."""
-    return {"datasets": sorted(call.state.datasets)}
+    return schema.Datasets(sorted(call.state.datasets))
 
 
-async def keys(call: Call) -> Json:
+async def keys(call: Call) -> schema.Keys:
     """Every key that was made, without its secret."""
-    shown = ("name", "role", "quota", "created", "revoked")
-    return {"keys": [{name: getattr(key, name) for name in shown} for key in call.state.keys.all()]}
+    return schema.Keys(
+        [schema.KeyLine(key.name, key.role, key.quota, key.created, key.revoked) for key in call.state.keys.all()]
+    )
 
 
 async def ask(call: Call) -> Json | Response:
@@ -128,9 +130,7 @@ async def ask(call: Call) -> Json | Response:
 
 async def ask_many(call: Call) -> Response:
     """Answer a batch of counts, which share their commits."""
-    given = fields(call.body, "the body", ("questions",))["questions"]
-    if not isinstance(given, list) or not 1 <= len(given) <= MAX_BATCH:
-        raise Refusal(400, "bad_batch", f"questions lists 1 to {MAX_BATCH:,} questions.")
+    given = shaped(call.body, schema.AskManyBody, "bad_batch").questions
     call.state.traffic.take(call.asker.id, len(given) // QUESTIONS_A_TOKEN)
     domain = call.about.session.domain
     questions = await run_in_threadpool(lambda: [read(each, domain) for each in given])
@@ -140,10 +140,10 @@ async def ask_many(call: Call) -> Response:
     return await _made(lambda: {"answers": [shown(*pair) for pair in zip(questions, answers, strict=True)]})
 
 
-async def cost(call: Call) -> Json:
+async def cost(call: Call) -> schema.Cost:
     """The most that a question could cost if it were asked now. Asks nothing."""
     found = await _wait(call.about.price(await _question(call)))
-    return {"known": found.known, "cost_at_most": _loss(found.cost_at_most), "why": found.why}
+    return schema.Cost(found.known, amount(found.cost_at_most), found.why)
 
 
 async def domain(call: Call) -> Response:
@@ -154,18 +154,18 @@ async def domain(call: Call) -> Response:
 async def budget(call: Call) -> Response:
     """The one budget of the data set: fixed, spent and left; and the asker's quota, if there is one."""
 
-    def look() -> Json:
+    def look() -> schema.Budgeted:
         session = call.about.session
         spent, total = session.spent, session.total
         left = type(total)(total.measure, max(0, total.atoms - spent.atoms))
-        return {
-            "budget": {"epsilon": session.budget.epsilon, "delta": session.budget.delta},
-            "total": _loss(total),
-            "spent": _loss(spent),
-            "left": _loss(left),
-            "epsilon_spent": session.epsilon_spent,
-            "quota": call.about.quota(call.asker),
-        }
+        return schema.Budgeted(
+            budget=schema.Limit(session.budget.epsilon, session.budget.delta),
+            total=amount(total),
+            spent=amount(spent),
+            left=amount(left),
+            epsilon_spent=session.epsilon_spent,
+            quota=call.about.quota(call.asker),
+        )
 
     return await _made(look)
 
@@ -175,13 +175,10 @@ async def history(call: Call) -> Response:
     call.state.traffic.take(call.asker.id, HISTORY_TOKENS)
     after, limit = call.parameters["after"], call.parameters["limit"]
 
-    def look() -> Json:
+    def look() -> schema.Purchases:
         found = [past for past in call.about.session.history if past.receipt.entry > after]
-        page = [
-            {"question": p.question, "cost": _loss(p.cost), "entry": p.receipt.entry, "seal": p.receipt.seal}
-            for p in found[:limit]
-        ]
-        return {"history": page, "next": page[-1]["entry"] if len(found) > limit else None}
+        page = [schema.Purchase(p.question, amount(p.cost), p.receipt.entry, p.receipt.seal) for p in found[:limit]]
+        return schema.Purchases(page, page[-1].entry if len(found) > limit else None)
 
     return await _made(look)
 
@@ -219,27 +216,30 @@ async def audit(call: Call) -> Response:
 
 
 ENDPOINTS = (
-    Endpoint("GET", "/v1/health", "anyone", health),
-    Endpoint("GET", "/v1/openapi.json", "anyone", openapi),
-    Endpoint("POST", "/v1/login", "anyone", login, body=True),
+    Endpoint("GET", "/v1/health", "anyone", health, result=schema.Health),
+    Endpoint("GET", "/v1/openapi.json", "anyone", openapi, result=schema.Document),
+    Endpoint("POST", "/v1/login", "anyone", login, schema.LoginBody),
     Endpoint("POST", "/v1/logout", "anyone", logout),
-    Endpoint("GET", "/v1/whoami", "reader", whoami),
-    Endpoint("GET", "/v1/datasets", "reader", datasets),
-    Endpoint("GET", "/v1/keys", "owner", keys),
-    Endpoint("POST", "/v1/{dataset}/ask", "reader", ask, body=True),
-    Endpoint("POST", "/v1/{dataset}/ask_many", "reader", ask_many, body=True),
-    Endpoint("POST", "/v1/{dataset}/cost", "reader", cost, body=True),
-    Endpoint("GET", "/v1/{dataset}/domain", "reader", domain),
-    Endpoint("GET", "/v1/{dataset}/budget", "reader", budget),
+    Endpoint("GET", "/v1/whoami", "reader", whoami, result=schema.Whoami),
+    Endpoint("GET", "/v1/datasets", "reader", datasets, result=schema.Datasets),
+    Endpoint("GET", "/v1/keys", "owner", keys, result=schema.Keys),
+    Endpoint("POST", "/v1/{dataset}/ask", "reader", ask, schema.AskBody, schema.Asked),
+    Endpoint("POST", "/v1/{dataset}/ask_many", "reader", ask_many, schema.AskManyBody, schema.AskedMany),
+    Endpoint("POST", "/v1/{dataset}/cost", "reader", cost, schema.AskBody, schema.Cost),
+    Endpoint("GET", "/v1/{dataset}/domain", "reader", domain, result=schema.Declared),
+    Endpoint("GET", "/v1/{dataset}/budget", "reader", budget, result=schema.Budgeted),
     Endpoint(
         "GET",
         "/v1/{dataset}/history",
         "reader",
         history,
+        result=schema.Purchases,
         parameters={"after": (0, 2**53, 0), "limit": (1, 1_000, 100)},
     ),
     Endpoint("GET", "/v1/{dataset}/published", "reader", published),
-    Endpoint("GET", "/v1/{dataset}/audit", "owner", audit, parameters={"limit": (1, 10_000, 100)}),
+    Endpoint(
+        "GET", "/v1/{dataset}/audit", "owner", audit, result=schema.Audited, parameters={"limit": (1, 10_000, 100)}
+    ),
 )
 
 
@@ -250,13 +250,13 @@ def shown(question: Question, answer: Given) -> Json:
 
 
 async def _question(call: Call) -> Question:
-    given, domain = fields(call.body, "the body", ("question",))["question"], call.about.session.domain
+    given, domain = shaped(call.body, schema.AskBody).question, call.about.session.domain
     if isinstance(given, dict) and call.size <= SHORT:
         return read(given, domain)
     return await run_in_threadpool(read, given, domain)
 
 
-async def _made(make: Callable[[], Json]) -> Response:
+async def _made(make: Callable[[], Json | Struct]) -> Response:
     """What takes a while to make, or may be large: made, and written as JSON, in a thread of the pool."""
     return Response(await run_in_threadpool(lambda: encode(make())), media_type="application/json")
 
@@ -268,7 +268,3 @@ async def _answers(call: Call, questions: list[Question]) -> list[Given]:
 
 async def _wait(future: Future[T]) -> T:
     return await asyncio.wrap_future(future)
-
-
-def _loss(loss: Any) -> dict[str, float]:
-    return {loss.measure: float(loss)}

@@ -19,11 +19,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from tacit.serve import strict
 from tacit.serve.api import ENDPOINTS, Call, Endpoint
 from tacit.serve.dataset import Dataset
 from tacit.serve.guard import Guard, is_loopback, refused
 from tacit.serve.refusal import Refusal, refusal_of
+from tacit.serve.schema import MAX_BODY, encode, parse, too_large
 from tacit.serve.state import State, state_of
 
 _JSON = re.compile(r'application/json(?:\s*;\s*charset="?utf-8"?)?', re.IGNORECASE)
@@ -80,11 +80,11 @@ async def _respond(endpoint: Endpoint, request: Request) -> Response:
         dataset = _dataset(state, request) if "{dataset}" in endpoint.path else None
         parameters = _parameters(endpoint, request)
         text = await _body(request, state) if endpoint.body else b""
-        body = strict.parse(text) if endpoint.body else None
+        body = parse(text) if endpoint.body else None
         result = await endpoint.answer(Call(request, state, key, dataset, parameters, body, len(text)))
         if isinstance(result, Response):
             return result
-        return Response(strict.encode(result), media_type="application/json")  # what is large comes as a Response
+        return Response(encode(result), media_type="application/json")  # what is large comes as a Response
 
 
 def _dataset(state: State, request: Request) -> Dataset:
@@ -117,15 +117,15 @@ async def _body(request: Request, state: State) -> bytes:
     if headers.get("content-encoding", "identity").lower() != "identity":
         raise Refusal(415, "wrong_content_type", "The body is not compressed.")
     announced = headers.get("content-length", "0")
-    if not _WHOLE.fullmatch(announced) or int(announced) > strict.MAX_BODY:
-        raise strict.too_large()
+    if not _WHOLE.fullmatch(announced) or int(announced) > MAX_BODY:
+        raise too_large()
     body = bytearray()
     try:
         async with asyncio.timeout(state.limits.body_seconds):
             async for chunk in request.stream():
                 body += chunk
-                if len(body) > strict.MAX_BODY:
-                    raise strict.too_large()
+                if len(body) > MAX_BODY:
+                    raise too_large()
     except TimeoutError:
         raise Refusal(408, "slow_body", f"A body is sent within {state.limits.body_seconds:g} seconds.") from None
     return bytes(body)

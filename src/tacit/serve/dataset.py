@@ -26,6 +26,7 @@ from tacit.serve.keys import Key, KeyRing
 from tacit.serve.pricing import Cut, accounted, price
 from tacit.serve.question import Given, Question
 from tacit.serve.refusal import Refusal, code_of, log
+from tacit.serve.schema import Amount, Column, Declared, Quota
 from tacit.serve.writer import Writer
 from tacit.session import DryRun, Session
 
@@ -95,22 +96,21 @@ class Dataset:
             raise
 
     @cached_property
-    def described(self) -> dict[str, Any]:
-        """What may be asked about, as JSON: the declared attributes. All of it is public and never changes."""
+    def described(self) -> Declared:
+        """What may be asked about: the declared attributes. All of it is public and never changes."""
         session = self.session
         attributes = [
-            {
-                "name": name,
-                "kind": attribute.kind,
-                "ordered": attribute.ordered,
-                "size": attribute.size,
-                "labels": [attribute.label(i) for i in range(min(attribute.size, MAX_LABELS))],
-                "takes": attribute.takes,
-            }
+            Column(
+                name=name,
+                kind=attribute.kind,
+                ordered=attribute.ordered,
+                size=attribute.size,
+                labels=[attribute.label(i) for i in range(min(attribute.size, MAX_LABELS))],
+                takes=attribute.takes,
+            )
             for name, attribute in session.domain.items()
         ]
-        facts = {"rows": session.rows, "cells": session.domain.size, "attributes": attributes}
-        return facts | {"confidence": session.confidence, "mechanism": session.choice.mechanism}
+        return Declared(session.rows, session.domain.size, attributes, session.confidence, session.choice.mechanism)
 
     def ask(self, key: Key, questions: list[Question]) -> Future[list[Given]] | list[Given]:
         """Answers to all of the questions, or a refusal. Several questions are plain counts."""
@@ -137,13 +137,12 @@ class Dataset:
         """The most that a question could cost now. Asks nothing."""
         return self.writer.do(lambda: price(self.session, question))
 
-    def quota(self, key: Key) -> dict[str, Any] | None:
+    def quota(self, key: Key) -> Quota | None:
         """What a key may spend out of the budget, and has spent; None if it may spend all there is."""
         if key.quota is None:
             return None
         used = Loss(self.session.total.measure, self._keys.used(self.name, key.name))
-        share = {"share": key.quota, "used": {used.measure: float(used)}}
-        return share | {"of": {used.measure: float(self._allowed(key))}, "note": FAIRNESS}
+        return Quota(key.quota, amount(used), amount(self._allowed(key)), FAIRNESS)
 
     def close(self) -> None:
         """Finish what is queued, then let go of everything."""
@@ -201,7 +200,7 @@ class Dataset:
         one = {"question": questions[0].key} if len(questions) == 1 else {"questions": len(questions)}
         if isinstance(result, Cut):  # refused, and a part of it was paid for
             cost = Loss(self.session.total.measure, result.atoms)
-            told = {"refused": code_of(result.error), "cost": {cost.measure: float(cost)}}
+            told = {"refused": code_of(result.error), "cost": amount(cost)}
             self._audit([who | one | told], paid=True)
             self._count(key, cost.atoms)
             return
@@ -210,7 +209,7 @@ class Dataset:
             return
         pairs = list(zip(questions, result, strict=True))
         paid = [
-            who | {"question": question.key, "cost": {answer.cost.measure: float(answer.cost)}, **_entry(answer)}
+            who | {"question": question.key, "cost": amount(answer.cost), **_entry(answer)}
             for question, answer in pairs
             if answer.cost.atoms
         ]
@@ -265,3 +264,8 @@ class Dataset:
 
 def _entry(answer: Given) -> dict[str, int]:
     return {} if answer.receipt is None else {"entry": answer.receipt.entry}
+
+
+def amount(loss: Loss) -> Amount:
+    """A privacy loss as JSON has it."""
+    return {loss.measure: float(loss)}

@@ -26,30 +26,10 @@ from tacit.model.domain import Domain
 from tacit.model.expression import count
 from tacit.model.query import Query
 from tacit.serve.refusal import Refusal
-from tacit.serve.strict import Json, fields
+from tacit.serve.schema import KINDS, Json, shaped
 from tacit.session import DryRun, Method, Session
 
 MAX_CELLS = 100_000  # of one table
-MAX_NAMES = 16  # attributes of one table
-MAX_LISTED = 10_000  # values of one {"in": …}
-
-# Each kind of the structured form: the fields it may have beside its own.
-KINDS: dict[str, tuple[str, ...]] = {
-    "count": (),
-    "table": ("where",),
-    "cdf": ("share",),
-    "quantile": ("q", "where", "share"),
-    "mean": ("where", "share"),
-    "sum": ("where",),
-    "fraction": ("given",),
-    "range": ("share",),
-    "histogram": ("width", "share"),
-}
-_NUMBERS: dict[str, tuple[str, Callable[[float], bool]]] = {
-    "q": ("a share above 0 and below 1", lambda q: 0 < q < 1),
-    "share": ("a share of the budget, above 0 and at most 1", lambda share: 0 < share <= 1),
-    "width": ("a number above 0", lambda width: width > 0),
-}
 
 
 class Given(Shown, Protocol):
@@ -89,8 +69,8 @@ def read(given: Any, domain: Domain) -> Question:
     if not isinstance(given, dict) or not (kinds := [kind for kind in KINDS if kind in given]):
         raise Refusal(400, "bad_question", f"a question is SQL text, or an object with one of {', '.join(KINDS)}.")
     kind = kinds[0]
-    fields(given, f"a question about a {kind}", (kind,), KINDS[kind])
-    query = _rows(given["count"], "count", domain) if kind == "count" else None
+    shaped(given, KINDS[kind], "bad_question")
+    query = _rows(given["count"], domain) if kind == "count" else None
     return Question(kind, _key(given, query), given, query, *_ways(kind, given, domain, query))
 
 
@@ -99,46 +79,39 @@ def _ways(kind: str, given: Json, domain: Domain, query: Query | None) -> Ways:
 
     Everything is checked now, so that nothing wrong waits in the queue.
     """
-    numbers = {field: _number(given, field) for field in _NUMBERS if field in given}
-    chosen: dict[str, Any] = {"share": numbers["share"]} if "share" in numbers else {}
+    chosen: dict[str, Any] = {"share": given["share"]} if "share" in given else {}
     if "where" in given:
-        chosen["where"] = _rows(given["where"], "where", domain)
+        chosen["where"] = _rows(given["where"], domain)
     match kind:
         case "count":
             assert query is not None
             return (lambda session: session.ask_many([query])[0]), (lambda session: session.dry_run(query))
         case "table":
-            names = [domain.resolve(name) for name in _names(given["table"])]
+            names = [domain.resolve(name) for name in given["table"]]
             _check_size(domain[name].size for name in names)
             return (
                 lambda session: session.table(*names, **chosen),
                 lambda session: session.foresee("table", *names, **chosen),
             )
         case "fraction":
-            part, whole = _rows(given["fraction"], "fraction", domain), _rows(given.get("given", {}), "given", domain)
+            part, whole = _rows(given["fraction"], domain), _rows(given.get("given", {}), domain)
             return (
                 lambda session: session.fraction(part, given=whole),
                 lambda session: session.foresee("fraction", where=part, given=whole),
             )
         case "range":
-            ends = _conditions(given["range"], "range")
-            if not 1 <= len(ends) <= 2 or not all(isinstance(pair, tuple) for pair in ends.values()):
-                raise Refusal(
-                    400, "bad_question", 'a range has two ends for each of one or two attributes: {"age": [20, 39]}.'
-                )
+            ends = _conditions(given["range"])
             count(**ends).bind(domain)
             return (
                 lambda session: session.rectangle(ends, **chosen),
                 lambda session: session.foresee_rectangle(ends, **chosen),
             )
-    name, method = _attribute(given, kind, domain), cast(Method, kind)
+    name, method = domain.resolve(given[kind]), cast(Method, kind)
     more: dict[str, Any] = {}
     if kind == "histogram":
-        more["width"] = numbers.get("width")
+        more["width"] = given.get("width")
     if kind == "quantile":
-        if "q" not in given:
-            raise Refusal(400, "bad_question", "a question about a quantile needs q, like 0.5 for the median.")
-        more["quantile"] = numbers["q"]
+        more["quantile"] = given["q"]
     return (
         lambda session: getattr(session, method)(name, **more, **chosen),
         lambda session: session.foresee(method, name, **chosen),
@@ -151,54 +124,17 @@ def _check_size(sizes: Iterable[int], columns: int = 1) -> None:
         raise InvalidQuery(f"the table would have {cells:,} cells; over HTTP the most is {MAX_CELLS:,}.")
 
 
-def _rows(given: Any, what: str, domain: Domain) -> Query:
+def _rows(given: Json, domain: Domain) -> Query:
     """The rows that meet all conditions of a field."""
-    return count(**_conditions(given, what)).bind(domain)
+    return count(**_conditions(given)).bind(domain)
 
 
-def _conditions(given: Any, what: str) -> dict[str, Any]:
-    if not isinstance(given, dict):
-        raise Refusal(400, "bad_question", f'{what} is an object of conditions, like {{"sex": "F", "age": [20, 39]}}.')
-    return {name: _value(name, value) for name, value in given.items()}
-
-
-def _value(name: str, given: Any) -> Any:
-    """A condition in the words of `tacit.count`: a pair is a range, a list is any of its values."""
-    if isinstance(given, list):
-        if len(given) != 2 or any(isinstance(end, list | dict) or end is None for end in given):
-            raise Refusal(
-                400, "bad_question", f'{name[:60]}: a range is [low, high]; several values are {{"in": [a, b, c]}}.'
-            )
-        return tuple(given)
-    if isinstance(given, dict):
-        listed = fields(given, f"the condition on {name[:60]}", ("in",))["in"]
-        if not isinstance(listed, list) or not 1 <= len(listed) <= MAX_LISTED:
-            raise Refusal(400, "bad_question", f"{name[:60]}: in lists 1 to {MAX_LISTED:,} values.")
-        if any(isinstance(value, list | dict) for value in listed):
-            raise Refusal(400, "bad_question", f"{name[:60]}: in lists plain values.")
-        return listed
-    return given
-
-
-def _attribute(given: Json, field: str, domain: Domain) -> str:
-    if not isinstance(given[field], str):
-        raise Refusal(400, "bad_question", f"{field} names an attribute.")
-    return domain.resolve(given[field])
-
-
-def _names(given: Any) -> list[str]:
-    if not isinstance(given, list) or not 1 <= len(given) <= MAX_NAMES or not all(isinstance(n, str) for n in given):
-        raise Refusal(400, "bad_question", f"table lists the names of 1 to {MAX_NAMES} attributes.")
-    return given
-
-
-def _number(given: Json, field: str) -> float:
-    number, (what, allowed) = given[field], _NUMBERS[field]
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        raise Refusal(400, "bad_question", f"{field} is a number.")
-    if not allowed(number):
-        raise InvalidQuery(f"{field} is {what}, not {number!r}.")
-    return number
+def _conditions(given: Json) -> Json:
+    """Conditions in the words of `tacit.count`: a pair is a range, a list is any of its values."""
+    return {
+        name: tuple(value) if isinstance(value, list) else value["in"] if isinstance(value, dict) else value
+        for name, value in given.items()
+    }
 
 
 def _key(given: str | Json, query: Query | None) -> str:

@@ -20,7 +20,7 @@ from tacit.model.budget import Loss
 from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
 from tacit.model.listing import Listing
 from tacit.serve.question import Given
-from tacit.serve.strict import Json
+from tacit.serve.schema import Json
 from tacit.session import DryRun
 from tacit.show.chart import Axis, Bars, Chart, Heat, Points, Rule
 from tacit.show.pages import percent

@@ -23,8 +23,8 @@ from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
 from tacit.model.values import Days, Integers, Listed
 from tacit.serve.refusal import Refusal
+from tacit.serve.schema import Json
 from tacit.serve.state import State
-from tacit.serve.strict import Json
 
 MAX_FORM = 2**18  # bytes
 MAX_FIELDS = 20_000

@@ -14,6 +14,7 @@ from tacit.model.answer import Measured
 from tacit.model.workload import Marginal
 from tacit.serve.dataset import Dataset
 from tacit.serve.page.answer import WIDTH, number
+from tacit.serve.schema import Quota
 from tacit.session import Session
 from tacit.show.chart import Gauge
 from tacit.show.events import Event, events, single, spending
@@ -44,13 +45,13 @@ class Kept:
             "odds": odds(session),
         }
 
-    def budget(self, dataset: Dataset, quota: Mapping[str, Any] | None) -> dict[str, Any]:
+    def budget(self, dataset: Dataset, quota: Quota | None) -> dict[str, Any]:
         """The one budget: what is left, what was bought, and a quota if the key has one."""
         session, gauge = dataset.session, self.gauge(dataset)
         total, spent = session.total.atoms, session.spent.atoms
         used = 0.0
         if quota is not None:
-            used, most = (float(next(iter(quota[name].values()))) for name in ("used", "of"))
+            used, most = (next(iter(part.values())) for part in (quota.used, quota.of))
             used = min(1.0, used / most)
         return {
             "left": 1 - min(1.0, spent / total),

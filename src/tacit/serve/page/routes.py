@@ -33,8 +33,8 @@ from tacit.serve.page.frame import ASSETS, Place, address, asset, page, refused_
 from tacit.serve.page.record import Kept
 from tacit.serve.question import Given, Question, read
 from tacit.serve.refusal import Refusal, refusal_of
+from tacit.serve.schema import Json
 from tacit.serve.state import State, state_of
-from tacit.serve.strict import Json
 from tacit.show.events import events
 from tacit.show.report import page as report_page
 

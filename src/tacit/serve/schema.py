@@ -1,0 +1,370 @@
+"""The JSON of the API: what a body may hold, what an answer holds, and how both are read and written. Pure.
+
+The description of the API is made of the same classes (`serve.openapi`), so that it cannot differ from what is read.
+What is refused here is refused before a question is looked at, so nothing can have been spent.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from tacit.serve.keys import Role
+from tacit.serve.limits import MAX_BATCH
+from tacit.serve.refusal import Refusal
+
+MAX_BODY = 2**20  # bytes
+MAX_DEPTH = 8
+MAX_LIST = 50_000  # values of any one list
+MAX_TEXT = 10_000  # characters of one text
+MAX_NAMES = 16  # attributes of one table
+MAX_LISTED = 10_000  # values of one {"in": …}
+_LONGEST = 120  # characters of what a refusal repeats
+
+Json = dict[str, Any]
+S = TypeVar("S", bound=Struct)
+
+Text = Annotated[str, Meta(max_length=MAX_TEXT)]
+Whole = Annotated[int, Meta(ge=0)]
+Share = Annotated[float, Meta(gt=0, le=1, description="Of the whole budget, for the release that this buys first.")]
+Amount = Annotated[
+    dict[Literal["epsilon", "rho"], float],
+    Meta(
+        min_length=1,
+        max_length=1,
+        description="Privacy loss, in pure epsilon or in zCDP's rho.",
+        extra_json_schema={"propertyNames": {"enum": ["epsilon", "rho"]}},
+    ),
+]
+
+
+class Closed(Struct, forbid_unknown_fields=True):
+    """An object that has these fields and no others."""
+
+
+# Conditions. A pair is a list of two: a fixed tuple beside a text of limited length crashes msgspec 0.22.
+Scalar = Text | int | float | bool
+Pair = Annotated[list[Scalar], Meta(min_length=2, max_length=2)]
+
+
+class AnyOf(Closed):
+    """Any of these values."""
+
+    values: Annotated[list[Scalar | None], Meta(min_length=1, max_length=MAX_LISTED)] = msgspec.field(name="in")
+
+
+Where = Annotated[
+    dict[Text, Scalar | Pair | AnyOf | None],
+    Meta(description="Equal to a value, missing (null), between [low, high], or any of {in: [...]}."),
+]
+
+
+# Questions in the structured form. The first field of each names its kind.
+class CountBody(Closed):
+    """A count is asked like {"count": {"sex": "F", "age": [20, 39]}}."""
+
+    count: Where
+
+
+class TableBody(Closed):
+    """A table is asked like {"table": ["sex", "age"], "where": {"region": {"in": ["north", "east"]}}}."""
+
+    table: Annotated[list[Text], Meta(min_length=1, max_length=MAX_NAMES)]
+    where: Where | UnsetType = UNSET
+
+
+class CdfBody(Closed):
+    """A cumulative distribution is asked like {"cdf": "age"}."""
+
+    cdf: Text
+    share: Share | UnsetType = UNSET
+
+
+class QuantileBody(Closed):
+    """A quantile is asked like {"quantile": "age", "q": 0.5}."""
+
+    quantile: Text
+    q: Annotated[float, Meta(gt=0, lt=1)]
+    where: Where | UnsetType = UNSET
+    share: Share | UnsetType = UNSET
+
+
+class MeanBody(Closed):
+    """A mean is asked like {"mean": "age", "where": {"sex": "F"}}."""
+
+    mean: Text
+    where: Where | UnsetType = UNSET
+    share: Share | UnsetType = UNSET
+
+
+class SumBody(Closed):
+    """A sum is asked like {"sum": "age", "where": {"sex": "F"}}."""
+
+    sum: Text
+    where: Where | UnsetType = UNSET
+
+
+class FractionBody(Closed):
+    """A fraction is asked like {"fraction": {"smoker": true}, "given": {"sex": "F"}}."""
+
+    fraction: Where
+    given: Where | UnsetType = UNSET
+
+
+class RangeBody(Closed):
+    """A range of one or two attributes is asked like {"range": {"age": [20, 39]}}."""
+
+    range: Annotated[dict[Text, Pair], Meta(min_length=1, max_length=2)]
+    share: Share | UnsetType = UNSET
+
+
+class HistogramBody(Closed):
+    """A histogram is asked like {"histogram": "age", "width": 10}."""
+
+    histogram: Text
+    width: Annotated[float, Meta(gt=0)] | UnsetType = UNSET
+    share: Share | UnsetType = UNSET
+
+
+_BODIES: tuple[type[Struct], ...] = (
+    CountBody,
+    TableBody,
+    CdfBody,
+    QuantileBody,
+    MeanBody,
+    SumBody,
+    FractionBody,
+    RangeBody,
+    HistogramBody,
+)
+KINDS = {body.__struct_fields__[0]: body for body in _BODIES}
+Question = Annotated[Any, Meta(extra_json_schema={"$ref": "#/components/schemas/Question"})]
+
+
+# Whole bodies.
+class LoginBody(Closed):
+    """The body of a login is like {"key": "tacit_…"}."""
+
+    key: Annotated[str, Meta(max_length=MAX_TEXT, pattern="^tacit_")]
+
+
+class AskBody(Closed):
+    """The body of a question is like {"question": "SELECT COUNT(*) FROM data"}."""
+
+    question: Question
+
+
+class AskManyBody(Closed):
+    """The body of a batch is like {"questions": ["SELECT COUNT(*) FROM data"]}."""
+
+    questions: Annotated[list[Question], Meta(min_length=1, max_length=MAX_BATCH)]
+
+
+# Results.
+class Health(Closed):
+    status: Literal["ok"]
+
+
+class Document(Struct):
+    openapi: str
+    paths: dict[str, Any]
+
+
+class Whoami(Closed):
+    name: str
+    role: Role
+
+
+class Datasets(Closed):
+    datasets: list[str]
+
+
+class KeyLine(Closed):
+    """A key without its secret."""
+
+    name: str
+    role: Role
+    quota: float | None
+    created: str
+    revoked: str | None
+
+
+class Keys(Closed):
+    keys: list[KeyLine]
+
+
+class Told(Struct, kw_only=True):
+    """With probability `confidence` the truth is within `error` of the value; null: no guarantee."""
+
+    # For the description alone: an answer writes its own fields, and may have more than these.
+
+    kind: Annotated[str, Meta(extra_json_schema={"enum": ["sql", *KINDS]})]
+    question: str
+    value: float | str | UnsetType = UNSET
+    columns: list[str] | UnsetType = UNSET
+    rows: list[list[Any]] | UnsetType = UNSET
+    error: float | UnsetType | None = UNSET
+    interval: Annotated[list[Any], Meta(min_length=2, max_length=2)] | UnsetType = UNSET
+    confidence: float
+    source: Literal["measured", "repeat", "hypothesis", "public"]
+    cost: Amount
+    entry: Annotated[int, Meta(ge=0, description="Where the answer stands in the ledger.")] | UnsetType = UNSET
+    seal: Annotated[str, Meta(description="The hash that seals that entry and all before it.")] | UnsetType = UNSET
+    note: str | UnsetType = UNSET
+
+
+class Asked(Closed):
+    answer: Told
+
+
+class AskedMany(Closed):
+    answers: list[Told]
+
+
+class Cost(Closed):
+    known: bool
+    cost_at_most: Amount
+    why: str
+
+
+class Column(Closed):
+    name: str
+    kind: str
+    ordered: bool
+    size: Whole
+    labels: list[str]
+    takes: str
+
+
+class Declared(Closed):
+    rows: Whole
+    cells: Whole
+    attributes: list[Column]
+    confidence: float
+    mechanism: str
+
+
+class Limit(Closed):
+    epsilon: float
+    delta: float
+
+
+class Quota(Closed):
+    share: Annotated[float, Meta(gt=0, le=1)]
+    used: Amount
+    of: Amount
+    note: str
+
+
+class Budgeted(Closed):
+    budget: Limit
+    total: Amount
+    spent: Amount
+    left: Amount
+    epsilon_spent: float
+    quota: Quota | None
+
+
+class Purchase(Closed):
+    question: str
+    cost: Amount
+    entry: Whole
+    seal: str
+
+
+class Purchases(Closed):
+    history: list[Purchase]
+    next: int | None
+
+
+class AuditLine(Struct):
+    time: str
+    who: str
+    role: str
+
+
+class Audited(Closed):
+    audit: list[AuditLine]
+
+
+class Problem(Closed):
+    code: str
+    message: str
+    nothing_spent: bool
+
+
+class Refused(Closed):
+    error: Problem
+
+
+def parse(body: bytes) -> Any:
+    """The value of a JSON text: no NaN, no doubled fields, no half characters, and within limits.
+
+    >>> parse(b'{"count": {"sex": "F"}}')
+    {'count': {'sex': 'F'}}
+    """
+    if len(body) > MAX_BODY:
+        raise too_large()
+    try:
+        value = _SHAPE.decode(body)
+        _ONCE.decode(body.decode())
+    except (ValueError, RecursionError) as error:
+        raise Refusal(400, "bad_json", f"the body is not plain JSON of at most {MAX_DEPTH} levels: {error}.") from None
+    return value
+
+
+def shaped(value: Any, kind: type[S], code: str = "bad_json") -> S:
+    """The value as an object of a kind, or a refusal that says how such an object looks."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        words = str(error)
+    # msgspec has one class for all of its refusals: only its words tell them apart.
+    status = 400
+    if words.startswith("Object contains unknown field"):
+        code = "unknown_field"
+    elif words.startswith("Expected `float` "):  # a number out of its range; another type is "Expected `float`, got …"
+        status, code = 422, "invalid_query"
+    example = (kind.__doc__ or "").rstrip(".")
+    given = "" if kind is LoginBody else f", not like {_short(value)}"  # a key is never repeated
+    raise Refusal(status, code, f"{example}{given}: {words}.")
+
+
+def encode(value: Json | Struct) -> bytes:
+    """The JSON text of a value."""
+    if isinstance(value, Struct):
+        return msgspec.json.encode(value)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def too_large() -> Refusal:
+    return Refusal(413, "body_too_large", f"a body has at most {MAX_BODY:,} bytes.")
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    """msgspec takes the last of two fields with one name: here they are refused."""
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            raise ValueError(f"the field {name[:60]!r} is given twice")
+        seen.add(name)
+
+
+def _any_json(depth: int) -> Any:
+    """The type of any JSON that nests no deeper."""
+    if not depth:
+        return Scalar | None
+    below = _any_json(depth - 1)
+    return Scalar | Annotated[list[below], Meta(max_length=MAX_LIST)] | dict[Text, below] | None  # type: ignore[valid-type]
+
+
+_SHAPE = msgspec.json.Decoder(_any_json(MAX_DEPTH))
+_ONCE = json.JSONDecoder(object_pairs_hook=_once)
