@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.show.chart import Axis, Band, Bars, Chart, Gauge, Grid, Heat, Line, Points, Rule, Steps, Ticks
+from tacit.show.chart import Axis, Band, Bars, Chart, Gauge, Grid, Heat, Line, Points, Rule, Ticks
+from tacit.show.chart.axes import fit
 from tacit.show.chart.marks import Mark
-from tacit.show.chart.paint import ROLES, Picture, thin
-from tacit.show.chart.scale import fit
+from tacit.show.chart.paint import ROLES, Picture
+from tacit.show.chart.shapes import thin
 from tacit.show.chart.text import clip, ladder, number, width, wrap
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -51,7 +52,7 @@ def every_kind() -> dict[str, Picture]:
             y=Axis("share", percent=True, low=0, high=1),
             marks=[
                 Band(x, share - 0.1, share + 0.1, name="direct", steps=True),
-                Steps(x, share, name="direct"),
+                Line(x, share, name="direct", steps=True),
                 Rule(y=0.5, name="half"),
                 Rule(x=20.0, name="twenty"),
             ],
@@ -71,7 +72,7 @@ def every_kind() -> dict[str, Picture]:
             "Timeline",
             x=Axis("question"),
             y=Axis("hard so far"),
-            marks=[Steps(x[::5], np.arange(10)), Ticks(x[::5], name="hard"), Ticks(x, name="easy")],
+            marks=[Line(x[::5], np.arange(10), steps=True), Ticks(x[::5], name="hard"), Ticks(x, name="easy")],
         ),
         "empty": Chart("Empty", marks=[Line([], []), Points([], [], error=1)]),
     }
@@ -188,7 +189,7 @@ def test_what_cannot_be_drawn_is_refused_in_words() -> None:
     with pytest.raises(ValueError, match="equally many"):
         Line([1, 2], [1])
     with pytest.raises(ValueError, match="not decrease"):
-        Steps([2, 1], [1, 2])
+        Line([2, 1], [1, 2], steps=True)
     with pytest.raises(ValueError, match="must be numbers"):
         Line(["a"], [1])
     with pytest.raises(ValueError, match="negative"):
@@ -224,7 +225,7 @@ def test_large_data_make_small_files() -> None:
     many = [str(i) for i in range(20_000)]
     pictures = {
         "line": Chart("t", marks=[Line(x, y)]),
-        "steps": Chart("t", marks=[Steps(x, y, name=str(i)) for i in range(8)]),
+        "steps": Chart("t", marks=[Line(x, y, name=str(i), steps=True) for i in range(8)]),
         "band": Chart("t", marks=[Band(x, y - 1, y + 1)]),
         "points": Chart("t", marks=[Points(y, rng.normal(size=n), error=0.1)]),
         "bars": Chart("t", x=Axis(categories=many), marks=[Bars(y[:20_000], error=1)]),

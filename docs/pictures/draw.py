@@ -16,7 +16,7 @@ import pandas as pd
 
 import tacit
 from tacit import demo
-from tacit.show.chart import Axis, Chart, Grid, Points, Steps
+from tacit.show.chart import Axis, Chart, Grid, Line, Points
 from tacit.show.chart.paint import Drawing, Picture, p, paint, text
 
 HERE = Path(__file__).parent
@@ -159,14 +159,22 @@ def timeline() -> Grid:
     asked, hard = np.arange(1, 601), np.array(bought)
     shares = [hard[start : start + 50].mean() for start in range(0, 600, 50)]
     x = Axis("question")
-    money = Chart("Budget spent", x=x, y=Axis("share", low=0), height=240, marks=[
-        Steps(asked, spent, name="spent"), Points(asked[hard], np.array(spent)[hard], name="bought")])  # fmt: skip
+    money = Chart(
+        "Budget spent",
+        x=x,
+        y=Axis("share", low=0),
+        height=240,
+        marks=[
+            Line(asked, spent, name="spent", steps=True),
+            Points(asked[hard], np.array(spent)[hard], name="bought"),
+        ],
+    )
     rare = Chart(
         "Hard questions among the last 50",
         x=x,
         y=Axis("share", low=0, high=1),
         height=240,
-        marks=[Steps(asked[::50], shares, name="hard")],
+        marks=[Line(asked[::50], shares, name="hard", steps=True)],
     )
     return Grid("Hard questions become rare", [money, rare], columns=1)
 

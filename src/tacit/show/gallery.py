@@ -22,7 +22,7 @@ from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.release.intervals.answers import Distribution
 from tacit.release.intervals.rectangles import Rectangles
 from tacit.session import Session
-from tacit.show.chart import Axis, Bars, Chart, Gauge, Steps, Ticks
+from tacit.show.chart import Axis, Bars, Chart, Gauge, Line, Ticks
 from tacit.show.events import Event, single, spending
 
 WIDTH = 840  # pixels
@@ -46,7 +46,7 @@ def timeline(found: Sequence[Event], session: Session) -> Chart:
         "Spent over time",
         x=Axis("entry of the ledger"),
         y=Axis("share of the budget", percent=True, low=0),
-        marks=[Steps([0, *places], [0, *spent], name="spent"), *lanes] if found else [],
+        marks=[Line([0, *places], [0, *spent], name="spent", steps=True), *lanes] if found else [],
         width=WIDTH,
         height=300,
         empty="Nothing was asked yet.",

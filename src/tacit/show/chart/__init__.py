@@ -9,9 +9,9 @@ setting, and says in words what it shows.
 '<svg xmlns="http://www.w3.'
 """
 
+from tacit.show.chart.axes import Axis
 from tacit.show.chart.board import Gauge, Grid
 from tacit.show.chart.figure import Chart
-from tacit.show.chart.marks import Band, Bars, Heat, Line, Points, Rule, Steps, Ticks
-from tacit.show.chart.scale import Axis
+from tacit.show.chart.marks import Band, Bars, Heat, Line, Points, Rule, Ticks
 
-__all__ = ["Axis", "Band", "Bars", "Chart", "Gauge", "Grid", "Heat", "Line", "Points", "Rule", "Steps", "Ticks"]
+__all__ = ["Axis", "Band", "Bars", "Chart", "Gauge", "Grid", "Heat", "Line", "Points", "Rule", "Ticks"]

@@ -7,8 +7,13 @@ from dataclasses import dataclass, replace
 
 from tacit.show.chart.figure import EDGE, Chart, heading
 from tacit.show.chart.marks import numbers
-from tacit.show.chart.paint import SERIES, Drawing, Picture, p, paint, rectangles, text
+from tacit.show.chart.paint import SERIES, Drawing, Picture, box, p, paint, rectangles, text
 from tacit.show.chart.text import clip, escape, number, width, wrap
+
+BAR = 22  # pixels of a gauge's bar
+LINE = 18  # pixels of a line that says how much is taken
+SAMPLE, AFTER = 12, 18  # pixels of a colour's sample, and from its start to its name
+LONGEST = 200  # pixels of a part's name
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,33 +71,36 @@ class Gauge(Picture):
         unit = f" {self.unit}" if self.unit else ""
         said = f"{number(taken)} of {number(self.total)}{unit} ({taken / self.total:.0%})"
         for one in wrap(said, long):
-            body += text(EDGE, top + 12, one)
-            top += 18
+            body += text(EDGE, top + SAMPLE, one)
+            top += LINE
         top += 6
-        body += f'<path d="{rectangles([(EDGE, top, long, 22)])}" {paint(fill="grid")}/>'
-        rest = max(0.0, self.total - taken)
-        everything = [(name, size, str(i % SERIES)) for i, (name, size) in enumerate(self.parts)]
+        body += f'<path d="{rectangles([(EDGE, top, long, BAR)])}" {paint(fill="grid")}/>'
         x = float(EDGE)
-        for name, size, role in everything:
+        parts = [(name, size, str(i % SERIES)) for i, (name, size) in enumerate(self.parts)]
+        for name, size, role in parts:
             wide = long * size / self.total
             gap = 1 if wide > 4 else 0
             words = escape(clip(f"{name}: {number(size)}{unit}", 2000))
-            box = f'x="{p(x)}" y="{p(top)}" width="{p(wide - gap)}" height="22"'
-            body += f"<rect {box} {paint(fill=role)}><title>{words}</title></rect>"
+            body += f"<rect {box(x, top, wide - gap, BAR)} {paint(fill=role)}><title>{words}</title></rect>"
             x += wide
-        top += 34
-        x = float(EDGE)
-        for name, size, role in [*everything, (self.left, rest, "grid")]:
-            label = f"{clip(name, 200)} {number(size)}"
-            if x > EDGE and x + 18 + width(label) > EDGE + long:
-                x, top = float(EDGE), top + 20
-            body += f'<path d="{rectangles([(x, top, 12, 12)])}" {paint(fill=role)}/>'
-            body += text(x + 18, top + 10, f"{name} {number(size)}", most=min(long - 18, max(width(label), 40)))
-            x += 18 + width(label) + 16
-        each = ", ".join(f"{clip(name, 1000)} {number(size)}" for name, size, _ in everything)
-        return Drawing(
-            self.width, top + 18 + EDGE, body, f"{said}. {each}{'; ' if each else ''}{self.left} {number(rest)}."
-        )
+        rest = (self.left, max(0.0, self.total - taken), "grid")
+        key, top = _key([*parts, rest], long, top + 34)
+        each = ", ".join(f"{clip(name, 1000)} {number(size)}" for name, size, _ in parts)
+        words = f"{said}. {each}{'; ' if each else ''}{self.left} {number(rest[1])}."
+        return Drawing(self.width, top + LINE + EDGE, body + key, words)
+
+
+def _key(parts: Sequence[tuple[str, float, str]], long: float, top: float) -> tuple[str, float]:
+    """Samples and names in rows, and where the last row is."""
+    out, x = "", float(EDGE)
+    for name, size, role in parts:
+        label = f"{clip(name, LONGEST)} {number(size)}"
+        if x > EDGE and x + AFTER + width(label) > EDGE + long:
+            x, top = float(EDGE), top + 20
+        out += f'<path d="{rectangles([(x, top, SAMPLE, SAMPLE)])}" {paint(fill=role)}/>'
+        out += text(x + AFTER, top + 10, f"{name} {number(size)}", most=min(long - AFTER, max(width(label), 40)))
+        x += AFTER + width(label) + 16
+    return out, top
 
 
 def _level(charts: Sequence[Chart]) -> list[Chart]:

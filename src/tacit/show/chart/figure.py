@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.show.chart.axes import Labels, across, upright
-from tacit.show.chart.legend import Entry, Series, colours, direct, entries, legend, series
-from tacit.show.chart.marks import Band, Bars, Heat, Line, Mark, Numbers, Points, Rule, Steps, Ticks
-from tacit.show.chart.paint import Drawing, Picture, p, paint, text
-from tacit.show.chart.scale import Axis, Scale, fit
+from tacit.show.chart.axes import Axis, Labels, Scale, across, fit, upright
+from tacit.show.chart.legend import Series, colours, describe, direct, legend, named, series
+from tacit.show.chart.marks import Band, Bars, Heat, Line, Mark, Numbers, Points, Rule, Ticks
+from tacit.show.chart.paint import SMALL, Drawing, Picture, box, p, paint, text
 from tacit.show.chart.shapes import Plane, band, bar_numbers, bars, heat, line, points, rule, ticks
 from tacit.show.chart.text import number, width, wrap
-from tacit.show.chart.words import describe
 
 EDGE = 14  # pixels of paper around everything
-TITLE, LINE = 15, 19  # size of a title's letters, and its lines
+GAP = 8  # pixels between the marks and the words around them
+TITLE, TITLE_LINE = 15, 19  # size of a title's letters, and pixels of its lines
+LABEL = 20  # pixels of the line with an axis's name
+NOTE = 16  # pixels of a line of small print
 LANE = 16  # pixels for the strokes of one `Ticks`
+EMPTY, EMPTY_LINE = 13, 18  # size of the letters that say that there is nothing, and pixels of their lines
+TALL = 230  # pixels of an upright chart's marks
 LEAST = 60  # pixels that the marks get, whatever the words need
+SIDE = 0.42  # of the width, for the words beside the y axis at most
+OVERLAP = 6  # pixels by which a mark may leave the axes
+MOST_NUMBERS = 40  # lying bars that have their number beside them
+SPREAD = 0.03  # of the axis, between its ends and the outermost points
+_ORDER = (Heat, Band, Bars, Rule, Line, Points, Ticks)  # areas lie below bars and rules, these below lines and points
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,60 +60,66 @@ class Chart(Picture):
     def is_empty(self) -> bool:
         return not any(_has_data(mark) for mark in self.marks)
 
+    @property
+    def bars(self) -> list[Bars]:
+        return [mark for mark in self.marks if isinstance(mark, Bars)]
+
     def scales(self) -> tuple[Scale, Scale]:
         """Both axes, open ends fitted to the data. A grid uses this to give its charts the same ones."""
-        barred = any(isinstance(mark, Bars) for mark in self.marks)
         lying = self.y.categories is not None
-        spread = 0.03 if any(isinstance(mark, Points) for mark in self.marks) else 0.0
+        barred = bool(self.bars)
+        margin = SPREAD if any(isinstance(mark, Points) for mark in self.marks) else 0.0
         along, down = _numbers(self.marks, self.x, "x"), _numbers(self.marks, self.y, "y")
-        x = fit(self.x, along, zero=barred and lying, nice=barred and lying, margin=spread)
+        x = fit(self.x, along, zero=barred and lying, nice=barred and lying, margin=margin)
         return x, fit(self.y, down, zero=barred and not lying, nice=True)
 
     def drawing(self) -> Drawing:
-        head, top = heading(self.title, self.width)
+        body, top = heading(self.title, self.width)
         if self.is_empty:
-            return _nothing(self, head, top)
+            lines = wrap(self.empty, self.width - 4 * EDGE, EMPTY, 3)
+            for i, one in enumerate(lines):
+                body += text(self.width / 2, top + 34 + EMPTY_LINE * i, one, size=EMPTY, anchor="middle")
+            return Drawing(self.width, self.height or top + 60 + EMPTY_LINE * len(lines), body, self.empty)
         x, y = self.scales()
         roles = colours(self.marks)
-        listed = entries(self.marks, roles)
         ends = direct(self.marks, x, y, self.width, self.height or 320)
         if not ends:
-            key, high = legend(listed, self.marks, self.width - 2 * EDGE, EDGE, top)
-            head, top = head + key, top + high
+            key, high = legend(self.marks, roles, self.width - 2 * EDGE, EDGE, top)
+            body, top = body + key, top + high
         if self.y.label:
-            head += text(EDGE, top + 13, self.y.label, most=self.width - 2 * EDGE)
-            top += 20
-        top += 8
-        return self._lay(head, top, x, y, roles, listed if ends else [])
+            body += text(EDGE, top + 13, self.y.label, most=self.width - 2 * EDGE)
+            top += LABEL
+        ended = [name for name, _ in named(self.marks, roles)] if ends else []
+        return self._lay(body, top + GAP, x, y, roles, ended)
 
-    def _lay(self, head: str, top: float, x: Scale, y: Scale, roles: dict[Series, str], ended: list[Entry]) -> Drawing:
+    def _lay(self, body: str, top: float, x: Scale, y: Scale, roles: dict[Series, str], ended: list[str]) -> Drawing:
+        """Everything below the heading. `ended` are the names that stand at the ends of their lines."""
+        # First the room that words need: below, on the left, on the right, and under the ends of the x axis.
         lanes = [mark for mark in self.marks if isinstance(mark, Ticks)]
-        notes = wrap(self.note, self.width - 2 * EDGE, 11, 3)
-        below = 16 * len(notes) + (6 if notes else 0) + EDGE + (20 if self.x.label else 0) + LANE * len(lanes)
+        notes = wrap(self.note, self.width - 2 * EDGE, SMALL, 3)
+        below = NOTE * len(notes) + (6 if notes else 0) + EDGE + (LABEL if self.x.label else 0) + LANE * len(lanes)
         tall = _tall(self, top + below + 20)
-        side = upright(y, tall, 0.42 * self.width, [lane.name for lane in lanes])
-        left = EDGE + side.room + 8
-        right = self.width - EDGE - max([width(e.name) + 10 for e in ended] + [_beside(self, x)])
+        side = upright(y, tall, SIDE * self.width, [lane.name for lane in lanes])
+        left = EDGE + side.room + GAP
+        right = self.width - EDGE - max([width(name) + 10 for name in ended] + [_beside(self)])
         right = max(right, left + LEAST)
-        feet = across(x, right - left)
-        right -= max(0.0, feet.over - EDGE)
+        right -= max(0.0, across(x, right - left).over - EDGE)
         feet = across(x, right - left)
         left = max(left, EDGE + feet.before)
         if self.height is not None:
-            tall = max(LEAST, self.height - top - below - feet.room - 8)
+            tall = max(LEAST, self.height - top - below - feet.room - GAP)
         bottom = top + tall
-        flipped = self.y.categories is not None
-        plane = Plane(
-            _put(x, left, right),
-            _put(y, top, bottom) if flipped else _put(y, bottom, top),
-            grain=max(1.0, sum(isinstance(mark, Line | Steps | Band) for mark in self.marks) / 4),
-        )
-        body = head + _grid(plane, side, feet, shaded=any(isinstance(mark, Heat) for mark in self.marks))
-        body += _clipped(plane, "".join(self._drawn(plane, roles))) + self._words(plane, roles, ended)
-        down = bottom + 8
+        # Then the marks. Categories on the y axis are read from top to bottom.
+        start, end = (top, bottom) if self.y.categories is not None else (bottom, top)
+        grain = max(1.0, sum(isinstance(mark, Line | Band) for mark in self.marks) / 4)
+        plane = Plane(replace(x, start=left, end=right), replace(y, start=start, end=end), grain)
+        body += _grid(plane, side, feet, shaded=any(isinstance(mark, Heat) for mark in self.marks))
+        body += _clipped(plane, self._drawn(plane, roles)) + self._words(plane, roles, ended)
+        # Then what stands below, line by line.
+        down = bottom + GAP
         for lane in lanes:
             body += ticks(lane, plane, roles[series(lane)], down)
-            body += text(left - 8, down + 9, lane.name, size=11, anchor="end", most=left - 8 - EDGE)
+            body += text(left - GAP, down + 9, lane.name, size=SMALL, anchor="end", most=left - GAP - EDGE)
             down += LANE
         body += feet.below(plane.x, down)
         down += feet.room
@@ -113,44 +127,50 @@ class Chart(Picture):
             middle = (left + right) / 2
             most = 2 * (min(middle, self.width - middle) - EDGE)
             body += text(middle, down + 14, self.x.label, anchor="middle", most=most)
-            down += 20
+            down += LABEL
         down += 6 if notes else 0
         for words in notes:
-            body += text(EDGE, down + 12, words, size=11)
-            down += 16
+            body += text(EDGE, down + 12, words, size=SMALL)
+            down += NOTE
         return Drawing(self.width, down + EDGE, body, describe(self.x, self.y, self.marks, self.note))
 
-    def _drawn(self, plane: Plane, roles: dict[Series, str]) -> list[str]:
-        """Areas first, then bars and rules, then lines, then points."""
-        barred = [mark for mark in self.marks if isinstance(mark, Bars)]
-        order = (Heat, Band, Bars, Rule, Line, Steps, Points)
-        out = []
-        for mark in sorted(self.marks, key=lambda m: order.index(type(m)) if type(m) in order else 0):
-            if isinstance(mark, Heat) and np.size(mark.values):
-                out.append(heat(mark, plane))
-            elif isinstance(mark, Rule):
-                out.append(rule(mark, plane))
+    def _drawn(self, plane: Plane, roles: dict[Series, str]) -> str:
+        out = ""
+        for mark in sorted(self.marks, key=lambda mark: _ORDER.index(type(mark))):
+            if isinstance(mark, Rule):
+                out += rule(mark, plane)
             elif not _has_data(mark):
                 continue
+            elif isinstance(mark, Heat):
+                out += heat(mark, plane)
             elif isinstance(mark, Band):
-                out.append(band(mark, plane, roles[series(mark)]))
+                out += band(mark, plane, roles[series(mark)])
             elif isinstance(mark, Bars):
-                out.append(bars(mark, plane, roles[series(mark)], barred.index(mark), len(barred)))
-            elif isinstance(mark, Line | Steps):
-                out.append(line(mark, plane, roles[series(mark)]))
+                out += bars(mark, plane, roles[series(mark)], self.bars.index(mark), len(self.bars))
+            elif isinstance(mark, Line):
+                out += line(mark, plane, roles[series(mark)])
             elif isinstance(mark, Points):
-                out.append(points(mark, plane, roles[series(mark)]))
+                out += points(mark, plane, roles[series(mark)])
         return out
 
-    def _words(self, plane: Plane, roles: dict[Series, str], ended: list[Entry]) -> str:
+    def _words(self, plane: Plane, roles: dict[Series, str], ended: list[str]) -> str:
         out = ""
         for mark in self.marks:
-            if isinstance(mark, Bars) and _beside(self, plane.x):
+            if isinstance(mark, Bars) and _beside(self):
                 out += bar_numbers(mark, plane)
-            if isinstance(mark, Line | Steps) and any(e.name == mark.name for e in ended):
+            if isinstance(mark, Line) and mark.name in ended:
                 last = plane.y.place(float(np.asarray(mark.y)[-1]))
-                out += text(plane.x.end + 8, last + 4, mark.name, role=roles[series(mark)], bold=True)
+                out += text(plane.x.end + GAP, last + 4, mark.name, role=roles[series(mark)], bold=True)
         return out
+
+
+def heading(title: str, wide: float) -> tuple[str, float]:
+    """A title, and how far down it reaches."""
+    lines = wrap(title, wide - 2 * EDGE, TITLE, 2)
+    body = ""
+    for i, one in enumerate(lines):
+        body += text(EDGE, EDGE + 13 + TITLE_LINE * i, one, role="ink", size=TITLE, bold=True)
+    return body, EDGE + TITLE_LINE * len(lines) + (4 if lines else 0)
 
 
 def _check(mark: Mark, x: Axis, y: Axis) -> None:
@@ -165,57 +185,38 @@ def _check(mark: Mark, x: Axis, y: Axis) -> None:
             raise ValueError("A table of shades needs one row for each category of y, one column for each of x.")
 
 
-def _reach(mark: Mark, side: str) -> tuple[ArrayLike, list[ArrayLike]]:
-    """What the axis of this side, x or y, must reach: numbers, and the ends of whiskers and bands."""
-    if isinstance(mark, Heat):
-        return np.ravel(mark.values), []
-    if isinstance(mark, Rule):
-        place = mark.x if side == "x" else mark.y
-        return [] if place is None else [place], []
-    if isinstance(mark, Bars):  # the axis of categories ignores them
-        return mark.values, _ends(mark)
-    if side == "x":
-        return mark.x, _ends(mark) if isinstance(mark, Points) and mark.across else []
-    if isinstance(mark, Band):
-        return [], [mark.low, mark.high]
-    if isinstance(mark, Ticks):
-        return [], []
-    return mark.y, _ends(mark) if isinstance(mark, Points) and not mark.across else []
-
-
-def _ends(mark: Bars | Points) -> list[ArrayLike]:
-    return [end for end in (mark.low, mark.high) if end is not None]
+def _has_data(mark: Mark) -> bool:
+    return not isinstance(mark, Rule) and np.size(mark.values if isinstance(mark, Bars | Heat) else mark.x) > 0
 
 
 def _numbers(marks: Sequence[Mark], axis: Axis, side: str) -> list[Numbers]:
+    """What the axis of this side, x or y, must reach."""
     found = []
     for mark in marks:
         values, ends = _reach(mark, side)
         found.append(np.asarray(values, dtype=np.float64))
-        for end in ends:
-            here = np.asarray(end, dtype=np.float64)
-            found.append(here[here > 0] if axis.log else here)  # a whisker to 0 or below leaves the picture
+        for end in map(np.asarray, ends):
+            found.append(end[end > 0] if axis.log else end)  # a whisker to 0 or below leaves the picture
     return found
 
 
-def _has_data(mark: Mark) -> bool:
-    return not isinstance(mark, Rule) and np.size(_reach(mark, "x")[0]) > 0
-
-
-def heading(title: str, wide: float) -> tuple[str, float]:
-    lines = wrap(title, wide - 2 * EDGE, TITLE, 2)
-    words = "".join(
-        text(EDGE, EDGE + 13 + LINE * i, one, role="ink", size=TITLE, bold=True) for i, one in enumerate(lines)
-    )
-    return words, EDGE + LINE * len(lines) + (4 if lines else 0)
-
-
-def _nothing(chart: Chart, head: str, top: float) -> Drawing:
-    lines = wrap(chart.empty, chart.width - 4 * EDGE, 13, 3)
-    body = head + "".join(
-        text(chart.width / 2, top + 34 + 18 * i, one, size=13, anchor="middle") for i, one in enumerate(lines)
-    )
-    return Drawing(chart.width, chart.height or top + 60 + 18 * len(lines), body, chart.empty)
+def _reach(mark: Mark, side: str) -> tuple[ArrayLike, list[ArrayLike]]:
+    """Numbers along one side, and the ends of whiskers and bands. An axis of categories ignores both."""
+    if isinstance(mark, Heat):
+        return [], []
+    if isinstance(mark, Rule):
+        place = mark.x if side == "x" else mark.y
+        return ([] if place is None else [place]), []
+    if isinstance(mark, Band):
+        return (mark.x, []) if side == "x" else ([], [mark.low, mark.high])
+    if isinstance(mark, Ticks):
+        return (mark.x if side == "x" else []), []
+    if isinstance(mark, Line):
+        return (mark.x if side == "x" else mark.y), []
+    ends = [end for end in (mark.low, mark.high) if end is not None]
+    if isinstance(mark, Bars):
+        return mark.values, ends
+    return (mark.x if side == "x" else mark.y), ends if mark.across == (side == "x") else []
 
 
 def _tall(chart: Chart, around: float) -> float:
@@ -223,50 +224,42 @@ def _tall(chart: Chart, around: float) -> float:
     if chart.height is not None:
         return max(LEAST, chart.height - around)
     if chart.y.categories is None:
-        return 230
-    series = max(1, sum(isinstance(mark, Bars) for mark in chart.marks))
+        return TALL
     rows = len(chart.y.categories)
-    each = 24 + 10 * (series - 1)
+    each = 24 + 10 * (max(1, len(chart.bars)) - 1)
     return max(LEAST, min(rows * each, max(30 * each, min(640, rows * 14))))
 
 
-def _beside(chart: Chart, x: Scale) -> float:
+def _beside(chart: Chart) -> float:
     """Room at the right for the numbers of lying bars; none if they are not printed."""
-    barred = [mark for mark in chart.marks if isinstance(mark, Bars)]
-    if chart.y.categories is None or len(barred) != 1 or len(chart.y.categories) > 40:
+    if chart.y.categories is None or len(chart.bars) != 1 or len(chart.y.categories) > MOST_NUMBERS:
         return 0
-    return max(width(number(v), 11) for v in np.asarray(barred[0].values).tolist()) + 8
-
-
-def _put(scale: Scale, start: float, end: float) -> Scale:
-    return Scale(scale.axis, scale.low, scale.high, scale.whole, start, end)
+    return max(width(number(v), SMALL) for v in np.asarray(chart.bars[0].values).tolist()) + GAP
 
 
 def _grid(plane: Plane, side: Labels, feet: Labels, *, shaded: bool) -> str:
-    look = paint(stroke="grid")
+    """Lines at the ticks, the line on which everything stands, and the labels of the y axis."""
     x, y = plane.x, plane.y
-    lines = "" if shaded or y.axis.categories is not None else _strokes("H", y.at(np.array(side.places)), x)
-    if not shaded and x.axis.categories is None:
-        lines += _strokes("V", x.at(np.array(feet.places)), y)
-    found = f'<path d="{lines}" {look} shape-rendering="crispEdges"/>' if lines else ""
-    if not shaded:  # the line on which everything stands
-        if plane.lying:
-            base = f"M{p(x.place(x.base))} {p(y.start)}V{p(y.end)}"
-        else:
-            base = f"M{p(x.start)} {p(y.place(y.base))}H{p(x.end)}"
-        found += f'<path d="{base}" {paint(stroke="soft")} shape-rendering="crispEdges"/>'
-    return found + side.beside(y, x.start - 8)
-
-
-def _strokes(letter: str, places: Numbers, other: Scale) -> str:
-    start, end = p(other.start), p(other.end)
-    return "".join(f"M{start} {p(v)}H{end}" if letter == "H" else f"M{p(v)} {start}V{end}" for v in places.tolist())
+    labels = side.beside(y, x.start - GAP)
+    if shaded:
+        return labels
+    lines = ""
+    if y.axis.categories is None:
+        lines += "".join(f"M{p(x.start)} {p(v)}H{p(x.end)}" for v in map(y.place, side.places))
+    if x.axis.categories is None:
+        lines += "".join(f"M{p(v)} {p(y.start)}V{p(y.end)}" for v in map(x.place, feet.places))
+    if plane.lying:
+        base = f"M{p(x.place(x.base))} {p(y.start)}V{p(y.end)}"
+    else:
+        base = f"M{p(x.start)} {p(y.place(y.base))}H{p(x.end)}"
+    strokes = [(lines, "grid"), (base, "soft")]
+    crisp = 'shape-rendering="crispEdges"'
+    return "".join(f'<path d="{d}" {paint(stroke=role)} {crisp}/>' for d, role in strokes if d) + labels
 
 
 def _clipped(plane: Plane, marks: str) -> str:
-    """An inner picture cuts off what leaves the axes, and needs no name; marks may overlap the edge a bit."""
-    left, top = plane.x.start - 6, min(plane.y.start, plane.y.end) - 6
-    wide, high = plane.x.length + 12, plane.y.length + 12
-    box = f"{p(left)} {p(top)} {p(wide)} {p(high)}"
-    place = f'x="{p(left)}" y="{p(top)}" width="{p(wide)}" height="{p(high)}"'
-    return f'<svg {place} viewBox="{box}" overflow="hidden">{marks}</svg>'
+    """An inner picture cuts off what leaves the axes, and needs no name."""
+    left, top = plane.x.start - OVERLAP, min(plane.y.start, plane.y.end) - OVERLAP
+    wide, high = plane.x.length + 2 * OVERLAP, plane.y.length + 2 * OVERLAP
+    view = f'viewBox="{p(left)} {p(top)} {p(wide)} {p(high)}" overflow="hidden"'
+    return f"<svg {box(left, top, wide, high)} {view}>{marks}</svg>"

@@ -1,4 +1,7 @@
-"""What can be drawn in a chart: plain frozen data, checked when made. Anybody may call it; see `tacit.show.chart`."""
+"""What can be drawn in a chart: plain frozen data, checked when made. Anybody may call it; see `tacit.show.chart`.
+
+There are seven kinds, enough for every answer. No more are meant to come: this is no drawing library.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,9 @@ def numbers(given: ArrayLike, what: str, dimensions: int = 1) -> Numbers:
         found = found.reshape((0,) * dimensions)
     if found.ndim != dimensions:
         raise ValueError(f"{what} must have {dimensions} dimension(s), not {found.ndim}.")
-    if not np.all(np.abs(found) <= LARGEST):  # false for NaN too
-        place = int(np.flatnonzero(~(np.abs(found.ravel()) <= LARGEST))[0])
+    outside = ~(np.abs(found.ravel()) <= LARGEST)  # NaN is outside too
+    if outside.any():
+        place = int(np.flatnonzero(outside)[0])
         raise ValueError(f"{what} must be finite numbers of at most {LARGEST:g}; number {place} is not.")
     found[np.abs(found) < SMALLEST] = 0.0
     found.setflags(write=False)
@@ -33,30 +37,21 @@ def numbers(given: ArrayLike, what: str, dimensions: int = 1) -> Numbers:
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """Straight lines through points, x in order. `colour` is a place in the palette; by default each name has one."""
+    """Straight lines through points, x in order. `colour` is a place in the palette; by default each name has one.
+
+    With `steps`, y holds from its x to the next one, as in a distribution function; on categories, over the whole
+    category.
+    """
 
     x: ArrayLike
     y: ArrayLike
     name: str = ""
     colour: int | None = None
     dashed: bool = False
+    steps: bool = False
 
     def __post_init__(self) -> None:
-        _in_order(self, "x", "y")
-
-
-@dataclass(frozen=True, eq=False)
-class Steps:
-    """y holds from its x to the next one, as in a distribution function; on categories, over the whole category."""
-
-    x: ArrayLike
-    y: ArrayLike
-    name: str = ""
-    colour: int | None = None
-    dashed: bool = False
-
-    def __post_init__(self) -> None:
-        _in_order(self, "x", "y")
+        _take(self, "x", "y", ordered=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +66,7 @@ class Band:
     steps: bool = False
 
     def __post_init__(self) -> None:
-        _in_order(self, "x", "low", "high")
+        _take(self, "x", "low", "high", ordered=True)
         _check_ends(np.asarray(self.low), np.asarray(self.high))
 
 
@@ -87,8 +82,8 @@ class Bars:
     colour: int | None = None
 
     def __post_init__(self) -> None:
-        _keep(self, "values", numbers(self.values, "values"))
-        _keep_ends(self, np.asarray(self.values))
+        _take(self, "values")
+        _take_ends(self, np.asarray(self.values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +101,8 @@ class Points:
     across: bool = False
 
     def __post_init__(self) -> None:
-        _same_length(self, "x", "y")
-        _keep_ends(self, np.asarray(self.x if self.across else self.y))
+        _take(self, "x", "y")
+        _take_ends(self, np.asarray(self.x if self.across else self.y))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +114,7 @@ class Ticks:
     colour: int | None = None
 
     def __post_init__(self) -> None:
-        _same_length(self, "x")
+        _take(self, "x")
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,52 +139,47 @@ class Heat:
     name: str = ""
 
     def __post_init__(self) -> None:
-        _keep(self, "values", numbers(self.values, "values", 2))
+        _keep(self, values=numbers(self.values, "values", 2))
 
 
-Mark = Line | Steps | Band | Bars | Points | Ticks | Rule | Heat
+Mark = Line | Band | Bars | Points | Ticks | Rule | Heat
 
 
-def _keep(mark: object, field: str, value: object) -> None:
-    object.__setattr__(mark, field, value)  # the one moment at which a frozen mark is still being made
+def _keep(mark: object, **fields: object) -> None:
+    for name, value in fields.items():
+        object.__setattr__(mark, name, value)  # the one moment at which a frozen mark is still being made
 
 
-def _same_length(mark: object, *fields: str) -> None:
-    lengths = set()
-    for field in fields:
-        found = numbers(getattr(mark, field), field)
-        _keep(mark, field, found)
-        lengths.add(found.size)
-    if len(lengths) > 1:
+def _take(mark: object, *fields: str, ordered: bool = False) -> None:
+    """Fields as numbers, equally many; the first of them `ordered` if they make a line."""
+    found = {field: numbers(getattr(mark, field), field) for field in fields}
+    if len({values.size for values in found.values()}) > 1:
         raise ValueError(f"{' and '.join(fields)} must be equally many.")
-
-
-def _in_order(mark: object, *fields: str) -> None:
-    _same_length(mark, *fields)
-    if np.any(np.diff(np.asarray(getattr(mark, fields[0]))) < 0):
+    if ordered and np.any(np.diff(found[fields[0]]) < 0):
         raise ValueError("x must not decrease along a line; sort the points first.")
+    _keep(mark, **found)
 
 
-def _keep_ends(mark: Bars | Points, middle: Numbers) -> None:
-    if mark.error is not None:
-        if mark.low is not None or mark.high is not None:
-            raise ValueError("Give an error, or a low and a high end: not both.")
-        given = numbers(np.atleast_1d(np.asarray(mark.error)), "error")
-        if given.size not in (1, middle.size):
-            raise ValueError("error must be one number, or as many as the values.")
-        error = np.broadcast_to(given, middle.shape)
-        if np.any(error < 0):
-            raise ValueError("An error must not be negative.")
-        _keep(mark, "low", middle - error)
-        _keep(mark, "high", middle + error)
-    elif mark.low is not None or mark.high is not None:
+def _take_ends(mark: Bars | Points, middle: Numbers) -> None:
+    """The ends of whiskers, from an error or as they are given."""
+    if mark.error is None and mark.low is None and mark.high is None:
+        return
+    if mark.error is None:
         low = middle if mark.low is None else numbers(mark.low, "low")
         high = middle if mark.high is None else numbers(mark.high, "high")
         if not low.shape == high.shape == middle.shape:
             raise ValueError("low and high must be as many as the values.")
         _check_ends(low, high)
-        _keep(mark, "low", low)
-        _keep(mark, "high", high)
+    else:
+        if mark.low is not None or mark.high is not None:
+            raise ValueError("Give an error, or a low and a high end: not both.")
+        error = numbers(np.atleast_1d(np.asarray(mark.error)), "error")
+        if error.size not in (1, middle.size):
+            raise ValueError("error must be one number, or as many as the values.")
+        if np.any(error < 0):
+            raise ValueError("An error must not be negative.")
+        low, high = middle - error, middle + error
+    _keep(mark, low=low, high=high)
 
 
 def _check_ends(low: Numbers, high: Numbers) -> None:

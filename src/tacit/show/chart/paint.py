@@ -11,9 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from tacit.show.chart.marks import Numbers
 from tacit.show.chart.text import clean, clip, escape
 
 # Each role in light and in dark. The series are Okabe & Ito's colours (2008), darkened or lightened for contrast.
@@ -32,6 +29,7 @@ ROLES = {
     "6": ("#6e7781", "#aab4bf"),
 }
 SERIES = 7
+TEXT, SMALL = 12, 11  # sizes of letters
 FONT = "system-ui,-apple-system,Segoe UI,Roboto,Helvetica,Arial,sans-serif"
 
 
@@ -67,8 +65,8 @@ class Picture:
         style = f"<style>{CSS}</style>\n" if styled else ""
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="tacit-chart" width="{w}" height="{h}" '
-            f'viewBox="0 0 {w} {h}" role="img" aria-labelledby="{own}-t {own}-d" font-family="{FONT}" font-size="12" '
-            f'direction="ltr">\n<title id="{own}-t">{called}</title>\n'
+            f'viewBox="0 0 {w} {h}" role="img" aria-labelledby="{own}-t {own}-d" font-family="{FONT}" '
+            f'font-size="{TEXT}" direction="ltr">\n<title id="{own}-t">{called}</title>\n'
             f'<desc id="{own}-d">{escape(drawn.words)}</desc>\n{style}'
             f'<rect width="{w}" height="{h}" rx="6" {paint(fill="paper")}/>\n{drawn.body}\n</svg>\n'
         )
@@ -119,18 +117,13 @@ def p(value: float) -> str:
     return "0" if short == "-0" else short
 
 
-def path(x: Numbers, y: Numbers) -> str:
-    """Straight lines through pixels."""
-    return "M" + " ".join(f"{p(a)} {p(b)}" for a, b in zip(x.tolist(), y.tolist(), strict=True))
-
-
 def text(
     x: float,
     y: float,
     words: str,
     *,
     role: str = "soft",
-    size: float = 12,
+    size: float = TEXT,
     anchor: str = "start",
     most: float | None = None,
     bold: bool = False,
@@ -141,26 +134,17 @@ def text(
     shown = full if most is None else clip(full, most, size)
     more = f"<title>{escape(full)}</title>" if shown != full else ""
     extra = "" if anchor == "start" else f' text-anchor="{anchor}"'
-    extra += "" if size == 12 else f' font-size="{p(size)}"'
+    extra += "" if size == TEXT else f' font-size="{p(size)}"'
     extra += ' font-weight="600"' if bold else ""
     extra += f' transform="rotate({p(turn)} {p(x)} {p(y)})"' if turn else ""
     return f'<text x="{p(x)}" y="{p(y)}"{extra} {paint(fill=role)}>{escape(shown)}{more}</text>'
 
 
+def box(x: float, y: float, wide: float, high: float) -> str:
+    """The attributes of a rectangle, from its upper left corner."""
+    return f'x="{p(x)}" y="{p(y)}" width="{p(wide)}" height="{p(high)}"'
+
+
 def rectangles(boxes: Iterable[tuple[float, float, float, float]]) -> str:
+    """The path around boxes, each from its upper left corner (x, y), with its width and height."""
     return "".join(f"M{p(x)} {p(y)}h{p(w)}v{p(h)}h{p(-w)}z" for x, y, w, h in boxes)
-
-
-def thin(x: Numbers, y: Numbers, grain: float) -> tuple[Numbers, Numbers]:
-    """A line through fewer points that looks the same: first, lowest, highest and last of each column of pixels.
-
-    Jugel, Jerzak, Hackenbroich & Markl 2014, "M4: a visualization-oriented time series data aggregation".
-    """
-    if x.size <= 500:
-        return x, y
-    column = np.floor(x / grain)
-    starts = np.flatnonzero(np.diff(column, prepend=column[0] - 1))
-    ends = np.append(starts[1:], x.size) - 1
-    by_height = np.lexsort((y, column))  # columns stay together, so their places are the same
-    kept = np.unique(np.concatenate([starts, ends, by_height[starts], by_height[ends]]))
-    return x[kept], y[kept]

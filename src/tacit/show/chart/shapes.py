@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.show.chart.marks import Band, Bars, Heat, Line, Numbers, Points, Rule, Shape, Steps, Ticks
-from tacit.show.chart.paint import p, paint, path, rectangles, text, thin
-from tacit.show.chart.scale import Scale
+from tacit.show.chart.axes import Scale
+from tacit.show.chart.marks import Band, Bars, Heat, Line, Numbers, Points, Rule, Shape, Ticks
+from tacit.show.chart.paint import SMALL, box, p, paint, rectangles, text
 from tacit.show.chart.text import clip, escape, number, width
 
-MOST_POINTS = 3000  # more are thinned: a picture has no room for them, and a file should stay small
+# More are thinned: a picture has no room for them, and a file should stay small.
+MOST_ON_LINE = 500  # points of a line, and bars
+MOST_POINTS, SQUARE = 1000, 8  # more of them are drawn once in each square of so many pixels
 MOST_CELLS = 5000
 MOST_TITLED = 500  # cells that say their number when pointed at
-Places = NDArray[np.intp]
+FEW = 150  # points; where there are more, they are smaller
+SHADES = 40  # that cells without a number have
 TURN_WHITE = 0.62  # shade from which words on it take the paper's colour
+BAND, BAR = 0.18, 0.88  # how opaque they are
+FILLED = 0.76  # the part of its category that a bar takes,
+THICKEST, THICKEST_LYING = 56, 26  # but no more pixels than these
+LONGEST_TITLE = 2000  # pixels of the words that a bar says when pointed at
+Places = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -34,78 +43,76 @@ class Plane:
         return self.y.axis.categories is not None
 
 
-def line(mark: Line | Steps, plane: Plane, role: str) -> str:
-    x, y = np.asarray(mark.x, dtype=np.float64), np.asarray(mark.y, dtype=np.float64)
-    if isinstance(mark, Steps):
+def line(mark: Line, plane: Plane, role: str) -> str:
+    x, y = np.asarray(mark.x), np.asarray(mark.y)
+    if mark.steps:
         x, (y,) = _stairs(x, [y], plane.x)
     x, y = thin(plane.x.at(x), plane.y.at(y), plane.grain)
     look = paint(stroke=role, width=2, dashed=mark.dashed)
-    return f'<path d="{path(x, y)}" {look} stroke-linejoin="round" stroke-linecap="round"/>'
+    return f'<path d="{_path(x, y)}" {look} stroke-linejoin="round" stroke-linecap="round"/>'
 
 
 def band(mark: Band, plane: Plane, role: str) -> str:
-    x, low, high = (np.asarray(v, dtype=np.float64) for v in (mark.x, mark.low, mark.high))
+    x, low, high = np.asarray(mark.x), np.asarray(mark.low), np.asarray(mark.high)
     if mark.steps:
         x, (low, high) = _stairs(x, [low, high], plane.x)
     across = plane.x.at(x)
     over, upper = thin(across, plane.y.at(high), plane.grain)
     under, lower = thin(across, plane.y.at(low), plane.grain)
-    outline = path(np.concatenate([over, under[::-1]]), np.concatenate([upper, lower[::-1]]))
-    return f'<path d="{outline}z" {paint(fill=role, opacity=0.18)}/>'
+    outline = _path(np.concatenate([over, under[::-1]]), np.concatenate([upper, lower[::-1]]))
+    return f'<path d="{outline}z" {paint(fill=role, opacity=BAND)}/>'
 
 
 def bars(mark: Bars, plane: Plane, role: str, place: int, of: int) -> str:
     """The bars of one series, beside those of the `of - 1` others."""
     along, up = (plane.y, plane.x) if plane.lying else (plane.x, plane.y)
     names = along.axis.categories or ()
-    values = np.asarray(mark.values, dtype=np.float64)
-    room = min(0.76 * along.band, (26 if plane.lying else 56) * of) / of
+    values = np.asarray(mark.values)
+    room = min(FILLED * along.band, (THICKEST_LYING if plane.lying else THICKEST) * of) / of
     middle = along.at(np.arange(values.size, dtype=np.float64)) + (place - (of - 1) / 2) * room
     base, tip = up.place(up.base), up.at(values)
     shown = _tallest(middle, np.abs(tip - base))
     thick = max(0.5, 0.92 * room if of > 1 else room)
+    ends = None if mark.low is None or mark.high is None else (np.asarray(mark.low), np.asarray(mark.high))
     out = []
     for i in shown:
-        box = _box(plane.lying, middle[i] - thick / 2, thick, base, tip[i])
-        said = f"{names[i]}: {number(values[i])}" + _give_or_take(mark, i)
-        out.append(f"<rect {box}><title>{escape(clip(said, 2000))}</title></rect>")
-    found = f"<g {paint(fill=role, opacity=0.88)}>{''.join(out)}</g>"
-    if mark.low is not None and mark.high is not None and room >= 3:
-        low, high = up.at(np.asarray(mark.low)[shown]), up.at(np.asarray(mark.high)[shown])
+        side, near, long = middle[i] - thick / 2, min(base, tip[i]), abs(tip[i] - base)
+        x, y, wide, high = (near, side, long, thick) if plane.lying else (side, near, thick, long)
+        said = f"{names[i]}: {number(values[i])}"
+        said += f" (from {number(ends[0][i])} to {number(ends[1][i])})" if ends else ""
+        out.append(f"<rect {box(x, y, wide, high)}><title>{escape(clip(said, LONGEST_TITLE))}</title></rect>")
+    found = f"<g {paint(fill=role, opacity=BAR)}>{''.join(out)}</g>"
+    if ends and room >= 3:
+        low, high = (up.at(end[shown]) for end in ends)
         found += _whiskers(middle[shown], low, high, min(4.0, thick / 3), "ink", lying=plane.lying)
     return found
 
 
 def bar_numbers(mark: Bars, plane: Plane) -> str:
     """The value of each lying bar, beside its end."""
-    values = np.asarray(mark.values, dtype=np.float64)
-    ends = np.maximum(values, plane.x.base) if mark.high is None else np.asarray(mark.high)
-    across = np.clip(plane.x.at(np.maximum(ends, plane.x.base)), plane.x.start, plane.x.end)
+    values = np.asarray(mark.values)
+    ends = np.maximum(values if mark.high is None else np.asarray(mark.high), plane.x.base)
+    across = np.clip(plane.x.at(ends), plane.x.start, plane.x.end)
     down = plane.y.at(np.arange(values.size, dtype=np.float64))
-    return "".join(
-        text(a + 6, d + 4, number(v), size=11)
-        for a, d, v in zip(across.tolist(), down.tolist(), values.tolist(), strict=True)
-    )
+    placed = zip(_pairs(across, down), values.tolist(), strict=True)
+    return "".join(text(a + 6, d + 4, number(v), size=SMALL) for (a, d), v in placed)
 
 
 def points(mark: Points, plane: Plane, role: str) -> str:
     x, y = plane.x.at(np.asarray(mark.x)), plane.y.at(np.asarray(mark.y))
-    shown = _spread(x, y)
-    size = 4.0 if shown.size <= 150 else 2.5 if shown.size <= 1000 else 1.8
+    shown = _apart(x, y)
+    size, foot = (4.0, 3.0) if shown.size <= FEW else (2.5, 0.0)
     found = ""
     if mark.low is not None and mark.high is not None:
         along, at = (plane.x, y) if mark.across else (plane.y, x)
         low, high = along.at(np.asarray(mark.low)[shown]), along.at(np.asarray(mark.high)[shown])
-        found = _whiskers(at[shown], low, high, 3.0 if shown.size <= 150 else 0.0, role, lying=mark.across)
-    if shown.size > 1000 and mark.shape == "circle":  # strokes of no length with round ends: dots in a few letters each
-        dots = "".join(f"M{p(a)} {p(b)}h.01" for a, b in zip(x[shown].tolist(), y[shown].tolist(), strict=True))
-        return f'{found}<path d="{dots}" {paint(stroke=role, width=2 * size, opacity=0.7)} stroke-linecap="round"/>'
-    outlines = "".join(shape(mark.shape, a, b, size) for a, b in zip(x[shown].tolist(), y[shown].tolist(), strict=True))
-    look = paint(fill=role, stroke="paper", width=0.8) if shown.size <= 1000 else paint(fill=role, opacity=0.7)
-    return f'{found}<path d="{outlines}" {look}/>'
+        found = _whiskers(at[shown], low, high, foot, role, lying=mark.across)
+    outlines = "".join(shape(mark.shape, a, b, size) for a, b in _pairs(x[shown], y[shown]))
+    return f'{found}<path d="{outlines}" {paint(fill=role, stroke="paper", width=0.8)}/>'
 
 
 def shape(kind: Shape, x: float, y: float, r: float = 4.0) -> str:
+    """The outline of a point; all four look equally large."""
     if kind == "circle":
         return f"M{p(x - r)} {p(y)}a{p(r)} {p(r)} 0 1 0 {p(2 * r)} 0a{p(r)} {p(r)} 0 1 0 {p(-2 * r)} 0z"
     if kind == "triangle":
@@ -118,58 +125,49 @@ def shape(kind: Shape, x: float, y: float, r: float = 4.0) -> str:
 
 def ticks(mark: Ticks, plane: Plane, role: str, top: float) -> str:
     """Strokes in a lane whose upper edge is at `top`; several on one pixel are one."""
-    x = np.unique(np.round(plane.x.at(np.asarray(mark.x)), 0 if np.size(mark.x) > 1000 else 1))
+    x = np.unique(np.round(plane.x.at(np.asarray(mark.x)), 0 if np.size(mark.x) > MOST_POINTS else 1))
     strokes = "".join(f"M{p(a)} {p(top)}v10" for a in x.tolist())
     return f'<path d="{strokes}" {paint(stroke=role, width=1.5 if x.size < 200 else 1)}/>'
 
 
 def rule(mark: Rule, plane: Plane) -> str:
-    look = paint(stroke="soft", width=1.2, dashed=True)
+    """The line, and its name on the side where there is more room."""
+    x, y = plane.x, plane.y
     if mark.x is not None:
-        x = plane.x.place(mark.x)
-        right = x < (plane.x.start + plane.x.end) / 2
-        most = abs((plane.x.end if right else plane.x.start) - x) - 8
-        words = text(
-            x + (5 if right else -5),
-            plane.y.end + 11,
-            mark.name,
-            size=11,
-            anchor="start" if right else "end",
-            most=most,
-        )
-        return f'<path d="M{p(x)} {p(plane.y.start)}V{p(plane.y.end)}" {look}/>' + (words if mark.name else "")
-    y = plane.y.place(mark.y or 0.0)
-    under = y - min(plane.y.start, plane.y.end) < 18
-    words = text(plane.x.end - 2, y + (13 if under else -5), mark.name, size=11, anchor="end", most=plane.x.length - 8)
-    return f'<path d="M{p(plane.x.start)} {p(y)}H{p(plane.x.end)}" {look}/>' + (words if mark.name else "")
+        at = x.place(mark.x)
+        right = at < (x.start + x.end) / 2
+        room = abs((x.end if right else x.start) - at) - 8
+        side, anchor = (5, "start") if right else (-5, "end")
+        words = text(at + side, y.end + 11, mark.name, size=SMALL, anchor=anchor, most=room)
+        stroke = f"M{p(at)} {p(y.start)}V{p(y.end)}"
+    else:
+        at = y.place(mark.y or 0.0)
+        under = at - min(y.start, y.end) < 18
+        words = text(x.end - 2, at + (13 if under else -5), mark.name, size=SMALL, anchor="end", most=x.length - 8)
+        stroke = f"M{p(x.start)} {p(at)}H{p(x.end)}"
+    return f'<path d="{stroke}" {paint(stroke="soft", width=1.2, dashed=True)}/>' + (words if mark.name else "")
 
 
 def heat(mark: Heat, plane: Plane) -> str:
     """Shades of one colour over the paper, so that few is near the paper in light and in dark."""
-    values, tall, wide = _blocks(np.asarray(mark.values, dtype=np.float64), plane.y.length / 2, plane.x.length / 2)
+    values, tall, wide = _blocks(np.asarray(mark.values), plane.y.length / 2, plane.x.length / 2)
     x, y = np.rint(plane.x.at(wide - 0.5)).tolist(), np.rint(plane.y.at(tall - 0.5)).tolist()  # no seams: whole pixels
     shades = shade(values, float(values.min()), float(values.max()))
-    if np.size(mark.values) > min(MOST_TITLED, values.size):  # one path for each of forty shades
-        level = np.rint(shades * 40)
-        out = []
-        for one in np.unique(level).tolist():
-            cells = np.argwhere(level == one).tolist()
-            boxes = rectangles((x[j], y[i], x[j + 1] - x[j], y[i + 1] - y[i]) for i, j in cells)
-            out.append(f'<path d="{boxes}" fill-opacity="{one / 40:.2f}"/>')
-        return f'<g {paint(fill="heat")} shape-rendering="crispEdges">{"".join(out)}</g>'
+    if np.size(mark.values) > min(MOST_TITLED, values.size):
+        return _many_cells(shades, x, y)
     labels = [[number(v) for v in row] for row in values.tolist()]
     w, h = plane.x.band, plane.y.band
-    printed = h >= 15 and max(width(word, 11) for row in labels for word in row) + 8 <= w
+    printed = h >= 15 and max(width(word, SMALL) for row in labels for word in row) + 8 <= w
     gap = 1 if min(w, h) > 8 else 0
     boxes, words = "", ""
     for i, row in enumerate(plane.y.axis.categories or ()):
         for j, column in enumerate(plane.x.axis.categories or ()):
-            said = escape(clip(f"{row}, {column}: {labels[i][j]}", 1000))
-            box = f'x="{p(x[j])}" y="{p(y[i])}" width="{p(x[j + 1] - x[j] - gap)}" height="{p(y[i + 1] - y[i] - gap)}"'
-            boxes += f'<rect {box} fill-opacity="{shades[i, j]:.2f}"><title>{said}</title></rect>'
+            said = escape(clip(f"{row}, {column}: {labels[i][j]}", LONGEST_TITLE / 2))
+            place = box(x[j], y[i], x[j + 1] - x[j] - gap, y[i + 1] - y[i] - gap)
+            boxes += f'<rect {place} fill-opacity="{shades[i, j]:.2f}"><title>{said}</title></rect>'
             role = "paper" if shades[i, j] > TURN_WHITE else "ink"
             middle, down = (x[j] + x[j + 1]) / 2, (y[i] + y[i + 1]) / 2 + 4
-            words += text(middle, down, labels[i][j], role=role, size=11, anchor="middle") if printed else ""
+            words += text(middle, down, labels[i][j], role=role, size=SMALL, anchor="middle") if printed else ""
     return f"<g {paint(fill='heat')}>{boxes}</g>{words}"
 
 
@@ -181,6 +179,41 @@ def shade(values: Numbers, low: float, high: float) -> Numbers:
     return found
 
 
+def thin(x: Numbers, y: Numbers, grain: float) -> tuple[Numbers, Numbers]:
+    """A line through fewer points that looks the same: first, lowest, highest and last of each column of pixels.
+
+    Jugel, Jerzak, Hackenbroich & Markl 2014, "M4: a visualization-oriented time series data aggregation".
+    """
+    if x.size <= MOST_ON_LINE:
+        return x, y
+    column = np.floor(x / grain)
+    starts = np.flatnonzero(np.diff(column, prepend=column[0] - 1))
+    ends = np.append(starts[1:], x.size) - 1
+    by_height = np.lexsort((y, column))  # columns stay together, so their places are the same
+    kept = np.unique(np.concatenate([starts, ends, by_height[starts], by_height[ends]]))
+    return x[kept], y[kept]
+
+
+def _many_cells(shades: Numbers, x: list[float], y: list[float]) -> str:
+    """One path for each shade, without numbers."""
+    level = np.rint(shades * SHADES)
+    out = []
+    for one in np.unique(level).tolist():
+        cells = np.argwhere(level == one).tolist()
+        boxes = rectangles((x[j], y[i], x[j + 1] - x[j], y[i + 1] - y[i]) for i, j in cells)
+        out.append(f'<path d="{boxes}" fill-opacity="{one / SHADES:.2f}"/>')
+    return f'<g {paint(fill="heat")} shape-rendering="crispEdges">{"".join(out)}</g>'
+
+
+def _pairs(x: Numbers, y: Numbers) -> Iterator[tuple[float, float]]:
+    return zip(x.tolist(), y.tolist(), strict=True)
+
+
+def _path(x: Numbers, y: Numbers) -> str:
+    """Straight lines through pixels."""
+    return "M" + " ".join(f"{p(a)} {p(b)}" for a, b in _pairs(x, y))
+
+
 def _stairs(x: Numbers, levels: list[Numbers], scale: Scale) -> tuple[Numbers, list[Numbers]]:
     """The corners. A level ends where the next one starts; on categories each covers its own."""
     if scale.axis.categories is not None:
@@ -188,34 +221,19 @@ def _stairs(x: Numbers, levels: list[Numbers], scale: Scale) -> tuple[Numbers, l
     return np.repeat(x, 2)[1:], [np.repeat(level, 2)[:-1] for level in levels]
 
 
-def _whiskers(at: Numbers, low: Numbers, high: Numbers, foot: float, role: str, *, lying: bool = False) -> str:
-    out = []
-    for a, b, c in zip(at.tolist(), low.tolist(), high.tolist(), strict=True):
-        if lying:
-            feet = f"M{p(b)} {p(a - foot)}v{p(2 * foot)}M{p(c)} {p(a - foot)}v{p(2 * foot)}" if foot else ""
-            out.append(f"M{p(b)} {p(a)}H{p(c)}{feet}")
-        else:
-            feet = f"M{p(a - foot)} {p(b)}h{p(2 * foot)}M{p(a - foot)} {p(c)}h{p(2 * foot)}" if foot else ""
-            out.append(f"M{p(a)} {p(b)}V{p(c)}{feet}")
-    return f'<path d="{"".join(out)}" {paint(stroke=role, width=1.3)}/>'
-
-
-def _give_or_take(mark: Bars, i: int) -> str:
-    if mark.low is None or mark.high is None:
-        return ""
-    return f" (from {number(float(np.asarray(mark.low)[i]))} to {number(float(np.asarray(mark.high)[i]))})"
-
-
-def _box(lying: bool, side: float, thick: float, base: float, tip: float) -> str:
-    near, far = min(base, tip), abs(tip - base)
-    if lying:
-        return f'x="{p(near)}" y="{p(side)}" width="{p(far)}" height="{p(thick)}"'
-    return f'x="{p(side)}" y="{p(near)}" width="{p(thick)}" height="{p(far)}"'
+def _whiskers(at: Numbers, low: Numbers, high: Numbers, foot: float, role: str, *, lying: bool) -> str:
+    """Strokes from low to high, with a foot across both ends if there is room for one."""
+    out = ""
+    for a, (b, c) in zip(at.tolist(), _pairs(low, high), strict=True):
+        out += f"M{p(b)} {p(a)}H{p(c)}" if lying else f"M{p(a)} {p(b)}V{p(c)}"
+        for end in (b, c) if foot else ():
+            out += f"M{p(end)} {p(a - foot)}v{p(2 * foot)}" if lying else f"M{p(a - foot)} {p(end)}h{p(2 * foot)}"
+    return f'<path d="{out}" {paint(stroke=role, width=1.3)}/>'
 
 
 def _tallest(middle: Numbers, height: Numbers) -> Places:
     """All bars; of those that share a pixel, the tallest."""
-    if middle.size <= 500:
+    if middle.size <= MOST_ON_LINE:
         return np.arange(middle.size)
     pixel = np.floor(middle)
     order = np.lexsort((height, pixel))
@@ -223,20 +241,13 @@ def _tallest(middle: Numbers, height: Numbers) -> Places:
     return last
 
 
-def _spread(x: Numbers, y: Numbers) -> Places:
-    """All points; where there are too many, the first in each square of pixels, and the extremes of each column."""
-    kept: Places = np.arange(x.size)
-    side = 1.0
-    while kept.size > MOST_POINTS:
-        columns, rows = np.floor(x / side).astype(np.int64), np.floor(y / side).astype(np.int64)
-        kept = np.unique(columns * (1 << 20) + rows, return_index=True)[1]
-        side *= 1.3
-    if kept.size < x.size:
-        column = np.floor(x / 4)
-        order = np.lexsort((y, column))
-        edge = np.flatnonzero(np.diff(column[order], prepend=-np.inf))
-        kept = np.unique(np.concatenate([kept, order[edge], order[np.append(edge[1:], x.size) - 1]]))
-    return kept
+def _apart(x: Numbers, y: Numbers) -> Places:
+    """All points; where there are too many, the first in each square of pixels."""
+    if x.size <= MOST_POINTS:
+        return np.arange(x.size)
+    square = np.floor(x / SQUARE) * 1e6 + np.floor(y / SQUARE)
+    first: Places = np.sort(np.unique(square, return_index=True)[1])
+    return first
 
 
 def _blocks(values: Numbers, most_rows: float, most_columns: float) -> tuple[Numbers, Numbers, Numbers]:
