@@ -1,4 +1,4 @@
-"""The theorems of release/guarantee.py, run: all answers within alpha, except with probability beta; at most B updates.
+"""The theorems of `tacit.theory`, run: all answers within alpha, except with probability beta; at most B updates.
 
 A run fails if any of its answers is off by more than alpha, or if it makes more than B updates (it may make 2B). The
 theorem allows that with probability beta, so the number of failures is at most binomial, whatever the tables. A check
