@@ -168,12 +168,12 @@ def observe_http(folder: Path) -> list[dict[str, Any]]:
     """What a server says to a reader about the direct session that `folder` holds."""
     from starlette.testclient import TestClient
 
+    from tacit.serve.api import State
     from tacit.serve.app import make_app
     from tacit.serve.dataset import Dataset
     from tacit.serve.guard import LOOPBACK
     from tacit.serve.keys import KeyRing, make_key
     from tacit.serve.limits import Limits
-    from tacit.serve.state import State
 
     write_table(folder / "people.csv")
     config = folder / "golden.toml"

@@ -10,12 +10,12 @@ import pytest
 from serving import WHO, Serve, Served, write_config
 from starlette.testclient import TestClient
 
+from tacit.serve.api import State
 from tacit.serve.app import make_app
 from tacit.serve.dataset import Dataset
 from tacit.serve.guard import LOOPBACK
 from tacit.serve.keys import KeyRing, make_key
 from tacit.serve.limits import Limits
-from tacit.serve.state import State
 
 
 @pytest.fixture

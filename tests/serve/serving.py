@@ -9,9 +9,9 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
+from tacit.serve.api import State
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import Role
-from tacit.serve.state import State
 
 CSV = (
     "name,sex,age,active,pay\n"

@@ -26,6 +26,7 @@ import tacit
 from tacit.cli import main
 from tacit.errors import InvalidQuery
 from tacit.model import sql
+from tacit.serve.api import State
 from tacit.serve.app import make_app
 from tacit.serve.dataset import Dataset
 from tacit.serve.guard import LOOPBACK
@@ -37,7 +38,6 @@ from tacit.serve.page.form import Built, column, question, read_built, span
 from tacit.serve.page.frame import Place, asset
 from tacit.serve.page.frame import page as made
 from tacit.serve.refusal import Refusal
-from tacit.serve.state import State
 
 BASE = "http://127.0.0.1:8470"
 WOMEN = "SELECT COUNT(*) FROM data WHERE sex = 'F'"

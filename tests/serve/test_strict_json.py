@@ -10,7 +10,7 @@ import pytest
 from serving import Serve, Served
 
 from tacit.serve import schema
-from tacit.serve.limits import Limits
+from tacit.serve.limits import MAX_BODY, Limits
 from tacit.serve.refusal import Refusal
 
 WOMEN = b'{"question": "SELECT COUNT(*) FROM data WHERE sex = \'F\'"}'
@@ -103,18 +103,18 @@ def test_the_content_type_is_json(served: Served, headers: dict[str, str]) -> No
 
 def test_the_body_is_measured_as_it_comes(served: Served) -> None:
     kind = {"content-type": "application/json"}
-    announced = served.ana.post("/v1/people/ask", content=b" " * (schema.MAX_BODY + 1), headers=kind)
+    announced = served.ana.post("/v1/people/ask", content=b" " * (MAX_BODY + 1), headers=kind)
     assert (announced.status_code, announced.json()["error"]["code"]) == (413, "body_too_large")
 
     def endless() -> Iterator[bytes]:
-        for _ in range(schema.MAX_BODY // 1024 + 2):
+        for _ in range(MAX_BODY // 1024 + 2):
             yield b" " * 1024
 
     streamed = served.ana.post("/v1/people/ask", content=endless(), headers=kind)  # no Content-Length
     assert (streamed.status_code, streamed.json()["error"]["code"]) == (413, "body_too_large")
     lying = served.ana.post("/v1/people/ask", content=WOMEN, headers=kind | {"content-length": "-5"})
     assert lying.status_code == 413
-    fits = WOMEN + b" " * (schema.MAX_BODY - len(WOMEN))
+    fits = WOMEN + b" " * (MAX_BODY - len(WOMEN))
     assert served.ana.post("/v1/people/cost", content=fits, headers=kind).status_code == 200
 
 

@@ -24,11 +24,11 @@ from tacit.config import read_config
 from tacit.errors import ConfigError, InvalidQuery, LedgerError
 from tacit.model.query import Query
 from tacit.serve import make_key, run
+from tacit.serve.api import State
 from tacit.serve.app import make_app
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import KeyRing
 from tacit.serve.refusal import INTERNAL, Refusal
-from tacit.serve.state import State
 from tacit.serve.writer import Writer
 
 YES, NO = Query.constant(everyone=True), Query.constant(everyone=False)

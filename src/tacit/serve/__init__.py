@@ -6,7 +6,6 @@ Starlette and uvicorn come with the extra `serve`; nothing here loads them befor
 from __future__ import annotations
 
 from tacit.serve.keys import Key, Role, list_keys, make_key, revoke_key
-from tacit.serve.run import serve
-from tacit.serve.trial import serve_demo
+from tacit.serve.run import serve, serve_demo
 
 __all__ = ["Key", "Role", "list_keys", "make_key", "revoke_key", "serve", "serve_demo"]

@@ -24,17 +24,46 @@ from tacit.model.answer import Answer
 from tacit.publishing import publish
 from tacit.serve import schema
 from tacit.serve.dataset import Dataset, amount
-from tacit.serve.keys import Key
-from tacit.serve.limits import QUESTIONS_A_TOKEN
+from tacit.serve.keys import Key, KeyRing
+from tacit.serve.limits import QUESTIONS_A_TOKEN, Limits, Traffic
+from tacit.serve.login import Logins
 from tacit.serve.question import Given, Question, read
 from tacit.serve.refusal import Refusal
 from tacit.serve.schema import Json, encode, shaped
-from tacit.serve.state import State
 
 T = TypeVar("T")
 Access = Literal["anyone", "reader", "owner"]
 SHORT = 2_000  # bytes of a body whose question is read at once: a thread would take longer to wake
 HISTORY_TOKENS, PUBLISHED_TOKENS = 4, 10  # more of a key's rate, for reading the whole ledger
+
+
+@dataclass
+class State:
+    """One server. `hosts` are the names it goes by, None for any; `port` and `secure` are for its cookies."""
+
+    datasets: Mapping[str, Dataset]
+    keys: KeyRing
+    limits: Limits = field(default_factory=Limits)
+    hosts: frozenset[str] | None = None
+    port: int = 0
+    secure: bool = False
+
+    def __post_init__(self) -> None:
+        self.traffic = Traffic(self.limits)
+        self.logins = Logins(self.keys, self.secure, self.port)
+
+    def close(self) -> None:
+        """Finish what is queued, and let go of everything."""
+        for dataset in self.datasets.values():
+            dataset.close()
+        self.keys.close()
+
+
+def state_of(request: Request) -> State:
+    """The server that a request came to."""
+    state = request.app.state.tacit
+    assert isinstance(state, State)
+    return state
 
 
 @dataclass(frozen=True)

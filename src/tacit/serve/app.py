@@ -6,7 +6,6 @@ body. A later check is never reached by whom an earlier one refuses.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -19,12 +18,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from tacit.serve.api import ENDPOINTS, Call, Endpoint
+from tacit.serve.api import ENDPOINTS, Call, Endpoint, State, state_of
 from tacit.serve.dataset import Dataset
 from tacit.serve.guard import Guard, is_loopback, refused
+from tacit.serve.limits import MAX_BODY, read_body, too_large
 from tacit.serve.refusal import Refusal, refusal_of
-from tacit.serve.schema import MAX_BODY, encode, parse, too_large
-from tacit.serve.state import State, state_of
+from tacit.serve.schema import encode, parse
 
 _JSON = re.compile(r'application/json(?:\s*;\s*charset="?utf-8"?)?', re.IGNORECASE)
 _WHOLE = re.compile(r"\d{1,16}", re.ASCII)
@@ -110,7 +109,6 @@ def _parameters(endpoint: Endpoint, request: Request) -> Mapping[str, int]:
 
 
 async def _body(request: Request, state: State) -> bytes:
-    """The body, counted as it comes: what is announced may be wrong, or missing."""
     headers = request.headers
     if len(headers.getlist("content-type")) != 1 or not _JSON.fullmatch(headers["content-type"].strip()):
         raise Refusal(415, "wrong_content_type", "The body is JSON: Content-Type: application/json.")
@@ -119,16 +117,7 @@ async def _body(request: Request, state: State) -> bytes:
     announced = headers.get("content-length", "0")
     if not _WHOLE.fullmatch(announced) or int(announced) > MAX_BODY:
         raise too_large()
-    body = bytearray()
-    try:
-        async with asyncio.timeout(state.limits.body_seconds):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > MAX_BODY:
-                    raise too_large()
-    except TimeoutError:
-        raise Refusal(408, "slow_body", f"A body is sent within {state.limits.body_seconds:g} seconds.") from None
-    return bytes(body)
+    return await read_body(request, state.limits)
 
 
 async def _no_such(request: Request, error: Exception) -> Response:

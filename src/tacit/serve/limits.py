@@ -5,6 +5,7 @@ These guard the machine, not the data: the budget does that.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections import Counter, OrderedDict
@@ -12,8 +13,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from starlette.requests import Request
+
 from tacit.serve.refusal import Refusal
 
+MAX_BODY = 2**20  # bytes
 MAX_BATCH = 1_000  # questions
 QUESTIONS_A_TOKEN = 50  # a batch takes one more token for each of these
 _MOST_BUCKETS = 10_000
@@ -67,3 +71,21 @@ class Traffic:
             self._active[key] -= 1
             if not self._active[key]:
                 del self._active[key]
+
+
+async def read_body(request: Request, limits: Limits, most: int = MAX_BODY) -> bytes:
+    """The body, counted as it comes: what is announced may be wrong, or missing."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(limits.body_seconds):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > most:
+                    raise too_large(most)
+    except TimeoutError:
+        raise Refusal(408, "slow_body", f"A body is sent within {limits.body_seconds:g} seconds.") from None
+    return bytes(body)
+
+
+def too_large(most: int = MAX_BODY) -> Refusal:
+    return Refusal(413, "body_too_large", f"a body has at most {most:,} bytes.")

@@ -1,16 +1,23 @@
-"""Start a server: open the data sets, bind the address, and serve until told to stop. Called by the command line."""
+"""Start a server: open the data sets, bind the address, and serve until told to stop. Called by the command line.
+
+`serve_demo` does so on the demonstration table, for trying it: `tacit demo --serve`.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
+import secrets
 import socket
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit.errors import ConfigError
+from tacit.serve.keys import make_key
 
 if TYPE_CHECKING:
     from tacit.serve.limits import Limits
@@ -19,6 +26,16 @@ PORT = 8470
 KEYS = "tacit.keys"  # beside the first configuration
 GRACE = 30  # seconds for the requests that are being answered when the server is told to stop
 MAX_CONNECTIONS = 1_000
+_DEMO = """[data]
+source = {source}
+[budget]
+epsilon = {epsilon}
+delta = {delta}
+[session]
+ledger = "demo.tacit"
+anchor = "demo.anchor"
+questions = 1000
+{domain}"""
 
 
 def serve(
@@ -52,13 +69,13 @@ def serve(
     except ImportError:
         raise ConfigError('the server needs Starlette and uvicorn: pip install "tacit[serve]".') from None
     del starlette
+    from tacit.serve.api import State
     from tacit.serve.app import make_app
     from tacit.serve.dataset import Dataset
     from tacit.serve.guard import LOOPBACK, is_loopback
     from tacit.serve.keys import KeyRing
     from tacit.serve.limits import Limits
     from tacit.serve.page import routes
-    from tacit.serve.state import State
 
     named, host = _names(configs), host.strip("[]")
     secure = _check_tls(tls_cert, tls_key)
@@ -102,6 +119,40 @@ def serve(
         )
     )
     server.run(sockets=[listening])
+
+
+def serve_demo(port: int = PORT, *, say: Callable[[str], None] = print) -> None:
+    """Serve the demonstration table on this machine until interrupted; everything is made new and goes with it.
+
+    port: where to listen; 0 takes any free one.
+    say: told, once the server is up, the address that logs a browser in (once), and keys for each role.
+    """
+    from tacit.demo import BUDGET, DOMAIN, view
+    from tacit.model.domain import toml_value
+
+    with (
+        tempfile.TemporaryDirectory(prefix="tacit-demo-") as made,
+        as_file(files("tacit.demo") / "randhie.csv.gz") as csv,
+    ):
+        folder = Path(made)
+        config = folder / "demo.toml"
+        source = toml_value(view(csv).strip())
+        text = _DEMO.format(source=source, epsilon=BUDGET.epsilon, delta=BUDGET.delta, domain=DOMAIN.to_toml())
+        config.write_text(text, encoding="utf-8")
+        keys = {role: make_key(folder / "tacit.keys", role, role) for role in ("owner", "analyst", "reader")}
+        word = secrets.token_urlsafe(24)
+
+        def ready(address: str) -> None:
+            say(
+                f"The demonstration is at {address}\n"
+                f"  open this, once: {address}/enter/{word}\n"
+                f"  or log in with a key, as the owner:  {keys['owner']}\n"
+                f"                         an analyst:  {keys['analyst']}\n"
+                f"                           a reader:  {keys['reader']}\n"
+                "Ctrl+C ends it, and nothing stays."
+            )
+
+        serve([config], port=port, ready=ready, invitations={word: keys["owner"]})
 
 
 def _names(configs: Sequence[str | Path] | Mapping[str, str | Path]) -> dict[str, Path]:

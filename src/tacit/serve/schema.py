@@ -16,7 +16,6 @@ from tacit.serve.keys import Role
 from tacit.serve.limits import MAX_BATCH
 from tacit.serve.refusal import Refusal
 
-MAX_BODY = 2**20  # bytes
 MAX_DEPTH = 8
 MAX_LIST = 50_000  # values of any one list
 MAX_TEXT = 10_000  # characters of one text
@@ -306,8 +305,6 @@ def parse(body: bytes) -> Any:
     >>> parse(b'{"count": {"sex": "F"}}')
     {'count': {'sex': 'F'}}
     """
-    if len(body) > MAX_BODY:
-        raise too_large()
     try:
         value = _SHAPE.decode(body)
         _ONCE.decode(body.decode())
@@ -338,10 +335,6 @@ def encode(value: Json | Struct) -> bytes:
     if isinstance(value, Struct):
         return msgspec.json.encode(value)
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-
-
-def too_large() -> Refusal:
-    return Refusal(413, "body_too_large", f"a body has at most {MAX_BODY:,} bytes.")
 
 
 def _short(value: Any) -> str:

@@ -6,7 +6,6 @@ the ends of a range are edges as the attribute shows them.
 
 from __future__ import annotations
 
-import asyncio
 import datetime as dt
 import math
 import re
@@ -22,9 +21,9 @@ from tacit.errors import InvalidQuery
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
 from tacit.model.values import Days, Integers, Listed
+from tacit.serve.limits import Limits, read_body
 from tacit.serve.refusal import Refusal
 from tacit.serve.schema import Json
-from tacit.serve.state import State
 
 MAX_FORM = 2**18  # bytes
 MAX_FIELDS = 20_000
@@ -73,23 +72,13 @@ class Asked:
     clicked: bool = False
 
 
-async def read_form(request: Request, state: State) -> Fields:
+async def read_form(request: Request, limits: Limits) -> Fields:
     """The fields in their order. Nothing was looked at before this, so a refusal spends nothing."""
     if not _TYPE.fullmatch(request.headers.get("content-type", "").strip()):
         raise Refusal(415, "wrong_content_type", "A page's form is sent as application/x-www-form-urlencoded.")
-    body = bytearray()
+    body = await read_body(request, limits, MAX_FORM)
     try:
-        async with asyncio.timeout(state.limits.body_seconds):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > MAX_FORM:
-                    raise Refusal(413, "body_too_large", f"a form has at most {MAX_FORM:,} bytes.")
-    except TimeoutError:
-        raise Refusal(408, "slow_body", f"A body is sent within {state.limits.body_seconds:g} seconds.") from None
-    try:
-        fields = parse_qsl(
-            bytes(body).decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS
-        )
+        fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
     except ValueError:
         raise Refusal(400, "bad_form", "The form cannot be read.") from None
     return [(name, text.replace("\r\n", "\n")) for name, text in fields]

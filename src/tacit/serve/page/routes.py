@@ -23,7 +23,7 @@ from starlette.routing import Route
 from tacit.model.domain import Domain
 from tacit.model.sql import parse
 from tacit.serve import api
-from tacit.serve.api import HISTORY_TOKENS, PUBLISHED_TOKENS, Call
+from tacit.serve.api import HISTORY_TOKENS, PUBLISHED_TOKENS, Call, State, state_of
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import PREFIX, Key
 from tacit.serve.page import record
@@ -34,7 +34,6 @@ from tacit.serve.page.record import Kept
 from tacit.serve.question import Given, Question, read
 from tacit.serve.refusal import Refusal, refusal_of
 from tacit.serve.schema import Json
-from tacit.serve.state import State, state_of
 from tacit.show.events import events
 from tacit.show.report import page as report_page
 
@@ -127,7 +126,7 @@ async def _serve(request: Request, do: Doing, kept: Kept, *, owner: bool) -> Res
                 raise Refusal(404, "no_such_dataset", f"The data sets are {', '.join(sorted(state.datasets))}.")
             place = Place(key, name, "-", len(state.datasets) > 1)
             if request.method == "POST":
-                fields = await read_form(request, state)
+                fields = await read_form(request, state.limits)
             return await do(Visit(request, state, key, dataset, fields, kept))
     except ClientDisconnect:
         raise
@@ -153,7 +152,7 @@ async def _login(request: Request) -> Response:
         state.logins.check_origin(request)
         state.traffic.take(0)
         with state.traffic.slot(0):
-            secret = last(await read_form(request, state), "key").strip()
+            secret = last(await read_form(request, state.limits), "key").strip()
             response = RedirectResponse("/", 303)
             state.logins.start(secret, response)
             return response
