@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InvalidQuery
 from tacit.model.budget import Loss
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
@@ -185,18 +184,9 @@ class Table(Framed):
 
     def chart(self) -> Chart:
         """Bars for one attribute, a heat map for two."""
-        from tacit.show.chart import Axis, Bars, Chart, Heat
+        from tacit.show.figures import table_figure
 
-        if len(self.names) == 1:
-            x, bars = Axis(self.names[0], categories=list(self.labels[0])), Bars(self.values, error=self.error)
-            return Chart(self.question, x=x, y=Axis("rows"), marks=[bars], note=self.caption)
-        if len(self.names) > 2:
-            raise InvalidQuery(f"a table of {len(self.names)} attributes has no picture; one or two have.")
-        down, across = (
-            Axis(name, categories=list(labels)) for name, labels in zip(self.names, self.labels, strict=True)
-        )
-        heat = Heat(self.values, name="rows")
-        return Chart(self.question, x=across, y=down, marks=[heat], note=self.caption)
+        return table_figure(self)
 
     @property
     def caption(self) -> str:

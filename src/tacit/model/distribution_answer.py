@@ -63,24 +63,9 @@ class CdfAnswer(Framed):
 
     def chart(self) -> Chart:
         """The curve with the band around it."""
-        from tacit.show.chart import Axis, Band, Chart, Line, Rule
+        from tacit.show.figures import curve_figure
 
-        x, y = np.concatenate([[self.start], self.ends]), np.concatenate([[0.0], self.shares])
-        axis = Axis(self.name)
-        if self.dated:  # a date is a label, not a number
-            x, y, axis = np.arange(len(self.labels)), self.shares, Axis(self.name, categories=list(self.labels))
-        low, high = np.clip(y - self.error / self.rows, 0, 1), np.clip(y + self.error / self.rows, 0, 1)
-        sure = f"{100 * self.confidence:.10g} %"
-        return Chart(
-            self.question,
-            x=axis,
-            y=Axis("share of rows below", percent=True, low=0, high=1),
-            marks=[
-                Band(x, low, high, name=f"{sure}, all at once"),
-                Line(x, y, name="rows below"),
-                Rule(y=0.5, name="half"),
-            ],
-        )
+        return curve_figure(self)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

@@ -6,9 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from tacit.errors import InvalidQuery
 from tacit.model.answer import Receipt, Source, bar, facts, html_table
 from tacit.model.budget import Loss
 from tacit.show.frames import Column, Frame, Framed
@@ -82,14 +79,9 @@ class Listing(Framed):
 
     def chart(self) -> Chart:
         """Bars of one value, in the order of the rows."""
-        from tacit.show.chart import Axis, Bars, Chart
+        from tacit.show.figures import listing_figure
 
-        if len(self.titles) != 1 or not self.names or not self.listed:
-            raise InvalidQuery("a picture shows one value for each group.")
-        heights = np.array([row.values[0] for row in self.listed])
-        x = Axis(", ".join(self.names), categories=[" · ".join(row.labels) for row in self.listed])
-        marks = [Bars(heights, error=self.error)]
-        return Chart(self.question, x=x, y=Axis(self.titles[0]), marks=marks, note=self.caption)
+        return listing_figure(self)
 
     @property
     def caption(self) -> str:
