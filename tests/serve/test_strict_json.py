@@ -23,6 +23,7 @@ BAD: list[tuple[str, bytes, int, str]] = [
     ("Infinity", b'{"question": {"count": {"age": [0, Infinity]}}}', 400, "bad_json"),
     ("minus Infinity", b'{"question": {"count": {"age": -Infinity}}}', 400, "bad_json"),
     ("too large a number", b'{"question": {"count": {"age": 1e999}}}', 400, "bad_json"),
+    ("more than 64 bits", b'{"question": {"count": {"age": 9223372036854775808}}}', 400, "bad_json"),
     ("too many digits", b'{"question": {"count": {"age": ' + b"9" * 5000 + b"}}}", 400, "bad_json"),
     ("a key twice", b'{"question": {"count": {"sex": "F", "sex": "M"}}}', 400, "bad_json"),
     ("a key twice at the top", b'{"question": "x", "question": "y"}', 400, "bad_json"),

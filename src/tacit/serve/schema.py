@@ -45,7 +45,8 @@ class Closed(Struct, forbid_unknown_fields=True):
 
 
 # Conditions. A pair is a list of two: a fixed tuple beside a text of limited length crashes msgspec 0.22.
-Scalar = Text | int | float | bool
+Number = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Scalar = Text | Number | float | bool
 Pair = Annotated[list[Scalar], Meta(min_length=2, max_length=2)]
 
 
