@@ -6,6 +6,7 @@ import datetime as dt
 import gc
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ import pytest
 
 import tacit
 from tacit.errors import ConfigError, InvalidQuery
-from tacit.model.answer import Answer, Receipt, Table
+from tacit.model.answer import Answer, Table
 from tacit.model.budget import Loss
 from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
+from tacit.model.facts import Facts, Receipt
 from tacit.show.frames import Column, Frame, Framed, frame
 
 FREE = Loss("epsilon", 0)
@@ -45,24 +47,22 @@ NAMES = ["a b", "Größe", "n", "t", "day", "coded", "plain"]
 
 
 def answer(**changes: Any) -> Answer:
-    fields: dict[str, Any] = {
-        "question": "sex = F", "value": 12, "error": 3.5, "confidence": 0.95, "source": "measured",
-        "cost": Loss.of("epsilon", 0.25), "receipt": Receipt(4, "ab" * 32), "note": "",
-    }  # fmt: skip
-    return Answer(**(fields | changes))
+    error = changes.pop("error", 3.5)
+    facts = Facts("measured", Loss.of("epsilon", 0.25), 0.95, Receipt(4, "ab" * 32))
+    return Answer("sex = F", 12, error, replace(facts, **changes))
 
 
 def table(*names: str, labels: tuple[tuple[str, ...], ...] = (("F", "M"), ("a", "b", "c"))) -> Table:
     values = np.arange(6.0).reshape(2, 3)
-    return Table("a table", names, labels, values, 2.0, 0.95, "measured", FREE, None)
+    return Table("a table", names, labels, values, 2.0, Facts("measured", FREE, 0.95))
 
 
 def cdf(*, dated: bool = False) -> CdfAnswer:
     start = float(DAY.toordinal()) if dated else 17.0
     ends = start + np.arange(1.0, 4.0)
     return CdfAnswer(
-        "cumulative", "age", ("17", "18", "19"), start, ends, np.array([1.0, 50.0, 99.0]), 5.0, 100, 0.95, "repeat",
-        FREE, None, dated=dated,
+        "cumulative", "age", ("17", "18", "19"), start, ends, np.array([1.0, 50.0, 99.0]), 5.0, 100,
+        Facts("repeat", FREE, 0.95), dated=dated,
     )  # fmt: skip
 
 
@@ -121,7 +121,7 @@ def test_an_answer_is_one_row_and_a_list_of_them_one_table() -> None:
 
 
 def test_what_is_not_a_list_of_answers_of_one_kind_is_refused() -> None:
-    quantile = QuantileAnswer("median", 0.5, "30–39", "20–29", "40–49", 0.95, "repeat", FREE, None)
+    quantile = QuantileAnswer("median", 0.5, "30–39", "20–29", "40–49", Facts("repeat", FREE, 0.95))
     assert arrow(quantile)[1][0][:5] == ("median", 0.5, "30–39", "20–29", "40–49")
     assert len(frame([quantile, quantile])) == 2
     for wrong in ([], [answer(), quantile], [table("sex", "x")], answer(), [answer(), 3], "text"):
@@ -160,11 +160,11 @@ def test_a_notebook_shows_the_picture_with_the_numbers() -> None:
     both = cdf()._repr_html_()
     assert "<svg" in both
     assert "rows up to its end" in both
-    cells = Table("t", ("a", "b", "c"), (("x",),) * 3, np.ones((1, 1, 1)), None, 0.95, "repeat", FREE, None)
+    cells = Table("t", ("a", "b", "c"), (("x",),) * 3, np.ones((1, 1, 1)), None, Facts("repeat", FREE, 0.95))
     assert "<svg" not in cells._repr_html_()
     long = CdfAnswer(
-        "c", "age", tuple(map(str, range(1001))), 0.0, np.arange(1.0, 1002), np.arange(1001.0), 5.0, 2000, 0.95,
-        "repeat", FREE, None,
+        "c", "age", tuple(map(str, range(1001))), 0.0, np.arange(1.0, 1002), np.arange(1001.0), 5.0, 2000,
+        Facts("repeat", FREE, 0.95),
     )._repr_html_()  # fmt: skip
     assert long.count("<tr>") < 110
     assert "<td>1000</td>" in long  # the last bin is always there

@@ -262,9 +262,16 @@ def test_what_is_refused_costs_nothing_also_in_the_middle_of_a_statement(tmp_pat
 
 
 def test_an_exhausted_budget_in_the_middle_says_what_stays_spent(tmp_path: Path) -> None:
-    with start(tmp_path, questions=1) as session, pytest.raises(BudgetExhausted) as caught:
-        session.ask("SELECT COUNT(*) FILTER (WHERE sex = 'F'), COUNT(*) FILTER (WHERE smoker) FROM data")
-    assert "What was paid for before that stays spent" in str(caught.value)
+    both = "SELECT COUNT(*) FILTER (WHERE sex = 'F'), {} FROM data"
+    with start(tmp_path, questions=1) as session:
+        # Two counts are one purchase, which is refused as a whole.
+        with pytest.raises(BudgetExhausted, match=r"Nothing was spent\.$"):
+            session.ask(both.format("COUNT(*) FILTER (WHERE smoker)"))
+        assert session.spent.atoms == 0
+        # The release of all ages is another purchase, after the count.
+        with pytest.raises(BudgetExhausted, match="What was paid for before that stays spent"):
+            session.ask(both.format("AVG(age)"))
+        assert session.spent.atoms > 0
 
 
 def test_a_dry_run_says_why(tmp_path: Path) -> None:

@@ -24,11 +24,12 @@ from tacit.errors import (
 )
 
 if TYPE_CHECKING:
-    from tacit.model.answer import Answer, Receipt, Table
+    from tacit.model.answer import Answer, Table
     from tacit.model.attribute import Attribute, boolean, category, date, integer, numeric
     from tacit.model.budget import Budget, Loss
     from tacit.model.domain import Domain
     from tacit.model.expression import count, weigh
+    from tacit.model.facts import Facts, Receipt
     from tacit.model.listing import Listing
     from tacit.model.query import Query
     from tacit.model.statistic import Statistic
@@ -52,6 +53,7 @@ __all__ = [
     "ConfigError",
     "DataError",
     "Domain",
+    "Facts",
     "InvalidBudget",
     "InvalidDomain",
     "InvalidQuery",
@@ -95,11 +97,12 @@ __all__ = [
 _HOMES = {
     "tacit.show.frames": ("frame",),
     "tacit.show.report": ("report",),
-    "tacit.model.answer": ("Answer", "Receipt", "Table"),
+    "tacit.model.answer": ("Answer", "Table"),
     "tacit.model.attribute": ("Attribute", "boolean", "category", "date", "integer", "numeric"),
     "tacit.model.budget": ("Budget", "Loss"),
     "tacit.model.domain": ("Domain",),
     "tacit.model.expression": ("count", "weigh"),
+    "tacit.model.facts": ("Facts", "Receipt"),
     "tacit.model.listing": ("Listing",),
     "tacit.model.query": ("Query",),
     "tacit.model.statistic": ("Statistic",),

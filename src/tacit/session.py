@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -12,43 +12,54 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from tacit.errors import InvalidQuery, TacitError
-from tacit.model import sql
-from tacit.model.answer import Answer, Measured, Receipt, Table, Told
+from tacit.model.aggregate import check_share
+from tacit.model.answer import Answer, Measured, Table, Told
+from tacit.model.ask import (
+    EVERYONE,
+    RANGE_SHARE,
+    Ask,
+    Cdf,
+    Count,
+    Crosstab,
+    Fraction,
+    Histogram,
+    Quantile,
+    Range,
+    Select,
+    Stat,
+    Sum,
+    Variance,
+    mean,
+)
 from tacit.model.budget import Budget, Loss
 from tacit.model.describe import describe, describe_many
 from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
 from tacit.model.domain import Domain
-from tacit.model.expression import Expression, count
-from tacit.model.listing import Listing
+from tacit.model.expression import Expression
+from tacit.model.facts import Receipt
 from tacit.model.query import Query
-from tacit.model.statement import words
 from tacit.model.statistic import Statistic, Unbound
 from tacit.model.values import Value
 from tacit.model.workload import marginal
-from tacit.release import composed, statements
-from tacit.release.composer import Composer
-from tacit.release.direct import Direct
-from tacit.release.estimate import Estimate, Mechanism
-from tacit.release.histogram import Histogram
+from tacit.release.answering import Answers, Setting, combine, parts
+from tacit.release.estimate import Mechanism, repeated
 from tacit.release.hypothesis.dense import Dense
 from tacit.release.offline import Candidate, Constructed, Distinguisher, construct
 from tacit.release.online import Knowledge, Online
-from tacit.release.ranges import Ranges
+from tacit.release.parts import DryRun as DryRun  # what `dry_run` gives: for those who import it from here
+from tacit.release.parts import Need, Part, Parts
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
-from tacit.release.statements import DryRun as DryRun  # what `dry_run` gives: for those who import it from here
-from tacit.release.statements import Method as Method
 from tacit.release.synthetic import Synthetic
 from tacit.trusted.accountant import epsilon_spent
-from tacit.trusted.curator import MAX_ANSWERS, Curator, own
+from tacit.trusted.curator import Curator, own
 from tacit.trusted.ledger import Entry, Ledger
 
 if TYPE_CHECKING:
     from tacit.release.median import Sampling
 
-Asked = str | Expression | Query | Unbound | Statistic
+Asked = str | Expression | Query | Unbound | Statistic | Ask
 Where = str | Expression | Query | None
 MAX_BATCH = 10_000
-RANGE_SHARE = 0.1  # of the budget, for all ranges of one attribute
 MAX_SYNTHETIC = 10_000_000
 
 
@@ -87,9 +98,9 @@ class Session:
     ) -> None:
         self._curator, self._ledger, self._mechanism = curator, ledger, mechanism
         self._budget, self._choice, self._confidence = budget, choice, confidence
-        self._ranges = Ranges(curator, confidence, mechanism.flat if isinstance(mechanism, Histogram) else None)
-        fresh = isinstance(mechanism, Direct)
-        self._composer = Composer(curator, confidence, self.ask_many, self._table, fresh=fresh)
+        self._parts = Parts(curator, mechanism, confidence)
+        free = Loss(curator.total.measure, 0)
+        self._setting = Setting(curator.domain, curator.rows, confidence, free, mechanism.fresh)
 
     @property
     def budget(self) -> Budget:
@@ -102,7 +113,7 @@ class Session:
 
     @property
     def confidence(self) -> float:
-        """Of the error bars."""
+        """The confidence of the error bars."""
         return self._confidence
 
     @property
@@ -169,18 +180,54 @@ class Session:
         with self._curator.turn():  # no question is half way between its charge and its answer
             return self._ledger.snapshot()
 
-    def ask(self, question: Asked) -> Answer | Table | QuantileAnswer | Listing:
+    # -- two verbs ----------------------------------------------------------------------------------------------------
+
+    def answer(self, ask: Ask) -> Answers:
+        """Answer a question, whichever way it was put together: see `tacit.model.ask`."""
+        return self.answer_many([ask])[0]
+
+    def answer_many(self, asks: Sequence[Ask]) -> list[Answers]:
+        """Answer several questions. All are checked before any is asked, and what they ask shares commits."""
+        needs = [parts(ask, self._setting) for ask in asks]
+        with self._honest(), _no_collection():
+            found = self._parts.fetch(need for one in needs for need in one)
+        answers, given = list[Answers](), set[Need]()
+        for ask, words, mine in zip(asks, _words(asks, self.domain), needs, strict=True):
+            again = {need: _again(found[need]) for need in mine if need in given}
+            answers.append(combine(ask, {**found, **again} if again else found, self._setting, words))
+            given.update(mine)
+        return answers
+
+    def price(self, ask: Ask) -> DryRun:
+        """Whether a question's answer is known already, the most it could cost now, and why. Spends nothing."""
+        return self._parts.price(parts(ask, self._setting))
+
+    # -- questions in Python and SQL ----------------------------------------------------------------------------------
+
+    def question(self, question: Asked) -> Ask:
+        """The question that SQL text or an expression asks; everything that can be refused without data is refused."""
+        if isinstance(question, str):
+            from tacit.model import sql
+
+            return sql.parse(question, self.domain)
+        if isinstance(question, Expression | Unbound):
+            question = question.bind(self.domain)
+        if isinstance(question, Query | Statistic):
+            own(question, self.domain)  # refuses a question about another domain
+            return Count(question) if isinstance(question, Query) else Stat(question)
+        if isinstance(question, Ask):
+            return question
+        raise InvalidQuery(f"a question is SQL text or made with tacit.count, not {type(question).__name__}.")
+
+    def ask(self, question: Asked) -> Answers:
         """Answer one question: SQL, `tacit.count(...)`, or a statistic. A GROUP BY gives a table.
 
-        A statement gives what the method of the same name does: `fraction`, `sum`, `mean`, `quantile`, `table`. Several
-        values, an order or a limit give a `Listing`.
+        A statement gives what the method of the same name does: `fraction`, `sum`, `mean`, `variance`, `quantile`,
+        `table`. Several values, an order or a limit give a `Listing`.
 
         >>> session.ask("SELECT COUNT(*) FROM data WHERE sex = 'F'")   # doctest: +SKIP
         """
-        if isinstance(question, str):
-            with self._honest():
-                return statements.answer(sql.parse(question, self.domain), self, self._composer)
-        return self.ask_many([self._bind(question)])[0]
+        return self.answer(self.question(question))
 
     def ask_many(self, questions: Sequence[Asked]) -> list[Answer]:
         """Answer a batch of questions (no GROUP BY). All are checked before any is asked, and they share commits."""
@@ -188,41 +235,43 @@ class Session:
             raise InvalidQuery("ask_many takes a list of questions.")
         if not 1 <= len(questions) <= MAX_BATCH:
             raise InvalidQuery(f"a batch has 1 to {MAX_BATCH:,} questions; this one has {len(questions):,}.")
-        with _no_collection():
-            return self._ask_many(questions)
+        answers = self.answer_many([self._plain(question) for question in questions])
+        return [answer for answer in answers if isinstance(answer, Answer)]
 
-    def _ask_many(self, questions: Sequence[Asked]) -> list[Answer]:
-        queries = [self._bind(question) for question in questions]
-        asked = list({query: None for query in queries if not query.is_constant})
-        with self._honest(), self._curator.turn():
-            before = dict(zip(asked, self._curator.find([query.core for query in asked]), strict=True))
-            new = [query for query, measured in before.items() if measured is None]
-            estimates = dict(zip(new, self._mechanism.estimate(new), strict=True)) if new else {}
-        for query, measured in before.items():
-            if measured is not None:
-                estimates[query] = self._mechanism.recall(query, measured)
-        answers, texts = [], describe_many(queries, self.domain)
-        given: set[Query | Statistic] = set()
-        for text, query in zip(texts, queries, strict=True):
-            estimate = estimates.get(query)
-            if estimate is not None and query in given:  # the same question again in this batch
-                estimate = replace(estimate, source="repeat", cost=self._free)
-            given.add(query)
-            answers.append(self._answer(text, query, estimate))
-        return answers
+    def dry_run(self, question: Asked) -> DryRun:
+        """Whether a question's answer is known already, the most it could cost now, and why. Spends nothing."""
+        return self.price(self.question(question))
+
+    def cost_at_most(self, question: Asked) -> Loss:
+        """The most that a question could cost if it were asked now. Spends nothing."""
+        return self.dry_run(question).cost_at_most
 
     def table(self, *names: str, where: Where = None) -> Table:
         """The counts of all combinations of these attributes' values: a marginal, or GROUP BY table."""
-        return self._table(names, Query.constant(everyone=True) if where is None else self._linear(where))
+        return _table(self.answer(Crosstab(self.domain, names, self._rows(where))))
 
-    def cdf(self, name: str, *, share: float = RANGE_SHARE) -> CdfAnswer:
-        """The cumulative counts of an ordered attribute, with a band that holds for all of them at once.
+    def fraction(self, where: Where, given: Where = None) -> Answer:
+        """The share of all rows, or of those that meet `given`, that meet `where`."""
+        return _number(self.answer(Fraction(self._rows(where), self._rows(given))))
 
-        The first question about the ranges of an attribute buys one release for `share` of the whole budget. Everything
-        about them is free from then on, whatever share is named: `cdf`, `quantile`, `range`, `histogram` and `mean`.
+    def sum(self, name: str, where: Where = None) -> Answer:
+        """The sum of a numeric attribute; a value counts as the middle of its bin."""
+        return _number(self.answer(Sum(self.domain, name, self._rows(where))))
+
+    def mean(self, name: str, where: Where = None, *, share: float = RANGE_SHARE) -> Answer:
+        """The mean of a numeric attribute's values that lie in bins. Bought like `cdf`.
+
+        Among the rows of `where` it is the ratio of two questions, which are asked like any others.
         """
-        with self._honest():
-            return self._ranges.cdf(name, self._part(share))
+        return _number(self.answer(mean(self.domain, name, self._rows(where), share)))
+
+    def variance(self, name: str, where: Where = None, *, sample: bool = True) -> Answer:
+        """The variance of a numeric attribute: of a sample, divided by n - 1, or of the population."""
+        return _number(self.answer(Variance(self.domain, name, self._rows(where), sample)))
+
+    def stddev(self, name: str, where: Where = None, *, sample: bool = True) -> Answer:
+        """The standard deviation of a numeric attribute: the root of `variance`."""
+        return _number(self.answer(Variance(self.domain, name, self._rows(where), sample, root=True)))
 
     def quantile(
         self, name: str, quantile: float, where: Where = None, *, share: float = RANGE_SHARE
@@ -231,23 +280,19 @@ class Session:
 
         Among the rows of `where` it comes from their table of the attribute, which is asked like any other question.
         """
-        chosen = self._rows_of(where)
-        with self._honest():
-            if statements.from_ranges("quantile", name, chosen, self.domain):
-                return self._ranges.quantile(name, quantile, self._part(share))
-            return self._composer.quantile_answer(name, quantile, chosen)
+        found = self.answer(Quantile(self.domain, name, quantile, self._rows(where), share))
+        assert isinstance(found, QuantileAnswer)
+        return found
 
-    def fraction(self, where: Where, given: Where = None) -> Answer:
-        """The share of all rows, or of those that meet `given`, that meet `where`."""
-        among = self._rows_of(given)
-        some = Query.all([self._rows_of(where), among])
-        return self._compose(words("fraction", some, self.domain, given=among), composed.fraction(some, among))
+    def cdf(self, name: str, *, share: float = RANGE_SHARE) -> CdfAnswer:
+        """The cumulative counts of an ordered attribute, with a band that holds for all of them at once.
 
-    def sum(self, name: str, where: Where = None) -> Answer:
-        """The sum of a numeric attribute; a value counts as the middle of its bin."""
-        chosen, name = self._rows_of(where), self.domain.resolve(name)
-        plan = composed.total(self.domain, self.rows, name, chosen)
-        return self._compose(words("sum", chosen, self.domain, name), plan)
+        The first question about the ranges of an attribute buys one release for `share` of the whole budget. Everything
+        about them is free from then on, whatever share is named: `cdf`, `quantile`, `range`, `histogram` and `mean`.
+        """
+        found = self.answer(Cdf(self.domain, name, share))
+        assert isinstance(found, CdfAnswer)
+        return found
 
     def range(self, name: str, low: Value, high: Value, *, share: float = RANGE_SHARE) -> Answer:
         """How many rows lie between two ends of whole bins, both included for whole numbers. Bought like `cdf`."""
@@ -258,27 +303,13 @@ class Session:
 
         The first question about a pair buys one release for all rectangles of the two.
         """
-        query = self._range_of(ends)
-        with self._honest():
-            return self._ranges.range(query, self._part(share))
+        return _number(self.answer(Range.between(self.domain, ends, share)))
 
     def histogram(self, name: str, *, width: float | None = None, share: float = RANGE_SHARE) -> Table:
         """The counts of an ordered attribute's bins, or of wider ones; they add up. Bought like `cdf`."""
-        with self._honest():
-            return self._ranges.histogram(name, width, self._part(share))
+        return _table(self.answer(Histogram(self.domain, name, width, share)))
 
-    def mean(self, name: str, where: Where = None, *, share: float = RANGE_SHARE) -> Answer:
-        """The mean of a numeric attribute's values that lie in bins. Bought like `cdf`.
-
-        Among the rows of `where` it is the ratio of two questions, which are asked like any others.
-        """
-        chosen, name = self._rows_of(where), self.domain.resolve(name)
-        if self.domain[name].kind == "boolean":
-            return self.fraction(*statements.whether(self.domain, name, chosen))
-        if not statements.from_ranges("mean", name, chosen, self.domain):
-            return self._compose(words("mean", chosen, self.domain, name), composed.mean(self.domain, name, chosen))
-        with self._honest():
-            return self._ranges.mean(name, self._part(share))
+    # -- whole releases -----------------------------------------------------------------------------------------------
 
     def synthetic(self, rows: int, *, seed: int = 0) -> Synthetic:
         """Made-up rows that look like what has been published so far. Costs nothing; the same seed, the same rows."""
@@ -316,7 +347,7 @@ class Session:
         if not isinstance(alpha, float) or not 0 < alpha <= 1:
             raise InvalidQuery(f"alpha is a fraction of the rows, above 0 and at most 1, not {alpha!r}.")
         candidates: list[Candidate] = [
-            marginal(self.domain, *item) if isinstance(item, list | tuple) else self._linear(item)  # type: ignore[arg-type]
+            marginal(self.domain, *item) if isinstance(item, list | tuple) else self._rows(item)  # type: ignore[arg-type]
             for item in workload
         ]
         loss = self._part(share)
@@ -325,36 +356,6 @@ class Session:
             return construct(
                 self._curator, candidates, rule, rounds=rounds, loss=loss, alpha=alpha, distinguisher=distinguisher
             )
-
-    def cost_at_most(self, question: Asked) -> Loss:
-        """The most that a question could cost if it were asked now. Spends nothing."""
-        return self.dry_run(question).cost_at_most
-
-    def dry_run(self, question: Asked) -> DryRun:
-        """Whether a question's answer is known already, the most it could cost now, and why. Spends nothing."""
-        if isinstance(question, str):
-            needs = statements.needs(sql.parse(question, self.domain), self, self._composer)
-        else:
-            needs = [self._bind(question)]
-        return self._foreseen(needs, RANGE_SHARE)
-
-    def foresee(
-        self, method: Method, *names: str, where: Where = None, given: Where = None, share: float = RANGE_SHARE
-    ) -> DryRun:
-        """`dry_run` for one of the methods, by its name and with what it takes. Spends nothing.
-
-        >>> session.foresee("quantile", "age", where="sex = 'F'")   # doctest: +SKIP
-        """
-        chosen = self._linear(where) if method == "table" and where is not None else self._rows_of(where)
-        needs = statements.needs_of(method, names, chosen, self._rows_of(given), self, self._composer)
-        return self._foreseen(needs, share)
-
-    def foresee_rectangle(self, ends: Mapping[str, tuple[Value, Value]], *, share: float = RANGE_SHARE) -> DryRun:
-        """`dry_run` for `rectangle` and `range`. Spends nothing."""
-        query = self._range_of(ends)
-        self._ranges.sides(query)
-        names = query.scope
-        return self._foreseen([names[0] if len(names) == 1 else (names[0], names[1])], share)
 
     def free(self) -> AbstractContextManager[None]:
         """While this lasts, what this thread asks is answered if it is known, and else refused with `WouldSpend`.
@@ -401,105 +402,47 @@ class Session:
             raise
 
     def _part(self, share: float) -> Loss:
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
-            raise InvalidQuery(f"share is a fraction of the budget, above 0 and at most 1, not {share!r}.")
+        check_share(share)
         return Loss(self.total.measure, int(self.total.atoms * share))
 
-    def _foreseen(self, needs: Sequence[statements.Need], share: float) -> DryRun:
-        return statements.dry_run(needs, self._curator, self._mechanism, self._ranges, self._part(share))
-
-    def _range_of(self, ends: Mapping[str, tuple[Value, Value]]) -> Query:
-        if not isinstance(ends, Mapping) or not 1 <= len(ends) <= 2 or not all(isinstance(n, str) for n in ends):
-            raise InvalidQuery('a rectangle has two ends for each of one or two attributes, like {"age": (20, 39)}.')
-        query = count(**ends).bind(self.domain)
-        if query.is_constant:
-            what = "all there is, so its count follows from the number of rows" if query.is_everyone else "empty"
-            raise InvalidQuery(f"the range is {what}.")
-        return query
-
-    @property
-    def _free(self) -> Loss:
-        return Loss(self.total.measure, 0)
-
-    def _bind(self, question: Asked) -> Query | Statistic:
+    def _plain(self, question: Asked) -> Count | Stat:
         """A question that has one number for an answer: a count or a statistic."""
-        if isinstance(question, str):
-            select = sql.parse(question, self.domain)
-            if not select.is_count:
-                raise InvalidQuery("a GROUP BY, and whatever is not a plain count, is asked by itself, with ask.")
-            if select.notes:
-                raise InvalidQuery("ROUND is asked by itself, with ask, whose answer says what was rounded.")
-            return select.where.bind(self.domain)
-        if isinstance(question, Expression | Unbound):
-            question = question.bind(self.domain)
-        if not isinstance(question, Query | Statistic):
-            raise InvalidQuery(f"a question is SQL text or made with tacit.count, not {type(question).__name__}.")
-        copy = own(question, self.domain)
-        assert isinstance(copy, Query | Statistic)
-        return copy
+        ask = self.question(question)
+        if isinstance(ask, Count | Stat):
+            return ask
+        if isinstance(ask, Select) and ask.notes and not ask.groups:
+            raise InvalidQuery("ROUND is asked by itself, with ask, whose answer says what was rounded.")
+        raise InvalidQuery("a GROUP BY, and whatever is not a plain count, is asked by itself, with ask.")
 
-    def _linear(self, question: Asked) -> Query:
-        query = self._bind(question)
-        if not isinstance(query, Query):
+    def _rows(self, where: Where) -> Query:
+        """The query of a condition on rows; everyone without one."""
+        if where is None:
+            return EVERYONE
+        ask = self._plain(where)
+        if not isinstance(ask, Count):
             raise InvalidQuery("rows are chosen by conditions, and constructions learn from counts: not by statistics.")
-        return query
+        return ask.query
 
-    def _rows_of(self, where: Where) -> Query:
-        """The rows that a condition chooses; all of them without one."""
-        query = Query.constant(everyone=True) if where is None else self._linear(where)
-        if query.unit > 1:
-            raise InvalidQuery("rows are chosen by conditions, not by weights.")
-        return query
 
-    def _compose(self, text: str, plan: composed.Plan) -> Answer:
-        with self._honest():
-            found = self._composer.answer(plan)
-        about = found.facts
-        told = (found.confidence, about.source, about.cost, about.receipt, about.note)
-        return Answer(text, found.values[0], found.errors[0], *told)
+def _words(asks: Sequence[Ask], domain: Domain) -> Iterable[str | None]:
+    """The questions of a batch of counts in words: conditions that several share are put into words once."""
+    counts = [ask.query for ask in asks if isinstance(ask, Count)]
+    return describe_many(counts, domain) if len(counts) == len(asks) else [None] * len(asks)
 
-    def _answer(self, text: str, query: Query | Statistic, estimate: Estimate | None) -> Answer:
-        if estimate is None and isinstance(query, Query):  # a constant: every row has the same weight
-            value = _count(query.table((), ()).item() * self.rows, query.unit)
-            return Answer(text, value, 0, self.confidence, "public", self._free, None)
-        assert estimate is not None
-        value = _count(estimate.value, query.unit)
-        error = None if estimate.half_width is None else _count(estimate.half_width, query.unit)
-        source, cost = estimate.source, estimate.cost
-        more = (None if figure is None else _count(figure, query.unit) for figure in (estimate.alone, estimate.likely))
-        return Answer(text, value, error, self.confidence, source, cost, estimate.receipt, estimate.note, *more)
 
-    def _table(self, names: Sequence[str], where: Query) -> Table:
-        names = tuple(self.domain.resolve(name) for name in names)
-        question = marginal(self.domain, *names, where=where)
-        labels = tuple(tuple(self.domain[n].label(i) for i in range(self.domain[n].size)) for n in names)
-        if question.size(self.domain) == 1:  # one cell: the same question as its condition
-            one = self.ask_many([where])[0]
-            cell = np.full((1,) * len(names), float(one.value))
-            about = describe(question, self.domain)
-            told = (one.error, one.confidence, one.source, one.cost, one.receipt, one.note)
-            return Table(about, names, labels, cell, *told, one.error_alone, one.likely_error)
-        if question.size(self.domain) > MAX_ANSWERS:
-            raise InvalidQuery(
-                f"the table would have {question.size(self.domain):,} cells; the most is {MAX_ANSWERS:,}."
-            )
-        with self._honest(), self._curator.turn():
-            estimate = self._mechanism.table(question)
-        values = estimate.values.transpose([question.names.index(name) for name in names])
-        return Table(
-            question=describe(question, self.domain),
-            names=names,
-            labels=labels,
-            values=np.ascontiguousarray(values),
-            error=None if estimate.half_width is None else float(estimate.half_width),
-            confidence=self.confidence,
-            source=estimate.source,
-            cost=estimate.cost,
-            receipt=estimate.receipt,
-            note=estimate.note,
-            error_alone=None if estimate.alone is None else float(estimate.alone),
-            likely_error=None if estimate.likely is None else float(estimate.likely),
-        )
+def _again(part: Part) -> Part:
+    """The same part for the second question of a batch that needs it."""
+    return part if part.facts.source == "public" else replace(part, facts=repeated(part.facts))
+
+
+def _number(answer: Answers) -> Answer:
+    assert isinstance(answer, Answer)
+    return answer
+
+
+def _table(answer: Answers) -> Table:
+    assert isinstance(answer, Table)
+    return answer
 
 
 @contextmanager
@@ -512,7 +455,3 @@ def _no_collection() -> Iterator[None]:
     finally:
         if collecting:
             gc.enable()
-
-
-def _count(steps: int, unit: int) -> float:
-    return steps if unit == 1 else steps / unit

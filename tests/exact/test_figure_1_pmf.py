@@ -16,8 +16,9 @@ import pytest
 
 import tacit
 from tacit.errors import BudgetExhausted
-from tacit.model.answer import Measured, Receipt, Told
+from tacit.model.answer import Measured, Told
 from tacit.model.budget import Loss
+from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import GRID, Query
 from tacit.theory.figure_1 import FigureOne, MedianBasic

@@ -15,6 +15,7 @@ from typing import Any
 
 import tacit
 from golden.questions import CONDITIONS, FOLLOWING, HTTP, NEW, QUERIES, QUESTIONS, WORKLOADS
+from tacit.model import ask as model_ask
 from tacit.model.budget import Loss, Measure
 from tacit.model.describe import describe
 from tacit.model.noise_law import Noise, quantile, quantile_of_sum, variance
@@ -117,7 +118,9 @@ def ask(session: Session, texts: Sequence[str]) -> list[dict[str, Any]]:
 
 def _outcome(session: Session, text: str) -> dict[str, Any]:
     try:
-        return {"answer": _form(eval(text, {"session": session, "tacit": tacit}))}
+        words = {"session": session, "tacit": tacit, "ask": model_ask, "domain": session.domain}
+        rows = lambda **where: tacit.count(**where).bind(session.domain)  # noqa: E731
+        return {"answer": _form(eval(text, words | {"rows": rows}))}
     except tacit.TacitError as error:
         return {"refused": [error.code, str(error)]}
 
@@ -211,7 +214,9 @@ def _questions(names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     from tacit.model import sql
 
     for condition in CONDITIONS:
-        yield condition, sql.parse(f"SELECT COUNT(*) FROM data WHERE {condition}", DOMAIN).where.bind(DOMAIN)
+        asked = sql.parse(f"SELECT COUNT(*) FROM data WHERE {condition}", DOMAIN)
+        value = asked.columns[0].value if isinstance(asked, model_ask.Select) else asked  # ROUND leaves a note
+        yield condition, value.query
     for text in QUERIES:
         yield text, eval(text, names).bind(DOMAIN)
     for text in WORKLOADS:

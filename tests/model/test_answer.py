@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tacit.model.answer import Answer, Receipt, Table
+from tacit.model.answer import Answer, Table
 from tacit.model.attribute import category, integer
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
+from tacit.model.facts import Facts, Receipt
 
 EVIL = "<script>alert('x')</script>"
 FREE, PAID = Loss("rho", 0), Loss.of("rho", 0.02)
 
 
 def answer(**changes: Any) -> Answer:
-    given: dict[str, Any] = {
-        "question": "sex = F",
-        "value": 1234.0,
-        "error": 12.5,
-        "confidence": 0.95,
-        "source": "measured",
-        "cost": PAID,
-        "receipt": Receipt(3, "ab" * 32),
-    }
-    return Answer(**(given | changes))
+    given = {"question": "sex = F", "value": 1234.0, "error": 12.5}
+    facts = Facts("measured", PAID, 0.95, Receipt(3, "ab" * 32))
+    return Answer(**_with(given, facts, changes))
+
+
+def _with(given: dict[str, Any], facts: Facts, changes: dict[str, Any]) -> dict[str, Any]:
+    """Changes of an answer's own fields, and of the facts about it."""
+    told = {name: changes[name] for name in changes if name not in given}
+    return given | {k: v for k, v in changes.items() if k in given} | {"facts": replace(facts, **told)}
 
 
 def table(**changes: Any) -> Table:
@@ -39,12 +40,8 @@ def table(**changes: Any) -> Table:
         "labels": tuple(tuple(domain[n].label(i) for i in range(domain[n].size)) for n in domain),
         "values": np.array([[0.0, 1.0, 1200.0], [-3.0, 4.25, 0.0]]),
         "error": 7.0,
-        "confidence": 0.95,
-        "source": "hypothesis",
-        "cost": FREE,
-        "receipt": None,
     }
-    return Table(**(given | changes))
+    return Table(**_with(given, Facts("hypothesis", FREE, 0.95), changes))
 
 
 class Page(HTMLParser):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import InvalidQuery
+from tacit.model.ask import Count, Select
 from tacit.model.attribute import boolean, category, date, integer, numeric
 from tacit.model.domain import Domain
 from tacit.model.expression import Compare, Expression, count, weigh
@@ -147,6 +148,13 @@ def leaf(chance: random.Random) -> str:
     return f"{name} {operator} ({', '.join(chance.choices(plain, k=chance.randint(1, 3)))})"
 
 
+def counted(statement: str) -> Query:
+    """The query of a plain count."""
+    asked = parse(statement, DOMAIN)
+    assert isinstance(asked, Count)
+    return asked.query
+
+
 def condition(chance: random.Random, depth: int) -> str:
     """Random SQL text; parentheses are left out often enough that precedence matters."""
     kind = chance.random()
@@ -167,7 +175,7 @@ def test_counts_are_those_of_the_engine(seed: int) -> None:
     for _ in range(60):
         statement = f"SELECT COUNT(*) FROM data WHERE {condition(oracle.chance, oracle.chance.randint(0, 3))}"
         truth = oracle.truth(statement)
-        assert oracle.count(parse(statement, DOMAIN).where.bind(DOMAIN)) == truth, statement
+        assert oracle.count(counted(statement)) == truth, statement
         seen.add(truth)
     assert len(seen) > 15  # the statements do tell rows apart
 
@@ -180,7 +188,7 @@ def test_every_leaf_and_its_negation_is_that_of_the_engine() -> None:
     for text in sorted(leaves):
         for where in (text, f"NOT ({text})", f"NOT ({text}) AND code = 7", f"({text}) OR NOT ({text})"):
             statement = f"SELECT COUNT(*) FROM data WHERE {where}"
-            assert oracle.count(parse(statement, DOMAIN).where.bind(DOMAIN)) == oracle.truth(statement), statement
+            assert oracle.count(counted(statement)) == oracle.truth(statement), statement
 
 
 @pytest.mark.parametrize("seed", range(20, 24))
@@ -194,12 +202,13 @@ def test_tables_are_those_of_the_engine(seed: int) -> None:
             f"GROUP BY {', '.join(reversed(names))}"
         )
         select = parse(statement, DOMAIN)
-        assert select.group == tuple(names)
-        where = select.where.bind(DOMAIN)
+        assert isinstance(select, Select)
+        assert [group.name for group in select.groups] == names
+        where = select.columns[0].value.where
         if where == Query.constant(everyone=False):
             assert oracle.connection.execute(statement).fetchall() == []
             continue
-        table = marginal(DOMAIN, *select.group, where=where)
+        table = marginal(DOMAIN, *names, where=where)
         counted = [oracle.count(query) for query in table.queries(DOMAIN)]
         expected = {}
         for *values, n in oracle.connection.execute(statement).fetchall():
@@ -214,9 +223,7 @@ def test_tables_are_those_of_the_engine(seed: int) -> None:
 
 
 def same(expression: Expression, where: str) -> bool:
-    return (
-        expression.bind(DOMAIN).key == parse(f"SELECT COUNT(*) FROM data WHERE {where}", DOMAIN).where.bind(DOMAIN).key
-    )
+    return expression.bind(DOMAIN).key == counted(f"SELECT COUNT(*) FROM data WHERE {where}").key
 
 
 @pytest.mark.parametrize(

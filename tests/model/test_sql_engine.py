@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Sequence
-from types import SimpleNamespace
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -19,18 +19,19 @@ import pytest
 
 from tacit.errors import InvalidQuery
 from tacit.model.answer import Answer, Table
+from tacit.model.ask import Ask, Count, Crosstab, Fraction, Group, Mean, Quantile, Select, Sum, Variance
 from tacit.model.attribute import boolean, category, integer, numeric
 from tacit.model.budget import Loss
 from tacit.model.distribution_answer import QuantileAnswer
 from tacit.model.domain import Domain
+from tacit.model.facts import Facts
 from tacit.model.listing import Listing
 from tacit.model.query import Query
-from tacit.model.sql import Select, parse
-from tacit.model.statement import words
-from tacit.model.workload import marginal
-from tacit.release import composed
-from tacit.release.composer import Composer
-from tacit.release.statements import answer, needs
+from tacit.model.sql import parse
+from tacit.model.workload import Marginal
+from tacit.release.answering import Answers, Setting, combine, parts
+from tacit.release.estimate import Estimate, TableEstimate
+from tacit.release.parts import Need, Part
 
 DOMAIN = Domain(
     {
@@ -45,6 +46,19 @@ DOMAIN = Domain(
 TYPES = {"age": "DOUBLE", "debt": "DOUBLE", "pay": "DOUBLE", "word": "VARCHAR", "code": "INTEGER", "flag": "BOOLEAN"}
 N = 60
 FREE = Loss("epsilon", 0)
+PUBLIC = Facts("public", FREE, 0.95)
+SETTING = Setting(DOMAIN, N, 0.95, FREE, fresh=False)
+
+
+def composed(ask: Ask) -> Ask:
+    """The same question, made of counts alone: means and quantiles of everyone come from ranges otherwise."""
+    changed = copy(ask)
+    if isinstance(ask, Mean | Quantile):
+        object.__setattr__(changed, "from_ranges", False)
+    if isinstance(ask, Select):
+        columns = tuple(replace(column, value=composed(column.value)) for column in ask.columns)
+        object.__setattr__(changed, "columns", columns)
+    return changed
 
 
 def middle(name: str, index: int) -> Any:
@@ -63,9 +77,7 @@ def located(name: str, given: Any) -> int:
 
 
 class Exact:
-    """A session without noise, and the same rows in DuckDB."""
-
-    domain, rows, confidence, total = DOMAIN, N, 0.95, FREE
+    """Answers without noise, and the same rows in DuckDB."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -74,44 +86,21 @@ class Exact:
         self.engine.execute(f"CREATE TABLE data ({', '.join(f'{n} {kind}' for n, kind in TYPES.items())})")
         rows = [[middle(name, i) for name, i in zip(DOMAIN, row, strict=True)] for row in self.cells.T.tolist()]
         self.engine.executemany(f"INSERT INTO data VALUES ({', '.join('?' * len(TYPES))})", rows)
-        curator: Any = SimpleNamespace(domain=DOMAIN, rows=N, total=FREE)
-        self.composer = Composer(curator, 0.95, self.ask_many, self._table, fresh=False)
 
     def count(self, query: Query) -> float:
         return float(query.table(DOMAIN.names, DOMAIN.shape)[tuple(self.cells)].sum() / query.unit)
 
-    def ask_many(self, questions: Sequence[Query]) -> list[Answer]:
-        return [Answer("", self.count(query), 0.0, 0.95, "public", FREE, None) for query in questions]
+    def fetch(self, need: Need) -> Part:
+        """The exact answer to a part of a question."""
+        if isinstance(need, Query):
+            return Estimate(round(self.count(need) * need.unit), 0, PUBLIC)
+        assert isinstance(need, Marginal)
+        counts = np.array([self.count(query) for query in need.queries(DOMAIN)], dtype=np.int64)
+        return TableEstimate(counts.reshape([DOMAIN[n].size for n in need.names]), 0, PUBLIC)
 
-    def _table(self, names: Sequence[str], where: Query) -> Table:
-        question = marginal(DOMAIN, *names, where=where)
-        counts = np.array([self.count(query) for query in question.queries(DOMAIN)])
-        shaped = counts.reshape([DOMAIN[n].size for n in question.names])
-        values = shaped.transpose([question.names.index(name) for name in names])
-        labels = tuple(tuple(DOMAIN[n].label(i) for i in range(DOMAIN[n].size)) for n in names)
-        return Table("", tuple(names), labels, values, 0.0, 0.95, "public", FREE, None)
-
-    def table(self, *names: str, where: Query | None = None) -> Table:
-        return self._table(names, where or Query.constant(everyone=True))
-
-    def _one(self, plan: composed.Plan) -> Answer:
-        found = self.composer.answer(plan)
-        return Answer("", found.values[0], found.errors[0], found.confidence, "public", FREE, None)
-
-    def fraction(self, where: Query, given: Query | None = None) -> Answer:
-        return self._one(composed.fraction(where, given or Query.constant(everyone=True)))
-
-    def sum(self, name: str, where: Query | None = None) -> Answer:
-        return self._one(composed.total(DOMAIN, N, name, where or Query.constant(everyone=True)))
-
-    def mean(self, name: str, where: Query | None = None) -> Answer:
-        return self._one(composed.mean(DOMAIN, name, where or Query.constant(everyone=True)))
-
-    def quantile(self, name: str, quantile: float, where: Query | None = None) -> QuantileAnswer:
-        return self.composer.quantile_answer(name, quantile, where or Query.constant(everyone=True))
-
-    def ask(self, statement: str) -> Answer | Table | QuantileAnswer | Listing:
-        return answer(parse(statement, DOMAIN), self, self.composer)
+    def ask(self, statement: str) -> Answers:
+        asked = composed(parse(statement, DOMAIN))
+        return combine(asked, {need: self.fetch(need) for need in parts(asked, SETTING)}, SETTING)
 
     def truth(self, statement: str) -> list[tuple[Any, ...]]:
         return self.engine.execute(statement).fetchall()
@@ -177,6 +166,8 @@ def value(chance: random.Random) -> tuple[str, str]:
             f"SUM({name}) FILTER (WHERE {where})",
             f"AVG({name})",
             f"AVG({name}) FILTER (WHERE {where})",
+            f"VARIANCE({name})",
+            f"VAR_POP({name}) FILTER (WHERE {where})",
         ]
     )
     if asked == "AVG(flag)":
@@ -218,20 +209,26 @@ def same(ours: float, theirs: Any, error: float | None, *, defined: bool = True)
 
 def agrees(exact: Exact, mine: str, theirs: str) -> str:
     """How a statement was compared with the engine: its kind, or why it was refused."""
-    select = parse(mine, DOMAIN)
     try:
+        asked = parse(mine, DOMAIN)
         found = exact.ask(mine)
     except InvalidQuery as refusal:
         return f"refused: {refusal.sentence[:20]}"
+    values = [column.value for column in asked.columns] if isinstance(asked, Select) else [asked]
+    groups = asked.groups if isinstance(asked, Select) else ()
+    if isinstance(asked, Crosstab):
+        values, groups = [Count(asked.where)], tuple(Group(name, name) for name in asked.names)
     rows = exact.truth(theirs)
     if isinstance(found, QuantileAnswer):
         (bin_middle, inside) = rows[0]
         if inside:
-            name = select.aggregates[0].name
+            (asked,) = values
+            assert isinstance(asked, Quantile)
+            name = asked.name
             assert found.value == DOMAIN[name].label(located(name, bin_middle)), mine
         return "quantile"
-    means = [aggregate.kind in ("mean", "fraction") for aggregate in select.aggregates]
-    if not select.groups:
+    means = [isinstance(value, Mean | Fraction | Variance) for value in values]
+    if not groups:
         one = found if isinstance(found, Listing) else None
         assert isinstance(found, Answer | Listing)
         ours = one.listed[0].values if one else (found.value,)  # type: ignore[union-attr]
@@ -242,7 +239,7 @@ def agrees(exact: Exact, mine: str, theirs: str) -> str:
     expected = {}
     for row in rows:
         labels = []
-        for group, given in zip(select.groups, row, strict=False):
+        for group, given in zip(groups, row, strict=False):
             attribute, parts = DOMAIN[group.name], group.parts(DOMAIN)
             missing = attribute.missing_index
             index = missing if given is None else located(group.name, given)
@@ -257,7 +254,7 @@ def agrees(exact: Exact, mine: str, theirs: str) -> str:
     for labels_found, many, errors in listed:
         wanted = expected.pop(labels_found, None)
         if wanted is None:  # no such row: the engine leaves the group out
-            assert all(v == 0 for v, m in zip(many, select.aggregates, strict=True) if m.kind in ("count", "sum")), mine
+            assert all(v == 0 for v, m in zip(many, values, strict=True) if isinstance(m, Count | Sum)), mine
         else:
             compared = zip(many, wanted, errors, means, strict=True)
             assert all(same(a, b, e, defined=not m) for a, b, e, m in compared), (mine, many, wanted)
@@ -276,6 +273,22 @@ def test_answers_are_those_of_the_engine(seed: int) -> None:
     assert sum(n for kind, n in kinds.items() if kind.startswith("refused")) < 20, kinds
 
 
+@pytest.mark.parametrize("spread", ["VARIANCE", "VAR_SAMP", "VAR_POP", "STDDEV", "STDDEV_SAMP", "STDDEV_POP"])
+def test_spreads_are_those_of_the_engine(spread: str) -> None:
+    exact = Exact(6)
+    for name in ("age", "debt", "pay", "code"):
+        for where in ("", " WHERE flag", " WHERE word = 'noon' OR word = 'north'"):
+            statement = f"SELECT {spread}({name}) FROM data{where}"
+            found, theirs = exact.ask(statement), exact.truth(statement)[0][0]
+            assert isinstance(found, Answer)
+            assert found.error is not None
+            assert abs(found.value - theirs) <= found.error + 1e-9 < 0.02, (statement, found, theirs)
+    other = {"VARIANCE": "VAR_POP", "STDDEV": "STDDEV_POP"}.get(spread)
+    if other:  # the comparison would notice n in the place of n - 1
+        one, two = (exact.ask(f"SELECT {kind}(debt) FROM data") for kind in (spread, other))
+        assert abs(one.value - two.value) > 10 * one.error
+
+
 def test_the_comparison_would_notice() -> None:
     # Statements that differ in what they mean must not pass for each other.
     exact = Exact(5)
@@ -292,6 +305,7 @@ def test_the_comparison_would_notice() -> None:
             "SELECT COUNT(*) FROM data WHERE word LIKE 'a!_c' ESCAPE '!'",
         ),
         ("SELECT SUM(debt) FROM data", "SELECT SUM(ABS(debt)) FROM data"),
+        ("SELECT VARIANCE(debt) FROM data", "SELECT VAR_POP(debt) FROM data"),
     ]
     for mine, theirs in wrong:
         with pytest.raises(AssertionError):
@@ -301,8 +315,7 @@ def test_the_comparison_would_notice() -> None:
 def test_what_is_like_nothing_listed_is_neither_like_nor_unlike() -> None:
     domain = Domain({"word": category(["north", "south"], other="else", missing="unknown")})
     like, unlike = (
-        parse(f"SELECT COUNT(*) FROM data WHERE word {op} 'n%'", domain).where.bind(domain)
-        for op in ("LIKE", "NOT LIKE")
+        parse(f"SELECT COUNT(*) FROM data WHERE word {op} 'n%'", domain).query for op in ("LIKE", "NOT LIKE")
     )
     assert like.table(["word"], [4]).tolist() == [1, 0, 0, 0]
     assert unlike.table(["word"], [4]).tolist() == [0, 1, 0, 0]
@@ -346,16 +359,14 @@ def answerable(text: str, exact: Exact) -> None:
 
 def _seconds_to_read(text: str, exact: Exact) -> float:
     started = time.process_time()
-    select = parse(text, DOMAIN)
-    assert isinstance(select, Select)
     refused = "nothing was refused"
     try:
-        needs(select, exact, exact.composer)
+        asked = parse(text, DOMAIN)
+        assert parts(asked, SETTING) or isinstance(asked, Mean | Sum | Variance)  # of no rows, or of one value
+        assert asked.words(DOMAIN)
     except InvalidQuery as refusal:  # what is asked has no meaning, like a mean of nobody
         refused = refusal.sentence
     assert 10 < len(refused) < 600
-    for aggregate in select.aggregates:
-        assert words(aggregate.kind, aggregate.where.bind(DOMAIN), DOMAIN, aggregate.name)
     return time.process_time() - started
 
 

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 
 from tacit.errors import InvalidQuery
-from tacit.model.answer import Measured, Receipt
+from tacit.model.answer import Measured
 from tacit.model.attribute import integer, numeric
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
+from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise
 from tacit.model.strategy import Convolution, Strategy, Tree, leaves
 from tacit.model.workload import marginal

@@ -7,10 +7,11 @@ import pytest
 from interval_dense import covariance, matrix
 
 from tacit.errors import InvalidQuery
-from tacit.model.answer import Measured, Receipt
+from tacit.model.answer import Measured
 from tacit.model.attribute import integer
 from tacit.model.budget import Loss, Measure
 from tacit.model.domain import Domain
+from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise, variance
 from tacit.model.strategy import Product, Tree, checked, leaves
 from tacit.release.intervals.band import single

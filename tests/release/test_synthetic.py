@@ -13,8 +13,9 @@ import pandas as pd
 import pytest
 
 import tacit
-from tacit.model.answer import Measured, Receipt
+from tacit.model.answer import Measured
 from tacit.model.budget import Loss
+from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise
 from tacit.model.workload import marginal
 from tacit.release.distances import distances

@@ -395,7 +395,7 @@ def test_whatever_is_clicked_means_what_python_means(data: st.DataObject) -> Non
     built = read_built(fields, WEIRD)
     statement = question(built, WEIRD)
     assert isinstance(statement, str)
-    query = sql.parse(statement, WEIRD).where.bind(WEIRD)
+    query = sql.parse(statement, WEIRD).query
     expected = tacit.count()
     for name, chosen in cells.items():
         parts = [_cell(name, i) for i in sorted(chosen)]

@@ -14,10 +14,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from tacit.model.answer import Measured, Receipt
+from tacit.model.answer import Measured
 from tacit.model.attribute import integer
 from tacit.model.budget import Loss, Measure
 from tacit.model.domain import Domain
+from tacit.model.facts import Receipt
 from tacit.model.strategy import leaves
 from tacit.release.intervals.answers import Distribution
 from tacit.release.intervals.choice import About, choose

@@ -135,7 +135,7 @@ def verify(file: str, config: str | None, receipt: tuple[int, str] | None, as_js
       tacit verify people-public.tacit
       tacit verify people-public.tacit --config tacit.toml --json
     """
-    from tacit.model.answer import Receipt
+    from tacit.model.facts import Receipt
     from tacit.publishing import verify as check
 
     given = None if receipt is None else Receipt(*receipt)

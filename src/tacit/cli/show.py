@@ -163,7 +163,7 @@ def _print_cdf(cdf: CdfAnswer, to: Console) -> None:
     from tacit.model.answer import bar
 
     to.print(
-        f"share of {cdf.rows:,} rows up to each {escape(cdf.name)}; in rows, all at once {escape(bar(cdf))}",
+        f"share of {cdf.rows:,} rows up to each {escape(cdf.name)}; in rows, all at once {escape(bar(cdf, cdf.error))}",
         style="dim",
     )
 

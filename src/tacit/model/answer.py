@@ -6,12 +6,13 @@ import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.model.budget import Loss
+from tacit.model.facts import Facts, Receipt, Source
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
@@ -20,36 +21,6 @@ from tacit.show.frames import Column, Frame, Framed
 
 if TYPE_CHECKING:
     from tacit.show.chart import Chart
-
-Source = Literal["measured", "repeat", "hypothesis", "public"]
-
-
-class Shown(Protocol):
-    """What every kind of answer has."""
-
-    @property
-    def error(self) -> float | None: ...
-    @property
-    def confidence(self) -> float: ...
-    @property
-    def source(self) -> Source: ...
-    @property
-    def cost(self) -> Loss: ...
-    @property
-    def receipt(self) -> Receipt | None: ...
-    @property
-    def note(self) -> str: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """Where in the ledger an answer stands: the entry's number and the hash that seals it and all before it."""
-
-    entry: int
-    seal: str
-
-    def __str__(self) -> str:
-        return f"#{self.entry} {self.seal[:12]}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +51,40 @@ class Told:
     likely: int | None = None  # what its error is likely to be: no promise
 
 
+class Answered(Framed):
+    """What every kind of answer has: an error bar, and the facts about it under names of their own."""
+
+    __slots__ = ()
+    facts: Facts
+
+    @property
+    def confidence(self) -> float:
+        """The confidence of the error bar."""
+        return self.facts.confidence
+
+    @property
+    def source(self) -> Source:
+        """Where the answer comes from: see `Facts`."""
+        return self.facts.source
+
+    @property
+    def cost(self) -> Loss:
+        """What the answer cost now."""
+        return self.facts.cost
+
+    @property
+    def receipt(self) -> Receipt | None:
+        """Where the answer stands in the ledger."""
+        return self.facts.receipt
+
+    @property
+    def note(self) -> str:
+        """What else has to be said about the answer."""
+        return self.facts.note
+
+
 @dataclass(frozen=True, slots=True)
-class Answer(Framed):
+class Answer(Answered):
     """One answer. With probability at least `confidence`, `value` is within `error` of the truth.
 
     `source` says where it comes from: "measured" (bought now), "repeat" (the same question was answered before),
@@ -96,17 +99,17 @@ class Answer(Framed):
     question: str
     value: float
     error: float | None
-    confidence: float
-    source: Source
-    cost: Loss
-    receipt: Receipt | None
-    note: str = ""
-    error_alone: float | None = None  # the error itself, unless given
-    likely_error: float | None = None
+    facts: Facts
 
-    def __post_init__(self) -> None:
-        if self.error_alone is None:
-            object.__setattr__(self, "error_alone", self.error)
+    @property
+    def error_alone(self) -> float | None:
+        """The error bar of this answer by itself."""
+        return self.error if self.facts.alone is None else self.facts.alone
+
+    @property
+    def likely_error(self) -> float | None:
+        """A standard deviation of the noise in the surest published table of the attributes: no promise."""
+        return self.facts.likely
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -120,7 +123,7 @@ class Answer(Framed):
             "value": self.value,
             "error": self.error,
             **_more_figures(self),
-            **facts(self),
+            **self.facts.to_dict(),
         }
 
     def frame(self) -> Frame:
@@ -128,7 +131,7 @@ class Answer(Framed):
         return Frame((*one_row(question=self.question, value=self.value, error=self.error), *fact_columns(self)))
 
     def __str__(self) -> str:
-        return f"{_number(self.value)} {bar(self)}{_more_words(self)}"
+        return f"{_number(self.value)} {bar(self, self.error)}{_more_words(self)}"
 
     def _repr_html_(self) -> str:
         return (
@@ -139,7 +142,7 @@ class Answer(Framed):
 
 
 @dataclass(frozen=True, eq=False)
-class Table(Framed):
+class Table(Answered):
     """Counts of all combinations of some attributes' values. `error` holds for each cell by itself."""
 
     question: str
@@ -147,17 +150,17 @@ class Table(Framed):
     labels: tuple[tuple[str, ...], ...]
     values: NDArray[np.float64]
     error: float | None
-    confidence: float
-    source: Source
-    cost: Loss
-    receipt: Receipt | None
-    note: str = ""
-    error_alone: float | None = None  # of one cell by itself, as in `Answer`: the error itself, unless given
-    likely_error: float | None = None
+    facts: Facts
 
-    def __post_init__(self) -> None:
-        if self.error_alone is None:
-            object.__setattr__(self, "error_alone", self.error)
+    @property
+    def error_alone(self) -> float | None:
+        """The error bar of one cell by itself, as in `Answer`."""
+        return self.error if self.facts.alone is None else self.facts.alone
+
+    @property
+    def likely_error(self) -> float | None:
+        """As in `Answer`, for the least sure of the cells."""
+        return self.facts.likely
 
     def rows(self) -> Iterator[tuple[tuple[str, ...], float]]:
         """Each combination of labels with its value, the last attribute fastest."""
@@ -171,7 +174,7 @@ class Table(Framed):
             "rows": [[*labels, value] for labels, value in self.rows()],
             "error": self.error,
             **_more_figures(self),
-            **facts(self),
+            **self.facts.to_dict(),
         }
 
     def frame(self) -> Frame:
@@ -190,7 +193,7 @@ class Table(Framed):
 
     @property
     def caption(self) -> str:
-        return f"each {bar(self)}{_more_words(self)}"
+        return f"each {bar(self, self.error)}{_more_words(self)}"
 
     def __str__(self) -> str:
         lines = [[*self.names, "value"], *([*labels, _number(value)] for labels, value in self._shown())]
@@ -222,10 +225,10 @@ def _number(value: float) -> str:
     return f"{value:,.2f}" if abs(value) >= 1 else f"{value:.4g}"  # a fraction, whose error may be small
 
 
-def bar(shown: Shown) -> str:
+def bar(shown: Answered, error: float | None) -> str:
     """The error bar and its circumstances in words."""
-    sure = _sure(shown.error, shown.confidence).removesuffix(" confidence")
-    start = f"{_plus_minus(shown.error)} ".lstrip()
+    sure = _sure(error, shown.confidence).removesuffix(" confidence")
+    start = f"{_plus_minus(error)} ".lstrip()
     return f"{start}({sure}, {shown.source}, {cost_words(shown.cost)}){_note(shown)}"
 
 
@@ -248,7 +251,7 @@ def _sure(error: float | None, confidence: float) -> str:
     return "no guarantee" if error is None else f"{100 * confidence:.10g}% confidence"  # 0.999 is not 100%
 
 
-def _note(shown: Shown) -> str:
+def _note(shown: Answered) -> str:
     return f" · {shown.note}" if shown.note else ""
 
 
@@ -274,7 +277,7 @@ def one_row(**cells: float | str | None) -> list[Column]:
     return [Column(name, "text" if isinstance(cell, str) else "real", [cell]) for name, cell in cells.items()]
 
 
-def fact_columns(shown: Shown) -> list[Column]:
+def fact_columns(shown: Answered) -> list[Column]:
     """What every kind of answer says of itself, as columns of one row; the cost is in the budget's own measure."""
     entry, seal = (None, None) if shown.receipt is None else (shown.receipt.entry, shown.receipt.seal)
     return [
@@ -283,15 +286,3 @@ def fact_columns(shown: Shown) -> list[Column]:
         Column("seal", "text", [seal]),
         Column("note", "text", [shown.note]),
     ]
-
-
-def facts(shown: Shown) -> dict[str, Any]:
-    """What every kind of answer says of itself in JSON: how sure, where from, what it cost, and its receipt."""
-    receipt = {} if shown.receipt is None else {"entry": shown.receipt.entry, "seal": shown.receipt.seal}
-    return {
-        "confidence": shown.confidence,
-        "source": shown.source,
-        "cost": {shown.cost.measure: float(shown.cost)},
-        **receipt,
-        **({"note": shown.note} if shown.note else {}),
-    }

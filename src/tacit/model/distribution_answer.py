@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.model.answer import Receipt, Source, bar, cost_words, fact_columns, facts, html_table, one_row
-from tacit.model.budget import Loss
-from tacit.show.frames import Column, Frame, Framed
+from tacit.model.answer import Answered, bar, cost_words, fact_columns, html_table, one_row
+from tacit.model.facts import Facts
+from tacit.show.frames import Column, Frame
 
 if TYPE_CHECKING:
     from tacit.show.chart import Chart
@@ -22,7 +22,7 @@ MOST_SHOWN = 100  # steps, in a notebook's table
 
 
 @dataclass(frozen=True, eq=False)
-class CdfAnswer(Framed):
+class CdfAnswer(Answered):
     """How many rows lie below the end of each bin; *all* are within `error` of the truth, at the `confidence`.
 
     `labels` names the bins, `ends` is where they end on the attribute's axis (for dates, `dated`: in days).
@@ -36,11 +36,7 @@ class CdfAnswer(Framed):
     values: NDArray[np.float64]
     error: float
     rows: int
-    confidence: float
-    source: Source
-    cost: Loss
-    receipt: Receipt | None
-    note: str = ""
+    facts: Facts
     dated: bool = False
     why: str = ""  # this way of measuring it was chosen
 
@@ -75,11 +71,11 @@ class CdfAnswer(Framed):
             "rows": [[label, value] for label, value in zip(self.labels, self.values.tolist(), strict=True)],
             "error": self.error,
             "simultaneous": True,
-            **facts(self),
+            **self.facts.to_dict(),
         }
 
     def __str__(self) -> str:
-        return f"{self.question}: {len(self.values):,} steps {bar(self)}"
+        return f"{self.question}: {len(self.values):,} steps {bar(self, self.error)}"
 
     def _repr_html_(self) -> str:
         rows = [
@@ -88,13 +84,13 @@ class CdfAnswer(Framed):
         ]
         step = -(-len(rows) // MOST_SHOWN)
         few = rows if step == 1 else [*rows[step - 1 :: step], *([] if len(rows) % step == 0 else rows[-1:])]
-        notes = [f"one in {step:,} of {len(rows):,} bins"] * (step > 1) + [bar(self)]
+        notes = [f"one in {step:,} of {len(rows):,} bins"] * (step > 1) + [bar(self, self.error)]
         table = html_table((self.name, "low", "high", "rows up to its end"), few, notes)
         return f"{self.chart().svg()}<details><summary>Numbers</summary>{table}</details>"
 
 
 @dataclass(frozen=True)
-class QuantileAnswer(Framed):
+class QuantileAnswer(Answered):
     """The bin that holds a quantile. With probability `confidence` the true one starts no earlier than `low` and ends
     no later than `high`."""
 
@@ -103,11 +99,7 @@ class QuantileAnswer(Framed):
     value: str
     low: str
     high: str
-    confidence: float
-    source: Source
-    cost: Loss
-    receipt: Receipt | None
-    note: str = ""
+    facts: Facts
     error: None = None  # its interval is lopsided
 
     def to_dict(self) -> dict[str, Any]:
@@ -117,7 +109,7 @@ class QuantileAnswer(Framed):
             "share": self.share,
             "value": self.value,
             "interval": [self.low, self.high],
-            **facts(self),
+            **self.facts.to_dict(),
         }
 
     def frame(self) -> Frame:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tacit.model.answer import Receipt, Source, bar, facts, html_table
-from tacit.model.budget import Loss
-from tacit.show.frames import Column, Frame, Framed
+from tacit.model.answer import Answered, bar, html_table
+from tacit.model.facts import Facts
+from tacit.show.frames import Column, Frame
 
 if TYPE_CHECKING:
     from tacit.show.chart import Chart
@@ -26,7 +26,7 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False)
-class Listing(Framed):
+class Listing(Answered):
     """Rows in the order that was asked for. Each value's error bar holds by itself, at least at the confidence.
 
     `names` are the columns of labels, `titles` those of values.
@@ -36,11 +36,7 @@ class Listing(Framed):
     names: tuple[str, ...]
     titles: tuple[str, ...]
     listed: tuple[Row, ...]
-    confidence: float
-    source: Source
-    cost: Loss
-    receipt: Receipt | None
-    note: str = ""
+    facts: Facts
 
     @property
     def error(self) -> float | None:
@@ -59,7 +55,7 @@ class Listing(Framed):
             "columns": [*self.names, *self.titles],
             "rows": [[*row.labels, *row.values] for row in self.listed],
             "errors": [list(row.errors) for row in self.listed],
-            **facts(self),
+            **self.facts.to_dict(),
         }
 
     def frame(self) -> Frame:
@@ -87,7 +83,7 @@ class Listing(Framed):
     def caption(self) -> str:
         if not self.titles:
             return self.note
-        said = bar(self)
+        said = bar(self, self.error)
         return said if self.error is None else f"at most {said}"
 
     def __str__(self) -> str:

@@ -17,6 +17,8 @@ from tacit.model.statistic import Statistic
 from tacit.model.strategy import Strategy, from_form
 from tacit.model.strategy import form as strategy_form
 
+MAX_ANSWERS = 2**22  # to one question: a minute of drawing
+
 
 @dataclass(frozen=True)
 class Marginal:

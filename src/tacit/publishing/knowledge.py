@@ -16,8 +16,8 @@ import numpy as np
 
 import tacit
 from tacit.errors import ConfigError, InvalidQuery, LedgerError, NeedsData
-from tacit.model.answer import Receipt
 from tacit.model.budget import Loss
+from tacit.model.facts import Receipt
 from tacit.opening import build
 from tacit.publishing import entries as checks
 from tacit.publishing import file

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, cast
 
 from tacit.errors import NeedsData
-from tacit.model.answer import Measured, Receipt, Told
+from tacit.model.answer import Measured, Told
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
+from tacit.model.facts import Receipt
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import key

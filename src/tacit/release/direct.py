@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import ConfigError, InvalidQuery
-from tacit.model.answer import Measured, Source, Told
+from tacit.model.answer import Measured, Told
 from tacit.model.budget import Loss
+from tacit.model.facts import Facts
 from tacit.model.noise_law import quantile, variance
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
-from tacit.release.estimate import Estimate, TableEstimate, of_stored
+from tacit.release.estimate import Estimate, TableEstimate, of_stored, repeated
 from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.trusted.curator import Curator
 
@@ -26,6 +27,8 @@ class Direct:
     "Well" means with at most five times the variance of a fresh measurement, which every single cell of a table has.
     The first such table in the ledger's order gives the answer, so it is the same whenever the question is asked.
     """
+
+    fresh, learns, flat = True, False, None
 
     def __init__(self, curator: Curator, *, questions: int, confidence: float) -> None:
         self._curator = curator
@@ -61,9 +64,9 @@ class Direct:
         measured = self._curator.measure([marginal], self._price)[0]
         shape = tuple(self._curator.domain[name].size for name in marginal.names)
         half_width = quantile(measured.noise, self._confidence)
-        source: Source = "measured" if before is None else "repeat"
-        cost = measured.cost if before is None else Loss(measured.cost.measure, 0)
-        return TableEstimate(measured.values.reshape(shape), half_width, source, cost, measured.receipt)
+        facts = Facts("measured", measured.cost, self._confidence, measured.receipt)
+        told = facts if before is None else repeated(facts)
+        return TableEstimate(measured.values.reshape(shape), half_width, told, measured.noise)
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         raise InvalidQuery('fresh answers leave nothing to draw rows from; mechanism="iterative" or "median" does.')
@@ -73,13 +76,18 @@ class Direct:
         self._catch_up()
         table = self._first_that_tells(query)
         if isinstance(query, Query) and table and table.entry < stored.receipt.entry:
-            return replace(table.estimate(query), source="repeat")
+            found = table.estimate(query)
+            return replace(found, facts=repeated(found.facts))
         return of_stored(stored, query, self._curator.rows, self._confidence)
 
     def most(self, question: Query | Statistic | Marginal) -> Loss:
         self._catch_up()
         known = self._curator.find([question])[0] is not None or self._first_that_tells(question) is not None
         return Loss(self._price.measure, 0) if known else self._price
+
+    @property
+    def set_aside(self) -> Loss:
+        return Loss(self._price.measure, 0)
 
     def _determined(self, query: Query | Statistic) -> Estimate | None:
         table = self._first_that_tells(query)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.model.answer import Measured, Receipt, Source, Told
+from tacit.model.answer import Measured, Told
 from tacit.model.budget import Loss
-from tacit.model.noise_law import quantile
+from tacit.model.facts import Facts
+from tacit.model.noise_law import Noise, quantile
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
@@ -21,35 +22,33 @@ from tacit.model.workload import Marginal
 class Estimate:
     """A value and a half width for one query, both in grid steps (`unit` to a count). No half width: no guarantee.
 
-    `alone` is the half width of this answer by itself, where that is another; `likely` is no promise.
+    The figures among the facts are in grid steps too.
     """
 
     value: int
     half_width: int | None
-    source: Source
-    cost: Loss
-    receipt: Receipt | None
-    note: str = ""
-    alone: int | None = None
-    likely: int | None = None
+    facts: Facts
 
 
 @dataclass(frozen=True, eq=False)
 class TableEstimate:
-    """All the cells of a marginal, with one half width for each of them by itself, in grid steps."""
+    """All the cells of a marginal, with one half width for each of them by itself, in grid steps.
+
+    Where every cell is a sum of `draws` draws of one noise, `noise` is its law.
+    """
 
     values: NDArray[np.int64]
     half_width: int | None
-    source: Source
-    cost: Loss
-    receipt: Receipt | None
-    note: str = ""
-    alone: int | None = None
-    likely: int | None = None
+    facts: Facts
+    noise: Noise | None = None
+    draws: int = 1
 
 
 class Mechanism(Protocol):
     """A way of answering. It is given different queries, none constant, whose cores were not measured before."""
+
+    fresh: bool  # every new question has noise of its own, and a price: one table is cheaper than many questions
+    learns: bool  # a new question is free while what is public answers it well
 
     def estimate(self, queries: Sequence[Query | Statistic]) -> list[Estimate]: ...
 
@@ -67,6 +66,16 @@ class Mechanism(Protocol):
         """The most that a new question could cost now."""
         ...
 
+    @property
+    def set_aside(self) -> Loss:
+        """What is spent already and counts as part of the next answer's cost."""
+        ...
+
+    @property
+    def flat(self) -> Callable[[str], tuple[Measured, Loss]] | None:
+        """The leaves of an ordered attribute from a release that answers everything, and what was paid; or None."""
+        ...
+
 
 def of_stored(
     stored: Measured | Told, query: Query | Statistic, rows: int, confidence: float, *, paid_now: bool = False
@@ -75,8 +84,13 @@ def of_stored(
     core = int(stored.values[0]) if isinstance(stored, Measured) else stored.value
     value = rows * query.unit - core if query.complement else core
     if isinstance(stored, Told):
-        figures = stored.alone, stored.likely
-        return Estimate(value, stored.half_width, "repeat", stored.free, stored.receipt, stored.note, *figures)
-    cost = stored.cost if paid_now else Loss(stored.cost.measure, 0)
-    source: Source = "measured" if paid_now else "repeat"
-    return Estimate(value, quantile(stored.noise, confidence), source, cost, stored.receipt)
+        figures = {"alone": stored.alone, "likely": stored.likely}
+        facts = Facts("repeat", stored.free, confidence, stored.receipt, stored.note, **figures)
+        return Estimate(value, stored.half_width, facts)
+    facts = Facts("measured", stored.cost, confidence, stored.receipt)
+    return Estimate(value, quantile(stored.noise, confidence), facts if paid_now else repeated(facts))
+
+
+def repeated(facts: Facts) -> Facts:
+    """The facts of the same answer given again."""
+    return replace(facts, source="repeat", cost=Loss(facts.cost.measure, 0))

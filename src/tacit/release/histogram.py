@@ -25,6 +25,8 @@ from tacit.trusted.curator import MAX_ANSWERS, Curator
 class Histogram:
     """Everything is answered from one release, which the first question buys. After that all questions are free."""
 
+    fresh, learns = False, False
+
     def __init__(self, curator: Curator, *, confidence: float) -> None:
         if curator.domain.size > MAX_ANSWERS:
             raise InvalidDomain(
@@ -43,13 +45,14 @@ class Histogram:
         cost = self._buy()
         estimates = [self._table.estimate(query) for query in linear]
         if cost.atoms:  # the first question pays for all
-            estimates[0] = replace(estimates[0], source="measured", cost=cost)
+            estimates[0] = replace(estimates[0], facts=replace(estimates[0].facts, source="measured", cost=cost))
         return estimates
 
     def table(self, asked: Marginal) -> TableEstimate:
         cost = self._buy()
         estimate = self._table.table(asked)
-        return replace(estimate, source="measured", cost=cost) if cost.atoms else estimate
+        bought = replace(estimate.facts, source="measured", cost=cost)
+        return replace(estimate, facts=bought) if cost.atoms else estimate
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         if self._curator.find([self._cells])[0] is None:
@@ -83,6 +86,10 @@ class Histogram:
         if self._curator.find([self._cells])[0]:
             return nothing
         return left if left.atoms else self._curator.total  # it is never free: without anything left it is refused
+
+    @property
+    def set_aside(self) -> Loss:
+        return Loss(self._curator.total.measure, 0)
 
     def _buy(self) -> Loss:
         """Buy the histogram unless it was bought before; what was paid now."""

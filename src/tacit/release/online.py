@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import BudgetExhausted, ConfigError, InvalidQuery
-from tacit.model.answer import Measured, Source, Told
+from tacit.model.answer import Measured, Told
 from tacit.model.budget import Loss
+from tacit.model.facts import Facts
 from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
@@ -141,6 +142,7 @@ class Knowledge(Protocol):
 
 
 K = TypeVar("K", bound=Knowledge)
+W = TypeVar("W", int, float)
 
 
 class Online(Generic[K]):
@@ -150,6 +152,8 @@ class Online(Generic[K]):
     & Roughgarden 2010, end of section 3). After the last hard answer what is known goes on answering, without a
     guarantee and saying so; with `halt`, it refuses instead.
     """
+
+    fresh, learns, flat = False, True, None
 
     def __init__(
         self, curator: Curator, begin: Callable[[], K], terms: Terms, *, questions: int, halt: bool = False
@@ -183,7 +187,8 @@ class Online(Generic[K]):
             waiting = waiting[easy:]
         estimates = [self._dress(query, told[query.core], bought) for query in queries]
         if paid.atoms:  # the first question pays for the start
-            estimates[0] = replace(estimates[0], source="measured", cost=estimates[0].cost + paid)
+            first = estimates[0].facts
+            estimates[0] = replace(estimates[0], facts=replace(first, source="measured", cost=first.cost + paid))
         return estimates
 
     def table(self, marginal: Marginal) -> TableEstimate:
@@ -200,19 +205,26 @@ class Online(Generic[K]):
             for cell, stored in zip(cells, before, strict=True)
             if stored is not None
         }
-        known |= {cell: Estimate(0, 0, "public", free, None) for cell in cells if cell.is_constant}
+        public = Estimate(0, 0, Facts("public", free, self.terms.confidence))
+        known |= {cell: public for cell in cells if cell.is_constant}
         new = [cell for cell in dict.fromkeys(cells) if cell not in known]
         known |= dict(zip(new, self.estimate(new), strict=True))
         found = [known[cell] for cell in cells]
-        cost = Loss(free.measure, sum(known[cell].cost.atoms for cell in new))
-        width = _widest([estimate.half_width for estimate in found])
-        alone = _widest([estimate.half_width if estimate.alone is None else estimate.alone for estimate in found])
-        likely = _widest([estimate.likely for estimate in found])
+        cost = Loss(free.measure, sum(known[cell].facts.cost.atoms for cell in new))
         values = np.array([estimate.value for estimate in found], dtype=np.int64)
-        source: Source = "measured" if cost.atoms else "hypothesis" if new else "repeat"
-        receipt, note = found[-1].receipt, max((estimate.note for estimate in found), default="")
+        widths = [estimate.half_width for estimate in found]
+        alone = [w if e.facts.alone is None else e.facts.alone for e, w in zip(found, widths, strict=True)]
+        facts = Facts(
+            source="measured" if cost.atoms else "hypothesis" if new else "repeat",
+            cost=cost,
+            confidence=self.terms.confidence,
+            receipt=found[-1].facts.receipt,
+            note=max(estimate.facts.note for estimate in found),
+            alone=_widest(alone),
+            likely=_widest([estimate.facts.likely for estimate in found]),
+        )
         shape = tuple(domain[name].size for name in marginal.names)
-        return TableEstimate(values.reshape(shape), width, source, cost, receipt, note, alone, likely)
+        return TableEstimate(values.reshape(shape), _widest(widths), facts)
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         self._catch_up(buy=False)
@@ -297,8 +309,10 @@ class Online(Generic[K]):
         cost = bought.pop(query.core, None)  # a query and its complement are paid once
         estimate = of_stored(stored, query, self._curator.rows, self.terms.confidence)
         if cost is not None:
-            return replace(estimate, source="measured", cost=cost)
-        return replace(estimate, source="hypothesis") if isinstance(stored, Told) else estimate
+            return replace(estimate, facts=replace(estimate.facts, source="measured", cost=cost))
+        if isinstance(stored, Told):
+            return replace(estimate, facts=replace(estimate.facts, source="hypothesis"))
+        return estimate
 
     def _restart(self) -> None:
         self.knowledge: K = self._begin()
@@ -327,6 +341,6 @@ def _steps(counts: float | None, query: Query | Statistic) -> int | None:
     return None if counts is None else math.ceil(counts * query.unit)
 
 
-def _widest(widths: Sequence[int | None]) -> int | None:
-    """Of all cells; None where one has none."""
+def _widest(widths: Sequence[W | None]) -> W | None:
+    """The widest half width of all cells; None where one has none."""
     return max((width for width in widths if width is not None), default=None) if None not in widths else None

@@ -22,12 +22,13 @@ from starlette.types import Receive, Scope, Send
 
 from tacit.model.answer import Answer
 from tacit.publishing import publish
+from tacit.release.answering import Answers
 from tacit.serve import schema
 from tacit.serve.dataset import Dataset, amount
 from tacit.serve.keys import Key, KeyRing
 from tacit.serve.limits import QUESTIONS_A_TOKEN, Limits, Traffic
 from tacit.serve.login import Logins
-from tacit.serve.question import Given, Question, read
+from tacit.serve.question import Question, read
 from tacit.serve.refusal import Refusal
 from tacit.serve.schema import Json, encode, shaped
 
@@ -272,7 +273,7 @@ ENDPOINTS = (
 )
 
 
-def shown(question: Question, answer: Given) -> Json:
+def shown(question: Question, answer: Answers) -> Json:
     """An answer as JSON: what Python's `to_dict` gives, and what kind it is."""
     kind = "count" if isinstance(answer, Answer) and question.query is not None else question.kind
     return {"kind": kind, **answer.to_dict()}
@@ -290,7 +291,7 @@ async def _made(make: Callable[[], Json | Struct]) -> Response:
     return Response(await run_in_threadpool(lambda: encode(make())), media_type="application/json")
 
 
-async def _answers(call: Call, questions: list[Question]) -> list[Given]:
+async def _answers(call: Call, questions: list[Question]) -> list[Answers]:
     found = call.about.ask(call.asker, questions)
     return found if isinstance(found, list) else await _wait(found)
 

@@ -21,10 +21,11 @@ from tacit.errors import ConfigError, LedgerError, TacitError, WouldSpend
 from tacit.model.answer import Answer
 from tacit.model.budget import Loss
 from tacit.opening import open_session
+from tacit.release.answering import Answers
 from tacit.serve.audit import Audit
 from tacit.serve.keys import Key, KeyRing
 from tacit.serve.pricing import Cut, accounted, price
-from tacit.serve.question import Given, Question
+from tacit.serve.question import Question
 from tacit.serve.refusal import Refusal, code_of, log
 from tacit.serve.schema import Amount, Column, Declared, Quota
 from tacit.serve.writer import Writer
@@ -112,7 +113,7 @@ class Dataset:
         ]
         return Declared(session.rows, session.domain.size, attributes, session.confidence, session.choice.mechanism)
 
-    def ask(self, key: Key, questions: list[Question]) -> Future[list[Given]] | list[Given]:
+    def ask(self, key: Key, questions: list[Question]) -> Future[list[Answers]] | list[Answers]:
         """Answers to all of the questions, or a refusal. Several questions are plain counts."""
         remembered = self._recall(questions)
         if remembered is not None:  # has been told before, word for word, so it need not wait for the writer
@@ -130,7 +131,7 @@ class Dataset:
         if len(queries) == len(questions):
             return self.writer.count(queries, note)  # type: ignore[return-value]
         return self.writer.do(
-            lambda: accounted(self.session, lambda: [question.ask(self.session) for question in questions]), note
+            lambda: accounted(self.session, lambda: [self.session.answer(question.ask) for question in questions]), note
         )
 
     def price(self, question: Question) -> Future[DryRun]:
@@ -151,7 +152,7 @@ class Dataset:
         self.session.close()
         self._lock.close()
 
-    def _free(self, question: Question) -> Given:
+    def _free(self, question: Question) -> Answers:
         """For who may not spend. What is known stays known, so nothing can come between the price and the answer.
 
         Were a price ever wrong, nothing would be spent all the same: the ledger takes nothing from a free question.
@@ -160,26 +161,26 @@ class Dataset:
             with self.session.free():
                 found = price(self.session, question)
                 if found.known:
-                    return question.ask(self.session)
+                    return self.session.answer(question.ask)
         except WouldSpend:
             log.error("a question was priced as known and is not: %s", question.key)
             raise
         raise Refusal(403, "would_spend", f"This key reads what is known, and this is not: {found.why}")
 
-    def _within_quota(self, key: Key, questions: list[Question]) -> list[Given]:
+    def _within_quota(self, key: Key, questions: list[Question]) -> list[Answers]:
         prices = [price(self.session, question).cost_at_most.atoms for question in questions]
         left = self._allowed(key).atoms - self._keys.used(self.name, key.name)
         queries = [question.query for question in questions if question.query is not None]
         if sum(prices) <= max(0, left) and len(queries) == len(questions):
             return list(accounted(self.session, lambda: self.session.ask_many(queries)))
-        answers: list[Given] = []
+        answers: list[Answers] = []
         try:
             for question in questions:  # the worst case of all together would not fit: one by one, as long as they do
                 most = price(self.session, question).cost_at_most.atoms
                 if most and most > left:
                     words = f"The question could take {key.name} past its quota of {key.quota:g} of the budget"
                     raise Refusal(403, "quota", f"{words} ({FAIRNESS}).")
-                answers.append(accounted(self.session, partial(question.ask, self.session)))
+                answers.append(accounted(self.session, partial(self.session.answer, question.ask)))
                 left -= answers[-1].cost.atoms
         except (Refusal, TacitError, Cut) as failed:
             if answers:
@@ -242,9 +243,9 @@ class Dataset:
             except ConfigError as error:  # fairness only: the charge itself is safe in the ledger
                 log.error("what a quota has used was not counted: %s", error.sentence)
 
-    def _recall(self, questions: list[Question]) -> list[Given] | None:
+    def _recall(self, questions: list[Question]) -> list[Answers] | None:
         with self._mutex:
-            found: list[Given] = []
+            found: list[Answers] = []
             for question in questions:
                 answer = self._repeats.get(question.key) if question.query is not None else None
                 if answer is None:
@@ -252,7 +253,7 @@ class Dataset:
                 found.append(answer)
         return found
 
-    def _remember(self, pairs: list[tuple[Question, Given]]) -> None:
+    def _remember(self, pairs: list[tuple[Question, Answers]]) -> None:
         """Keep what the session itself gave as a repeat: from then on it says the same for ever."""
         with self._mutex:
             for question, answer in pairs:
@@ -262,7 +263,7 @@ class Dataset:
                 self._repeats.popitem(last=False)
 
 
-def _entry(answer: Given) -> dict[str, int]:
+def _entry(answer: Answers) -> dict[str, int]:
     return {} if answer.receipt is None else {"entry": answer.receipt.entry}
 
 

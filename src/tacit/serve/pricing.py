@@ -37,7 +37,7 @@ class Cut(Exception):
 def price(session: Session, question: Question) -> DryRun:
     """The price now. `known` means for certain, without the data and for ever: nothing later makes it unknown."""
     with session.free():
-        return question.foresee(session)
+        return session.price(question.ask)
 
 
 def accounted(session: Bought, work: Callable[[], T]) -> T:
@@ -75,7 +75,8 @@ def claimed(queries: Sequence[Counted], answers: Sequence[Answer], paid: dict[st
     shown = []
     for query, answer in zip(queries, answers, strict=True):
         atoms = paid.pop(query.core.key, 0)
-        bought = replace(answer, source="measured", cost=Loss(answer.cost.measure, answer.cost.atoms + atoms))
+        cost = Loss(answer.cost.measure, answer.cost.atoms + atoms)
+        bought = replace(answer, facts=replace(answer.facts, source="measured", cost=cost))
         shown.append(bought if atoms else answer)
     return shown
 

@@ -107,6 +107,20 @@ class SumBody(Closed):
     where: Where | UnsetType = UNSET
 
 
+class VarianceBody(Closed):
+    """A variance is asked like {"variance": "age", "where": {"sex": "F"}}."""
+
+    variance: Text
+    where: Where | UnsetType = UNSET
+
+
+class StddevBody(Closed):
+    """A standard deviation is asked like {"stddev": "age", "where": {"sex": "F"}}."""
+
+    stddev: Text
+    where: Where | UnsetType = UNSET
+
+
 class FractionBody(Closed):
     """A fraction is asked like {"fraction": {"smoker": true}, "given": {"sex": "F"}}."""
 
@@ -136,6 +150,8 @@ _BODIES: tuple[type[Struct], ...] = (
     QuantileBody,
     MeanBody,
     SumBody,
+    VarianceBody,
+    StddevBody,
     FractionBody,
     RangeBody,
     HistogramBody,

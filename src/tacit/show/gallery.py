@@ -14,6 +14,7 @@ from tacit.model.answer import Measured, Table
 from tacit.model.attribute import Attribute
 from tacit.model.describe import describe
 from tacit.model.distribution_answer import CdfAnswer
+from tacit.model.facts import Facts
 from tacit.model.noise_law import quantile
 from tacit.model.strategy import Convolution, Product, Tree
 from tacit.model.values import Days
@@ -108,10 +109,7 @@ def _cdf(answer: Measured, session: Session) -> CdfAnswer:
         values=cdf.values,
         error=cdf.half_width,
         rows=session.rows,
-        confidence=session.confidence,
-        source="measured",
-        cost=answer.cost,
-        receipt=answer.receipt,
+        facts=_facts(answer, session),
         dated=isinstance(attribute.values, Days),
     )
 
@@ -152,6 +150,8 @@ def _shown(
     labels: tuple[tuple[str, ...], ...] | None = None,
 ) -> Table:
     declared = tuple(tuple(session.domain[n].label(i) for i in range(session.domain[n].size)) for n in names)
-    return Table(
-        words, names, labels or declared, values, error, session.confidence, "measured", answer.cost, answer.receipt
-    )
+    return Table(words, names, labels or declared, values, error, _facts(answer, session))
+
+
+def _facts(answer: Measured, session: Session) -> Facts:
+    return Facts("measured", answer.cost, session.confidence, answer.receipt)

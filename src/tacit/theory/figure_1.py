@@ -131,11 +131,12 @@ class MedianBasic:
         if compared.passed:
             measured = self._curator.measure([core], self._to_answer)[0]
             estimate = of_stored(measured, query, rows, self._confidence, paid_now=True)
-            return replace(estimate, cost=estimate.cost + compared.cost)
+            facts = replace(estimate.facts, cost=estimate.facts.cost + compared.cost)
+            return replace(estimate, facts=facts)
         median = round(databases.answer(core) * rows * core.unit)
         told = self._curator.tell([(core, median, self._half_width(core, threshold), "")])[0]
         estimate = of_stored(told, query, rows, self._confidence)
-        return replace(estimate, source="hypothesis", cost=compared.cost)
+        return replace(estimate, facts=replace(estimate.facts, source="hypothesis", cost=compared.cost))
 
     def threshold(self, query: Query) -> float:
         """t, step (b), for this question: public randomness that everybody can draw again."""

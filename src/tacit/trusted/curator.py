@@ -12,20 +12,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import AnswerWithheld, InvalidQuery
-from tacit.model.answer import Measured, Receipt, Told
+from tacit.model.answer import Measured, Told
 from tacit.model.budget import Loss, Measure
 from tacit.model.cell_sum import answer_from
 from tacit.model.domain import Domain
+from tacit.model.facts import Receipt
 from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
-from tacit.model.workload import Marginal, Question, from_dict, key, marginal, to_dict
+from tacit.model.workload import MAX_ANSWERS, Marginal, Question, from_dict, key, marginal, to_dict
 from tacit.store.chain import Entry, canonical, digest
 from tacit.trusted.gate import Gate, first_passing, own_pairs, store
 from tacit.trusted.ledger import Ledger, Outcome
 from tacit.trusted.lens import Disagreement, Distance, Lens, look, words
 from tacit.trusted.loss import Sensitivity, choice_price, choice_scale, gate_price, gate_scales, noise_for, price
 from tacit.trusted.noise import Noise, add_noise, draw_geometric, noisy_max
-from tacit.trusted.questions import MAX_ANSWERS, own, own_loss, plain, unit
+from tacit.trusted.questions import own, own_loss, plain, unit
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import sensitivity
 from tacit.trusted.strategies import strategy_truth

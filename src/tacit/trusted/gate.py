@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tacit.errors import AnswerWithheld, InvalidQuery
-from tacit.model.answer import Receipt
 from tacit.model.budget import Loss
+from tacit.model.facts import Receipt
 from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
 from tacit.store.chain import Entry, canonical

@@ -20,9 +20,7 @@ from tacit.model.domain import Domain
 from tacit.model.query import GRID, Factor, Query
 from tacit.model.statistic import Statistic
 from tacit.model.strategy import Strategy, checked
-from tacit.model.workload import Marginal, Question
-
-MAX_ANSWERS = 2**22  # to one question: a minute of drawing
+from tacit.model.workload import MAX_ANSWERS, Marginal, Question
 
 
 def own(question: Question, domain: Domain) -> Question:

@@ -1,2 +1,2 @@
 SELECT STDDEV(age) FROM data
--- expect: refused: STDDEV(age) is not answered here. Ask …
+-- expect: the standard deviation of age

@@ -12,6 +12,7 @@ from tacit.model.answer import Measured
 from tacit.model.budget import Loss
 from tacit.model.cell_sum import answer_from, sides, summed
 from tacit.model.domain import Domain
+from tacit.model.facts import Facts
 from tacit.model.noise_law import Noise, quantile_of_sum, variance
 from tacit.model.query import Query
 from tacit.model.workload import Marginal
@@ -53,14 +54,14 @@ class NoisyTable:
     def estimate(self, query: Query) -> Estimate:
         """The query's answer from the cells on its smaller side: n is public, so the rest is n less those."""
         value = answer_from(query, query.scope, self._sums(query.scope), self._rows)
-        return Estimate(value, self.half_width(query), "hypothesis", self._free, self._receipt)
+        return Estimate(value, self.half_width(query), self._facts)
 
     def table(self, marginal: Marginal) -> TableEstimate:
         """A table of fewer attributes, or of fewer rows."""
         scope = _scope(marginal)
         inside, _ = self._sides(marginal.where, scope)
         cells = (inside * self._sums(scope)).sum(axis=self._beyond(scope, marginal.names))
-        return TableEstimate(cells, self.half_width(marginal), "hypothesis", self._free, self._receipt)
+        return TableEstimate(cells, self.half_width(marginal), self._facts, self._noise, self._draws(marginal))
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         """Independent rows, each cell in proportion to its noisy count where that is above 0."""
@@ -94,8 +95,8 @@ class NoisyTable:
         return tuple(axis for axis, name in enumerate(names) if name not in kept)
 
     @property
-    def _free(self) -> Loss:
-        return Loss(self._measure, 0)
+    def _facts(self) -> Facts:
+        return Facts("hypothesis", Loss(self._measure, 0), self._confidence, self._receipt)
 
 
 def half_width_within(query: Query, domain: Domain, noise: Noise, confidence: float) -> int:

@@ -19,7 +19,7 @@ from tacit.model.attribute import Attribute
 from tacit.model.budget import Loss
 from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
 from tacit.model.listing import Listing
-from tacit.serve.question import Given
+from tacit.release.answering import Answers
 from tacit.serve.schema import Json
 from tacit.session import DryRun
 from tacit.show.chart import Axis, Bars, Chart, Heat, Points, Rule
@@ -63,7 +63,7 @@ class Panel:
     numbers: Numbers | None
 
 
-def panel(answer: Given, total: Loss, *, most: int | None = None, attribute: Attribute | None = None) -> Panel:
+def panel(answer: Answers, total: Loss, *, most: int | None = None, attribute: Attribute | None = None) -> Panel:
     """The whole answer. `most` is the number of rows, for a count; `attribute` is what a quantile is of."""
     free = not answer.cost.atoms
     return Panel(
@@ -125,17 +125,17 @@ def number(value: float) -> str:
     return text.replace("-", "−", 1) if text.startswith("-") else text
 
 
-def _asked(answer: Given) -> str:
+def _asked(answer: Answers) -> str:
     return str(getattr(answer, "question", ""))
 
 
-def _figure(answer: Given) -> str:
+def _figure(answer: Answers) -> str:
     if isinstance(answer, QuantileAnswer):
         return answer.value
     return number(answer.value) if isinstance(answer, Answer) else ""
 
 
-def _said(answer: Given, most: int | None) -> str:
+def _said(answer: Answers, most: int | None) -> str:
     """How sure the answer is, in a sentence."""
     sure = f"With {100 * answer.confidence:.10g} % confidence"
     if isinstance(answer, QuantileAnswer):
@@ -154,7 +154,7 @@ def _said(answer: Given, most: int | None) -> str:
     return f"{sure} the truth lies between {number(low)} and {number(high)}." if answer.error else "It is exact."
 
 
-def _other_bars(answer: Given) -> str:
+def _other_bars(answer: Answers) -> str:
     """In words, what the other two figures are; nothing where they are the same."""
     if not isinstance(answer, Answer | Table) or answer.error is None:
         return ""
@@ -168,7 +168,7 @@ def _other_bars(answer: Given) -> str:
     return f"{'. '.join(parts)}." if parts else ""
 
 
-def _drawn(answer: Given, most: int | None, attribute: Attribute | None) -> Chart | None:
+def _drawn(answer: Answers, most: int | None, attribute: Attribute | None) -> Chart | None:
     chart: Chart | None = None
     if isinstance(answer, Answer) and answer.error:
         chart = interval(answer, most)
@@ -228,7 +228,7 @@ def quantile(answer: QuantileAnswer, attribute: Attribute) -> Chart | None:
     return Chart("", x=Axis(categories=labels), y=Axis(categories=[""]), marks=[point], width=WIDTH, height=120)
 
 
-def _facts(answer: Given, total: Loss) -> list[tuple[str, str]]:
+def _facts(answer: Answers, total: Loss) -> list[tuple[str, str]]:
     cost = "nothing" if not answer.cost.atoms else f"{percent(answer.cost.atoms / total.atoms)} ({answer.cost})"
     facts = [("Cost", cost), ("Source", answer.source)]
     if answer.receipt is not None:
@@ -238,7 +238,7 @@ def _facts(answer: Given, total: Loss) -> list[tuple[str, str]]:
     return facts
 
 
-def _numbers(answer: Given) -> Numbers | None:
+def _numbers(answer: Answers) -> Numbers | None:
     found = _rows(answer)
     if found is None:
         return None
@@ -248,7 +248,7 @@ def _numbers(answer: Given) -> Numbers | None:
     return Numbers(caption, head, shown, many, right) if shown else None
 
 
-def _rows(answer: Given) -> tuple[Sequence[str], Iterator[Sequence[str]], int, list[int]] | None:
+def _rows(answer: Answers) -> tuple[Sequence[str], Iterator[Sequence[str]], int, list[int]] | None:
     if isinstance(answer, Table):
         cells = ([*labels, number(value)] for labels, value in answer.rows())
         return [*answer.names, "rows"], cells, answer.values.size, [len(answer.names)]

@@ -20,8 +20,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from tacit.model.ask import Count, Mean, Quantile, Sum, Variance
 from tacit.model.domain import Domain
-from tacit.model.sql import parse
+from tacit.release.answering import Answers
 from tacit.serve import api
 from tacit.serve.api import HISTORY_TOKENS, PUBLISHED_TOKENS, Call, State, state_of
 from tacit.serve.dataset import Dataset
@@ -31,7 +32,7 @@ from tacit.serve.page.answer import Panel, panel, price_words, ways
 from tacit.serve.page.form import Asked, Fields, last, question, read_built, read_form, words_of
 from tacit.serve.page.frame import ASSETS, Place, address, asset, page, refused_page
 from tacit.serve.page.record import Kept
-from tacit.serve.question import Given, Question, read
+from tacit.serve.question import Question, read
 from tacit.serve.refusal import Refusal, refusal_of
 from tacit.serve.schema import Json
 from tacit.show.events import events
@@ -220,7 +221,7 @@ async def _ask(visit: Visit) -> Response:
             stands_for = asked.sql if asked.clicked else ""
             return await _show(visit, asked, "price.html", known=found.known, words=words, stands_for=stands_for)
         answer = await _answer(visit, parsed)
-        shown = await run_in_threadpool(_panel, visit, given, answer)
+        shown = await run_in_threadpool(_panel, visit, parsed, answer)
         return await _show(visit, asked, "answer.html", answer=shown, ways=ways(given, visit.about.name, visit.base))
     except ClientDisconnect:
         raise
@@ -243,20 +244,16 @@ def _given(asked: Asked, domain: Domain) -> str | Json:
     return asked.sql.strip()
 
 
-async def _answer(visit: Visit, parsed: Question) -> Given:
+async def _answer(visit: Visit, parsed: Question) -> Answers:
     found = visit.about.ask(visit.key, [parsed])
     (answer,) = await asyncio.wrap_future(found) if isinstance(found, Future) else found
     return answer
 
 
-def _panel(visit: Visit, given: str | Json, answer: Given) -> Panel:
-    session = visit.about.session
-    attribute, most = None, None
-    if isinstance(given, str):
-        select = parse(given, session.domain)
-        most = session.rows if select.is_count else None
-        name = select.aggregates[0].name if select.aggregates else ""
-        attribute = session.domain[name] if name else None
+def _panel(visit: Visit, parsed: Question, answer: Answers) -> Panel:
+    session, ask = visit.about.session, parsed.ask
+    most = session.rows if isinstance(ask, Count) else None
+    attribute = session.domain[ask.name] if isinstance(ask, Sum | Mean | Variance | Quantile) else None
     return panel(answer, session.total, most=most, attribute=attribute)
 
 

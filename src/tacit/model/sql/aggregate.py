@@ -1,4 +1,4 @@
-"""The aggregates of a statement: COUNT, fractions, SUM, AVG, MEDIAN and quantiles. Called by `model.sql` alone."""
+"""The values of a statement: COUNT, fractions, SUM, AVG, VARIANCE, MEDIAN and quantiles. Called by `parse`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import replace
 from sqlglot import exp
 
 from tacit.errors import InvalidQuery
+from tacit.model.ask import Column, Count, Fraction, Mean, Quantile, Sum, Variance
 from tacit.model.expression import All, Among, Expression, Not
-from tacit.model.sql_condition import Reading, column, condition, only, plain_value, text
-from tacit.model.statement import Aggregate
+from tacit.model.sql.condition import Reading, column, condition, only, plain_value, text
 
 _CONDITIONS = (
     exp.EQ,
@@ -31,15 +31,25 @@ _CONDITIONS = (
 _EXTREMES = (exp.Min, exp.Max)
 
 
-def aggregate(node: exp.Expr, alias: str, where: Expression, read: Reading) -> Aggregate | None:
-    """The aggregate that a node of the select list is, about the rows of `where`; None if it is none."""
+# Each function of the spread: whether it is about a sample, and whether its root is taken.
+_SPREADS: dict[type[exp.Expr], tuple[bool, bool]] = {
+    exp.Variance: (True, False),
+    exp.VariancePop: (False, False),
+    exp.Stddev: (True, True),
+    exp.StddevSamp: (True, True),
+    exp.StddevPop: (False, True),
+}
+
+
+def aggregate(node: exp.Expr, alias: str, where: Expression, read: Reading) -> Column | None:
+    """The value that a node of the select list asks for, about the rows of `where`; None if it is none."""
     found = _value(node, where, read)
-    if found is not None and found.scale != 1 and found.kind != "fraction":
+    if found is not None and found.scale != 1 and not isinstance(found.value, Fraction):
         raise InvalidQuery("a value may be multiplied by 1.0, and a fraction by 100.")
     return None if found is None else replace(found, title=alias or text(node), named=bool(alias))
 
 
-def _value(node: exp.Expr, where: Expression, read: Reading) -> Aggregate | None:
+def _value(node: exp.Expr, where: Expression, read: Reading) -> Column | None:
     if isinstance(node, exp.Paren):
         return _value(node.this, where, read)
     if isinstance(node, exp.Mul | exp.Div):
@@ -53,9 +63,11 @@ def _value(node: exp.Expr, where: Expression, read: Reading) -> Aggregate | None
     if isinstance(node, exp.Count) and only(node, "this", "big_int"):
         return _count(node.this, where, read)
     if isinstance(node, exp.CountIf) and only(node, "this"):
-        return _counted(_both(where, condition(node.this, read)))
+        return _counted(_both(where, condition(node.this, read)), read)
     if isinstance(node, exp.Sum | exp.Avg) and only(node, "this"):
         return _sum_or_mean(node, where, read)
+    if type(node) in _SPREADS and only(node, "this"):
+        return _spread(node, where, read)
     if isinstance(node, _EXTREMES):
         raise InvalidQuery(
             f"{text(node)} is decided by single rows, so it is not answered; ask for a quantile, like "
@@ -64,7 +76,7 @@ def _value(node: exp.Expr, where: Expression, read: Reading) -> Aggregate | None
     return _quantile(node, where, read)
 
 
-def _arithmetic(node: exp.Mul | exp.Div, where: Expression, read: Reading) -> Aggregate | None:
+def _arithmetic(node: exp.Mul | exp.Div, where: Expression, read: Reading) -> Column | None:
     """A fraction of two counts, or a value times a number: COUNT(*) FILTER (WHERE a) * 100.0 / COUNT(*)."""
     if isinstance(node, exp.Mul):
         number, other = (node.this, node.expression) if _is_number(node.this) else (node.expression, node.this)
@@ -73,63 +85,71 @@ def _arithmetic(node: exp.Mul | exp.Div, where: Expression, read: Reading) -> Ag
     top, bottom = _value(node.this, where, read), _value(node.expression, where, read)
     if top is None or bottom is None:
         return None
-    if top.kind != "count" or bottom.kind != "count" or bottom.scale != 1:
+    if not isinstance(top.value, Count) or not isinstance(bottom.value, Count) or bottom.scale != 1:
         raise InvalidQuery("a fraction is a count of some rows / the count of all of them; for a mean ask AVG.")
-    some, all_rows = top.where.bind(read.domain), bottom.where.bind(read.domain)
+    some, all_rows = top.value.query, bottom.value.query
     if some & all_rows != some:
         raise InvalidQuery("the rows that a fraction counts above are among those that it counts below.")
-    return replace(top, kind="fraction", given=bottom.where)
+    return replace(top, value=Fraction(some, all_rows))
 
 
-def _scaled(value: Aggregate, number: object) -> Aggregate:
+def _scaled(column: Column, number: object) -> Column:
     if number == 1:
-        return value
-    if number != 100 or value.kind not in ("count", "fraction") or value.scale != 1:
+        return column
+    if number != 100 or not isinstance(column.value, Count | Fraction) or column.scale != 1:
         raise InvalidQuery("a value may be multiplied by 1.0, and a fraction by 100.")
-    return replace(value, scale=100.0)
+    return replace(column, scale=100.0)
 
 
-def _count(inner: exp.Expr, where: Expression, read: Reading) -> Aggregate | None:
+def _count(inner: exp.Expr, where: Expression, read: Reading) -> Column | None:
     if isinstance(inner, exp.Star) and only(inner):
-        return _counted(where)
+        return _counted(where, read)
     if isinstance(inner, exp.Column):
-        return _counted(_both(where, Not(Among(column(inner, read), (None,)))))
+        return _counted(_both(where, Not(Among(column(inner, read), (None,)))), read)
     if isinstance(inner, exp.Literal) and not inner.is_string:
-        return _counted(where)
+        return _counted(where, read)
     case = _case(inner, read, otherwise=None)
     if isinstance(inner, exp.Distinct):
         raise InvalidQuery("COUNT(DISTINCT …) is not answered; SELECT DISTINCT lists the declared values.")
-    return None if case is None else _counted(_both(where, case))
+    return None if case is None else _counted(_both(where, case), read)
 
 
-def _sum_or_mean(node: exp.Sum | exp.Avg, where: Expression, read: Reading) -> Aggregate | None:
-    inner = node.this
-    while isinstance(inner, exp.Paren):
-        inner = inner.this
+def _sum_or_mean(node: exp.Sum | exp.Avg, where: Expression, read: Reading) -> Column | None:
+    inner = _stripped(node.this)
     mean = isinstance(node, exp.Avg)
     case = _case(inner, read, otherwise=0)
     if case is not None:
         some = _both(where, case)
-        return Aggregate("fraction", some, "", given=where) if mean else _counted(some)
+        return _part(some, where, read) if mean else _counted(some, read)
     if isinstance(inner, _CONDITIONS):
         true = condition(inner, read)  # where it is neither true nor false, a mean leaves the row out
         known = _both(where, Not(All((Not(true), true))))
         some = _both(where, true)
-        return Aggregate("fraction", some, "", given=known) if mean else _counted(some)
+        return _part(some, known, read) if mean else _counted(some, read)
     if not isinstance(inner, exp.Column):
         return None
     name = column(inner, read)
     if read.domain[name].kind == "boolean":
         some = _both(where, Among(name, (True,)))
         known = _both(where, Among(name, (True, False)))
-        return Aggregate("fraction", some, "", given=known) if mean else _counted(some)
-    return Aggregate("mean" if mean else "sum", where, "", name=name)
+        return _part(some, known, read) if mean else _counted(some, read)
+    rows = read.bind(where)
+    return Column(Mean(read.domain, name, rows) if mean else Sum(read.domain, name, rows), "")
 
 
-def _quantile(node: exp.Expr, where: Expression, read: Reading) -> Aggregate | None:
+def _spread(node: exp.Expr, where: Expression, read: Reading) -> Column | None:
+    """VARIANCE(a), VAR_SAMP(a), VAR_POP(a), STDDEV(a), STDDEV_SAMP(a), STDDEV_POP(a)."""
+    inner = _stripped(node.this)
+    if not isinstance(inner, exp.Column):
+        return None
+    sample, root = _SPREADS[type(node)]
+    return Column(Variance(read.domain, column(inner, read), read.bind(where), sample, root), "")
+
+
+def _quantile(node: exp.Expr, where: Expression, read: Reading) -> Column | None:
     """MEDIAN(a), QUANTILE(a, 0.9), QUANTILE_CONT(a, 0.9), PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY a)."""
     if isinstance(node, exp.Median) and only(node, "this"):
-        return Aggregate("quantile", where, "", name=column(node.this, read), share=0.5)
+        return Column(Quantile(read.domain, column(node.this, read), 0.5, read.bind(where)), "")
     turned = False
     if isinstance(node, exp.Quantile) and only(node, "this", "quantile"):
         by, share = node.this, node.args["quantile"]
@@ -146,7 +166,8 @@ def _quantile(node: exp.Expr, where: Expression, read: Reading) -> Aggregate | N
     number = plain_value(share) if isinstance(share, exp.Expr) else None
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < 1:
         raise InvalidQuery("a quantile is a share above 0 and below 1, like QUANTILE_CONT(age, 0.9).")
-    return Aggregate("quantile", where, "", name=name, share=round(1 - number, 15) if turned else float(number))
+    q = round(1 - number, 15) if turned else float(number)
+    return Column(Quantile(read.domain, name, q, read.bind(where)), "")
 
 
 def _case(node: exp.Expr, read: Reading, *, otherwise: int | None) -> Expression | None:
@@ -174,8 +195,18 @@ def _is_number(node: object) -> bool:
     return isinstance(node, exp.Literal) and not node.is_string
 
 
-def _counted(where: Expression) -> Aggregate:
-    return Aggregate("count", where, "")
+def _counted(where: Expression, read: Reading) -> Column:
+    return Column(Count(read.bind(where)), "")
+
+
+def _part(some: Expression, given: Expression, read: Reading) -> Column:
+    return Column(Fraction(read.bind(some), read.bind(given)), "")
+
+
+def _stripped(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
 
 
 def _both(a: Expression, b: Expression) -> Expression:

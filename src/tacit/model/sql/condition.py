@@ -1,4 +1,4 @@
-"""Conditions of a statement: comparisons of declared columns with plain values. Called by `model.sql` alone."""
+"""Conditions of a statement: comparisons of declared columns with plain values. Called by `model.sql.parse` alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
 from tacit.model.expression import All, Among, Compare, Comparison, Expression, Not
 from tacit.model.query import Query
-from tacit.model.sql_tokens import place
+from tacit.model.sql.tokens import place
 from tacit.model.values import Days, Listed, Value
 
 MAX_PATTERN = 100  # characters of a LIKE pattern
@@ -30,6 +30,15 @@ class Reading:
     domain: Domain
     notes: list[str] = field(default_factory=list)
     matched: list[int] = field(default_factory=list)
+    _bound: list[tuple[Expression, Query]] = field(default_factory=list)  # several values share one WHERE
+
+    def bind(self, condition: Expression) -> Query:
+        """The query of a condition, worked out once."""
+        for known, query in self._bound:
+            if known is condition:
+                return query
+        self._bound.append((condition, condition.bind(self.domain)))
+        return self._bound[-1][1]
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """SQL as a way of asking, by an allow-list: counts, fractions, sums, means and quantiles, with WHERE and GROUP BY.
 
-The text never reaches an engine: it is read into a `Select` about the declared attributes. Called by the session.
+The text never reaches an engine: it is read into an `Ask` about the declared attributes.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
 
 from tacit.errors import InvalidQuery
+from tacit.model.ask import Ask, Column, Count, Group, Order, Select
 from tacit.model.domain import Domain
 from tacit.model.expression import All, Expression
-from tacit.model.sql_aggregate import aggregate
-from tacit.model.sql_condition import Reading, column, condition, only, plain_value, text
-from tacit.model.sql_tokens import ALLOWED, MAX_DEPTH, check
-from tacit.model.statement import Aggregate, Group, Order, Select
+from tacit.model.sql.aggregate import aggregate
+from tacit.model.sql.condition import Reading, column, condition, only, plain_value, text
+from tacit.model.sql.tokens import ALLOWED, MAX_DEPTH, check
 
-__all__ = ["MAX_DEPTH", "MAX_LENGTH", "Select", "parse"]
+__all__ = ["MAX_DEPTH", "MAX_LENGTH", "parse"]
 
 MAX_LENGTH = 10_000
 MAX_VALUES = 20  # aggregates of one statement
@@ -28,12 +28,13 @@ MAX_CELLS = 2**20  # of a result
 _CLAUSES = ("expressions", "from_", "where", "group", "order", "limit", "offset", "distinct")
 
 
-def parse(statement: str, domain: Domain) -> Select:
+def parse(statement: str, domain: Domain) -> Ask:
     """Read one statement about the declared attributes; refuse anything else with the place and a hint.
 
     >>> from tacit.model.attribute import category
-    >>> parse("SELECT COUNT(*) FROM data WHERE sex = 'F'", Domain({"sex": category(["F", "M"])})).group
-    ()
+    >>> domain = Domain({"sex": category(["F", "M"])})
+    >>> parse("SELECT COUNT(*) FROM data WHERE sex = 'F'", domain).words(domain)
+    'sex = F'
     """
     if len(statement) > MAX_LENGTH:
         raise InvalidQuery(f"a statement has at most {MAX_LENGTH:,} characters; this one has {len(statement):,}.")
@@ -59,7 +60,7 @@ def parse(statement: str, domain: Domain) -> Select:
         raise InvalidQuery("the statement has too many conditions; list values with IN.") from None
 
 
-def _select(select: exp.Select, read: Reading) -> Select:
+def _select(select: exp.Select, read: Reading) -> Ask:
     for clause, given in select.args.items():
         if given and clause not in _CLAUSES:
             raise InvalidQuery(f"{clause.strip('_').upper()} is not answered here. {ALLOWED}")
@@ -78,7 +79,7 @@ def _select(select: exp.Select, read: Reading) -> Select:
         _check_groups(select, groups, places, read)
     if len(values) > MAX_VALUES:
         raise InvalidQuery(f"a statement has at most {MAX_VALUES} values; this one has {len(values)}.")
-    plain = len(values) == 1 and values[0].kind == "count" and all(group.width is None for group in groups)
+    plain = len(values) == 1 and isinstance(values[0].value, Count) and all(group.width is None for group in groups)
     cells = math.prod(read.domain[group.name].size for group in groups)
     if not plain and cells > MAX_CELLS:
         raise InvalidQuery(f"the result would have up to {cells:,} rows; the most is {MAX_CELLS:,}.")
@@ -86,22 +87,35 @@ def _select(select: exp.Select, read: Reading) -> Select:
         group.parts(read.domain) if group.width is not None else None  # refuses a width that cuts bins
     if not groups and any(select.args.get(word) for word in ("order", "limit", "offset")):
         raise InvalidQuery("one row needs no ORDER BY, LIMIT or OFFSET; they are for a GROUP BY.")
-    return Select(
-        tuple(values),
-        tuple(groups),
-        _order(select, groups, values, places, read),
-        _whole(select.args.get("limit"), "LIMIT"),
-        _whole(select.args.get("offset"), "OFFSET") or 0,
-        tuple(dict.fromkeys(read.notes)),
+    return _simplest(
+        Select(
+            read.domain,
+            tuple(values),
+            tuple(groups),
+            _order(select, groups, values, places, read),
+            _whole(select.args.get("limit"), "LIMIT"),
+            _whole(select.args.get("offset"), "OFFSET") or 0,
+            tuple(dict.fromkeys(read.notes)),
+        )
     )
+
+
+def _simplest(select: Select) -> Ask:
+    """A statement that asks what a method of the session asks is that question: one value, or a table of counts."""
+    if select.notes or not select.columns:
+        return select
+    first = select.columns[0]
+    if len(select.columns) == 1 and not select.groups and first.scale == 1:
+        return first.value
+    return select.crosstab or select
 
 
 Places = list[tuple[str, int]]  # what stands at each position of the select list: ("group", 0), ("value", 0), …
 
 
-def _columns(select: exp.Select, where: Expression, read: Reading) -> tuple[list[Group], list[Aggregate], Places]:
+def _columns(select: exp.Select, where: Expression, read: Reading) -> tuple[list[Group], list[Column], Places]:
     groups: list[Group] = []
-    values: list[Aggregate] = []
+    values: list[Column] = []
     places: Places = []
     for item in select.expressions:
         node, alias = item.unalias(), item.alias if isinstance(item, exp.Alias) else ""
@@ -171,7 +185,7 @@ def _group(node: exp.Expr, alias: str, read: Reading) -> Group | None:
 
 
 def _order(
-    select: exp.Select, groups: list[Group], values: list[Aggregate], places: Places, read: Reading
+    select: exp.Select, groups: list[Group], values: list[Column], places: Places, read: Reading
 ) -> tuple[Order, ...]:
     found = []
     for node in (select.args.get("order") or exp.Order()).expressions:
@@ -192,7 +206,7 @@ def _position(node: exp.Expr, places: Places) -> tuple[str, int] | None:
     return places[position - 1]
 
 
-def _titled(node: exp.Expr, groups: list[Group], values: list[Aggregate]) -> tuple[str, int] | None:
+def _titled(node: exp.Expr, groups: list[Group], values: list[Column]) -> tuple[str, int] | None:
     """The column with this alias; an alias goes before a declared name, as in SQL."""
     if not isinstance(node, exp.Column) or node.args.get("table"):
         return None

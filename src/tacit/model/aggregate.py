@@ -1,0 +1,394 @@
+"""One number about the rows of a condition: count, fraction, sum, mean, variance. Public words and arithmetic.
+
+An aggregate is bound to the domain, and refused if it must be, when it is made. It knows what it is called in words and
+its formula: which weighted counts it is made of, and how they are put together. To add an aggregate is to add a class
+here, and an entry to each parser that should read it.
+
+Everything is post-processing of noisy counts: a bug here costs accuracy, never privacy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import InitVar, dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InvalidQuery
+from tacit.model.attribute import Attribute
+from tacit.model.describe import describe
+from tacit.model.domain import Domain
+from tacit.model.facts import joined
+from tacit.model.query import GRID, MAX_TABLE, Query
+from tacit.model.values import Days, Listed
+
+Floats = NDArray[np.float64]
+RANGE_SHARE = 0.1  # of the budget, for the release of all ranges of one attribute
+EVERYONE = Query.constant(everyone=True)
+_MAY_BE_ZERO = "the count that is divided by may be 0: nothing is guaranteed"
+
+
+class Figure(NamedTuple):
+    """A value, and how far off it can be; None where nothing is guaranteed."""
+
+    value: float
+    error: float | None
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """The sum, over the rows of a condition, of a weight in [0, 1] that one attribute gives; without one, a count."""
+
+    where: Query
+    name: str = ""
+    weights: tuple[float, ...] = ()
+
+    def query(self, domain: Domain, inside: Sequence[Query] = ()) -> Query:
+        """The question that has this sum for an answer, among the rows that also lie `inside`."""
+        weighed = [Query.weighted(domain, [self.name], self.weights)] if self.name else []
+        return Query.all([self.where, *inside, *weighed]) if inside or weighed else self.where
+
+    @property
+    def rounding(self) -> float:
+        """How far a weight is from the grid that questions live on, at most."""
+        w = np.asarray(self.weights, dtype=np.float64)
+        return float(np.abs(np.rint(w * GRID) / GRID - w).max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class Formula:
+    """The weighted counts that a value is made of, and how it is put together from them and the number of rows.
+
+    Without parts the value follows from the condition alone; `constant` says why, to whom asks it of each group.
+    """
+
+    parts: tuple[Weighed, ...]
+    put_together: Callable[[Sequence[Figure], int], Figure]
+    note: str = ""
+    doubt: str = ""  # what is said where nothing is guaranteed
+    constant: str = ""
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many rows meet a condition, or the sum of their weights."""
+
+    query: Query
+
+    @property
+    def where(self) -> Query:
+        return self.query
+
+    @property
+    def formula(self) -> Formula:
+        return Formula((Weighed(self.query),), lambda parts, _: parts[0])
+
+    def words(self, domain: Domain) -> str:
+        return describe(self.query, domain)
+
+
+@dataclass(frozen=True)
+class Fraction:
+    """The share of the rows of `given` that also meet `where`."""
+
+    where: Query
+    given: Query = EVERYONE
+    formula: Formula = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for condition in (self.where, self.given):
+            _check_unweighted(condition)
+        if self.given.is_constant and not self.given.is_everyone:
+            raise InvalidQuery("no row can meet the condition below the line, so there is no fraction.")
+        some = Query.all([self.where, self.given])
+        object.__setattr__(self, "where", some)
+        made = Formula((Weighed(some), Weighed(self.given)), lambda parts, _: ratio(*parts), doubt=_MAY_BE_ZERO)
+        object.__setattr__(self, "formula", made)
+
+    def words(self, domain: Domain) -> str:
+        among = "" if self.given.is_everyone else f", among {describe(self.given, domain)}"
+        return f"the fraction of rows with {describe(self.where, domain)}{among}"
+
+
+@dataclass(frozen=True)
+class Sum:
+    """The sum of a numeric attribute over the rows of a condition; a value counts as the middle of its bin."""
+
+    domain: InitVar[Domain]
+    name: str
+    where: Query = EVERYONE
+    formula: Formula = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self, domain: Domain) -> None:
+        object.__setattr__(self, "name", domain.resolve(self.name))
+        object.__setattr__(self, "formula", self._formula(domain))
+
+    def _formula(self, domain: Domain) -> Formula:
+        """One question about positive values, and one about negative ones: weights lie in [0, 1]."""
+        middles = Middles.of(domain, self.name, self.where)
+        parts, factors = list[Weighed](), list[float]()
+        for sign in (1.0, -1.0):
+            part = np.where(np.isnan(middles.values), 0.0, np.maximum(sign * middles.values, 0.0))
+            if part.max(initial=0.0) > 0:
+                parts.append(middles.weighed(part / part.max()))
+                factors.append(sign * float(part.max()))
+
+        def added(figures: Sequence[Figure], rows: int) -> Figure:
+            value = sum((factor * figure.value for factor, figure in zip(factors, figures, strict=True)), start=0.0)
+            if any(figure.error is None for figure in figures):
+                return Figure(value, None)
+            moved = sum(rows * abs(factor) * part.rounding for factor, part in zip(factors, parts, strict=True))
+            return Figure(value, moved + sum(abs(f) * (x.error or 0.0) for f, x in zip(factors, figures, strict=True)))
+
+        said = middles.note(
+            # All values can be off the same way, so the sum is off by their number times as much.
+            "a value is taken for the middle of its bin, off by at most {0:g}, so the sum by at most {0:g} times the "
+            "number of its rows beyond the error bar"
+        )
+        nothing = f"no row that meets the condition has a value of {self.name} other than 0."
+        return Formula(tuple(parts), added, said, constant=nothing)
+
+    def words(self, domain: Domain) -> str:
+        return f"the sum of {self.name}{_where(self.where, domain)}"
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean of a numeric attribute over the rows of a condition; a value counts as the middle of its bin.
+
+    The mean of all rows is read off the release of all ranges of the attribute, which `share` of the budget buys.
+    """
+
+    domain: InitVar[Domain]
+    name: str
+    where: Query = EVERYONE
+    share: float = RANGE_SHARE
+    from_ranges: bool = field(init=False)
+    formula: Formula = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self, domain: Domain) -> None:
+        object.__setattr__(self, "name", domain.resolve(self.name))
+        check_share(self.share)
+        if isinstance(domain[self.name].values, Days):
+            raise InvalidQuery(f"{self.name} has dates, which have a median but no mean.")
+        object.__setattr__(self, "from_ranges", self.where.is_everyone and domain[self.name].ordered)
+        object.__setattr__(self, "formula", self._formula(domain))
+
+    def _formula(self, domain: Domain) -> Formula:
+        """Where values lie between the least and the largest that the condition allows, on average.
+
+        So a narrow condition has a narrow error bar.
+        """
+        size = domain[self.name].size
+        if self.from_ranges and size > MAX_TABLE:  # the release of its ranges has the mean; groups have none
+            too_many = f"{self.name} has {size:,} values; at most {MAX_TABLE:,} can be weighed."
+            return Formula((), lambda _, __: Figure(math.nan, None), constant=too_many)
+        middles = Middles.of(domain, self.name, self.where)
+        low, span = middles.low, middles.span
+        if not span:
+            same = f"every row that meets the condition has the same {self.name}, {low:g}."
+            return Formula((), lambda _, __: Figure(low, 0.0), middles.note(), constant=same)
+        top = middles.weighed(middles.places)
+
+        def mean(figures: Sequence[Figure], _: int) -> Figure:
+            found, error = ratio(*figures)
+            within = None if error is None else min(span, span * error + top.rounding * span)
+            return Figure(low + span * found, within)
+
+        return Formula((top, middles.weighed(middles.inside)), mean, middles.note(), _MAY_BE_ZERO)
+
+    def words(self, domain: Domain) -> str:
+        return f"the mean of {self.name}{_where(self.where, domain)}"
+
+
+@dataclass(frozen=True)
+class Variance:
+    """The variance of a numeric attribute over the rows of a condition, or its root, the standard deviation.
+
+    With `sample`, the sum of squares is divided by the number of rows less one, as VARIANCE and STDDEV are in SQL.
+    """
+
+    domain: InitVar[Domain]
+    name: str
+    where: Query = EVERYONE
+    sample: bool = True
+    root: bool = False
+    formula: Formula = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self, domain: Domain) -> None:
+        object.__setattr__(self, "name", domain.resolve(self.name))
+        object.__setattr__(self, "formula", self._formula(domain))
+
+    def _formula(self, domain: Domain) -> Formula:
+        """With p in [0, 1] where a value lies, Var = span² (E[(2p - 1)²]/4 - (E[p] - 1/2)²): three counts.
+
+        About the middle instead of 0, the two terms are small, and so are their bars.
+        """
+        middles = Middles.of(domain, self.name, self.where)
+        span = middles.span
+        said = middles.note(
+            "a value is taken for the middle of its bin, off by at most {0:g}, which the error bar leaves out"
+        )
+        if not span:
+            same = f"every row that meets the condition has the same {self.name}, {middles.low:g}."
+            return Formula((), lambda _, __: Figure(0.0, 0.0), said, constant=same)
+        places = middles.weighed(middles.places)
+        squares = middles.weighed(np.where(middles.inside, (2 * middles.places - 1) ** 2, 0.0))
+
+        def variance(figures: Sequence[Figure], _: int) -> Figure:
+            rows = figures[2]
+            second, first = ratio(figures[0], rows), ratio(figures[1], rows)
+            value = max(0.0, second.value / 4 - (first.value - 0.5) ** 2)
+            if second.error is None or first.error is None or rows.error is None:
+                return self._scaled(value, None, span, rows)
+            far, off = abs(first.value - 0.5), first.error + places.rounding
+            spread = (second.error + squares.rounding) / 4
+            # (E[p] - 1/2)² lies between the squares of the ends of its interval, or starts at 0 where that holds 0.
+            low = max(0.0, second.value / 4 - spread - min(far + off, 0.5) ** 2)
+            high = min(0.25, second.value / 4 + spread - max(0.0, far - off) ** 2)
+            return self._scaled(value, (low, max(low, high)), span, rows)
+
+        parts = (squares, places, middles.weighed(middles.inside))
+        return Formula(parts, variance, said, _MAY_BE_ZERO)
+
+    def _scaled(self, value: float, ends: tuple[float, float] | None, span: float, rows: Figure) -> Figure:
+        """From places to values; n/(n-1) times that for a sample; the root of it for a standard deviation."""
+
+        def shown(part: float, n: float) -> float:
+            found = part * span**2 * (n / (n - 1) if self.sample else 1.0)
+            return math.sqrt(found) if self.root else found
+
+        n = max(rows.value, 2.0)
+        middle = shown(value, n)
+        if ends is None or rows.error is None or (self.sample and rows.value - rows.error <= 1):
+            return Figure(middle, None)
+        low = shown(ends[0], rows.value + rows.error)
+        high = shown(ends[1], rows.value - rows.error)
+        return Figure(middle, max(high - middle, middle - low, 0.0))
+
+    def words(self, domain: Domain) -> str:
+        what = "standard deviation" if self.root else "variance"
+        whole = "" if self.sample else "population "
+        return f"the {whole}{what} of {self.name}{_where(self.where, domain)}"
+
+
+Aggregate = Count | Fraction | Sum | Mean | Variance
+
+
+def mean(domain: Domain, name: str, where: Query = EVERYONE, share: float = RANGE_SHARE) -> Mean | Fraction:
+    """The mean of an attribute. That of true and false is a fraction, among the rows where it is known."""
+    if domain[name].kind != "boolean":
+        return Mean(domain, name, where, share)
+    true, known = (Query.among(domain, name, values) for values in ([1], [0, 1]))
+    return Fraction(true, Query.all([where, known]))
+
+
+@dataclass(frozen=True, eq=False)
+class Middles:
+    """The number that stands for each bin of an attribute, NaN where a condition allows no row."""
+
+    domain: Domain
+    name: str
+    where: Query
+    values: Floats
+    rounding: float
+
+    @classmethod
+    def of(cls, domain: Domain, name: str, where: Query) -> Middles:
+        """The middles of an attribute's bins; refuses attributes that have no numbers."""
+        _check_unweighted(where)
+        attribute = domain[name]
+        if attribute.size > MAX_TABLE:
+            raise InvalidQuery(f"{name} has {attribute.size:,} values; at most {MAX_TABLE:,} can be weighed.")
+        values, rounding = _middles(name, attribute)
+        allowed = _possible(where, name, attribute.size)[: attribute.bins]
+        return cls(domain, name, where, np.where(allowed, values, np.nan), rounding)
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        return ~np.isnan(self.values)
+
+    @property
+    def low(self) -> float:
+        if not self.inside.any():
+            raise InvalidQuery(f"no row that meets the condition has a value of {self.name}, so there is no mean.")
+        return float(np.nanmin(self.values))
+
+    @property
+    def span(self) -> float:
+        return float(np.nanmax(self.values)) - self.low
+
+    @property
+    def places(self) -> Floats:
+        """Where each value lies between the least and the largest, from 0 to 1; 0 for those that no row has."""
+        return np.where(self.inside, (self.values - self.low) / self.span, 0.0)
+
+    def weighed(self, weights: NDArray[np.generic]) -> Weighed:
+        """The sum of these weights, one for each bin; rows outside the bins weigh nothing."""
+        padded = np.zeros(self.domain[self.name].size)
+        padded[: len(weights)] = np.minimum(weights.astype(np.float64), 1.0)
+        return Weighed(self.where, self.name, tuple(padded.tolist()))
+
+    def note(
+        self, words: str = "a value is taken for the middle of its bin, off by at most {0:g} beyond the error bar"
+    ) -> str:
+        """What has to be said of values that stand for their bins."""
+        other = self.domain[self.name].other
+        left_out = "" if other is None else f"rows whose {self.name} is {other} are left out"
+        return joined((words.format(self.rounding) if self.rounding else "", left_out))
+
+
+def ratio(top: Figure, bottom: Figure) -> Figure:
+    """A part by its whole, cut to [0, 1], and how far off it can be where both bars hold.
+
+    The extremes of t/b over the two intervals are at their ends, since b stays above 0; where it may not, the truth may
+    have no value at all, and nothing is promised.
+    """
+    value = min(max(top.value / max(bottom.value, 1.0), 0.0), 1.0)
+    if top.error is None or bottom.error is None or bottom.value - bottom.error <= 0:
+        return Figure(value, None)
+    high = min(1.0, max(0.0, top.value + top.error) / (bottom.value - bottom.error))
+    low = max(0.0, top.value - top.error) / (bottom.value + bottom.error)
+    return Figure(value, max(high - value, value - low, 0.0))
+
+
+def check_share(share: float) -> None:
+    """Refuse what is not a share of the budget."""
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+        raise InvalidQuery(f"share is a fraction of the budget, above 0 and at most 1, not {share!r}.")
+
+
+def _check_unweighted(where: Query) -> None:
+    if where.unit > 1:
+        raise InvalidQuery("rows are chosen by conditions, not by weights.")
+
+
+def _where(where: Query, domain: Domain) -> str:
+    return "" if where.is_everyone else f" where {describe(where, domain)}"
+
+
+def _middles(name: str, attribute: Attribute) -> tuple[Floats, float]:
+    if isinstance(attribute.values, Listed):
+        if isinstance(attribute.values.values[0], str):
+            raise InvalidQuery(f"{name} is not a number, so it has no sum and no mean.")
+        return np.array([float(value) for value in attribute.values.values]), 0.0
+    if isinstance(attribute.values, Days):
+        raise InvalidQuery(f"{name} has dates, which have a median but no sum and no mean.")
+    edges = np.array([attribute.edge(i) for i in range(attribute.bins + 1)], dtype=np.float64)
+    lows, highs = edges[:-1], edges[1:] - attribute.values.whole
+    return (lows + highs) / 2, float((highs - lows).max() / 2)
+
+
+def _possible(where: Query, name: str, size: int) -> NDArray[np.bool_]:
+    """Which values of an attribute a row that meets the condition can have (all, where that is not plain to see)."""
+    if where.is_constant:
+        return np.full(size, where.is_everyone)
+    factor = next((factor for factor in where.factors if name in factor.scope), None)
+    if factor is None or (where.complement and len(where.factors) > 1):
+        return np.ones(size, dtype=np.bool_)
+    weights = factor.flipped().weights if where.complement else factor.weights
+    others = tuple(axis for axis, other in enumerate(factor.scope) if other != name)
+    return np.asarray(weights.max(axis=others) > 0)
