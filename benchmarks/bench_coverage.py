@@ -220,7 +220,7 @@ def _curves(session: Session, seed: int) -> Seen:
 def _sort(session: Session, queries: list[Query], answers: list[tacit.Answer], truth: NDArray[np.float64]) -> Seen:
     """The errors over their bars, by what is promised about them; no bar, no promise."""
     ratios = [
-        (abs(answer.value - exact) / answer.error, _passed(session._curator.find([query.core])[0]))
+        (abs(answer.value - exact) / answer.error, _passed(session._public.find([query.core])[0]))
         for query, answer, exact in zip(queries, answers, truth, strict=True)
         if answer.error is not None
     ]

@@ -243,6 +243,7 @@ def _offline(case: Case, curator: Curator, truth: Fractions) -> Run:
     exponential = case.construction == "exponential"
     built = construct(
         curator,
+        curator,
         case.queries,
         _rule(case, case.update_at, case.alpha / 8 if exponential else case.update_at),  # type: ignore[arg-type]
         rounds=ALLOWED * case.most_updates,

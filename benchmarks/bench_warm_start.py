@@ -75,7 +75,8 @@ def warm(records: Records, queries: Sequence[Query], truth: NDArray[np.int64], p
             folder / "l.tacit", budget=MILD, total=budget, binding={}, anchor=Anchor(folder / "anchors.sqlite")
         )
         start = time.perf_counter()
-        built = warm_start(Curator(records, ledger), loss=Loss(budget.measure, int(budget.atoms * share)), plan=plan)
+        curator, loss = Curator(records, ledger), Loss(budget.measure, int(budget.atoms * share))
+        built = warm_start(curator, curator, loss=loss, plan=plan)
         seconds = time.perf_counter() - start
         spent = ledger.spent.atoms / budget.atoms
         ledger.close()

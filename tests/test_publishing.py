@@ -84,7 +84,7 @@ def boxes(count: int, seed: int) -> list[Query]:
 
 
 def unasked(session: Session, queries: list[Query]) -> list[Query]:
-    found = session._curator.find(queries)
+    found = session._public.find(queries)
     return [query for query, before in zip(queries, found, strict=True) if before is None]
 
 
@@ -301,7 +301,7 @@ def test_threads_take_turns_and_learn_everything_once(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(Weights, "learn", slowly)
     reading = together()
-    once = [measured.receipt.entry for measured in reading._curator.released()]
+    once = [measured.receipt.entry for measured in reading._public.released()]
     assert learned == once
     assert _knowledge(tmp_path, reading) == tacit.verify(tmp_path / "p.jsonl").knowledge
     monkeypatch.setattr(Transcript, "lock", lambda self: nullcontext())

@@ -100,7 +100,8 @@ def warm_started(plan: warm.Plan) -> Open:
             anchor = Anchor(Path(name) / "anchors.sqlite")
             ledger = Ledger.create(Path(name) / "l.tacit", budget=budget, total=whole, binding={}, anchor=anchor)
             spend = Loss(whole.measure, whole.atoms)
-            found = warm.warm_start(Curator(table.records, ledger), loss=spend, plan=plan)
+            curator = Curator(table.records, ledger)
+            found = warm.warm_start(curator, curator, loss=spend, plan=plan)
             ledger.close()
         yield _Hypothesis(found.hypothesis, table.rows)
 

@@ -10,15 +10,17 @@ from typing import Any
 from tacit.errors import ConfigError, LedgerError
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
+from tacit.model.workload import MAX_ANSWERS
 from tacit.release.direct import Direct
 from tacit.release.estimate import Mechanism
 from tacit.release.histogram import Histogram
 from tacit.release.iterative import iterative
 from tacit.release.median import Sampling, median
 from tacit.release.plan import plan
+from tacit.release.public import Public
 from tacit.session import Choice, Session
 from tacit.store.anchor import Anchor
-from tacit.trusted.curator import MAX_ANSWERS, Curator
+from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Binding, Ledger, MadeWith
 from tacit.trusted.loss import total
 from tacit.trusted.records import Records
@@ -134,18 +136,22 @@ def open_session(
         binding = {**binding, "person": person, "rows_per_person": str(people)}
     book = _open_ledger(path, budget, binding, remembered, accept_rollback)
     curator = Curator(rows, book)
-    made = build(curator, choice, confidence, progress)
-    return Session(curator, book, budget, choice, made, confidence)
+    made = build(curator, curator, choice, confidence, progress)
+    return Session(curator, curator, book, budget, choice, made, confidence)
 
 
 def build(
-    curator: Curator, choice: Choice, confidence: float, progress: Callable[[int, int], None] | None = None
+    public: Public,
+    curator: Curator | None,
+    choice: Choice,
+    confidence: float,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Mechanism:
     """The mechanism of a choice. What is published is read with the same, so it must depend on nothing else."""
     if choice.mechanism == "direct":
-        return Direct(curator, questions=choice.questions, confidence=confidence)
+        return Direct(public, curator, questions=choice.questions, confidence=confidence)
     if choice.mechanism == "histogram":
-        return Histogram(curator, confidence=confidence)
+        return Histogram(public, curator, confidence=confidence)
     online: dict[str, Any] = {
         "questions": choice.questions,
         "hits": choice.hits,
@@ -153,8 +159,8 @@ def build(
         "halt": choice.halt,
     }
     if choice.mechanism == "iterative":
-        return iterative(curator, **online, warm=choice.warm, progress=progress)
-    return median(curator, **online, sampling=choice.sampling or Sampling())
+        return iterative(public, curator, **online, warm=choice.warm, progress=progress)
+    return median(public, curator, **online, sampling=choice.sampling or Sampling())
 
 
 def choose(

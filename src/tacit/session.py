@@ -48,14 +48,16 @@ from tacit.release.offline import Candidate, Constructed, Distinguisher, constru
 from tacit.release.online import Knowledge, Online
 from tacit.release.parts import DryRun as DryRun  # what `dry_run` gives: for those who import it from here
 from tacit.release.parts import Need, Part, Parts
+from tacit.release.public import Public
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 from tacit.release.synthetic import Synthetic
 from tacit.trusted.accountant import epsilon_spent
-from tacit.trusted.curator import Curator, own
 from tacit.trusted.ledger import Entry, Ledger
+from tacit.trusted.questions import own
 
 if TYPE_CHECKING:
     from tacit.release.median import Sampling
+    from tacit.trusted.curator import Curator
 
 Asked = str | Expression | Query | Unbound | Statistic | Ask
 Where = str | Expression | Query | None
@@ -94,13 +96,20 @@ class Session:
     """Answers questions about one table under one budget. Made by `tacit.open`; closes with `close()` or `with`."""
 
     def __init__(
-        self, curator: Curator, ledger: Ledger, budget: Budget, choice: Choice, mechanism: Mechanism, confidence: float
+        self,
+        public: Public,
+        curator: Curator | None,
+        ledger: Ledger,
+        budget: Budget,
+        choice: Choice,
+        mechanism: Mechanism,
+        confidence: float,
     ) -> None:
-        self._curator, self._ledger, self._mechanism = curator, ledger, mechanism
+        self._public, self._curator, self._ledger, self._mechanism = public, curator, ledger, mechanism
         self._budget, self._choice, self._confidence = budget, choice, confidence
-        self._parts = Parts(curator, mechanism, confidence)
-        free = Loss(curator.total.measure, 0)
-        self._setting = Setting(curator.domain, curator.rows, confidence, free, mechanism.fresh)
+        self._parts = Parts(public, curator, mechanism, confidence)
+        free = Loss(public.total.measure, 0)
+        self._setting = Setting(public.domain, public.rows, confidence, free, mechanism.fresh)
 
     @property
     def budget(self) -> Budget:
@@ -118,30 +127,30 @@ class Session:
 
     @property
     def domain(self) -> Domain:
-        return self._curator.domain
+        return self._public.domain
 
     @property
     def rows(self) -> int:
         """The number of rows, which is public."""
-        return self._curator.rows
+        return self._public.rows
 
     @property
     def rows_per_person(self) -> int:
         """How many rows of one person are protected together: 1 unless the owner declared more."""
-        return self._curator.rows_per_person
+        return self._public.rows_per_person
 
     @property
     def total(self) -> Loss:
-        return self._curator.total
+        return self._public.total
 
     @property
     def spent(self) -> Loss:
         """What is spent for good. The same amount as an epsilon: `epsilon_spent`."""
-        return self._curator.spent
+        return self._public.spent
 
     @property
     def left(self) -> Loss:
-        return self._curator.left
+        return self._public.left
 
     @property
     def epsilon_spent(self) -> float:
@@ -159,17 +168,17 @@ class Session:
         words = {"measured": "", "choice": "chosen: ", "compared": "compared: ", "gate": "a hard question found"}
         return [
             Past(words[kind] + describe(question, self.domain) if question else words["gate"], cost, receipt, kind)
-            for kind, question, cost, receipt in self._curator.purchases()
+            for kind, question, cost, receipt in self._public.purchases()
         ]
 
     def answers(self) -> Iterator[Measured | Told]:
         """Every answer in the ledger, oldest first: noisy ones that were bought, and those told for nothing."""
-        return self._curator.answers()
+        return self._public.answers()
 
     @property
     def entries(self) -> int:
         """The number of the ledger's newest entry."""
-        return self._curator.entries
+        return self._public.entries
 
     def bought(self, after: int) -> list[tuple[str | None, int]]:
         """The keys and costs, in atoms, of what was bought since entry `after`, in order."""
@@ -177,7 +186,7 @@ class Session:
 
     def transcript(self) -> tuple[str, list[Entry]]:
         """Everything released so far, sealed: the hash that the ledger's chain starts from, and its entries."""
-        with self._curator.turn():  # no question is half way between its charge and its answer
+        with self._public.turn():  # no question is half way between its charge and its answer
             return self._ledger.snapshot()
 
     # -- two verbs ----------------------------------------------------------------------------------------------------
@@ -317,9 +326,9 @@ class Session:
             raise InvalidQuery(f"rows is a whole number from 1 to {MAX_SYNTHETIC:,}, not {rows!r}.")
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise InvalidQuery(f"seed is a whole number from 0, not {seed!r}.")
-        with self._curator.turn():
+        with self._public.turn():
             codes = self._mechanism.draw(rows, np.random.Generator(np.random.PCG64(seed)))
-            released = list(self._curator.released())
+            released = list(self._public.released())
         return Synthetic.of(self.domain, codes, self.rows, released)
 
     def release(
@@ -354,7 +363,14 @@ class Session:
         rule = MultiplicativeWeights(self.domain, alpha, tolerance=alpha / 2)
         with self._honest():
             return construct(
-                self._curator, candidates, rule, rounds=rounds, loss=loss, alpha=alpha, distinguisher=distinguisher
+                self._public,
+                self._curator,
+                candidates,
+                rule,
+                rounds=rounds,
+                loss=loss,
+                alpha=alpha,
+                distinguisher=distinguisher,
             )
 
     def free(self) -> AbstractContextManager[None]:

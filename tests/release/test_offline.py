@@ -110,7 +110,7 @@ def test_a_table_of_some_rows_is_learned_cell_by_cell(tmp_path: Path) -> None:
 
         some = marginal(DOMAIN, "b", where=Query.among(DOMAIN, "a", [0, 1]))
         rule = MultiplicativeWeights(DOMAIN, 0.01, tolerance=0.005)
-        built = construct(session._curator, [some], rule, rounds=2, loss=session.total, alpha=0.01)
+        built = construct(session._public, session._curator, [some], rule, rounds=2, loss=session.total, alpha=0.01)
         exact = session._curator._records.table(some.names, some.where) / N
         assert np.abs(guess(built.hypothesis, some) - exact).max() < 0.01
 
@@ -175,11 +175,11 @@ def test_the_median_over_a_net_is_an_update_rule_too(tmp_path: Path, distinguish
     with start(tmp_path, domain=small, budget=tacit.Budget(epsilon=8.0, delta=0.0)) as session:
         curator = session._curator
         built = construct(
-            curator, queries, rule, rounds=20, loss=session.total, alpha=alpha, distinguisher=distinguisher
+            curator, curator, queries, rule, rounds=20, loss=session.total, alpha=alpha, distinguisher=distinguisher
         )
         assert built.accurate
         assert len(built.steps) <= rule.max_updates(alpha) + 1
         errors = [abs(built.hypothesis.answer(query) - curator._records.answer(query) / N) for query in queries]
         assert max(errors) <= alpha
         with pytest.raises(tacit.InvalidQuery):
-            construct(curator, [marginal(small, "b")], rule, rounds=1, loss=session.total, alpha=0.1)
+            construct(curator, curator, [marginal(small, "b")], rule, rounds=1, loss=session.total, alpha=0.1)

@@ -84,7 +84,7 @@ def test_a_hard_question_buys_its_table_and_is_answered_from_it(tmp_path: Path) 
         mechanism = session._mechanism
         assert isinstance(mechanism, Online)
         for i in bought:
-            table = session._curator.find([marginal(DOMAIN, *queries[i].scope)])[0]
+            table = session._public.find([marginal(DOMAIN, *queries[i].scope)])[0]
             assert isinstance(table, Measured)
             said = NoisyTable(table, DOMAIN, N, session.confidence).estimate(queries[i].core)
             value = N - said.value if queries[i].complement else said.value
@@ -151,7 +151,7 @@ def test_a_table_asked_for_is_bought_as_one(tmp_path: Path) -> None:
     with start(tmp_path) as session:
         found = session.table("a", "b")
         assert found.source == "measured"
-        assert session._curator.find([marginal(DOMAIN, "a", "b")])[0] is not None
+        assert session._public.find([marginal(DOMAIN, "a", "b")])[0] is not None
         kinds = [kind for kind, *_ in session._curator.purchases()]
         assert kinds.count("measured") < 8
 
@@ -261,7 +261,7 @@ def test_old_ledgers_have_no_more_figures_than_they_had(tmp_path: Path) -> None:
         session._curator.tell([(query, 5, 7, "a note")])
         entry = next(e for e in session._ledger.entries(kind="outcome") if e.key == query.key)
         assert set(json.loads(entry.body)) == {"question", "told", "half_width", "note"}
-        told = session._curator.find([query])[0]
+        told = session._public.find([query])[0]
         assert isinstance(told, Told)
         assert (told.alone, told.likely) == (None, None)
         assert isinstance(session._curator, Curator)

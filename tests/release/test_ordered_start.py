@@ -48,7 +48,7 @@ def start(folder: Path, **changes: object) -> Session:
 
 
 def started(session: Session) -> WarmStart:
-    return warm_start(session._curator, loss=Loss(session.total.measure, session.total.atoms // 2))
+    return warm_start(session._public, session._curator, loss=Loss(session.total.measure, session.total.atoms // 2))
 
 
 def range_errors(found: WarmStart) -> NDArray[np.float64]:
@@ -93,7 +93,7 @@ def test_it_replays_and_later_tables_are_fitted_with_it(tmp_path: Path) -> None:
         before = session.ask_many(queries)
         assert before[0].source == "measured"
         assert any("tree" in past.question for past in session.history)
-        assert session._curator.find([marginal(DOMAIN, "x")])[0] is None
+        assert session._public.find([marginal(DOMAIN, "x")])[0] is None
         session._curator.measure([marginal(DOMAIN, "a", "b", "x")], Loss(session.total.measure, 10**9))
         assert session.knowledge is not None
         session._mechanism._catch_up()  # type: ignore[attr-defined]

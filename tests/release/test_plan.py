@@ -275,7 +275,8 @@ def measured(name: str, folder: Path, runs: int) -> tuple[float, float]:
         ledger = Ledger.create(
             folder / f"{run}.tacit", budget=budget, total=total(budget), binding={}, anchor=Anchor(folder / "anchors")
         )
-        built = warm_start(Curator(records, ledger), loss=total(budget))
+        curator = Curator(records, ledger)
+        built = warm_start(curator, curator, loss=total(budget))
         ledger.close()
         errors.append(np.abs(built.hypothesis.answer_many(queries) - truth))
     return float(np.mean([e.mean() for e in errors])), float(np.mean([e.max() for e in errors]))

@@ -236,7 +236,7 @@ def test_a_reader_spends_nothing_whatever_is_asked(keep: Keep, mechanism: str) -
 def by_the_words(parts: Parts, need: Need, stored: Any) -> Any:
     """A planted bug: a range of one attribute passes for known where a pair with that attribute was bought."""
     if isinstance(need, RangesOf):
-        known = [one.question for one in parts._curator.released() if isinstance(one.question, Product)]
+        known = [one.question for one in parts._public.released() if isinstance(one.question, Product)]
         if any({pair.first.name, pair.second.name} >= set(need.names) for pair in known):
             return None
     return COST(parts, need, stored)

@@ -277,7 +277,7 @@ def test_a_statistic_that_cannot_be_paid_is_not_evaluated(curator: Curator) -> N
 
 
 def test_the_direct_mechanism_buys_statistics_even_where_a_table_is_known(curator: Curator) -> None:
-    direct = Direct(curator, questions=10, confidence=0.95)
+    direct = Direct(curator, curator, questions=10, confidence=0.95)
     women = Query.among(DOMAIN, "sex", [0])
     table = marginal(DOMAIN, "age", "sex")
     assert direct.most(STUMP).atoms == curator.total.atoms // 10

@@ -145,8 +145,10 @@ def _read(path: Path) -> tuple[Session, Terms, list[Entry], checks.Counted, str]
         file.refuse(path, error.sentence.rstrip("."))
     transcript = Transcript(terms.origin, released, terms.total)
     curator = Reading(Declared(terms.domain, terms.rows, terms.rows_per_person), transcript)
-    mechanism = build(curator, terms.choice, terms.confidence)
-    reading = Session(curator, cast(Ledger, transcript), terms.budget, terms.choice, mechanism, terms.confidence)
+    mechanism = build(curator, curator, terms.choice, terms.confidence)
+    reading = Session(
+        curator, curator, cast(Ledger, transcript), terms.budget, terms.choice, mechanism, terms.confidence
+    )
     return reading, terms, released, counted, digest
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,10 @@ from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
 from tacit.release.estimate import Estimate, TableEstimate, of_stored, repeated
 from tacit.release.hypothesis.noisy_table import NoisyTable
-from tacit.trusted.curator import Curator
+from tacit.release.public import Public, expected_noise, with_data
+
+if TYPE_CHECKING:
+    from tacit.trusted.curator import Curator
 
 
 class Direct:
@@ -30,12 +34,12 @@ class Direct:
 
     fresh, learns, flat = True, False, None
 
-    def __init__(self, curator: Curator, *, questions: int, confidence: float) -> None:
-        self._curator = curator
+    def __init__(self, public: Public, curator: Curator | None, *, questions: int, confidence: float) -> None:
+        self._public, self._curator = public, curator
         self._confidence = confidence
-        self._price = curator.total.split(questions)
+        self._price = public.total.split(questions)
         if self._price.atoms == 0:
-            raise ConfigError(f"{questions:,} questions are too many for a budget of {curator.total}.")
+            raise ConfigError(f"{questions:,} questions are too many for a budget of {public.total}.")
         self._tables: list[NoisyTable] = []
         self._read_to = 0
 
@@ -43,26 +47,29 @@ class Direct:
         self._catch_up()
         known = {query: self._determined(query) for query in queries}
         cores = list({query.core: None for query, estimate in known.items() if estimate is None})
-        bought = dict(zip(cores, self._curator.measure(cores, self._price), strict=True)) if cores else {}
+        measured = with_data(self._curator).measure(cores, self._price) if cores else []
+        bought = dict(zip(cores, measured, strict=True))
         unpaid = set(cores)  # a query and its complement are paid once
         estimates = []
         for query, estimate in known.items():
             if estimate is None:
                 paid_now = query.core in unpaid
                 unpaid.discard(query.core)
-                measured, rows = bought[query.core], self._curator.rows
-                estimate = of_stored(measured, query, rows, self._confidence, paid_now=paid_now)
+                stored = bought[query.core]
+                estimate = of_stored(stored, query, self._public.rows, self._confidence, paid_now=paid_now)
             estimates.append(estimate)
         return estimates
 
     def table(self, marginal: Marginal) -> TableEstimate:
         self._catch_up()
-        before = self._curator.find([marginal])[0]
+        before = self._public.find([marginal])[0]
         table = self._first_that_tells(marginal)
         if table and (before is None or table.entry < before.receipt.entry):
             return table.table(marginal)
-        measured = self._curator.measure([marginal], self._price)[0]
-        shape = tuple(self._curator.domain[name].size for name in marginal.names)
+        measured = before
+        if not isinstance(measured, Measured):
+            measured = with_data(self._curator).measure([marginal], self._price)[0]
+        shape = tuple(self._public.domain[name].size for name in marginal.names)
         half_width = quantile(measured.noise, self._confidence)
         facts = Facts("measured", measured.cost, self._confidence, measured.receipt)
         told = facts if before is None else repeated(facts)
@@ -78,11 +85,11 @@ class Direct:
         if isinstance(query, Query) and table and table.entry < stored.receipt.entry:
             found = table.estimate(query)
             return replace(found, facts=repeated(found.facts))
-        return of_stored(stored, query, self._curator.rows, self._confidence)
+        return of_stored(stored, query, self._public.rows, self._confidence)
 
     def most(self, question: Query | Statistic | Marginal) -> Loss:
         self._catch_up()
-        known = self._curator.find([question])[0] is not None or self._first_that_tells(question) is not None
+        known = self._public.find([question])[0] is not None or self._first_that_tells(question) is not None
         return Loss(self._price.measure, 0) if known else self._price
 
     @property
@@ -97,13 +104,12 @@ class Direct:
         if isinstance(question, Statistic):
             return None  # how far the noise of a table moves a nonlinear function of it is not known
         steps = question.unit if isinstance(question, Query) else 1
-        fresh = variance(self._curator.expected_noise(question, self._price)) / steps**2
+        fresh = variance(expected_noise(self._public, question, self._price)) / steps**2
         return next((t for t in self._tables if t.covers(question) and t.variance(question) <= 5 * fresh), None)
 
     def _catch_up(self) -> None:
         """Fold in what this or another process has released since the last look."""
-        for measured in self._curator.released(after=self._read_to):
+        for measured in self._public.released(after=self._read_to):
             if isinstance(measured.question, Marginal) and measured.question.where.is_everyone:
-                curator = self._curator
-                self._tables.append(NoisyTable(measured, curator.domain, curator.rows, self._confidence))
+                self._tables.append(NoisyTable(measured, self._public.domain, self._public.rows, self._confidence))
             self._read_to = measured.receipt.entry

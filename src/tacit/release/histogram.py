@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +17,13 @@ from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.strategy import Tree, leaves
-from tacit.model.workload import Marginal, histogram, marginal
+from tacit.model.workload import MAX_ANSWERS, Marginal, histogram, marginal
 from tacit.release.estimate import Estimate, TableEstimate, of_stored
 from tacit.release.hypothesis.noisy_table import NoisyTable
-from tacit.trusted.curator import MAX_ANSWERS, Curator
+from tacit.release.public import Public, with_data
+
+if TYPE_CHECKING:
+    from tacit.trusted.curator import Curator
 
 
 class Histogram:
@@ -27,39 +31,38 @@ class Histogram:
 
     fresh, learns = False, False
 
-    def __init__(self, curator: Curator, *, confidence: float) -> None:
-        if curator.domain.size > MAX_ANSWERS:
+    def __init__(self, public: Public, curator: Curator | None, *, confidence: float) -> None:
+        if public.domain.size > MAX_ANSWERS:
             raise InvalidDomain(
-                f"a histogram is for domains of at most {MAX_ANSWERS:,} cells; this one has {curator.domain.size:,}."
+                f"a histogram is for domains of at most {MAX_ANSWERS:,} cells; this one has {public.domain.size:,}."
             )
-        self._curator = curator
+        self._public, self._curator = public, curator
         self._confidence = confidence
-        self._cells = histogram(curator.domain)
-        self._known = False
-        self._table: NoisyTable
+        self._cells = histogram(public.domain)
+        self._known: NoisyTable | None = None
 
     def estimate(self, queries: Sequence[Query | Statistic]) -> list[Estimate]:
         linear = [query for query in queries if isinstance(query, Query)]
         if len(linear) < len(queries):
             raise InvalidQuery('a histogram answers counts; mechanism="median" or "direct" answers statistics too.')
-        cost = self._buy()
-        estimates = [self._table.estimate(query) for query in linear]
+        table, cost = self._bought()
+        estimates = [table.estimate(query) for query in linear]
         if cost.atoms:  # the first question pays for all
             estimates[0] = replace(estimates[0], facts=replace(estimates[0].facts, source="measured", cost=cost))
         return estimates
 
     def table(self, asked: Marginal) -> TableEstimate:
-        cost = self._buy()
-        estimate = self._table.table(asked)
+        table, cost = self._bought()
+        estimate = table.table(asked)
         bought = replace(estimate.facts, source="measured", cost=cost)
         return replace(estimate, facts=bought) if cost.atoms else estimate
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
-        if self._curator.find([self._cells])[0] is None:
+        table = self._read()
+        if table is None:
             raise InvalidQuery("nothing is published yet to make rows from: ask a first question.")
-        self._buy()
-        drawn = dict(zip(self._table.names, self._table.draw(rows, rng), strict=True))
-        return [drawn[name] for name in self._curator.domain.names]  # a table's names are sorted, a domain's are not
+        drawn = dict(zip(table.names, table.draw(rows, rng), strict=True))
+        return [drawn[name] for name in self._public.domain.names]  # a table's names are sorted, a domain's are not
 
     def flat(self, name: str) -> tuple[Measured, Loss]:
         """The leaves of an ordered attribute as if they had been measured by themselves, and what was paid now.
@@ -67,36 +70,41 @@ class Histogram:
         A leaf is a sum of k cells. Gaussian noise adds up to Gaussian noise; a sum of Laplace noise has lighter tails
         than Laplace noise of the same variance, so error bars for the latter are wide enough.
         """
-        cost = self._buy()
-        domain = self._curator.domain
+        table, cost = self._bought()
+        domain = self._public.domain
         bins, size = domain[name].bins, leaves(domain[name])
-        counts = self._table.table(marginal(domain, name)).values
+        counts = table.table(marginal(domain, name)).values
         values = np.append(counts[:bins], counts[bins:].sum()) if size > bins else counts
-        stored = self._curator.find([self._cells])[0]
+        stored = self._public.find([self._cells])[0]
         assert isinstance(stored, Measured)
         cells = domain.size // domain[name].size * max(1, domain[name].size - bins)
         noise = Noise(stored.noise.kind, stored.noise.scale * math.sqrt(cells))
         return replace(stored, question=Tree(name, (size,), (1,)), values=values, noise=noise), cost
 
     def recall(self, query: Query | Statistic, stored: Measured | Told) -> Estimate:
-        return of_stored(stored, query, self._curator.rows, self._confidence)
+        return of_stored(stored, query, self._public.rows, self._confidence)
 
     def most(self, question: Query | Statistic | Marginal) -> Loss:
-        nothing, left = Loss(self._curator.total.measure, 0), self._curator.left
-        if self._curator.find([self._cells])[0]:
+        nothing, left = Loss(self._public.total.measure, 0), self._public.left
+        if self._public.find([self._cells])[0]:
             return nothing
-        return left if left.atoms else self._curator.total  # it is never free: without anything left it is refused
+        return left if left.atoms else self._public.total  # it is never free: without anything left it is refused
 
     @property
     def set_aside(self) -> Loss:
-        return Loss(self._curator.total.measure, 0)
+        return Loss(self._public.total.measure, 0)
 
-    def _buy(self) -> Loss:
-        """Buy the histogram unless it was bought before; what was paid now."""
-        if self._known:
-            return Loss(self._curator.total.measure, 0)
-        paid_before = self._curator.find([self._cells])[0] is not None
-        measured = self._curator.measure([self._cells], self._curator.left)[0]
-        self._table = NoisyTable(measured, self._curator.domain, self._curator.rows, self._confidence)
-        self._known = True
-        return Loss(self._curator.total.measure, 0) if paid_before else measured.cost
+    def _read(self) -> NoisyTable | None:
+        """The histogram, if it was bought: by whomever, and whenever."""
+        if self._known is None and isinstance(bought := self._public.find([self._cells])[0], Measured):
+            self._known = NoisyTable(bought, self._public.domain, self._public.rows, self._confidence)
+        return self._known
+
+    def _bought(self) -> tuple[NoisyTable, Loss]:
+        """The histogram, which the first question buys, and what was paid for it now."""
+        table, cost = self._read(), Loss(self._public.total.measure, 0)
+        if table is None:
+            bought = with_data(self._curator).measure([self._cells], self._public.left)[0]
+            table, cost = NoisyTable(bought, self._public.domain, self._public.rows, self._confidence), bought.cost
+            self._known = table
+        return table, cost

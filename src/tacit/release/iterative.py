@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +22,13 @@ from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.hypothesis.noisy_table import half_width_within
 from tacit.release.offline import learn
 from tacit.release.online import Online, Terms
+from tacit.release.public import Public, expected_noise
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 from tacit.release.warm_start import AnyFit, Progress, fit_all, mean_size, wanted, warm_start
-from tacit.trusted.curator import Curator, Distance, Lens
+from tacit.trusted.lens import Distance, Lens
+
+if TYPE_CHECKING:
+    from tacit.trusted.curator import Curator
 
 REFIT_SWEEPS = 3  # over all past answers, after each new one
 TABLE_SWEEPS = 6  # of the fit after a new table
@@ -44,15 +49,16 @@ class Weights:
 
     def __init__(
         self,
-        curator: Curator,
+        public: Public,
+        curator: Curator | None,
         rule: MultiplicativeWeights,
         warm: Loss,
         terms: Terms,
         progress: Progress | None = None,
     ) -> None:
         self._progress = progress
-        self._curator, self._rule, self._rows, self._warm, self._terms = curator, rule, curator.rows, warm, terms
-        domain = curator.domain
+        self._public, self._curator, self._rule, self._warm, self._terms = public, curator, rule, warm, terms
+        domain, self._rows = public.domain, public.rows
         self.hypothesis: Dense | Mixture = rule.initial() if domain.size <= MAX_CELLS else Mixture.uniform(domain)
         self.note = ""
         self._ready = warm.atoms == 0
@@ -71,15 +77,15 @@ class Weights:
 
     def ahead(self) -> Loss:
         bought = self._ready or self._bought
-        return Loss(self._warm.measure, 0) if bought or not self._warm <= self._curator.left else self._warm
+        return Loss(self._warm.measure, 0) if bought or not self._warm <= self._public.left else self._warm
 
     def start(self) -> Loss:
         return self._start
 
     @property
     def _bought(self) -> bool:
-        first = marginal(self._curator.domain, self._curator.domain.names[0])
-        return self._curator.find([wanted(self._curator, first)])[0] is not None
+        first = marginal(self._public.domain, self._public.domain.names[0])
+        return self._public.find([wanted(self._public, first)])[0] is not None
 
     def prepare(self, *, buy: bool) -> Loss:
         nothing = Loss(self._warm.measure, 0)
@@ -88,18 +94,18 @@ class Weights:
         bought = self._bought
         if not bought and not buy:
             raise InvalidQuery("nothing is published yet to make rows from: ask a first question.")
-        if not bought and not self._warm <= self._curator.left:
+        if not bought and not self._warm <= self._public.left:
             self.note = "there was too little left for the warm start"
             self._ready = True
             return nothing
-        before = self._curator.spent
-        found = warm_start(self._curator, loss=self._warm, progress=self._progress)
+        before = self._public.spent
+        found = warm_start(self._public, self._curator, loss=self._warm, progress=self._progress)
         self.hypothesis, self._start = found.hypothesis, found.bought
         self._started_from, self._fitted = {one.key for one in found.measured}, found.fitted
         if not found.fitted.settled:
             self.note = "the warm start fits its own tables badly: rely on the error bars"
         self._ready = True
-        return self._curator.spent - before
+        return self._public.spent - before
 
     def learn(self, measured: Measured) -> None:
         """A single answer tilts the hypothesis; a table is fitted together with everything measured before it."""
@@ -113,7 +119,7 @@ class Weights:
             return
         hypothesis = self.hypothesis
         if isinstance(hypothesis, Mixture) or (isinstance(question, Marginal) and question.where.is_everyone):
-            domain, before = self._curator.domain, self._fitted
+            domain, before = self._public.domain, self._fitted
             self._fitted = fit_all(domain, self._measured, self._rows, before=before, sweeps=TABLE_SWEEPS)
             self.hypothesis = self._fitted.hypothesis
             return
@@ -131,15 +137,15 @@ class Weights:
         gate promises of easy answers, and where the noise in all cells adds up to fewer rows than there are, so that it
         says something about each. All of that is public. A table that was bought before has said what it can.
         """
-        domain, terms = self._curator.domain, self._terms
+        domain, terms = self._public.domain, self._terms
         if not isinstance(query, Query) or query.is_constant:
             return query
         around = marginal(domain, *query.scope)
         size = around.size(domain)
         slow = MAX_FITTED < domain.size <= MAX_CELLS
-        if size > MAX_AROUND or slow or self._curator.find([around])[0] is not None:
+        if size > MAX_AROUND or slow or self._public.find([around])[0] is not None:
             return query
-        noise = self._curator.expected_noise(around, terms.answer_loss)
+        noise = expected_noise(self._public, around, terms.answer_loss)
         bar = half_width_within(query, domain, noise, terms.confidence) / query.unit
         promised = terms.shown(self._rule.alpha * self._rows)
         return around if bar <= promised and size * mean_size(noise) <= self._rows else query
@@ -162,7 +168,7 @@ class Weights:
         scope = query.scope
         if scope not in self._spread:
             tables = [(one.noise, _attributes(one.question)) for one in self._measured]
-            shape = {name: self._curator.domain[name].size for name in self._curator.domain.names}
+            shape = {name: self._public.domain[name].size for name in self._public.domain.names}
             sums = [
                 variance(noise) * math.prod(shape[name] for name in names)
                 for noise, names in tables
@@ -187,7 +193,8 @@ def _attributes(question: Question) -> tuple[str, ...]:
 
 
 def iterative(
-    curator: Curator,
+    public: Public,
+    curator: Curator | None,
     *,
     questions: int,
     hits: int,
@@ -200,11 +207,13 @@ def iterative(
 
     `progress` is told how many steps of the warm start are done, and of how many at most.
     """
-    total = curator.total
+    total = public.total
     start = Loss(total.measure, int(total.atoms * warm))
-    terms = Terms.of(total - start, hits=hits, confidence=confidence, rows_per_person=curator.rows_per_person)
-    alpha = min(1.0, terms.threshold(questions) / curator.rows)
-    rule = MultiplicativeWeights(curator.domain, alpha, tolerance=alpha / 2)
-    return Online(
-        curator, lambda: Weights(curator, rule, start, terms, progress), terms, questions=questions, halt=halt
-    )
+    terms = Terms.of(total - start, hits=hits, confidence=confidence, rows_per_person=public.rows_per_person)
+    alpha = min(1.0, terms.threshold(questions) / public.rows)
+    rule = MultiplicativeWeights(public.domain, alpha, tolerance=alpha / 2)
+
+    def begin() -> Weights:
+        return Weights(public, curator, rule, start, terms, progress)
+
+    return Online(public, curator, begin, terms, questions=questions, halt=halt)

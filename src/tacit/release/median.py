@@ -16,6 +16,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +30,12 @@ from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
 from tacit.release.online import Online, Terms
+from tacit.release.public import Public
 from tacit.release.rules.voters import Databases, Polytope, Votes
-from tacit.trusted.curator import Curator, Disagreement, Lens
+from tacit.trusted.lens import Disagreement, Lens
+
+if TYPE_CHECKING:
+    from tacit.trusted.curator import Curator
 
 REACH = 8.0  # of the lens, in units of what it may show for an easy question
 STIR_EVERY = 1024  # ledger entries: adaptive questions could come to know one fixed sample too well
@@ -157,13 +162,20 @@ class Voters:
 
 
 def median(
-    curator: Curator, *, questions: int, hits: int, confidence: float, sampling: Sampling, halt: bool = False
+    public: Public,
+    curator: Curator | None,
+    *,
+    questions: int,
+    hits: int,
+    confidence: float,
+    sampling: Sampling,
+    halt: bool = False,
 ) -> Online[Voters]:
     """The mechanism, from public parameters."""
-    terms = Terms.of(curator.total, hits=hits, confidence=confidence, rows_per_person=curator.rows_per_person)
+    terms = Terms.of(public.total, hits=hits, confidence=confidence, rows_per_person=public.rows_per_person)
 
     def begin() -> Voters:
-        shown, free = terms.shown(terms.threshold(questions)), Loss(curator.total.measure, 0)
-        return Voters(curator.domain, curator.rows, shown, hits, sampling, free)
+        shown, free = terms.shown(terms.threshold(questions)), Loss(public.total.measure, 0)
+        return Voters(public.domain, public.rows, shown, hits, sampling, free)
 
-    return Online(curator, begin, terms, questions=questions, halt=halt)
+    return Online(public, curator, begin, terms, questions=questions, halt=halt)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Literal
+from typing import TYPE_CHECKING, Generic, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,11 @@ from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.workload import Marginal
 from tacit.release.hypothesis.dense import MAX_TILT, Dense
+from tacit.release.public import Public, expected_noise, with_data
 from tacit.release.rules.update_rule import H, Hypothesis, UpdateRule
-from tacit.trusted.curator import Curator
+
+if TYPE_CHECKING:
+    from tacit.trusted.curator import Curator
 
 Candidate = Query | Marginal
 Distinguisher = Literal["exponential", "sparse"]
@@ -43,7 +46,8 @@ class Constructed(Generic[H]):
 
 
 def construct(
-    curator: Curator,
+    public: Public,
+    curator: Curator | None,
     candidates: Sequence[Candidate],
     rule: UpdateRule[H],
     *,
@@ -75,25 +79,25 @@ def construct(
         raise InvalidQuery(f"the distinguisher is 'exponential' or 'sparse', not {distinguisher!r}.")
     each = loss.split(2 * rounds)
     for candidate in candidates:
-        curator.expected_noise(candidate, each)  # refuses, before anything is paid, what cannot be measured for that
+        expected_noise(public, candidate, each)  # refuses, before anything is paid, what cannot be measured for that
     built = Constructed(hypothesis or rule.initial())
     for _ in range(rounds):
-        guesses = [guess(built.hypothesis, candidate) * curator.rows for candidate in candidates]
-        found = _distinguish(curator, candidates, guesses, each, alpha, distinguisher)
+        guesses = [guess(built.hypothesis, candidate) * public.rows for candidate in candidates]
+        found = _distinguish(public, with_data(curator), candidates, guesses, each, alpha, distinguisher)
         if found is None:
             built.accurate = True
             break
-        measured = curator.measure([candidates[found]], each)[0]
+        measured = with_data(curator).measure([candidates[found]], each)[0]
         answer = measured.values / measured.unit
-        gap = float(np.abs(answer - guesses[found]).max()) / curator.rows
+        gap = float(np.abs(answer - guesses[found]).max()) / public.rows
         built.steps.append(Step(found, gap))
-        sharp = quantile(measured.noise, 0.99) / measured.unit <= alpha / 8 * curator.rows
+        sharp = quantile(measured.noise, 0.99) / measured.unit <= alpha / 8 * public.rows
         if distinguisher == "exponential" and gap < 0.75 * alpha:
             built.accurate = sharp
             break
         if any(step.candidate == found for step in built.steps[:-1]) and not sharp:
             break  # bought before with more noise than this needs; buying it again would be another answer to it
-        built.hypothesis = learn(built.hypothesis, rule, measured, curator.rows)
+        built.hypothesis = learn(built.hypothesis, rule, measured, public.rows)
     return built
 
 
@@ -138,6 +142,7 @@ def _tilt(hypothesis: Dense, names: Sequence[str], wanted: NDArray[np.float64]) 
 
 
 def _distinguish(
+    public: Public,
     curator: Curator,
     candidates: Sequence[Candidate],
     guesses: Sequence[NDArray[np.float64]],
@@ -148,4 +153,4 @@ def _distinguish(
     if distinguisher == "exponential":
         return curator.select_worst(candidates, guesses, loss).index
     queries = [candidate for candidate in candidates if isinstance(candidate, Query)]
-    return curator.first_far(queries, [float(g[0]) for g in guesses], alpha / 2 * curator.rows, loss).index
+    return curator.first_far(queries, [float(g[0]) for g in guesses], alpha / 2 * public.rows, loss).index

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,12 @@ from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
 from tacit.release.estimate import Estimate, TableEstimate, of_stored
 from tacit.release.hypothesis.noisy_table import half_width_within
-from tacit.trusted.curator import Curator, Gate, Lens
+from tacit.release.public import Public, expected_noise, with_data
+from tacit.trusted.lens import Lens
 from tacit.trusted.loss import gate_scales
+
+if TYPE_CHECKING:
+    from tacit.trusted.curator import Curator, Gate
 
 GATE_SHARE = 0.8  # of a hard answer's price: what decides that it is hard; the rest buys the answer itself
 OWNER = "online"  # whose gates these are, in the ledger
@@ -156,9 +160,17 @@ class Online(Generic[K]):
     fresh, learns, flat = False, True, None
 
     def __init__(
-        self, curator: Curator, begin: Callable[[], K], terms: Terms, *, questions: int, halt: bool = False
+        self,
+        public: Public,
+        curator: Curator | None,
+        begin: Callable[[], K],
+        terms: Terms,
+        *,
+        questions: int,
+        halt: bool = False,
     ) -> None:
-        self._curator, self._begin, self._questions, self._halt = curator, begin, questions, halt
+        self._public, self._curator, self._begin = public, curator, begin
+        self._questions, self._halt = questions, halt
         self.terms = terms
         self._restart()
 
@@ -193,15 +205,15 @@ class Online(Generic[K]):
 
     def table(self, marginal: Marginal) -> TableEstimate:
         """Every cell is a question of its own; a hard one is bought and learned like any other."""
-        domain, free = self._curator.domain, Loss(self._curator.total.measure, 0)
+        domain, free = self._public.domain, Loss(self._public.total.measure, 0)
         if marginal.size(domain) > MAX_TABLE:
             raise InvalidQuery(
                 f"a table of {marginal.size(domain):,} cells is asked in parts of at most {MAX_TABLE:,}."
             )
         cells = list(marginal.queries(domain))
-        before = self._curator.find([cell.core for cell in cells])
+        before = self._public.find([cell.core for cell in cells])
         known = {
-            cell: of_stored(stored, cell, self._curator.rows, self.terms.confidence)
+            cell: of_stored(stored, cell, self._public.rows, self.terms.confidence)
             for cell, stored in zip(cells, before, strict=True)
             if stored is not None
         }
@@ -231,12 +243,12 @@ class Online(Generic[K]):
         return self.knowledge.draw(rows, rng)
 
     def recall(self, query: Query | Statistic, stored: Measured | Told) -> Estimate:
-        return of_stored(stored, query, self._curator.rows, self.terms.confidence)
+        return of_stored(stored, query, self._public.rows, self.terms.confidence)
 
     def most(self, question: Query | Statistic | Marginal) -> Loss:
-        questions = question.size(self._curator.domain) if isinstance(question, Marginal) else 1
+        questions = question.size(self._public.domain) if isinstance(question, Marginal) else 1
         ahead = self.knowledge.ahead()
-        after = max(0, self._curator.left.atoms - ahead.atoms)
+        after = max(0, self._public.left.atoms - ahead.atoms)
         if after < self.terms.answer_loss.atoms:  # not even for what an open gate finds
             return ahead
         hits = (after + self.set_aside.atoms) // self.terms.each.atoms
@@ -248,28 +260,29 @@ class Online(Generic[K]):
 
         So answers can cost this much more than is left.
         """
-        is_open = self._curator.resume_gate(owner=OWNER) is not None
+        is_open = self._public.has_gate(OWNER)
         return self.terms.gate_loss if is_open else Loss(self.terms.gate_loss.measure, 0)
 
     @property
     def hits_left(self) -> int:
         """How many more hard answers can be paid for, gate and all, beside the gate that is open now."""
-        return self._curator.left.atoms // self.terms.each.atoms
+        return self._public.left.atoms // self.terms.each.atoms
 
     @property
     def most_gates(self) -> float:
         """How many gates can ever be opened: more than planned, where a start was not bought or cost less."""
-        return (self._curator.total - self.knowledge.start()).atoms / self.terms.gate_loss.atoms
+        return (self._public.total - self.knowledge.start()).atoms / self.terms.gate_loss.atoms
 
     def _gate(self) -> Gate | None:
         """The gate that is open, or a new one while there is enough for it and for the answer that it may call for."""
-        gate = self._curator.resume_gate(owner=OWNER)
-        if gate is not None and not self.terms.answer_loss <= self._curator.left:
+        curator = with_data(self._curator)
+        gate = curator.resume_gate(owner=OWNER)
+        if gate is not None and not self.terms.answer_loss <= self._public.left:
             gate = None  # a hit could not be answered
         elif gate is None and self.hits_left > 0:
-            doublings = math.ceil(math.log2(max(1.0, self._curator.entries / self._questions)))
+            doublings = math.ceil(math.log2(max(1.0, self._public.entries / self._questions)))
             threshold = self.terms.threshold(self._questions * 2**doublings) + self.knowledge.floor
-            gate = self._curator.open_gate(threshold, self.terms.gate_loss, owner=OWNER)
+            gate = curator.open_gate(threshold, self.terms.gate_loss, owner=OWNER)
         if gate is None and self._halt:
             raise BudgetExhausted(f"All {self.terms.hits:,} hard answers are used, and this session halts then.")
         return gate
@@ -288,26 +301,26 @@ class Online(Generic[K]):
             for query, guess in zip(queries, guesses, strict=True)
         ]
         figures = [(_steps(alone, query), _steps(self.knowledge.likely(query), query)) for query in queries]
-        return dict(zip(queries, self._curator.tell(answers, gate, figures), strict=True))
+        return dict(zip(queries, self._public.tell(answers, gate, figures), strict=True))
 
     def _buy(self, hard: Query | Statistic) -> tuple[Measured | Told, Loss]:
         """The answer to a hard question, and what it cost: by itself, or from the table that is bought around it."""
         wanted, loss = self.knowledge.purchase(hard), self.terms.answer_loss
         if isinstance(wanted, Marginal) and isinstance(hard, Query):
-            noise = self._curator.expected_noise(wanted, loss)
-            width = half_width_within(hard, self._curator.domain, noise, self.terms.confidence)
+            noise = expected_noise(self._public, wanted, loss)
+            width = half_width_within(hard, self._public.domain, noise, self.terms.confidence)
             note = f"from the table of {' and '.join(wanted.names)}, bought with it"
-            before = self._curator.spent
-            _, told = self._curator.measure_around(hard, loss, width, note)
-            return told, self._curator.spent - before
-        answer = self._curator.measure([hard], loss)[0]
+            before = self._public.spent
+            _, told = with_data(self._curator).measure_around(hard, loss, width, note)
+            return told, self._public.spent - before
+        answer = with_data(self._curator).measure([hard], loss)[0]
         return answer, answer.cost
 
     def _dress(
         self, query: Query | Statistic, stored: Measured | Told, bought: dict[Query | Statistic, Loss]
     ) -> Estimate:
         cost = bought.pop(query.core, None)  # a query and its complement are paid once
-        estimate = of_stored(stored, query, self._curator.rows, self.terms.confidence)
+        estimate = of_stored(stored, query, self._public.rows, self.terms.confidence)
         if cost is not None:
             return replace(estimate, facts=replace(estimate.facts, source="measured", cost=cost))
         if isinstance(stored, Told):
@@ -325,12 +338,12 @@ class Online(Generic[K]):
         """
         try:
             paid = self.knowledge.prepare(buy=buy)
-            entries = self._curator.entries
-            for measured in self._curator.released(after=self._read_to):
+            entries = self._public.entries
+            for measured in self._public.released(after=self._read_to):
                 self.knowledge.learn(measured)
                 self._read_to = measured.receipt.entry
             self._read_to = max(self._read_to, entries)  # what was only told since then need not be looked at again
-            self.knowledge.come_to(self._curator.entries)
+            self.knowledge.come_to(self._public.entries)
             return paid
         except BaseException:  # an interrupt may have cut an update in half: start over at the next question
             self._restart()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tacit.model.answer import Measured, Told
 from tacit.model.budget import Loss
@@ -15,8 +16,11 @@ from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, marginal
 from tacit.release.estimate import Estimate, Mechanism, TableEstimate
+from tacit.release.public import Public
 from tacit.release.ranges import Ranges, Released
-from tacit.trusted.curator import Curator
+
+if TYPE_CHECKING:
+    from tacit.trusted.curator import Curator
 
 MAX_LOOKED_UP = 10_000  # cells of a table that are looked up one by one, where each is a question of its own
 
@@ -48,9 +52,9 @@ class DryRun:
 class Parts:
     """Fetches and prices parts for one session."""
 
-    def __init__(self, curator: Curator, mechanism: Mechanism, confidence: float) -> None:
-        self._curator, self._mechanism, self._confidence = curator, mechanism, confidence
-        self._ranges = Ranges(curator, confidence, mechanism.flat)
+    def __init__(self, public: Public, curator: Curator | None, mechanism: Mechanism, confidence: float) -> None:
+        self._public, self._mechanism, self._confidence = public, mechanism, confidence
+        self._ranges = Ranges(public, curator, confidence, mechanism.flat)
 
     def fetch(self, needs: Iterable[Need]) -> dict[Need, Part]:
         """The answer to each need. New questions share one batch, and one turn at the ledger."""
@@ -62,18 +66,18 @@ class Parts:
                 found[need] = self._constant(need)
             elif isinstance(need, Query | Statistic):
                 asked.append(need)
-        with self._curator.turn():
+        with self._public.turn():
             if asked:
                 found |= self._asked(asked)
             for need in wanted:
                 if isinstance(need, Marginal):
                     found[need] = self._mechanism.table(need)
                 elif isinstance(need, RangesOf):
-                    found[need] = self._ranges.release(need.names, need.loss(self._curator.total))
+                    found[need] = self._ranges.release(need.names, need.loss(self._public.total))
         return found
 
     def _asked(self, queries: list[Query | Statistic]) -> dict[Need, Part]:
-        stored = self._curator.find([query.core for query in queries])
+        stored = self._public.find([query.core for query in queries])
         new = [query for query, before in zip(queries, stored, strict=True) if before is None]
         found: dict[Need, Part] = dict(zip(new, self._mechanism.estimate(new), strict=True)) if new else {}
         for query, before in zip(queries, stored, strict=True):
@@ -83,19 +87,19 @@ class Parts:
 
     def _constant(self, query: Query) -> Estimate:
         """Every row has the same weight, and the number of rows is public."""
-        free = Loss(self._curator.total.measure, 0)
-        value = int(query.table((), ()).item()) * self._curator.rows
+        free = Loss(self._public.total.measure, 0)
+        value = int(query.table((), ()).item()) * self._public.rows
         return Estimate(value, 0, Facts("public", free, self._confidence))
 
     def price(self, needs: Iterable[Need]) -> DryRun:
         """What fetching these would cost at most. Looks at the ledger and at public parameters, never at data."""
         wanted = list(dict.fromkeys(needs))
-        mechanism, left = self._mechanism, self._curator.left
+        mechanism, left = self._mechanism, self._public.left
         free = Loss(left.measure, 0)
         costs = self._costs(wanted)
         if all(cost is None for cost in costs):
-            public = all(isinstance(need, Query) and need.is_constant for need in wanted)
-            return DryRun(True, free, "it follows from what is declared" if public else "it is answered already")
+            declared = all(isinstance(need, Query) and need.is_constant for need in wanted)
+            return DryRun(True, free, "it follows from what is declared" if declared else "it is answered already")
         atoms = sum(cost.atoms for cost in costs if cost is not None)
         known = not atoms  # before it is cut to what is left: where that is nothing, nothing can be bought
         if len(costs) > 1:
@@ -115,21 +119,21 @@ class Parts:
     def _costs(self, needs: Sequence[Need]) -> list[Loss | None]:
         """The most that each could cost; None if it was answered before, or follows from what is public."""
         asked = [need.core for need in needs if isinstance(need, Query | Statistic) and not need.is_constant]
-        stored = dict(zip(asked, self._curator.find(asked), strict=True)) if asked else {}
+        stored = dict(zip(asked, self._public.find(asked), strict=True)) if asked else {}
         return [self._cost(need, stored) for need in needs]
 
     def _cost(self, need: Need, stored: dict[Query | Statistic, Measured | Told | None]) -> Loss | None:
-        curator, mechanism = self._curator, self._mechanism
+        public, mechanism = self._public, self._mechanism
         if isinstance(need, RangesOf):
             strategy = self._ranges.strategy(need.names)
             if len(need.names) == 1 and self._ranges.from_histogram:
-                return mechanism.most(marginal(curator.domain, need.names[0]))
-            return need.loss(curator.total) if curator.find([strategy])[0] is None else None
+                return mechanism.most(marginal(public.domain, need.names[0]))
+            return need.loss(public.total) if public.find([strategy])[0] is None else None
         if isinstance(need, Query | Statistic):
             known = need.is_constant or stored[need.core] is not None
             return None if known else mechanism.most(need.core)
-        if mechanism.learns and need.size(curator.domain) <= MAX_LOOKED_UP:
-            cells = [cell.core for cell in need.queries(curator.domain) if not cell.is_constant]
-            found = curator.find(cells) if cells else []
+        if mechanism.learns and need.size(public.domain) <= MAX_LOOKED_UP:
+            cells = [cell.core for cell in need.queries(public.domain) if not cell.is_constant]
+            found = public.find(cells) if cells else []
             return mechanism.most(need) if any(one is None for one in found) else None
         return mechanism.most(need)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tacit.errors import ConfigError, TacitError
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
+from tacit.model.workload import MAX_ANSWERS
 from tacit.release.forecast import (
     MOST_QUESTIONS,
     Outlook,
@@ -25,7 +26,6 @@ from tacit.release.forecast import (
 )  # fmt: skip
 from tacit.release.hypothesis.dense import MAX_CELLS
 from tacit.release.hypothesis.mixture import MAX_VALUES
-from tacit.trusted.curator import MAX_ANSWERS
 from tacit.trusted.loss import MOST_PER_PERSON
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from tacit.errors import InvalidQuery
 from tacit.model.answer import Measured
@@ -14,7 +15,10 @@ from tacit.release.estimate import repeated
 from tacit.release.intervals.answers import Distribution
 from tacit.release.intervals.choice import choose
 from tacit.release.intervals.rectangles import Rectangles, choose_product
-from tacit.trusted.curator import Curator
+from tacit.release.public import Public, with_data
+
+if TYPE_CHECKING:
+    from tacit.trusted.curator import Curator
 
 Flat = Callable[[str], tuple[Measured, Loss]]  # an attribute's leaves from a histogram that answers everything
 
@@ -31,8 +35,8 @@ class Released:
 class Ranges:
     """The releases of ranges of one session. What was bought once is read back from then on."""
 
-    def __init__(self, curator: Curator, confidence: float, flat: Flat | None = None) -> None:
-        self._curator, self._confidence, self._flat = curator, confidence, flat
+    def __init__(self, public: Public, curator: Curator | None, confidence: float, flat: Flat | None) -> None:
+        self._public, self._curator, self._confidence, self._flat = public, curator, confidence, flat
         self._known: dict[tuple[str, ...], Released] = {}
 
     @property
@@ -42,7 +46,7 @@ class Ranges:
 
     def strategy(self, names: tuple[str, ...]) -> Strategy:
         """What would be bought for one attribute or two, from public parameters alone."""
-        domain, measure = self._curator.domain, self._curator.total.measure
+        domain, measure = self._public.domain, self._public.total.measure
         sizes = {name: leaves(domain[name]) for name in names}
         if min(sizes.values()) < 2:
             raise InvalidQuery("an attribute with a single bin has no ranges.")
@@ -62,20 +66,22 @@ class Ranges:
         return self._known[names]
 
     def _measured(self, names: tuple[str, ...], loss: Loss) -> Released:
-        strategy, curator = self.strategy(names), self._curator
+        strategy, public = self.strategy(names), self._public
         if self._flat is not None and len(names) == 1:
             measured, cost = self._flat(names[0])
             why = ""
         else:
             measured, cost = self._buy(strategy, loss)
-            why = "" if len(names) > 1 else choose(names[0], leaves(curator.domain[names[0]]), loss.measure).why
+            why = "" if len(names) > 1 else choose(names[0], leaves(public.domain[names[0]]), loss.measure).why
         facts = Facts("measured", cost, self._confidence, measured.receipt)
         kind = Rectangles if isinstance(strategy, Product) else Distribution
-        return Released(kind(measured, curator.domain, curator.rows, self._confidence), facts, why)
+        return Released(kind(measured, public.domain, public.rows, self._confidence), facts, why)
 
     def _buy(self, strategy: Strategy, loss: Loss) -> tuple[Measured, Loss]:
         """The release, and what it cost now: nothing if it was bought before, here or elsewhere."""
-        with self._curator.turn():
-            bought = self._curator.find([strategy])[0] is None
-            measured = self._curator.measure([strategy], loss)[0]
-        return measured, measured.cost if bought else Loss(loss.measure, 0)
+        with self._public.turn():
+            known = self._public.find([strategy])[0]
+            if isinstance(known, Measured):
+                return known, Loss(loss.measure, 0)
+            measured = with_data(self._curator).measure([strategy], loss)[0]
+        return measured, measured.cost

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -27,7 +27,10 @@ from tacit.release.hypothesis.fit import Fitted, check_pull, fit
 from tacit.release.hypothesis.fit_mixture import FittedMixture, fit_mixture
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.intervals.choice import two_levels
-from tacit.trusted.curator import Curator
+from tacit.release.public import Public, expected_noise, with_data
+
+if TYPE_CHECKING:
+    from tacit.trusted.curator import Curator
 
 Plan = Literal["auto", "pairs", "adaptive"]
 Interest = int | Sequence[Sequence[str]]
@@ -61,7 +64,8 @@ class WarmStart:
 
 
 def warm_start(
-    curator: Curator,
+    public: Public,
+    curator: Curator | None,
     *,
     loss: Loss,
     interest: Interest = 3,
@@ -77,19 +81,19 @@ def warm_start(
     than its noise (AIM: McKenna, Mullins, Sheldon & Miklau 2022). It can learn what no pair shows, and leaves out pairs
     that say nothing new; but it pays for its choices. "auto" is decided by `choose_plan`, from what is public.
     """
-    domain = curator.domain
+    domain = public.domain
     check_pull(pull)
     if domain.size > MAX_CELLS:
         Mixture.uniform(domain)  # refuses a domain too wide for it, before anything is paid
     tables = closure(domain, interest)
     if plan not in ("auto", "pairs", "adaptive"):
         raise InvalidQuery(f"a plan is 'auto', 'pairs' or 'adaptive', not {plan!r}.")
-    if loss.measure != curator.total.measure or loss.atoms <= 0:
-        raise InvalidBudget(f"a warm start costs some {curator.total.measure}, not {loss}.")
-    chosen = choose_plan(curator, tables, loss) if plan == "auto" else plan
+    if loss.measure != public.total.measure or loss.atoms <= 0:
+        raise InvalidBudget(f"a warm start costs some {public.total.measure}, not {loss}.")
+    chosen = choose_plan(public, tables, loss) if plan == "auto" else plan
     if chosen == "pairs":
-        return _pairs(curator, tables, loss, pull, progress)
-    return _adaptive(curator, tables, loss, pull, progress)
+        return _pairs(public, curator, tables, loss, pull, progress)
+    return _adaptive(public, curator, tables, loss, pull, progress)
 
 
 def fit_all(
@@ -139,62 +143,72 @@ def prices(domain: Domain, tables: Sequence[Marginal], loss: Loss) -> list[Loss]
     return [Loss(loss.measure, int(loss.atoms * (weight / sum(weights)) * (1 - 1e-9))) for weight in weights]
 
 
-def choose_plan(curator: Curator, tables: Sequence[Marginal], loss: Loss) -> Literal["pairs", "adaptive"]:
+def choose_plan(public: Public, tables: Sequence[Marginal], loss: Loss) -> Literal["pairs", "adaptive"]:
     """Pairs, unless the noise in their cells would add up to more rows than there are, on average over them.
 
     Where it does, so much of the budget goes to tables that tell nothing that it is better to choose among them. Not so
     for a mixture of products, which learns from all of them together what each by itself does not tell: on Adult with
     14 attributes pairs err half as much as what is chosen.
     """
-    if curator.domain.size > MAX_CELLS:
+    if public.domain.size > MAX_CELLS:
         return "pairs"
     small = [table for table in tables if len(table.names) <= 2]
     noises = [
-        table.size(curator.domain) * mean_size(curator.expected_noise(table, price))
-        for table, price in zip(small, prices(curator.domain, small, loss), strict=True)
+        table.size(public.domain) * mean_size(expected_noise(public, table, price))
+        for table, price in zip(small, prices(public.domain, small, loss), strict=True)
         if len(table.names) == 2
     ]
-    return "pairs" if not noises or sum(noises) / len(noises) <= curator.rows else "adaptive"
+    return "pairs" if not noises or sum(noises) / len(noises) <= public.rows else "adaptive"
 
 
-def wanted(curator: Curator, table: Marginal) -> Marginal | Tree:
+def wanted(public: Public, table: Marginal) -> Marginal | Tree:
     """What is measured for a table: of an ordered attribute with many bins, a tree of two levels over them.
 
     By `intervals.choice.two_levels`, from what is public. What was bought before as a plain table stays one.
     """
-    domain, name = curator.domain, table.names[0]
+    domain, name = public.domain, table.names[0]
     attribute = domain[name]
     if len(table.names) > 1 or not attribute.ordered or leaves(attribute) != attribute.size:
         return table
-    tree = two_levels(name, attribute.size, curator.total.measure)
-    if tree is None or (curator.find([tree])[0] is None and curator.find([table])[0] is not None):
+    tree = two_levels(name, attribute.size, public.total.measure)
+    if tree is None or (public.find([tree])[0] is None and public.find([table])[0] is not None):
         return table
     return tree
 
 
 def _pairs(
-    curator: Curator, tables: Sequence[Marginal], loss: Loss, pull: float | None, progress: Progress | None
+    public: Public,
+    curator: Curator | None,
+    tables: Sequence[Marginal],
+    loss: Loss,
+    pull: float | None,
+    progress: Progress | None,
 ) -> WarmStart:
     small = [table for table in tables if len(table.names) <= 2]
-    measured = _buy(curator, small, prices(curator.domain, small, loss))
-    fitted = fit_all(curator.domain, measured, curator.rows, pull=pull, progress=progress)
+    measured = _buy(public, curator, small, prices(public.domain, small, loss))
+    fitted = fit_all(public.domain, measured, public.rows, pull=pull, progress=progress)
     steps = tuple(_step(one, None) for one in measured)
     return WarmStart(fitted.hypothesis, fitted, steps, "pairs", _sum(loss, measured), tuple(measured))
 
 
 def _adaptive(
-    curator: Curator, tables: Sequence[Marginal], loss: Loss, pull: float | None, progress: Progress | None
+    public: Public,
+    curator: Curator | None,
+    tables: Sequence[Marginal],
+    loss: Loss,
+    pull: float | None,
+    progress: Progress | None,
 ) -> WarmStart:
     """Rounds of equal price. One that learns less than its noise makes the next ones cost twice as much; when that is
     more than what is left, nothing more is worth its price, and the rest is not spent.
     """
-    domain, rows = curator.domain, curator.rows
+    domain, rows = public.domain, public.rows
     small = [table for table in tables if len(table.names) <= 2]
     ones = [table for table in tables if len(table.names) == 1]
     waiting = [table for table in tables if len(table.names) > 1]
-    if not any(curator.find([wanted(curator, one) for one in ones])) and not loss <= curator.left:
-        raise _too_little(curator)
-    measured = _buy(curator, ones, prices(domain, small, loss)[: len(ones)])
+    if not any(public.find([wanted(public, one) for one in ones])) and not loss <= public.left:
+        raise _too_little(public)
+    measured = _buy(public, curator, ones, prices(domain, small, loss)[: len(ones)])
     steps = [_step(one, None) for one in measured]
     fitted = fit_all(domain, measured, rows, pull=pull)
     bought = _sum(loss, measured)
@@ -204,11 +218,11 @@ def _adaptive(
         choice_loss = Loss(each.measure, int(each.atoms * CHOICE_SHARE))
         table_loss = each - choice_loss
         guesses = [fitted.hypothesis.marginal(table.names).ravel() * rows for table in waiting]
-        noises = [t.size(domain) * mean_size(curator.expected_noise(t, table_loss)) for t in waiting]
+        noises = [t.size(domain) * mean_size(expected_noise(public, t, table_loss)) for t in waiting]
         penalties = [min(noise, 2.0**39) for noise in noises]
-        found = curator.select_worst(waiting, guesses, choice_loss, penalties).index
+        found = with_data(curator).select_worst(waiting, guesses, choice_loss, penalties).index
         assert found is not None
-        one = curator.measure([waiting[found]], table_loss)[0]
+        one = with_data(curator).measure([waiting[found]], table_loss)[0]
         gap = float(np.abs(one.values - guesses[found]).sum())
         measured.append(one)
         steps.append(_step(one, gap))
@@ -225,19 +239,19 @@ def _adaptive(
     return WarmStart(fitted.hypothesis, fitted, tuple(steps), "adaptive", bought, tuple(measured))
 
 
-def _buy(curator: Curator, tables: Sequence[Marginal], each: Sequence[Loss]) -> list[Measured]:
+def _buy(public: Public, curator: Curator | None, tables: Sequence[Marginal], each: Sequence[Loss]) -> list[Measured]:
     """All of them or none: what cannot be paid for is refused before anything is."""
-    questions = [wanted(curator, table) for table in tables]
+    questions = [wanted(public, table) for table in tables]
     for question, price in zip(questions, each, strict=True):
-        curator.expected_noise(question, price)
-    new = [price for price, found in zip(each, curator.find(questions), strict=True) if found is None]
-    if sum(price.atoms for price in new) > curator.left.atoms:
-        raise _too_little(curator)
-    return [curator.measure([question], price)[0] for question, price in zip(questions, each, strict=True)]
+        expected_noise(public, question, price)
+    new = [price for price, found in zip(each, public.find(questions), strict=True) if found is None]
+    if sum(price.atoms for price in new) > public.left.atoms:
+        raise _too_little(public)
+    return [with_data(curator).measure([question], price)[0] for question, price in zip(questions, each, strict=True)]
 
 
-def _too_little(curator: Curator) -> BudgetExhausted:
-    return BudgetExhausted(f"this warm start costs more than {curator.left}, which is what is left.")
+def _too_little(public: Public) -> BudgetExhausted:
+    return BudgetExhausted(f"this warm start costs more than {public.left}, which is what is left.")
 
 
 def _distance(before: Dense | Mixture, after: Dense | Mixture, table: Marginal) -> float:

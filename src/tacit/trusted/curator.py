@@ -28,7 +28,7 @@ from tacit.trusted.loss import Sensitivity, choice_price, choice_scale, gate_pri
 from tacit.trusted.noise import Noise, add_noise, draw_geometric, noisy_max
 from tacit.trusted.questions import own, own_loss, plain, unit
 from tacit.trusted.records import Records
-from tacit.trusted.sensitivity import sensitivity
+from tacit.trusted.sensitivity import noise_of, sensitivity
 from tacit.trusted.strategies import strategy_truth
 
 ONE_COUNT, PARTITION = Sensitivity(1, 1), Sensitivity(2, 2)  # what one replaced row moves
@@ -309,6 +309,10 @@ class Curator:
         """The owner's gate that is still open, whoever opened it. Guarantee, formula, source: `Gate.resume`."""
         return Gate.resume(self._ledger, self._records, owner=owner)
 
+    def has_gate(self, owner: str) -> bool:
+        """Whether a gate of this owner is open."""
+        return self.resume_gate(owner=owner) is not None
+
     def measure(self, questions: Sequence[Question], loss: Loss) -> list[Measured]:
         """Noisy answers to questions, for at most `loss` each; a question measured before is read back for nothing.
 
@@ -428,10 +432,7 @@ class Curator:
         return int(add_noise(np.array([value], dtype=np.int64), noise)[0])
 
     def _noise(self, question: Question, loss: Loss) -> Noise:
-        moves = self._moves(sensitivity(question, self.domain))
-        if moves.l1 == 0:
-            raise InvalidQuery("the answer follows from the number of rows, which is public: nothing to measure.")
-        return noise_for(loss, moves, unit(question))
+        return noise_of(question, self.domain, loss, self.rows_per_person)
 
     def _moves(self, one_row: Sensitivity) -> Sensitivity:
         """Between neighbours, from what one replaced row moves: everything that is measured or chosen is priced so."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from tacit.errors import InvalidQuery
+from tacit.model.budget import Loss
 from tacit.model.domain import Domain
+from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, Question
-from tacit.trusted.loss import Sensitivity
+from tacit.trusted.loss import Sensitivity, noise_for
+from tacit.trusted.questions import unit
 from tacit.trusted.strategies import strategy_sensitivity
 
 
@@ -29,6 +33,18 @@ def sensitivity(question: Question, domain: Domain) -> Sensitivity:
             return _both(0)  # no row is counted; a constant weight between 0 and 1 does count rows
         return _both(2 if cells > 1 else 0 if question.where.is_everyone else 1)
     return strategy_sensitivity(question, domain)
+
+
+def noise_of(question: Question, domain: Domain, loss: Loss, rows_per_person: int) -> Noise:
+    """The noise that `loss` buys for one of the curator's own copies of a question.
+
+    Guarantee: noise of this law makes the answers cost at most `loss`; it follows from what is public.
+    Formula: `loss.noise_for`, for what `rows_per_person` replaced rows move. Source: `loss.noise_for`.
+    """
+    moves = sensitivity(question, domain).times(rows_per_person)
+    if moves.l1 == 0:
+        raise InvalidQuery("the answer follows from the number of rows, which is public: nothing to measure.")
+    return noise_for(loss, moves, unit(question))
 
 
 def _both(bound: int) -> Sensitivity:

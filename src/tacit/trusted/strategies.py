@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 from tacit.model.domain import Domain
 from tacit.model.strategy import Convolution, Product, Strategy, Tree, kernel, leaves
 from tacit.trusted.loss import Sensitivity
-from tacit.trusted.records import Records
+
+if TYPE_CHECKING:
+    from tacit.trusted.records import Records
 
 _PROVED = 2.0**40  # up to this product of norms a convolution by floats, rounded, is exact: see `convolve`
 
