@@ -167,19 +167,24 @@ def _released(name: str, share: float, found: Found) -> tuple[Distribution, Rele
 
 def _cdf(text: str, ask: Cdf, found: Found, setting: Setting) -> CdfAnswer:
     ranges, released = _released(ask.name, ask.share, found)
+    return curve(text, ranges, released.facts, released.why)
+
+
+def curve(text: str, ranges: Distribution, facts: Facts, why: str = "") -> CdfAnswer:
+    """The cumulative counts of one release."""
     cdf, attribute = ranges.cdf(), ranges.attribute
     return CdfAnswer(
         question=text,
-        name=ask.name,
+        name=ranges.name,
         labels=tuple(attribute.label(i) for i in range(attribute.bins)),
         start=float(attribute.edge(0)),
         ends=np.array([float(attribute.edge(i + 1)) for i in range(attribute.bins)]),
         values=cdf.values,
         error=cdf.half_width,
-        rows=setting.rows,
-        facts=released.facts,
+        rows=ranges.rows,
+        facts=facts,
         dated=isinstance(attribute.values, Days),
-        why=released.why,
+        why=why,
     )
 
 

@@ -17,8 +17,8 @@ from tacit.model.distribution_answer import CdfAnswer
 from tacit.model.facts import Facts
 from tacit.model.noise_law import quantile
 from tacit.model.strategy import Convolution, Product, Tree
-from tacit.model.values import Days
 from tacit.model.workload import Marginal, marginal
+from tacit.release.answering import curve
 from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.release.intervals.answers import Distribution
 from tacit.release.intervals.rectangles import Rectangles
@@ -72,7 +72,8 @@ def pictures(event: Event, session: Session) -> Iterator[CdfAnswer | Table]:
     if not isinstance(answer, Measured):
         return
     if isinstance(answer.question, Tree | Convolution):
-        yield _cdf(answer, session)
+        found = Distribution(answer, session.domain, session.rows, session.confidence)
+        yield curve(f"cumulative counts of {found.name}", found, _facts(answer, session))
     elif isinstance(answer.question, Product):
         yield _rectangles(answer, session)
     elif isinstance(answer.question, Marginal) and len(answer.question.names) <= 2:
@@ -95,23 +96,6 @@ def table(answer: Measured, session: Session) -> Table:
     error = quantile(answer.noise, session.confidence) / answer.unit
     words = describe(answer.question, session.domain)
     return _shown(words, names, answer.values.reshape(shape) / answer.unit, error, answer, session)
-
-
-def _cdf(answer: Measured, session: Session) -> CdfAnswer:
-    found = Distribution(answer, session.domain, session.rows, session.confidence)
-    cdf, attribute = found.cdf(), found.attribute
-    return CdfAnswer(
-        question=f"cumulative counts of {found.name}",
-        name=found.name,
-        labels=tuple(attribute.label(i) for i in range(attribute.bins)),
-        start=float(attribute.edge(0)),
-        ends=np.array([float(attribute.edge(i + 1)) for i in range(attribute.bins)]),
-        values=cdf.values,
-        error=cdf.half_width,
-        rows=session.rows,
-        facts=_facts(answer, session),
-        dated=isinstance(attribute.values, Days),
-    )
 
 
 def _rectangles(answer: Measured, session: Session) -> Table:
