@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.show.chart import Axis, Band, Bars, Chart, Gauge, Grid, Heat, Line, Points, Rule, Ticks
+from tacit.show.chart import Area, Axis, Bars, Chart, Gauge, Grid, Heat, Line, Points, Rule, Ticks
 from tacit.show.chart.axes import fit
 from tacit.show.chart.marks import Mark
 from tacit.show.chart.paint import ROLES, Picture
@@ -51,7 +51,7 @@ def every_kind() -> dict[str, Picture]:
             x=Axis("age"),
             y=Axis("share", percent=True, low=0, high=1),
             marks=[
-                Band(x, share - 0.1, share + 0.1, name="direct", steps=True),
+                Area(x, share - 0.1, share + 0.1, name="direct", steps=True),
                 Line(x, share, name="direct", steps=True),
                 Rule(y=0.5, name="half"),
                 Rule(x=20.0, name="twenty"),
@@ -176,7 +176,7 @@ def test_no_picture_of_what_is_not_a_number(bad: float) -> None:
     with pytest.raises(ValueError, match="finite"):
         Heat([[1, bad]])
     with pytest.raises(ValueError, match="finite"):
-        Band([1], [bad], [1])
+        Area([1], [bad], [1])
     with pytest.raises(ValueError, match="finite"):
         Rule(x=bad)
     with pytest.raises(ValueError, match="finite"):
@@ -195,7 +195,7 @@ def test_what_cannot_be_drawn_is_refused_in_words() -> None:
     with pytest.raises(ValueError, match="negative"):
         Points([1], [1], error=-1)
     with pytest.raises(ValueError, match="not be above"):
-        Band([1], [2], [1])
+        Area([1], [2], [1])
     with pytest.raises(ValueError, match="above 0"):
         Chart("t", y=Axis(log=True), marks=[Line([1, 2], [0, 1])])
     with pytest.raises(ValueError, match="as many values"):
@@ -226,7 +226,7 @@ def test_large_data_make_small_files() -> None:
     pictures = {
         "line": Chart("t", marks=[Line(x, y)]),
         "steps": Chart("t", marks=[Line(x, y, name=str(i), steps=True) for i in range(8)]),
-        "band": Chart("t", marks=[Band(x, y - 1, y + 1)]),
+        "band": Chart("t", marks=[Area(x, y - 1, y + 1)]),
         "points": Chart("t", marks=[Points(y, rng.normal(size=n), error=0.1)]),
         "bars": Chart("t", x=Axis(categories=many), marks=[Bars(y[:20_000], error=1)]),
         "lying": Chart("t", y=Axis(categories=many), marks=[Bars(y[:20_000])]),
@@ -262,7 +262,7 @@ def test_values_are_drawn_where_they_are() -> None:
 
 
 def test_a_whisker_below_zero_leaves_a_logarithmic_picture() -> None:
-    for marks in ([Points([1, 2], [5, 50], error=10)], [Band([1, 2], [-1, 2], [3, 4])]):
+    for marks in ([Points([1, 2], [5, 50], error=10)], [Area([1, 2], [-1, 2], [3, 4])]):
         chart = Chart("t", y=Axis(log=True), marks=marks)
         ET.fromstring(chart.svg())
         assert 0 < chart.scales()[1].low <= 5
@@ -279,7 +279,7 @@ def test_whiskers_go_along_the_axis_of_their_numbers() -> None:
 
 
 def test_colours_follow_names() -> None:
-    marks = [Band([1, 2], [1, 1], [2, 2], name="b"), Line([1, 2], [1, 2], name="a"), Line([1, 2], [2, 1], name="b")]
+    marks = [Area([1, 2], [1, 1], [2, 2], name="b"), Line([1, 2], [1, 2], name="a"), Line([1, 2], [2, 1], name="b")]
     svg = Chart("t", marks=marks).svg()
     strokes = re.findall(r'class="tc-s-(\d)" fill="none" stroke="[^"]+" stroke-width="2" stroke-linejoin', svg)
     assert strokes == ["1", "0"]

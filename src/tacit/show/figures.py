@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.errors import InvalidQuery
-from tacit.show.chart import Axis, Band, Bars, Chart, Heat, Line, Rule
+from tacit.show.chart import Area, Axis, Bars, Chart, Heat, Line, Rule
 
 if TYPE_CHECKING:
     from tacit.model.answer import Table
@@ -48,7 +48,7 @@ def curve_figure(cdf: CdfAnswer) -> Chart:
         x=axis,
         y=Axis("share of rows below", percent=True, low=0, high=1),
         marks=[
-            Band(x, np.clip(y - error, 0, 1), np.clip(y + error, 0, 1), name=f"{sure}, all at once"),
+            Area(x, np.clip(y - error, 0, 1), np.clip(y + error, 0, 1), name=f"{sure}, all at once"),
             Line(x, y, name="rows below"),
             Rule(y=0.5, name="half"),
         ],

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from tacit.show.chart.axes import Axis, Labels, Scale, across, fit, upright
 from tacit.show.chart.legend import Series, colours, describe, direct, legend, named, series
-from tacit.show.chart.marks import Band, Bars, Heat, Line, Mark, Numbers, Points, Rule, Ticks
+from tacit.show.chart.marks import Area, Bars, Heat, Line, Mark, Numbers, Points, Rule, Ticks
 from tacit.show.chart.paint import SMALL, Drawing, Picture, box, p, paint, text
-from tacit.show.chart.shapes import Plane, band, bar_numbers, bars, heat, line, points, rule, ticks
+from tacit.show.chart.shapes import Plane, area, bar_numbers, bars, heat, line, points, rule, ticks
 from tacit.show.chart.text import number, width, wrap
 
 EDGE = 14  # pixels of paper around everything
@@ -28,7 +28,7 @@ SIDE = 0.42  # of the width, for the words beside the y axis at most
 OVERLAP = 6  # pixels by which a mark may leave the axes
 MOST_NUMBERS = 40  # lying bars that have their number beside them
 SPREAD = 0.03  # of the axis, between its ends and the outermost points
-_ORDER = (Heat, Band, Bars, Rule, Line, Points, Ticks)  # areas lie below bars and rules, these below lines and points
+_ORDER = (Heat, Area, Bars, Rule, Line, Points, Ticks)  # areas lie below bars and rules, these below lines and points
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ class Chart(Picture):
         bottom = top + tall
         # Then the marks. Categories on the y axis are read from top to bottom.
         start, end = (top, bottom) if self.y.categories is not None else (bottom, top)
-        grain = max(1.0, sum(isinstance(mark, Line | Band) for mark in self.marks) / 4)
+        grain = max(1.0, sum(isinstance(mark, Line | Area) for mark in self.marks) / 4)
         plane = Plane(replace(x, start=left, end=right), replace(y, start=start, end=end), grain)
         body += _grid(plane, side, feet, shaded=any(isinstance(mark, Heat) for mark in self.marks))
         body += _clipped(plane, self._drawn(plane, roles)) + self._words(plane, roles, ended)
@@ -143,8 +143,8 @@ class Chart(Picture):
                 continue
             elif isinstance(mark, Heat):
                 out += heat(mark, plane)
-            elif isinstance(mark, Band):
-                out += band(mark, plane, roles[series(mark)])
+            elif isinstance(mark, Area):
+                out += area(mark, plane, roles[series(mark)])
             elif isinstance(mark, Bars):
                 out += bars(mark, plane, roles[series(mark)], self.bars.index(mark), len(self.bars))
             elif isinstance(mark, Line):
@@ -207,7 +207,7 @@ def _reach(mark: Mark, side: str) -> tuple[ArrayLike, list[ArrayLike]]:
     if isinstance(mark, Rule):
         place = mark.x if side == "x" else mark.y
         return ([] if place is None else [place]), []
-    if isinstance(mark, Band):
+    if isinstance(mark, Area):
         return (mark.x, []) if side == "x" else ([], [mark.low, mark.high])
     if isinstance(mark, Ticks):
         return (mark.x if side == "x" else []), []

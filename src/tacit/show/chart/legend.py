@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tacit.show.chart.axes import Axis, Scale
-from tacit.show.chart.marks import Band, Bars, Heat, Line, Mark, Points, Rule, Ticks
+from tacit.show.chart.marks import Area, Bars, Heat, Line, Mark, Points, Rule, Ticks
 from tacit.show.chart.paint import SERIES, p, paint, rectangles, text
-from tacit.show.chart.shapes import BAND, BAR, MOST_POINTS, MOST_TITLED, shade, shape
+from tacit.show.chart.shapes import AREA, BAR, MOST_POINTS, MOST_TITLED, shade, shape
 from tacit.show.chart.text import clip, number, width
 
 ROW = 20  # pixels of a row of the legend
@@ -60,12 +60,12 @@ def named(marks: Sequence[Mark], roles: dict[Series, str]) -> dict[tuple[str, st
 
 def direct(marks: Sequence[Mark], x: Scale, y: Scale, wide: float, high: float) -> bool:
     """Whether names can stand at the ends of their lines: they all end at the right, and well apart."""
-    bearers = [mark for mark in marks if mark.name and not isinstance(mark, Band | Rule | Ticks)]
+    bearers = [mark for mark in marks if mark.name and not isinstance(mark, Area | Rule | Ticks)]
     lines = [mark for mark in bearers if isinstance(mark, Line) and np.size(mark.x)]
     names = {mark.name for mark in lines}
     if not lines or not len(names) == len(lines) == len(bearers) <= MOST_ENDS:
         return False
-    if any(mark.name not in names for mark in marks if isinstance(mark, Band) and mark.name):
+    if any(mark.name not in names for mark in marks if isinstance(mark, Area) and mark.name):
         return False
     if max(map(width, names)) > 0.28 * wide:
         return False
@@ -101,8 +101,8 @@ def describe(x: Axis, y: Axis, marks: Sequence[Mark], note: str) -> str:
 
 
 def _sample(mark: Mark, role: str, x: float, y: float) -> str:
-    if isinstance(mark, Band):
-        return f'<path d="{rectangles([(x, y - 5, 16, 10)])}" {paint(fill=role, opacity=BAND)}/>'
+    if isinstance(mark, Area):
+        return f'<path d="{rectangles([(x, y - 5, 16, 10)])}" {paint(fill=role, opacity=AREA)}/>'
     if isinstance(mark, Bars):
         return f'<path d="{rectangles([(x + 2, y - 6, 12, 12)])}" {paint(fill=role, opacity=BAR)}/>'
     if isinstance(mark, Line):
@@ -137,7 +137,7 @@ def _words(mark: Mark, x: Axis, y: Axis) -> str:
             return _bars_words(mark, x.categories or y.categories or (), name or "Bars")
         case _ if np.size(mark.x) == 0:
             return f"{name or 'One series'}: no points."
-        case Band():
+        case Area():
             low, high = float(np.min(mark.low)), float(np.max(mark.high))
             return f"{name or 'A band'}: a band between {number(low)} and {number(high)}."
     values = np.asarray(mark.y)

@@ -55,7 +55,7 @@ class Line:
 
 
 @dataclass(frozen=True, eq=False)
-class Band:
+class Area:
     """The area between two curves. Give it its line's name, and it takes that line's colour."""
 
     x: ArrayLike
@@ -142,7 +142,7 @@ class Heat:
         _keep(self, values=numbers(self.values, "values", 2))
 
 
-Mark = Line | Band | Bars | Points | Ticks | Rule | Heat
+Mark = Line | Area | Bars | Points | Ticks | Rule | Heat
 
 
 def _keep(mark: object, **fields: object) -> None:

@@ -10,19 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.show.chart.axes import Scale
-from tacit.show.chart.marks import Band, Bars, Heat, Line, Numbers, Points, Rule, Shape, Ticks
+from tacit.show.chart.marks import Area, Bars, Heat, Line, Numbers, Points, Rule, Shape, Ticks
 from tacit.show.chart.paint import SMALL, box, p, paint, rectangles, text
 from tacit.show.chart.text import clip, escape, number, width
 
 # More are thinned: a picture has no room for them, and a file should stay small.
 MOST_ON_LINE = 500  # points of a line, and bars
 MOST_POINTS, SQUARE = 1000, 8  # more of them are drawn once in each square of so many pixels
-MOST_CELLS = 5000
+MOST_BLOCKS = 5000
 MOST_TITLED = 500  # cells that say their number when pointed at
 FEW = 150  # points; where there are more, they are smaller
 SHADES = 40  # that cells without a number have
 TURN_WHITE = 0.62  # shade from which words on it take the paper's colour
-BAND, BAR = 0.18, 0.88  # how opaque they are
+AREA, BAR = 0.18, 0.88  # how opaque they are
 FILLED = 0.76  # the part of its category that a bar takes,
 THICKEST, THICKEST_LYING = 56, 26  # but no more pixels than these
 LONGEST_TITLE = 2000  # pixels of the words that a bar says when pointed at
@@ -52,7 +52,7 @@ def line(mark: Line, plane: Plane, role: str) -> str:
     return f'<path d="{_path(x, y)}" {look} stroke-linejoin="round" stroke-linecap="round"/>'
 
 
-def band(mark: Band, plane: Plane, role: str) -> str:
+def area(mark: Area, plane: Plane, role: str) -> str:
     x, low, high = np.asarray(mark.x), np.asarray(mark.low), np.asarray(mark.high)
     if mark.steps:
         x, (low, high) = _stairs(x, [low, high], plane.x)
@@ -60,7 +60,7 @@ def band(mark: Band, plane: Plane, role: str) -> str:
     over, upper = thin(across, plane.y.at(high), plane.grain)
     under, lower = thin(across, plane.y.at(low), plane.grain)
     outline = _path(np.concatenate([over, under[::-1]]), np.concatenate([upper, lower[::-1]]))
-    return f'<path d="{outline}z" {paint(fill=role, opacity=BAND)}/>'
+    return f'<path d="{outline}z" {paint(fill=role, opacity=AREA)}/>'
 
 
 def bars(mark: Bars, plane: Plane, role: str, place: int, of: int) -> str:
@@ -254,7 +254,7 @@ def _blocks(values: Numbers, most_rows: float, most_columns: float) -> tuple[Num
     """Neighbouring cells averaged until they can be seen and are not too many, with the edges of rows and columns."""
     rows, columns = values.shape
     down, across = max(1, math.ceil(rows / most_rows)), max(1, math.ceil(columns / most_columns))
-    while -(-rows // down) * -(-columns // across) > MOST_CELLS:
+    while -(-rows // down) * -(-columns // across) > MOST_BLOCKS:
         if rows / down >= columns / across:
             down += 1
         else:
