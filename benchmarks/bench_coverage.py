@@ -30,11 +30,13 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 import tacit
+from tacit.load.source import open_source
 from tacit.model.answer import Measured, Told
 from tacit.model.query import Query
 from tacit.release.iterative import Weights
 from tacit.release.online import Online
 from tacit.session import Session
+from tacit.trusted.cells import read_records
 from tacit.trusted.records import Records
 
 CONFIDENCE = 0.9
@@ -277,7 +279,7 @@ def _truth(queries: list[Query], kind: str) -> NDArray[np.float64]:
 
 @cache
 def _records(kind: str) -> Records:
-    return Records.load(table(kind), DOMAIN, None)
+    return read_records(open_source(table(kind), None), DOMAIN)
 
 
 @cache

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tacit.load.source import open_source
 from tacit.model.attribute import integer
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
@@ -33,11 +34,11 @@ from tacit.release.intervals.decoding import Plan, monotone
 from tacit.release.intervals.tree import honaker, textbook
 from tacit.store.anchor import Anchor
 from tacit.theory.smith_ullman import best_branching
+from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total
 from tacit.trusted.noise import Noise, add_noise
-from tacit.trusted.records import Records
 from tacit.trusted.strategies import strategy_sensitivity
 
 Floats = NDArray[np.float64]
@@ -226,7 +227,7 @@ def seconds(leaves: int = 2**20) -> None:
     """What a release of a million bins takes, ledger and noise and all."""
     domain = Domain({"x": integer(0, leaves - 1)})
     chance = np.random.Generator(np.random.PCG64(1))
-    records = Records.load(pa.table({"x": chance.integers(0, leaves, 1_000_000)}), domain)
+    records = read_records(open_source(pa.table({"x": chance.integers(0, leaves, 1_000_000)})), domain)
     add_noise(np.zeros(10**5, dtype=np.int64), Noise("gaussian", 2.0**20))
     monotone(np.arange(9.0), 8.0)  # what these two import is not timed
     print(f"D = {leaves:,}, n = 1,000,000: seconds of a release, true answers, noise and ledger included")

@@ -29,13 +29,14 @@ from benchmarks.accuracy.noisy_tables import Scope, every
 from benchmarks.accuracy.synthesis import LIMIT, PYTHON, Peer, synthesise
 from benchmarks.accuracy.tables import ADULT, ALL, MILD, SEED, Table, adult_codes
 from benchmarks.accuracy.tables import table as listed_table
+from tacit.load.source import open_source
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release.online import Online
 from tacit.show.chart import Axis, Chart, Grid, Line
+from tacit.trusted.cells import read_records
 from tacit.trusted.loss import Sensitivity, noise_for, total
 from tacit.trusted.noise import add_noise
-from tacit.trusted.records import Records
 
 QUESTIONS = 5_000
 SEEDS = 3
@@ -129,7 +130,7 @@ def accuracy() -> None:
     print(f"{QUESTIONS:,} conjunctions of three attributes, {MILD}; fractions of n, of {SEEDS} sessions")
     print(f"{'':<24}{'cells':>9}{'mean':>20}{'p99':>20}{'max':>20}{'hard':>6}{'start s':>9}{'asking s':>9}{'GB':>6}")
     for name, data, domain in cases:
-        records = Records.load(data, domain)
+        records = read_records(open_source(data), domain)
         found, facts = [], dict[str, float]()
         for seed in range(SEEDS):
             queries = three_way(domain, QUESTIONS, np.random.default_rng(SEED + seed))
@@ -151,7 +152,7 @@ def accuracy() -> None:
 def aim(limit: float, python: Path) -> None:
     """Questions about a few tables only: AIM is told which, Tacit is not."""
     frame, domain = wide_rows(), wide_domain()
-    records = Records.load(frame, domain)
+    records = read_records(open_source(frame), domain)
     rng = np.random.default_rng(SEED)
     scopes = every(domain, 3)
     workload = [scopes[place] for place in sorted(rng.choice(len(scopes), WORKLOAD, replace=False))]

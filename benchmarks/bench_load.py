@@ -27,8 +27,9 @@ from typing import Any, NamedTuple
 import duckdb
 
 import tacit
+from tacit.load.source import open_source
 from tacit.model.domain import Domain
-from tacit.trusted.records import Records
+from tacit.trusted.cells import read_records
 
 ROWS = 10_000_000
 ROUNDS = 5
@@ -77,11 +78,11 @@ def by_hand_coded(path: str) -> int:
 
 
 def load(path: str) -> int:
-    return Records.load(path, DOMAIN).cells
+    return read_records(open_source(path), DOMAIN).cells
 
 
 def load_by_person(path: str) -> int:
-    return Records.load(path, DOMAIN, person="id", rows_per_person=EACH).cells
+    return read_records(open_source(path), DOMAIN, person="id", rows_per_person=EACH).cells
 
 
 def peak_memory(name: str, path: str) -> int:
@@ -102,8 +103,8 @@ WAYS: dict[str, Callable[[str], int]] = {"by_hand": by_hand, "by_hand_coded": by
 SHOWN = {
     "by_hand": "DuckDB's GROUP BY, to Arrow",
     "by_hand_coded": "DuckDB's GROUP BY of small integers, to numpy",
-    "load": "Records.load",
-    "load_by_person": f"Records.load, {EACH} rows a person",
+    "load": "Tacit's load",
+    "load_by_person": f"Tacit's load, {EACH} rows a person",
 }
 
 
@@ -173,13 +174,13 @@ def spark_memory(session: Any) -> int:
 
 
 def through_spark(path: str, rows: int, rounds: int, folder: str) -> None:
-    same = Records.load(path, DOMAIN).fingerprint(b"benchmark")
+    same = read_records(open_source(path), DOMAIN).fingerprint(b"benchmark")
     with local_spark(folder) as session:
         frame = session.read.parquet(path)
         frame.createOrReplaceTempView("people")
         ways = {
             "by_hand": lambda: session.sql(BY_HAND_ON_SPARK).toArrow().num_rows,
-            "load": lambda: Records.load(frame, DOMAIN),
+            "load": lambda: read_records(open_source(frame), DOMAIN),
         }
         best, _, found = best_of(rounds, ways)
         memory = spark_memory(session)
@@ -187,7 +188,7 @@ def through_spark(path: str, rows: int, rounds: int, folder: str) -> None:
     assert found["load"].cells == found["by_hand"]
     print(f"load through Spark: {rows:,} rows, {found['by_hand']:,} distinct cells, the same as DuckDB's")
     print(f"  {'Spark GROUP BY, to Arrow':46}{best['by_hand']:6.2f} s")
-    print(f"  {'Records.load':46}{best['load']:6.2f} s")
+    print(f"  {'Tacit':46}{best['load']:6.2f} s")
     print(f"  ratio {best['load'] / best['by_hand']:.2f}; best of {rounds}; Spark's process held {memory:,} MB at most")
 
 

@@ -16,11 +16,12 @@ from benchmarks.accuracy.tables import MILD, Table, codes, made_up
 from numpy.typing import NDArray
 
 import tacit
+from tacit.load.source import open_source
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.model.query import Query
+from tacit.trusted.cells import read_records
 from tacit.trusted.loss import rho_from
-from tacit.trusted.records import Records
 
 DOMAIN = Domain(
     {
@@ -36,7 +37,7 @@ ROWS = 3_000
 @pytest.fixture(scope="module")
 def table() -> Table:
     data = made_up(DOMAIN, ROWS, seed=5)
-    return Table("made-up", data, Records.load(data, DOMAIN))
+    return Table("made-up", data, read_records(open_source(data), DOMAIN))
 
 
 def truthful(table: Table) -> Callable[[Sequence[Query]], NDArray[np.float64]]:

@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 
 import tacit
+from tacit.load.source import open_source
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
+from tacit.trusted.cells import read_records
 from tacit.trusted.loss import Sensitivity
 from tacit.trusted.records import Records
 
@@ -79,9 +81,9 @@ def table() -> Table:
     """Adult with 8 attributes where it lies beside the repository, made-up rows otherwise."""
     if ADULT.exists():
         data: Any = _VIEW.format(path=str(ADULT.resolve()).replace("'", "''"))
-        return Table("Adult", data, Records.load(data, DOMAIN))
+        return Table("Adult", data, read_records(open_source(data), DOMAIN))
     data = made_up(DOMAIN, ROWS, SEED)
-    return Table("made-up rows", data, Records.load(data, DOMAIN))
+    return Table("made-up rows", data, read_records(open_source(data), DOMAIN))
 
 
 def made_up(domain: Domain, rows: int, seed: int, *, classes: int = 6, spread: float = 0.5) -> pd.DataFrame:

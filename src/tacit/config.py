@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import ConfigError
+from tacit.load.source import is_address, is_query
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
-from tacit.trusted.sources import is_address, is_query
 
 # Every setting, the type of its value and whether it must be given: the whole vocabulary but for [domain.NAME].
 _SETTINGS: dict[str, dict[str, tuple[type | tuple[type, ...], bool]]] = {

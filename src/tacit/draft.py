@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from tacit.load.columns import Column
+from tacit.load.peek import Seen
 from tacit.model.domain import toml_key, toml_value
-from tacit.trusted.peek import Seen
-from tacit.trusted.statement import Column
 
 _HEAD = """\
 # What Tacit may be asked about {shown}. Fill in what is missing, then:  tacit ask "SELECT COUNT(*) FROM data"

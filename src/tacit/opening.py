@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import ConfigError, LedgerError
+from tacit.load.source import open_source
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.model.workload import MAX_ANSWERS
@@ -20,10 +21,10 @@ from tacit.release.plan import plan
 from tacit.release.public import Public
 from tacit.session import Choice, Session
 from tacit.store.anchor import Anchor
+from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Binding, Ledger, MadeWith
 from tacit.trusted.loss import total
-from tacit.trusted.records import Records
 
 MECHANISMS = ("auto", "direct", "histogram", "iterative", "median")
 ONLINE = ("iterative", "median")  # those that have hard answers and a gate
@@ -119,7 +120,7 @@ def open_session(
         named = {} if mechanism == "auto" else {"mechanism": mechanism}
         _refuse_others(path.name, made_with, budget, named | _named(given))
     people = 1 if rows_per_person is None else rows_per_person
-    rows = Records.load(data, domain, table, person=person, rows_per_person=people, progress=loading)
+    rows = read_records(open_source(data, table), domain, person=person, rows_per_person=people, progress=loading)
     if made_with is not None:
         choice = _choice_of(made_with, mechanism, questions)
         confidence = _settings_of(made_with).get("confidence", confidence or 0.95)

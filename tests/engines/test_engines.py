@@ -19,14 +19,16 @@ from typing import Any, NoReturn
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "load"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "trusted"))
+from test_bins import AWKWARD, ROWS, awkward, awkward_sql, cells, check_awkward
 from test_person import IDS, kept, loaded, rows_of
-from test_statement import AWKWARD, ROWS, awkward, awkward_sql, cells, check_awkward
 
 from tacit.errors import DataError
+from tacit.load.source import open_source
 from tacit.model.attribute import category, date, integer
 from tacit.model.domain import Domain
-from tacit.trusted.records import Records
+from tacit.trusted.cells import read_records
 
 SECRET = "s3cret-4711"
 
@@ -121,7 +123,7 @@ class TestPostgres:
             {"sex": category(["F"], other="other"), "said": category(["no", "yes"]), "age": integer(0, 49, width=25)}
             | {"many": many}
         )
-        records = Records.load(postgres, domain, '"Mixed Case"')
+        records = read_records(open_source(postgres, '"Mixed Case"'), domain)
         assert cells(records) == {(1, 1, 0, 40): 1, (0, 0, 1, 1): 1}
 
     def test_several_words_and_a_view_in_a_schema(self, postgres: str) -> None:
@@ -133,7 +135,7 @@ class TestPostgres:
             + " FROM generate_series(0, 4999) AS i",
         )
         domain = Domain({f"c{k}": integer(0, 999) for k in range(8)})
-        records = Records.load(postgres, domain, "archive.wide")
+        records = read_records(open_source(postgres, "archive.wide"), domain)
         assert records.rows == 5000
         assert cells(records) == {tuple(i * (k + 1) % 1000 for k in range(8)): 5 for i in range(1000)}
 
@@ -173,12 +175,12 @@ class TestPostgres:
             (f"postgresql://tacit:{SECRET}@localhost:1/x", "t", domain, "could not be reached"),
         ]:
             with pytest.raises(DataError) as error:
-                Records.load(url, asked, table)
+                read_records(open_source(url, table), asked)
             assert says in str(error.value)
             assert SECRET not in str(error.value)
             assert error.value.__cause__ is None
             assert error.value.__context__ is None
-        assert Records.load(postgres, domain, "secretive").rows == 1
+        assert read_records(open_source(postgres, "secretive"), domain).rows == 1
 
 
 @pytest.fixture(scope="module")
@@ -234,12 +236,12 @@ class TestSpark:
             "SELECT x COLLATE UTF8_LCASE AS Sex, x COLLATE UTF8_LCASE AS many FROM VALUES ('f'), ('F') AS t(x)"
         )
         many = category(["F", *(f"v{i}" for i in range(40))], other="other")
-        records = Records.load(frame, Domain({"sex": category(["F"], other="other"), "many": many}))
+        records = read_records(open_source(frame), Domain({"sex": category(["F"], other="other"), "many": many}))
         assert cells(records) == {(1, 41): 1, (0, 0): 1}
 
     def test_several_words(self, spark: Any) -> None:
         frame = spark.range(5000).selectExpr(*(f"(id * {k + 1}) % 1000 AS c{k}" for k in range(8)))
-        records = Records.load(frame, Domain({f"c{k}": integer(0, 999) for k in range(8)}))
+        records = read_records(open_source(frame), Domain({f"c{k}": integer(0, 999) for k in range(8)}))
         assert cells(records) == {tuple(i * (k + 1) % 1000 for k in range(8)): 5 for i in range(1000)}
 
     @pytest.mark.parametrize("kind", IDS)
@@ -262,7 +264,7 @@ class TestSpark:
             (Domain({"name": integer(0, 9)}), "no column name; its columns are age, seen."),
         ]:
             with pytest.raises(DataError) as error:
-                Records.load(frame, domain)
+                read_records(open_source(frame), domain)
             assert says in str(error.value)
             assert SECRET not in str(error.value)
             assert error.value.__cause__ is None

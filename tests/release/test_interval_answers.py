@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tacit.errors import InvalidQuery
+from tacit.load.source import open_source
 from tacit.model.answer import Measured
 from tacit.model.attribute import integer, numeric
 from tacit.model.budget import Budget, Loss
@@ -21,6 +22,7 @@ from tacit.release.intervals.answers import Distribution
 from tacit.release.intervals.choice import choose
 from tacit.release.intervals.decoding import monotone, non_negative
 from tacit.store.anchor import Anchor
+from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total
@@ -206,7 +208,7 @@ def test_a_release_through_the_curator_is_paid_once_and_read_back(tmp_path: Path
     table = pa.table({"age": ages, "pay": [i % BINS for i in range(len(ages))]})
     anchor = Anchor(tmp_path / "anchors.sqlite")
     ledger = Ledger.create(tmp_path / "l.tacit", budget=budget, total=total(budget), binding={}, anchor=anchor)
-    curator = Curator(Records.load(table, DOMAIN), ledger)
+    curator = Curator(read_records(open_source(table), DOMAIN), ledger)
     choice = choose(name, leaves(DOMAIN[name]), budget.measure)
     measured = curator.measure([choice.strategy], curator.total)[0]
     assert curator.left.atoms < 10

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 import tacit
 from tacit.errors import ConfigError
+from tacit.load.source import open_source
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise, pmf
@@ -22,10 +23,10 @@ from tacit.release.forecast import WarmStarted, direct, expected_largest, least_
 from tacit.release.plan import Plan, plan
 from tacit.release.warm_start import warm_start
 from tacit.store.anchor import Anchor
+from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total
-from tacit.trusted.records import Records
 
 MILD, PURE = Budget(epsilon=1.0, delta=1e-9), Budget(epsilon=1.0, delta=0.0)
 
@@ -267,7 +268,7 @@ def measured(name: str, folder: Path, runs: int) -> tuple[float, float]:
     rows, sizes, classes, spread, budget, seed = CASES[name]
     rng = np.random.Generator(np.random.PCG64(seed))
     domain = domain_of(*sizes)
-    records = Records.load(made_up(rows, sizes, classes, spread, rng), domain)
+    records = read_records(open_source(made_up(rows, sizes, classes, spread, rng)), domain)
     queries = conjunctions(domain, 3000, rng)
     truth = np.array([records.answer(query) for query in queries]) / rows
     errors = []

@@ -12,15 +12,16 @@ import pytest
 
 import tacit
 from tacit.errors import BudgetExhausted, InvalidBudget, InvalidDomain, InvalidQuery
+from tacit.load.source import open_source
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.release.hypothesis.dense import Dense
 from tacit.release.warm_start import choose_plan, closure, prices, warm_start
 from tacit.store.anchor import Anchor
+from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total
-from tacit.trusted.records import Records
 
 DOMAIN = Domain(
     {
@@ -50,7 +51,7 @@ def rows() -> dict[str, Any]:
 def make(tmp_path: Path) -> Iterator[Make]:
     """Opens the same ledger again each time, as after a restart."""
     opened: list[Ledger] = []
-    records = Records.load(pa.table(rows()), DOMAIN)
+    records = read_records(open_source(pa.table(rows())), DOMAIN)
 
     def again(budget: Budget = MILD, name: str = "l") -> Curator:
         terms: dict[str, Any] = {"budget": budget, "total": total(budget), "binding": {}}
@@ -198,7 +199,7 @@ def test_a_domain_beyond_memory_is_refused_with_both_numbers(tmp_path: Path) -> 
     ledger = Ledger.create(
         tmp_path / "w.tacit", budget=MILD, total=total(MILD), binding={}, anchor=Anchor(tmp_path / "w.anchors")
     )
-    curator = Curator(Records.load(pa.table({name: [1, 2] for name in wide.names}), wide), ledger)
+    curator = Curator(read_records(open_source(pa.table({name: [1, 2] for name in wide.names})), wide), ledger)
     with pytest.raises(InvalidDomain, match=r"6,144 values.*8,589,934,592 cells.*at most 2,048 values"):
         warm_start(curator, curator, loss=curator.total)
     assert curator.spent.atoms == 0

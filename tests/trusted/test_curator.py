@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tacit.errors import AnswerWithheld, BudgetExhausted, InvalidQuery, TacitError
+from tacit.load.source import open_source
 from tacit.model.attribute import category, integer
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
@@ -20,6 +21,7 @@ from tacit.model.strategy import Convolution, Tree
 from tacit.model.workload import Marginal, histogram, marginal
 from tacit.store.anchor import Anchor
 from tacit.trusted import curator as curator_module
+from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import Sensitivity, total
@@ -38,7 +40,7 @@ def make(folder: Path, budget: Budget, rows: list[tuple[Any, ...]] = ROWS) -> Cu
     ledger = Ledger.create(
         folder / "l.tacit", budget=budget, total=total(budget), binding={}, anchor=Anchor(folder / "anchors.sqlite")
     )
-    return Curator(Records.load(table, DOMAIN), ledger)
+    return Curator(read_records(open_source(table), DOMAIN), ledger)
 
 
 @pytest.fixture

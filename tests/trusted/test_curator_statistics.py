@@ -13,6 +13,7 @@ import pytest
 
 import tacit
 from tacit.errors import AnswerWithheld, BudgetExhausted, InvalidQuery
+from tacit.load.source import open_source
 from tacit.model import statistic as registry
 from tacit.model.answer import Measured, Told
 from tacit.model.budget import Budget, Loss
@@ -23,10 +24,10 @@ from tacit.model.workload import marginal
 from tacit.release.direct import Direct
 from tacit.store.anchor import Anchor
 from tacit.trusted import curator as curator_module
+from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator, own
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import Sensitivity, total
-from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import sensitivity
 
 DOMAIN = Domain(
@@ -53,7 +54,7 @@ def make(folder: Path, budget: Budget, rows: list[tuple[Any, ...]] = ROWS) -> Cu
     ledger = Ledger.create(
         folder / "l.tacit", budget=budget, total=total(budget), binding={}, anchor=Anchor(folder / "anchors.sqlite")
     )
-    return Curator(Records.load(table, DOMAIN), ledger)
+    return Curator(read_records(open_source(table), DOMAIN), ledger)
 
 
 @pytest.fixture
@@ -332,7 +333,7 @@ def direct(question: Statistic) -> int:
 )
 def test_what_is_compared_is_the_statistic_of_the_rows(make: Any) -> None:
     # Measuring and comparing find their truths on different ways. Catches tables with their axes in another order.
-    records = Records.load(pa.table(dict(zip(ORDERED.names, CELLS.T, strict=True))), ORDERED)
+    records = read_records(open_source(pa.table(dict(zip(ORDERED.names, CELLS.T, strict=True)))), ORDERED)
     questions = [make(x, y).bind(ORDERED) for x in ORDERED for y in ORDERED if x != y]
     values = [records.answer(question) for question in questions]
     assert values == [direct(question) for question in questions]

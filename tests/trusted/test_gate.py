@@ -14,12 +14,14 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit.errors import AnswerWithheld, BudgetExhausted, InvalidBudget, InvalidQuery
+from tacit.load.source import open_source
 from tacit.model.attribute import category, integer
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Query
 from tacit.store.anchor import Anchor
 from tacit.trusted import gate as gate_module
+from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator, Disagreement, Distance
 from tacit.trusted.gate import Gate
 from tacit.trusted.ledger import Ledger
@@ -38,7 +40,7 @@ def open_curator(folder: Path) -> Curator:
     terms: dict[str, Any] = {"budget": BUDGET, "total": total(BUDGET), "binding": {}}
     anchor, path = Anchor(folder / "anchors.sqlite"), folder / "l.tacit"
     ledger = (Ledger.open if path.exists() else Ledger.create)(path, **terms, anchor=anchor)
-    return Curator(Records.load(rows, DOMAIN), ledger)
+    return Curator(read_records(open_source(rows), DOMAIN), ledger)
 
 
 @pytest.fixture

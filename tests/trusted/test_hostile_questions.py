@@ -17,6 +17,7 @@ import pytest
 
 import tacit
 from tacit.errors import AnswerWithheld, InvalidBudget, InvalidQuery
+from tacit.load.source import open_source
 from tacit.model.answer import Told
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
@@ -29,12 +30,12 @@ from tacit.store.anchor import Anchor
 from tacit.trusted import curator as curator_module
 from tacit.trusted import lens as lens_module
 from tacit.trusted import questions as questions_module
+from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator, Disagreement, Distance, own
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.lens import own_lens
 from tacit.trusted.loss import gate_scales, total
 from tacit.trusted.questions import plain
-from tacit.trusted.records import Records
 
 DOMAIN = Domain(
     {
@@ -58,7 +59,7 @@ def people() -> pa.Table:
 def make(folder: Path) -> Curator:
     anchor = Anchor(folder / "a.sqlite")
     ledger = Ledger.create(folder / "l.tacit", budget=BUDGET, total=total(BUDGET), binding={}, anchor=anchor)
-    return Curator(Records.load(people(), DOMAIN), ledger)
+    return Curator(read_records(open_source(people()), DOMAIN), ledger)
 
 
 @pytest.fixture

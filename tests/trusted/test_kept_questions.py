@@ -17,6 +17,7 @@ import pytest
 
 import tacit
 from tacit.errors import InvalidQuery
+from tacit.load.source import open_source
 from tacit.model.answer import Told
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
@@ -28,10 +29,10 @@ from tacit.store.anchor import Anchor
 from tacit.trusted import curator as curator_module
 from tacit.trusted import gate as gate_module
 from tacit.trusted import questions
+from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator, Distance, own
 from tacit.trusted.ledger import Ledger, Outcome
 from tacit.trusted.loss import total
-from tacit.trusted.records import Records
 
 SIZES = {"a": 6, "b": 5, "c": 4}
 DOMAIN = Domain({name: tacit.integer(0, size - 1) for name, size in SIZES.items()})
@@ -48,7 +49,7 @@ def rows() -> pa.Table:
 def curator(tmp_path: Path) -> Iterator[Curator]:
     anchor = Anchor(tmp_path / "a.sqlite")
     ledger = Ledger.create(tmp_path / "l.tacit", budget=BUDGET, total=total(BUDGET), binding={}, anchor=anchor)
-    yield Curator(Records.load(rows(), DOMAIN), ledger)
+    yield Curator(read_records(open_source(rows()), DOMAIN), ledger)
     ledger.close()
 
 

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import AnswerWithheld, BudgetExhausted, InvalidQuery
+from tacit.load.source import open_source
 from tacit.model.attribute import category
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
@@ -22,12 +23,12 @@ from tacit.model.query import GRID, Query
 from tacit.store.anchor import Anchor
 from tacit.trusted import curator as curator_module
 from tacit.trusted import lens as lens_module
+from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator, Disagreement, Distance
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.lens import Lens, look, own_lens
 from tacit.trusted.loss import Sensitivity, noise_for, price, total
 from tacit.trusted.noise import add_noise
-from tacit.trusted.records import Records
 
 DOMAIN = Domain({"sex": category(["F", "M"])})
 WOMEN = Query.among(DOMAIN, "sex", [0])  # 70 of them
@@ -108,7 +109,7 @@ def curator(tmp_path: Path) -> Iterator[Curator]:
         tmp_path / "l.tacit", budget=budget, total=total(budget), binding={}, anchor=Anchor(tmp_path / "a.sqlite")
     )
     rows = pa.table({"sex": ["F"] * 70 + ["M"] * 30})
-    yield Curator(Records.load(rows, DOMAIN), ledger)
+    yield Curator(read_records(open_source(rows), DOMAIN), ledger)
     ledger.close()
 
 

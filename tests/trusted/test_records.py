@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.errors import DataError, InvalidQuery
+from tacit.errors import InvalidQuery
+from tacit.load.source import open_source
 from tacit.model.attribute import category, integer
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Query
 from tacit.trusted import records as module
+from tacit.trusted.cells import read_records
 from tacit.trusted.records import Records
 
 SHAPE = (3, 300, 7, 2)  # the second needs codes of two bytes
@@ -113,35 +115,6 @@ def test_a_sum_near_the_limit_does_not_overflow() -> None:
     assert records.table(["sex"]).tolist() == [module.MAX_ROWS // 2 - 1] * 2
 
 
-class Engine:
-    """A source that says it counted whatever it is told to."""
-
-    def __init__(self, words: list[Any], counts: Any) -> None:
-        self.words, self.counts = words, counts
-
-    def describe(self) -> Any:
-        return ()
-
-    def types(self, domain: Domain) -> Any:
-        from tacit.trusted.statement import Column
-
-        return {name: Column(name, "number") for name in domain}
-
-    def run(self, select: object) -> Any:
-        return self.words, self.counts
-
-
-def test_too_many_rows_or_cells_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    domain = Domain({"a": integer(0, 6)})
-    words, counts = [np.array([0, 1])], np.array([module.MAX_ROWS // 2, module.MAX_ROWS // 2])
-    with pytest.raises(DataError, match="rows or more"):
-        Records.load(Engine(words, counts), domain)
-    assert Records.load(Engine(words, counts - 1), domain).rows == module.MAX_ROWS - 2
-    monkeypatch.setattr(module, "MAX_CELLS", 1)
-    with pytest.raises(DataError, match="coarser bins or fewer attributes"):
-        Records.load(Engine(words, counts - 1), domain)
-
-
 def test_a_table_that_is_too_large_or_weighted_is_refused() -> None:
     domain = Domain({"a": integer(0, 9999), "b": integer(0, 9999)})
     records = make([(1, 2)], [1], domain)
@@ -151,12 +124,26 @@ def test_a_table_that_is_too_large_or_weighted_is_refused() -> None:
         make([(0, 0, 0, 0)], [1]).table(["a"], Query.weighted(DOMAIN, ["sex"], [0.1, 0.2]))
 
 
+def test_codes_share_no_bit_and_words_stay_below_62_bits() -> None:
+    # Catches a word that overflows BIGINT: |X| is about 10^30 here.
+    domain = Domain({f"c{i}": integer(0, 10 ** (i % 4 + 1) - 1, other="other", missing="unknown") for i in range(12)})
+    seen: set[tuple[int, int]] = set()
+    for slot, size in zip(module.slots(domain), domain.shape, strict=True):
+        bits = {(slot.word, slot.shift + b) for b in range(slot.bits)}
+        assert size + 1 < 2**slot.bits
+        assert slot.shift + slot.bits <= module.WORD_BITS
+        assert not bits & seen
+        seen |= bits
+    assert domain.size > 10**29
+    assert {word for word, _ in seen} == {0, 1}
+
+
 def test_a_domain_far_beyond_memory() -> None:
     # Catches a word that overflows or is decoded from the wrong bits: |X| is 10^30, over two words.
     domain = Domain({f"c{i}": integer(0, 999) for i in range(10)})
     rows = [[(i * (k + 1)) % 1000 for k in range(10)] for i in (1, 1, 998, 999)]
     table = pa.table({f"c{k}": [row[k] for row in rows] for k in range(10)})
-    records = Records.load(table, domain)
+    records = read_records(open_source(table), domain)
     assert records.rows == 4
     assert records.cells == 3
     for k in range(10):

@@ -44,14 +44,14 @@ def init(data: str, table: str | None, output: str, peek_at_values: bool, as_jso
       tacit init people.parquet --peek-at-values
     """
     from tacit.draft import draft
-    from tacit.trusted.peek import columns, look
-    from tacit.trusted.sources import is_address, is_query
+    from tacit.load.peek import look
+    from tacit.load.source import is_address, is_query, open_source
 
     path = Path(output)
     if path.exists():
         raise ConfigError(f"{output} exists already; choose another name with --output.")
     with waiting("Looking at the columns"):
-        found = columns(data, table)
+        found = open_source(data, table).describe()
         seen = look(data, table) if peek_at_values else None
     is_file = not (is_query(data) or is_address(data))
     source = os.path.relpath(data, path.parent) if is_file else data
@@ -112,11 +112,12 @@ def plan(
     settings = read_config(config)
     budget = settings.budget if epsilon is None else Budget(epsilon=epsilon, delta=settings.budget.delta)
     if rows is None:
-        from tacit.trusted.records import Records
+        from tacit.load.source import open_source
+        from tacit.trusted.cells import read_records
 
         with waiting("Counting the rows"):
             whose = {k: v for k, v in settings.options.items() if k in ("person", "rows_per_person")}
-            rows = Records.load(settings.data, settings.domain, settings.table, **whose).rows
+            rows = read_records(open_source(settings.data, settings.table), settings.domain, **whose).rows
     made = make(
         rows=rows,
         domain=settings.domain,

@@ -17,11 +17,12 @@ import pyarrow.parquet
 import pytest
 
 from tacit.errors import DataError
+from tacit.load.columns import Column
+from tacit.load.source import Source, open_source
 from tacit.model.attribute import boolean, category, date, integer, numeric
 from tacit.model.domain import Domain
+from tacit.trusted.cells import read_records
 from tacit.trusted.records import Records
-from tacit.trusted.sources import Source, open_source
-from tacit.trusted.statement import Column
 
 SECRET = "s3cret-4711"
 DOMAIN = Domain(
@@ -142,17 +143,17 @@ SOURCES: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_source_gives_the_same_cells(name: str, tmp_path: Path) -> None:
     # Catches: '01' or 'F' guessed to be a number or a truth value, a column looked up by exact case, lost parts.
-    assert cells(Records.load(SOURCES[name](tmp_path), DOMAIN)) == CELLS
+    assert cells(read_records(open_source(SOURCES[name](tmp_path)), DOMAIN)) == CELLS
 
 
 def test_a_table_of_a_database_file(tmp_path: Path) -> None:
     path = database(tmp_path)
-    assert cells(Records.load(path, DOMAIN, 'old."My People"')) == CELLS
+    assert cells(read_records(open_source(path, 'old."My People"'), DOMAIN)) == CELLS
     with duckdb.connect(path) as connection:  # it was opened read-only and let go
         assert connection.execute('SELECT COUNT(*) FROM old."My People"').fetchone() == (len(ROWS),)
     for table, says in ((None, "say which table"), ("nowhere", "table nowhere of people.db could not be read.")):
         with pytest.raises(DataError, match=says):
-            Records.load(path, DOMAIN, table)
+            read_records(open_source(path, table), DOMAIN)
 
 
 def test_describe_tells_names_and_coarse_types(tmp_path: Path) -> None:
@@ -180,13 +181,13 @@ def test_describe_tells_names_and_coarse_types(tmp_path: Path) -> None:
 
 def test_a_column_without_any_value_is_missing_everywhere() -> None:
     frame = pd.DataFrame({"sex": [None, None]})
-    assert cells(Records.load(frame, Domain({"sex": category(["F"], missing="unknown")}))) == {(1,): 2}
+    assert cells(read_records(open_source(frame), Domain({"sex": category(["F"], missing="unknown")}))) == {(1,): 2}
 
 
 def refused(data: object, domain: Domain = DOMAIN, table: str | None = None) -> str:
     """The sentence of the refusal, after a look for the secret in everything the error carries."""
     with pytest.raises(DataError) as caught:
-        Records.load(data, domain, table)
+        read_records(open_source(data, table), domain)
     error = caught.value
     assert error.__cause__ is None
     assert error.__context__ is None
@@ -233,7 +234,7 @@ def test_a_csv_value_of_another_kind_is_told_by_its_column(tmp_path: Path) -> No
     assert refused(path, day) == "column day of b.csv holds something that is not a date like 2024-05-31."
     path = file(tmp_path, "c.csv", "age,sex,day\n1,F,01/02/2020\n")  # January or February?
     assert refused(path, day) == "column day of c.csv holds something that is not a date like 2024-05-31."
-    assert Records.load(path, AGE).rows == 1
+    assert read_records(open_source(path), AGE).rows == 1
 
 
 def test_columns_that_do_not_fit_are_refused(tmp_path: Path) -> None:
@@ -245,7 +246,7 @@ def test_columns_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     assert "time zone" in refused(frame, Domain({"when": date("2020-01-01", "2020-12-31")}))
     two = pa.table({"Age": [1], "age": [2]})  # the engine renames the second; it must not be taken for the first
     assert refused(two, AGE).startswith("the table has several columns like age")
-    assert cells(Records.load(two, Domain({"Age": integer(0, 99)}))) == {(1,): 1}
+    assert cells(read_records(open_source(two), Domain({"Age": integer(0, 99)}))) == {(1,): 1}
     assert refused(pa.table({"age_1": [1]}), AGE) == "the table has no column age; its columns are age_1."
 
 
@@ -265,8 +266,9 @@ def test_csv_and_parquet_need_neither_pandas_nor_pyarrow(tmp_path: Path) -> None
     program = (
         "import sys; sys.modules['pandas'] = sys.modules['pyarrow'] = sys.modules['psycopg'] = None\n"
         "from tacit.model.domain import Domain; from tacit.model.attribute import integer\n"
-        "from tacit.trusted.records import Records\n"
-        "for path in sys.argv[1:]: print(Records.load(path, Domain({'age': integer(0, 99, missing='unknown')})).rows)\n"
+        "from tacit.load.source import open_source; from tacit.trusted.cells import read_records\n"
+        "domain = Domain({'age': integer(0, 99, missing='unknown')})\n"
+        "for path in sys.argv[1:]: print(read_records(open_source(path), domain).rows)\n"
     )
     run = subprocess.run(
         [sys.executable, "-c", program, written(tmp_path), parquet(tmp_path)],

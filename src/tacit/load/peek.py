@@ -1,4 +1,4 @@
-"""Reading bounds and values from the rows, for an owner who declares them public. The only unpaid look at the data."""
+"""Reading bounds and values from the rows, for an owner who declares them public: the only unpaid look at the data."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 from sqlglot import exp
 
 from tacit.errors import DataError
-from tacit.trusted.sources import DuckDB, Source, open_source
-from tacit.trusted.statement import Column
+from tacit.load.columns import Column
+from tacit.load.duckdb import DuckDB
+from tacit.load.source import open_source, quietly
 
 MAX_LISTED = 50  # more different values than this look like names or identifiers
 
@@ -26,36 +27,24 @@ class Seen:
     has_missing: bool
 
 
-def columns(data: object, table: str | None) -> tuple[Column, ...]:
-    """The names and types of a table's columns, which are taken to be public.
-
-    Guarantee: no row is looked at, beyond what an engine needs to tell a CSV file's types.
-    Formula: the engine's schema. Source: `Source.describe`.
-    """
-    return open_source(data, table).describe()
-
-
 def look(data: object, table: str | None) -> Mapping[str, Seen]:
-    """Bounds and values of every column.
-
-    Guarantee: NONE. What this returns is exact and becomes public by the owner's decision to write it into a domain.
-    Formula: MIN, MAX and the distinct values. Source: the rows.
-    """
-    source: Source = open_source(data, table)
-    if not isinstance(source, DuckDB):
+    """Bounds and values of every column, exact. The owner makes them public by writing them into a domain."""
+    source = open_source(data, table)
+    if not isinstance(source.engine, DuckDB):
         raise DataError("values are looked up in files and frames only; declare the domain of this source by hand.")
-    return {column.name: _look(source, column) for column in source.describe()}
+    engine = source.engine
+    return quietly(lambda: {column.name: _look(engine, column) for column in engine.columns()}, engine.failure)
 
 
-def _look(source: DuckDB, column: Column) -> Seen:
+def _look(engine: DuckDB, column: Column) -> Seen:
     name = exp.column(column.name, quoted=True)
     has_missing = exp.func("BOOL_OR", name.is_(exp.null()))
     if column.type in ("text", "empty"):
         kept = exp.Trim(this=exp.cast(name, "TEXT"), expression=exp.Literal.string(" "), position="TRAILING")
         values = exp.func("LIST", exp.Distinct(expressions=[kept]))
         few = exp.func("APPROX_COUNT_DISTINCT", name)
-        missing, number = source.look(exp.select(has_missing, few))
-        listed = sorted(value for value in source.look(exp.select(values))[0] or [] if value) if number < 200 else []
+        missing, number = engine.look(exp.select(has_missing, few))
+        listed = sorted(value for value in engine.look(exp.select(values))[0] or [] if value) if number < 200 else []
         return Seen(None, None, False, tuple(listed) if 0 < len(listed) <= MAX_LISTED else None, bool(missing))
     if column.type in ("number", "decimal"):
         finite = exp.column(column.name, quoted=True)
@@ -67,10 +56,10 @@ def _look(source: DuckDB, column: Column) -> Seen:
             expression=exp.Where(this=inside),
         )
         absent = exp.func("BOOL_OR", exp.or_(name.is_(exp.null()), exp.func("ISNAN", value)))
-        low, high, is_whole, missing = source.look(exp.select(*bounds, whole, absent))
+        low, high, is_whole, missing = engine.look(exp.select(*bounds, whole, absent))
         return Seen(low, high, bool(is_whole), None, bool(missing))
     if column.type in ("date", "timestamp"):
         day = exp.cast(name, "DATE")
-        low, high, missing = source.look(exp.select(exp.func("MIN", day), exp.func("MAX", day), has_missing))
+        low, high, missing = engine.look(exp.select(exp.func("MIN", day), exp.func("MAX", day), has_missing))
         return Seen(low, high, False, None, bool(missing))
-    return Seen(None, None, False, None, bool(source.look(exp.select(has_missing))[0]))
+    return Seen(None, None, False, None, bool(engine.look(exp.select(has_missing))[0]))

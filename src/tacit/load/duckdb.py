@@ -1,0 +1,126 @@
+"""Files, frames and Arrow, read by a DuckDB inside this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cached_property
+from typing import Any, TypeVar
+
+import duckdb
+import numpy as np
+from sqlglot import exp
+
+from tacit.errors import DataError
+from tacit.load.bins import Dialect
+from tacit.load.columns import Column, coarse, csv_type, match
+from tacit.load.source import Numbers, Progress, quietly
+from tacit.model.domain import Domain
+
+T = TypeVar("T")
+
+_LOOK_EVERY = 0.1  # seconds: how often the engine is asked how far it has come
+_NAME = "tacit_source"
+
+
+class DuckDB:
+    """A relation. `relate` makes it, given a connection and the types of a CSV file's columns.
+
+    `ours` is whether the connection is, so that its settings may be changed and its work interrupted.
+    """
+
+    dialect: Dialect = "duckdb"
+    table = exp.table_(_NAME, quoted=True)
+
+    def __init__(
+        self, shown: str, relate: Callable[[Any, dict[str, str]], Any], form: str = "", *, ours: bool = True
+    ) -> None:
+        self.failure = f"{shown} could not be read{' as ' * bool(form)}{form}."
+        self._shown, self._relate, self._form, self._ours = shown, relate, form, ours
+        self._types: dict[str, str] = {}
+
+    @cached_property
+    def _connection(self) -> Any:
+        settings = ("autoinstall_known_extensions", "autoload_known_extensions", "python_enable_replacements")
+        connection = duckdb.connect(config=dict.fromkeys(settings, False))
+        connection.execute("SET enable_progress_bar = false")
+        return connection
+
+    @cached_property
+    def _relation(self) -> Any:
+        return self._relate(self._connection, self._types)
+
+    def columns(self) -> tuple[Column, ...]:
+        names, types = self._relation.columns, self._relation.types
+        return tuple(Column(name, coarse(str(kind))) for name, kind in zip(names, types, strict=True))
+
+    def declare(self, domain: Domain, person: str | None) -> tuple[Column, ...]:
+        if self._form == "CSV":  # what a column holds is declared, not guessed from its first private rows
+            found = match(self.columns(), domain, person)
+            self._types = {column.name: kind for name, column in found.items() if (kind := csv_type(domain, name))}
+            del self._relation
+        return self.columns()
+
+    def look(self, select: exp.Select) -> tuple[Any, ...]:
+        """The first row of any statement over the table: the owner's own look, see peek."""
+        return tuple(self._relation.query(_NAME, select.from_(_NAME).sql(dialect="duckdb")).fetchall()[0])
+
+    def run(self, statements: Sequence[str], progress: Progress | None) -> list[Numbers]:
+        def first() -> Numbers:
+            return self._fetch(statements[0])
+
+        def all_of_them() -> list[Numbers]:
+            found = self._watched(first, progress) if progress and self._ours else first()
+            return [found, *(self._fetch(sql) for sql in statements[1:])]
+
+        try:
+            return quietly(all_of_them, self.failure)
+        except DataError:
+            for name, kind in self._types.items():
+                if self._reads(name, "VARCHAR") and not self._reads(name, kind):
+                    wanted = "a date like 2024-05-31" if kind == "TIMESTAMP" else "a number"
+                    raise DataError(f"column {name} of {self._shown} holds something that is not {wanted}.") from None
+            raise
+
+    def _fetch(self, sql: str) -> Numbers:
+        return [np.ma.getdata(column) for column in self._relation.query(_NAME, sql).fetchnumpy().values()]
+
+    def _watched(self, work: Callable[[], T], progress: Progress) -> T:
+        """Work in a thread of its own, while this one says how far it has come."""
+        self._connection.execute("SET enable_progress_bar = true")
+        self._connection.execute("SET enable_progress_bar_print = false")
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            found = pool.submit(work)
+            try:
+                shown = 0.0
+                while not wait([found], timeout=_LOOK_EVERY).done:
+                    share = self._connection.query_progress() / 100  # negative where it is not known
+                    if share > shown:
+                        shown = min(1.0, share)
+                        progress(shown)
+            except BaseException:  # an interrupt, or a bar that fails: the engine is not left working alone
+                self._connection.interrupt()
+                raise
+        return found.result()
+
+    def _reads(self, name: str, kind: str) -> bool:
+        sql = exp.select(exp.Count(this=exp.column(name, quoted=True))).from_(_NAME).sql("duckdb")
+        try:
+            self._relate(self._connection, {name: kind}).query(_NAME, sql).fetchall()
+        except duckdb.Error:
+            return False
+        return True
+
+
+def is_database(path: str) -> bool:
+    """Whether the file is a DuckDB database."""
+    with open(path, "rb") as file:
+        return file.read(12)[8:] == b"DUCK"
+
+
+def attached(connection: Any, path: str, table: exp.Table) -> Any:
+    """A table of a database file, which is opened for reading only."""
+    connection.execute(f"ATTACH {exp.Literal.string(path).sql('duckdb')} AS attached (READ_ONLY)")
+    table = table.copy()
+    table.set("catalog" if table.args.get("db") else "db", exp.to_identifier("attached"))
+    return connection.sql(exp.select("*").from_(table).sql("duckdb"))
