@@ -79,7 +79,7 @@ PLANTED = {
     "a charge for a price": (
         "from tacit.serve import dataset\nprice = dataset.price\n"
         "def buys(session, question):\n"
-        "    question.ask(session)\n"
+        "    session.answer(question.ask)\n"
         "    return price(session, question)\n"
         "dataset.price = buys\n"
     ),

@@ -22,6 +22,7 @@ from starlette.testclient import TestClient
 import tacit
 from tacit.config import read_config
 from tacit.errors import ConfigError, InvalidQuery, LedgerError
+from tacit.model.ask import Count
 from tacit.model.query import Query
 from tacit.serve import make_key, run
 from tacit.serve.api import State
@@ -31,7 +32,7 @@ from tacit.serve.keys import KeyRing
 from tacit.serve.refusal import INTERNAL, Refusal
 from tacit.serve.writer import Writer
 
-YES, NO = Query.constant(everyone=True), Query.constant(everyone=False)
+YES, NO = Count(Query.constant(everyone=True)), Count(Query.constant(everyone=False))
 
 
 class Slow:
@@ -44,7 +45,7 @@ class Slow:
     def bought(self, after: int) -> list[tuple[str | None, int]]:
         return []
 
-    def ask_many(self, questions: Sequence[Any]) -> list[Any]:
+    def answer_many(self, questions: Sequence[Any]) -> list[Any]:
         assert self.go.wait(10)
         self.batches.append(len(questions))
         if NO in questions:
@@ -140,7 +141,7 @@ def test_a_client_that_leaves_loses_nothing(serve: Serve) -> None:
 
     blocked = people.writer.do(hold)
     assert started.wait(10)
-    left = people.writer.count([question])
+    left = people.writer.count([Count(question)])
     go.set()
     blocked.result(10)
     answer = left.result(10)[0]  # computed and stored although the client is gone

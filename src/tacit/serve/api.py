@@ -164,7 +164,7 @@ async def ask_many(call: Call) -> Response:
     call.state.traffic.take(call.asker.id, len(given) // QUESTIONS_A_TOKEN)
     domain = call.about.session.domain
     questions = await run_in_threadpool(lambda: [read(each, domain) for each in given])
-    if any(question.query is None for question in questions):
+    if not all(question.is_count for question in questions):
         raise Refusal(422, "bad_batch", "a batch has counts; tables and all others are asked by themselves.")
     answers = await _answers(call, questions)
     return await _made(lambda: {"answers": [shown(*pair) for pair in zip(questions, answers, strict=True)]})
@@ -275,7 +275,7 @@ ENDPOINTS = (
 
 def shown(question: Question, answer: Answers) -> Json:
     """An answer as JSON: what Python's `to_dict` gives, and what kind it is."""
-    kind = "count" if isinstance(answer, Answer) and question.query is not None else question.kind
+    kind = "count" if question.is_count else question.kind
     return {"kind": kind, **answer.to_dict()}
 
 

@@ -19,16 +19,16 @@ from typing import Any
 from tacit.config import read_config
 from tacit.errors import ConfigError, LedgerError, TacitError, WouldSpend
 from tacit.model.answer import Answer
+from tacit.model.ask import Count
 from tacit.model.budget import Loss
 from tacit.opening import open_session
 from tacit.release.answering import Answers
 from tacit.serve.audit import Audit
 from tacit.serve.keys import Key, KeyRing
-from tacit.serve.pricing import Cut, accounted, price
 from tacit.serve.question import Question
 from tacit.serve.refusal import Refusal, code_of, log
 from tacit.serve.schema import Amount, Column, Declared, Quota
-from tacit.serve.writer import Writer
+from tacit.serve.writer import Cut, Writer, accounted
 from tacit.session import DryRun, Session
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -127,9 +127,9 @@ class Dataset:
             return self.writer.do(lambda: [self._free(question) for question in questions], note)
         if key.quota is not None:
             return self.writer.do(lambda: self._within_quota(key, questions), note)
-        queries = [question.query for question in questions if question.query is not None]
-        if len(queries) == len(questions):
-            return self.writer.count(queries, note)  # type: ignore[return-value]
+        counts = [question.ask for question in questions if isinstance(question.ask, Count)]
+        if len(counts) == len(questions):
+            return self.writer.count(counts, note)
         return self.writer.do(
             lambda: accounted(self.session, lambda: [self.session.answer(question.ask) for question in questions]), note
         )
@@ -170,9 +170,8 @@ class Dataset:
     def _within_quota(self, key: Key, questions: list[Question]) -> list[Answers]:
         prices = [price(self.session, question).cost_at_most.atoms for question in questions]
         left = self._allowed(key).atoms - self._keys.used(self.name, key.name)
-        queries = [question.query for question in questions if question.query is not None]
-        if sum(prices) <= max(0, left) and len(queries) == len(questions):
-            return list(accounted(self.session, lambda: self.session.ask_many(queries)))
+        if sum(prices) <= max(0, left) and all(question.is_count for question in questions):
+            return accounted(self.session, lambda: self.session.answer_many([question.ask for question in questions]))
         answers: list[Answers] = []
         try:
             for question in questions:  # the worst case of all together would not fit: one by one, as long as they do
@@ -247,7 +246,7 @@ class Dataset:
         with self._mutex:
             found: list[Answers] = []
             for question in questions:
-                answer = self._repeats.get(question.key) if question.query is not None else None
+                answer = self._repeats.get(question.key) if question.is_count else None
                 if answer is None:
                     return None
                 found.append(answer)
@@ -257,10 +256,16 @@ class Dataset:
         """Keep what the session itself gave as a repeat: from then on it says the same for ever."""
         with self._mutex:
             for question, answer in pairs:
-                if isinstance(answer, Answer) and question.query is not None and answer.source in ("repeat", "public"):
+                if isinstance(answer, Answer) and question.is_count and answer.source in ("repeat", "public"):
                     self._repeats[question.key] = answer
             while len(self._repeats) > MAX_REMEMBERED:
                 self._repeats.popitem(last=False)
+
+
+def price(session: Session, question: Question) -> DryRun:
+    """The price now. `known` means for certain, without the data and for ever: nothing later makes it unknown."""
+    with session.free():
+        return session.price(question.ask)
 
 
 def _entry(answer: Answers) -> dict[str, int]:

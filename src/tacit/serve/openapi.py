@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from tacit.serve.api import ENDPOINTS, Endpoint
-from tacit.serve.schema import KINDS, Refused, Text
+from tacit.serve.question import KINDS
+from tacit.serve.schema import Refused, Text
 
 Schema = dict[str, Any]
 
@@ -65,6 +66,7 @@ def document() -> Schema:
 def _schemas() -> dict[str, Schema]:
     named = [kind for endpoint in ENDPOINTS for kind in (endpoint.body, endpoint.result) if kind is not None]
     _, schemas = msgspec.json.schema_components([*named, *KINDS.values(), Refused], ref_template=_REF)
+    schemas["Told"]["properties"]["kind"]["enum"] = ["sql", *KINDS]
     sql = msgspec.json.schema(Text) | {"description": "SQL about the one table `data`."}
     forms = [{"$ref": _REF.format(name=kind.__name__)} for kind in KINDS.values()]
     return dict(sorted({**schemas, "Question": {"oneOf": [sql, *forms]}}.items()))

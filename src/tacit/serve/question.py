@@ -1,13 +1,8 @@
 """A question as it comes in JSON: SQL text, or one object of the structured form. Pure; called by the server.
 
-    "SELECT COUNT(*) FROM data WHERE sex = 'F'"
-    {"count": {"sex": "F", "age": [20, 39]}}
-    {"table": ["sex", "age"], "where": {"region": {"in": ["north", "east"]}}}
-    {"cdf": "age"}   {"quantile": "age", "q": 0.5}   {"mean": "age"}   {"sum": "age"}   {"stddev": "age"}
-    {"fraction": {"smoker": true}, "given": {"sex": "F"}}   {"range": {"age": [20, 39]}}   {"histogram": "age"}
-
-A condition is a value (equal to it), null (missing), a pair [low, high] (both ends included, for numeric attributes the
-upper end excluded) or {"in": [values]} (any of them).
+A class below is one kind of object: its fields are what is read, and described, and `ask` is what it asks. A condition
+is a value (equal to it), null (missing), a pair [low, high] (both ends included, for numeric attributes the upper end
+excluded) or {"in": [values]} (any of them).
 """
 
 from __future__ import annotations
@@ -15,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, get_args
+
+from msgspec import UNSET, Meta, UnsetType, field
 
 from tacit.errors import InvalidQuery
 from tacit.model import sql
@@ -40,27 +36,154 @@ from tacit.model.domain import Domain
 from tacit.model.expression import count
 from tacit.model.query import Query
 from tacit.serve.refusal import Refusal
-from tacit.serve.schema import KINDS, Json, shaped
+from tacit.serve.schema import AnyOf, Closed, Json, Pair, Text, Where, shaped
 
 MAX_CELLS = 100_000  # of one table
+MAX_NAMES = 16  # attributes of one table
+Share = Annotated[float, Meta(gt=0, le=1, description="Of the whole budget, for the release that this buys first.")]
+
+
+class CountBody(Closed):
+    """A count is asked like {"count": {"sex": "F", "age": [20, 39]}}."""
+
+    count: Where
+
+    def ask(self, domain: Domain) -> Ask:
+        return Count(_rows(self.count, domain))
+
+
+class TableBody(Closed):
+    """A table is asked like {"table": ["sex", "age"], "where": {"region": {"in": ["north", "east"]}}}."""
+
+    table: Annotated[list[Text], Meta(min_length=1, max_length=MAX_NAMES)]
+    where: Where = field(default_factory=dict)
+
+    def ask(self, domain: Domain) -> Ask:
+        return Crosstab(domain, tuple(self.table), _rows(self.where, domain))
+
+
+class CdfBody(Closed):
+    """A cumulative distribution is asked like {"cdf": "age"}."""
+
+    cdf: Text
+    share: Share = RANGE_SHARE
+
+    def ask(self, domain: Domain) -> Ask:
+        return Cdf(domain, self.cdf, self.share)
+
+
+class QuantileBody(Closed):
+    """A quantile is asked like {"quantile": "age", "q": 0.5}."""
+
+    quantile: Text
+    q: Annotated[float, Meta(gt=0, lt=1)]
+    where: Where = field(default_factory=dict)
+    share: Share = RANGE_SHARE
+
+    def ask(self, domain: Domain) -> Ask:
+        return Quantile(domain, self.quantile, self.q, _rows(self.where, domain), self.share)
+
+
+class MeanBody(Closed):
+    """A mean is asked like {"mean": "age", "where": {"sex": "F"}}."""
+
+    mean: Text
+    where: Where = field(default_factory=dict)
+    share: Share = RANGE_SHARE
+
+    def ask(self, domain: Domain) -> Ask:
+        return mean(domain, self.mean, _rows(self.where, domain), self.share)
+
+
+class SumBody(Closed):
+    """A sum is asked like {"sum": "age", "where": {"sex": "F"}}."""
+
+    sum: Text
+    where: Where = field(default_factory=dict)
+
+    def ask(self, domain: Domain) -> Ask:
+        return Sum(domain, self.sum, _rows(self.where, domain))
+
+
+class VarianceBody(Closed):
+    """A variance is asked like {"variance": "age", "where": {"sex": "F"}}."""
+
+    variance: Text
+    where: Where = field(default_factory=dict)
+
+    def ask(self, domain: Domain) -> Ask:
+        return Variance(domain, self.variance, _rows(self.where, domain))
+
+
+class StddevBody(Closed):
+    """A standard deviation is asked like {"stddev": "age", "where": {"sex": "F"}}."""
+
+    stddev: Text
+    where: Where = field(default_factory=dict)
+
+    def ask(self, domain: Domain) -> Ask:
+        return Variance(domain, self.stddev, _rows(self.where, domain), root=True)
+
+
+class FractionBody(Closed):
+    """A fraction is asked like {"fraction": {"smoker": true}, "given": {"sex": "F"}}."""
+
+    fraction: Where
+    given: Where = field(default_factory=dict)
+
+    def ask(self, domain: Domain) -> Ask:
+        return Fraction(_rows(self.fraction, domain), _rows(self.given, domain))
+
+
+class RangeBody(Closed):
+    """A range of one or two attributes is asked like {"range": {"age": [20, 39]}}."""
+
+    range: Annotated[dict[Text, Pair], Meta(min_length=1, max_length=2)]
+    share: Share = RANGE_SHARE
+
+    def ask(self, domain: Domain) -> Ask:
+        return Range.between(domain, _conditions(self.range), self.share)
+
+
+class HistogramBody(Closed):
+    """A histogram is asked like {"histogram": "age", "width": 10}."""
+
+    histogram: Text
+    width: Annotated[float, Meta(gt=0)] | UnsetType = UNSET
+    share: Share = RANGE_SHARE
+
+    def ask(self, domain: Domain) -> Ask:
+        return Histogram(domain, self.histogram, None if self.width is UNSET else self.width, self.share)
+
+
+Body = (
+    CountBody
+    | TableBody
+    | CdfBody
+    | QuantileBody
+    | MeanBody
+    | SumBody
+    | VarianceBody
+    | StddevBody
+    | FractionBody
+    | RangeBody
+    | HistogramBody
+)
+KINDS: dict[str, type[Body]] = {body.__struct_fields__[0]: body for body in get_args(Body)}  # the first field names it
 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A question that was read: what it asks, and as what it came.
-
-    `key` names it in the audit log; `form` is what was given.
-    """
+    """A question that was read: what it asks, and as what it came. `key` names it in the audit log."""
 
     kind: str
     key: str
-    form: str | Json
     ask: Ask
 
     @property
-    def query(self) -> Query | None:
-        """The query of a plain count, which may share a batch with others."""
-        return self.ask.query if isinstance(self.ask, Count) else None
+    def is_count(self) -> bool:
+        """Whether it is a plain count, which may share a batch with others."""
+        return isinstance(self.ask, Count)
 
 
 def read(given: Any, domain: Domain) -> Question:
@@ -69,51 +192,23 @@ def read(given: Any, domain: Domain) -> Question:
         kind, ask = "sql", sql.parse(given, domain)
     elif isinstance(given, dict) and (kinds := [kind for kind in KINDS if kind in given]):
         kind = kinds[0]
-        shaped(given, KINDS[kind], "bad_question")
-        ask = _READ[kind](given, domain)
+        ask = shaped(given, KINDS[kind], "bad_question").ask(domain)
     else:
         raise Refusal(400, "bad_question", f"a question is SQL text, or an object with one of {', '.join(KINDS)}.")
     _check_size(ask, domain)
-    return Question(kind, _key(given, ask), given, ask)
+    return Question(kind, _key(given, ask), ask)
 
 
-# How each kind is read, after its shape was checked.
-_READ: dict[str, Callable[[Json, Domain], Ask]] = {
-    "count": lambda given, domain: Count(_rows(given["count"], domain)),
-    "table": lambda given, domain: Crosstab(domain, tuple(given["table"]), _where(given, domain)),
-    "fraction": lambda given, domain: Fraction(_rows(given["fraction"], domain), _rows(given.get("given", {}), domain)),
-    "sum": lambda given, domain: Sum(domain, given["sum"], _where(given, domain)),
-    "mean": lambda given, domain: mean(domain, given["mean"], _where(given, domain), _share(given)),
-    "variance": lambda given, domain: Variance(domain, given["variance"], _where(given, domain)),
-    "stddev": lambda given, domain: Variance(domain, given["stddev"], _where(given, domain), root=True),
-    "quantile": lambda given, domain: Quantile(
-        domain, given["quantile"], given["q"], _where(given, domain), _share(given)
-    ),
-    "cdf": lambda given, domain: Cdf(domain, given["cdf"], _share(given)),
-    "histogram": lambda given, domain: Histogram(domain, given["histogram"], given.get("width"), _share(given)),
-    "range": lambda given, domain: Range.between(domain, _conditions(given["range"]), _share(given)),
-}
-
-
-def _share(given: Json) -> float:
-    share: float = given.get("share", RANGE_SHARE)
-    return share
-
-
-def _where(given: Json, domain: Domain) -> Query:
-    return _rows(given.get("where", {}), domain)
-
-
-def _rows(given: Json, domain: Domain) -> Query:
+def _rows(where: Where, domain: Domain) -> Query:
     """The rows that meet all conditions of a field."""
-    return count(**_conditions(given)).bind(domain)
+    return count(**_conditions(where)).bind(domain)
 
 
-def _conditions(given: Json) -> Json:
+def _conditions(where: Where | dict[Text, Pair]) -> dict[str, Any]:
     """Conditions in the words of `tacit.count`: a pair is a range, a list is any of its values."""
     return {
-        name: tuple(value) if isinstance(value, list) else value["in"] if isinstance(value, dict) else value
-        for name, value in given.items()
+        name: tuple(value) if isinstance(value, list) else value.values if isinstance(value, AnyOf) else value
+        for name, value in where.items()
     }
 
 

@@ -19,7 +19,6 @@ from tacit.serve.refusal import Refusal
 MAX_DEPTH = 8
 MAX_LIST = 50_000  # values of any one list
 MAX_TEXT = 10_000  # characters of one text
-MAX_NAMES = 16  # attributes of one table
 MAX_LISTED = 10_000  # values of one {"in": …}
 _LONGEST = 120  # characters of what a refusal repeats
 
@@ -28,7 +27,6 @@ S = TypeVar("S", bound=Struct)
 
 Text = Annotated[str, Meta(max_length=MAX_TEXT)]
 Whole = Annotated[int, Meta(ge=0)]
-Share = Annotated[float, Meta(gt=0, le=1, description="Of the whole budget, for the release that this buys first.")]
 Amount = Annotated[
     dict[Literal["epsilon", "rho"], float],
     Meta(
@@ -62,101 +60,6 @@ Where = Annotated[
 ]
 
 
-# Questions in the structured form. The first field of each names its kind.
-class CountBody(Closed):
-    """A count is asked like {"count": {"sex": "F", "age": [20, 39]}}."""
-
-    count: Where
-
-
-class TableBody(Closed):
-    """A table is asked like {"table": ["sex", "age"], "where": {"region": {"in": ["north", "east"]}}}."""
-
-    table: Annotated[list[Text], Meta(min_length=1, max_length=MAX_NAMES)]
-    where: Where | UnsetType = UNSET
-
-
-class CdfBody(Closed):
-    """A cumulative distribution is asked like {"cdf": "age"}."""
-
-    cdf: Text
-    share: Share | UnsetType = UNSET
-
-
-class QuantileBody(Closed):
-    """A quantile is asked like {"quantile": "age", "q": 0.5}."""
-
-    quantile: Text
-    q: Annotated[float, Meta(gt=0, lt=1)]
-    where: Where | UnsetType = UNSET
-    share: Share | UnsetType = UNSET
-
-
-class MeanBody(Closed):
-    """A mean is asked like {"mean": "age", "where": {"sex": "F"}}."""
-
-    mean: Text
-    where: Where | UnsetType = UNSET
-    share: Share | UnsetType = UNSET
-
-
-class SumBody(Closed):
-    """A sum is asked like {"sum": "age", "where": {"sex": "F"}}."""
-
-    sum: Text
-    where: Where | UnsetType = UNSET
-
-
-class VarianceBody(Closed):
-    """A variance is asked like {"variance": "age", "where": {"sex": "F"}}."""
-
-    variance: Text
-    where: Where | UnsetType = UNSET
-
-
-class StddevBody(Closed):
-    """A standard deviation is asked like {"stddev": "age", "where": {"sex": "F"}}."""
-
-    stddev: Text
-    where: Where | UnsetType = UNSET
-
-
-class FractionBody(Closed):
-    """A fraction is asked like {"fraction": {"smoker": true}, "given": {"sex": "F"}}."""
-
-    fraction: Where
-    given: Where | UnsetType = UNSET
-
-
-class RangeBody(Closed):
-    """A range of one or two attributes is asked like {"range": {"age": [20, 39]}}."""
-
-    range: Annotated[dict[Text, Pair], Meta(min_length=1, max_length=2)]
-    share: Share | UnsetType = UNSET
-
-
-class HistogramBody(Closed):
-    """A histogram is asked like {"histogram": "age", "width": 10}."""
-
-    histogram: Text
-    width: Annotated[float, Meta(gt=0)] | UnsetType = UNSET
-    share: Share | UnsetType = UNSET
-
-
-_BODIES: tuple[type[Struct], ...] = (
-    CountBody,
-    TableBody,
-    CdfBody,
-    QuantileBody,
-    MeanBody,
-    SumBody,
-    VarianceBody,
-    StddevBody,
-    FractionBody,
-    RangeBody,
-    HistogramBody,
-)
-KINDS = {body.__struct_fields__[0]: body for body in _BODIES}
 Question = Annotated[Any, Meta(extra_json_schema={"$ref": "#/components/schemas/Question"})]
 
 
@@ -217,7 +120,7 @@ class Told(Struct, kw_only=True):
 
     # For the description alone: an answer writes its own fields, and may have more than these.
 
-    kind: Annotated[str, Meta(extra_json_schema={"enum": ["sql", *KINDS]})]
+    kind: str
     question: str
     value: float | str | UnsetType = UNSET
     columns: list[str] | UnsetType = UNSET

@@ -1,7 +1,7 @@
 """One writer for each data set: a thread that asks the session, one batch after the other. Called by the server.
 
 What waits together is answered together: while one batch is being committed the next ones queue up, and all the plain
-counts among them go into a single `ask_many`, which shares a commit. There is no artificial delay, so a lone client
+counts among them go into a single `answer_many`, which shares a commit. There is no artificial delay, so a lone client
 does not wait for company. An answer leaves the thread only after the ledger has it.
 """
 
@@ -9,25 +9,38 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from tacit.errors import TacitError
-from tacit.model.answer import Answer
-from tacit.serve.pricing import Bought, Counted, Cut, charges, claimed
+from tacit.model.ask import Count
+from tacit.model.budget import Loss
+from tacit.release.answering import Answers
 from tacit.serve.refusal import Refusal, refusal_of
 
 MAX_WAITING = 256  # requests
 MAX_TOGETHER = 2_000  # questions of one commit
+T = TypeVar("T")
 
 
-class Asks(Bought, Protocol):
+class Answering(Protocol):
     """The part of a session that the writer uses itself."""
 
-    def ask_many(self, questions: Sequence[Counted]) -> list[Answer]: ...
+    @property
+    def entries(self) -> int: ...
+    def bought(self, after: int) -> list[tuple[str | None, int]]: ...
+    def answer_many(self, asks: Sequence[Count]) -> list[Answers]: ...
+
+
+class Cut(Exception):
+    """A request that was refused with `error` after `atoms` of the budget had been paid for a part of it."""
+
+    def __init__(self, error: TacitError, atoms: int) -> None:
+        super().__init__(error.sentence)
+        self.error, self.atoms = error, atoms
 
 
 Note = Callable[[Any], None]  # told of a result, or of the exception in its place, before anybody else sees it
@@ -38,7 +51,7 @@ class Job:
     """One request's work: plain counts that may share a commit with others, or anything else, done by itself."""
 
     note: Note
-    counts: tuple[Counted, ...] = ()
+    counts: tuple[Count, ...] = ()
     alone: Callable[[], Any] | None = None
     done: Future[Any] = field(default_factory=Future)
 
@@ -50,7 +63,7 @@ class Writer:
     """
 
     def __init__(
-        self, session: Asks, name: str, *, sync: Callable[[], None] = lambda: None, most_waiting: int = MAX_WAITING
+        self, session: Answering, name: str, *, sync: Callable[[], None] = lambda: None, most_waiting: int = MAX_WAITING
     ) -> None:
         self._session, self._sync = session, sync
         self._jobs: queue.Queue[Job | None] = queue.Queue()
@@ -61,9 +74,9 @@ class Writer:
         self._thread = threading.Thread(target=self._work, name=f"tacit writer of {name}")
         self._thread.start()
 
-    def count(self, queries: Sequence[Counted], note: Note = lambda _: None) -> Future[list[Answer]]:
+    def count(self, asks: Sequence[Count], note: Note = lambda _: None) -> Future[list[Answers]]:
         """Answer plain counts, in a commit that others may share."""
-        return self._put(Job(note, counts=tuple(queries)))
+        return self._put(Job(note, counts=tuple(asks)))
 
     def do(self, work: Callable[[], Any], note: Note = lambda _: None) -> Future[Any]:
         """Do something else with the session, by itself."""
@@ -120,10 +133,10 @@ class Writer:
         if not jobs:
             return
         paid = {} if paid is None else paid
-        together = [query for job in jobs for query in job.counts]
+        together = [ask for job in jobs for ask in job.counts]
         self.batches += 1
         head = _outcome(lambda: self._session.entries)
-        result = _outcome(lambda: self._session.ask_many(together))
+        result = _outcome(lambda: self._session.answer_many(together))
         if isinstance(result, TacitError) and isinstance(head, int):
             for key, atoms in charges(self._session, head, result, together).items():
                 paid[key] = paid.get(key, 0) + atoms
@@ -133,7 +146,7 @@ class Writer:
             for job in jobs:
                 self._answer_together([job], paid)
         elif isinstance(result, BaseException):
-            if isinstance(result, TacitError) and (mine := sum(paid.pop(query.core.key, 0) for query in together)):
+            if isinstance(result, TacitError) and (mine := sum(paid.pop(_core(ask), 0) for ask in together)):
                 result = Cut(result, mine)
             self._let_go([(job, result) for job in jobs])
         else:
@@ -160,3 +173,57 @@ def _outcome(work: Callable[[], Any]) -> Any:
         return work()
     except BaseException as error:
         return error
+
+
+def accounted(session: Answering, work: Callable[[], T]) -> T:
+    """Do it; where it fails after something was paid for, `Cut` says how much that was.
+
+    What another process buys from the same ledger meanwhile is taken for a part of it.
+    """
+    head = session.entries
+    try:
+        return work()
+    except TacitError as error:
+        atoms = sum(atoms for _, atoms in _since(session, head, error))
+        if not atoms:
+            raise
+        raise Cut(error, atoms) from None
+
+
+def charges(session: Answering, head: int, error: TacitError, asks: Iterable[Count]) -> dict[str, int]:
+    """What each of the counts had cost, by the key of its core, before a batch of them failed with `error`.
+
+    What belongs to no question of its own comes before the answer that it was bought for: a start, and the gate that
+    found a hard question.
+    """
+    paid: dict[str, int] = {}
+    keys, waiting = {_core(ask) for ask in asks}, 0
+    for key, atoms in _since(session, head, error):
+        waiting += atoms
+        if key in keys and waiting:
+            paid[key], waiting = waiting, 0
+    return paid
+
+
+def claimed(asks: Sequence[Count], answers: Sequence[Answers], paid: dict[str, int]) -> list[Answers]:
+    """Answers that a batch which failed had bought, as what they are: paid for. Each charge is claimed once."""
+    shown = list[Answers]()
+    for ask, answer in zip(asks, answers, strict=True):
+        atoms = paid.pop(_core(ask), 0)
+        cost = Loss(answer.cost.measure, answer.cost.atoms + atoms)
+        bought = replace(answer, facts=replace(answer.facts, source="measured", cost=cost))
+        shown.append(bought if atoms else answer)
+    return shown
+
+
+def _since(session: Answering, head: int, error: TacitError) -> list[tuple[str | None, int]]:
+    if error.nothing_spent:
+        return []
+    try:
+        return session.bought(head)
+    except TacitError:  # the ledger cannot be read any more: what it holds is charged, and nobody is named for it
+        return []
+
+
+def _core(ask: Count) -> str:
+    return ask.query.core.key
