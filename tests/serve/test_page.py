@@ -310,6 +310,8 @@ CLICKED: list[tuple[dict[str, Any], str]] = [
     ({"what": "quantile", "of": "1", "q": ".9"}, "SELECT QUANTILE_CONT(age, 0.9) FROM data"),
     ({"what": "mean", "of": "1", "to.3": "20"}, "SELECT AVG(age) FROM data WHERE pay < 20"),
     ({"what": "sum", "of": "1", "from.1": "50"}, "SELECT SUM(age) FROM data WHERE age >= 50"),
+    ({"what": "stddev", "of": "1"}, "SELECT STDDEV(age) FROM data"),
+    ({"what": "variance", "of": "1"}, "SELECT VARIANCE(age) FROM data"),
 ]
 
 

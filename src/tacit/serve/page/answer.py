@@ -15,13 +15,14 @@ from math import ceil, floor
 import numpy as np
 
 from tacit.model.answer import Answer, Table
+from tacit.model.ask import Ask, Count, Quantile
 from tacit.model.attribute import Attribute
 from tacit.model.budget import Loss
 from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
 from tacit.model.listing import Listing
 from tacit.release.answering import Answers
 from tacit.serve.schema import Json
-from tacit.session import DryRun
+from tacit.session import DryRun, Session
 from tacit.show.chart import Axis, Bars, Chart, Heat, Points, Rule
 from tacit.show.pages import percent
 
@@ -63,19 +64,20 @@ class Panel:
     numbers: Numbers | None
 
 
-def panel(answer: Answers, total: Loss, *, most: int | None = None, attribute: Attribute | None = None) -> Panel:
-    """The whole answer. `most` is the number of rows, for a count; `attribute` is what a quantile is of."""
+def panel(ask: Ask, answer: Answers, session: Session) -> Panel:
+    """The whole answer to a question."""
     free = not answer.cost.atoms
+    most = session.rows if isinstance(ask, Count) else None  # a count lies between 0 and the number of rows
     return Panel(
         question=_asked(answer),
         figure=_figure(answer),
         error=number(answer.error) if isinstance(answer, Answer) and answer.error is not None else "",
         said=_said(answer, most),
         other_bars=_other_bars(answer),
-        chart=_drawn(answer, most, attribute),
+        chart=_drawn(answer, most, session.domain[ask.name] if isinstance(ask, Quantile) else None),
         free=free,
         why=WHY[answer.source] if free else f"{WHY[answer.source]} From now on it is free, for everybody.",
-        facts=_facts(answer, total),
+        facts=_facts(answer, session.total),
         numbers=_numbers(answer),
     )
 

@@ -28,22 +28,34 @@ from tacit.serve.schema import Json
 MAX_FORM = 2**18  # bytes
 MAX_FIELDS = 20_000
 MOST_WORDS = 300  # values of one attribute that the script can complete
-# What can be asked by clicking, each in the words of the form.
-WHAT = {
-    "count": "How many rows",
-    "table": "A table",
-    "cdf": "A distribution",
-    "quantile": "A quantile",
-    "mean": "A mean",
-    "sum": "A sum",
-}
-OF_ONE = ("cdf", "quantile", "mean", "sum")  # about one attribute
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _PLACE = re.compile(r"\d{1,8}", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,20}", re.ASCII)
 _LONGEST = 60  # of what a message repeats
 _TYPE = re.compile(r"application/x-www-form-urlencoded(?:\s*;\s*charset=utf-8)?", re.IGNORECASE)
 Fields = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One thing that can be asked by clicking: its title and a hint on the form, and its SQL."""
+
+    title: str
+    hint: str
+    sql: str
+    of_one: bool = True  # about one attribute, which is chosen
+
+
+KINDS = {
+    "count": Kind("How many rows", "one number", "COUNT(*)", of_one=False),
+    "table": Kind("A table", "all combinations", "{by}, COUNT(*)", of_one=False),
+    "cdf": Kind("A distribution", "up to each value", ""),  # SQL has no word for it
+    "quantile": Kind("A quantile", "the median, say", "QUANTILE_CONT({of}, {q})"),
+    "mean": Kind("A mean", "an average", "AVG({of})"),
+    "sum": Kind("A sum", "a total", "SUM({of})"),
+    "stddev": Kind("A standard deviation", "how far values spread", "STDDEV({of})"),
+    "variance": Kind("A variance", "the deviation squared", "VARIANCE({of})"),
+}
 
 
 @dataclass(frozen=True)
@@ -112,34 +124,29 @@ def read_built(fields: Sequence[tuple[str, str]], domain: Domain) -> Built:
             name = _name(place, domain)
             low, high = ends.get(name, ("", ""))
             ends[name] = (text.strip(), high) if kind == "from" else (low, text.strip())
-    if what not in WHAT:
-        raise Refusal(400, "bad_question", f"what is one of {', '.join(WHAT)}.")
+    if what not in KINDS:
+        raise Refusal(400, "bad_question", f"what is one of {', '.join(KINDS)}.")
     kept = {name: frozenset(places) for name, places in among.items() if len(places) < domain[name].size}
     return Built(what, tuple(dict.fromkeys(by)), of, q, kept, ends)
 
 
 def question(built: Built, domain: Domain) -> str | Json:
     """The question: SQL, or for a whole distribution, which SQL has no word for, the structured form."""
-    if built.what in OF_ONE and not built.of:
-        raise InvalidQuery(f"{WHAT[built.what].lower()} is about one attribute: choose it.")
+    kind = KINDS[built.what]
+    if kind.of_one and not built.of:
+        raise InvalidQuery(f"{kind.title.lower()} is about one attribute: choose it.")
     if built.what == "cdf":
         if built.narrowed:
             raise InvalidQuery("a distribution is about all rows: take the conditions away, or ask for a table.")
         return {"cdf": built.of}
     if built.what == "table" and not built.by:
         raise InvalidQuery("a table has one attribute or more: tick them.")
-    columns = ", ".join(map(column, built.by))
-    value = {
-        "count": "COUNT(*)",
-        "table": f"{columns}, COUNT(*)",
-        "mean": f"AVG({column(built.of)})",
-        "sum": f"SUM({column(built.of)})",
-        "quantile": f"QUANTILE_CONT({column(built.of)}, {_share(built.q) if built.what == 'quantile' else 0})",
-    }[built.what]
+    by = ", ".join(map(column, built.by))
+    q = _share(built.q) if built.what == "quantile" else ""
+    value = kind.sql.format(by=by, of=column(built.of), q=q)
     where = " AND ".join(_condition(name, built, domain) for name in domain if name in built.narrowed)
-    return f"SELECT {value} FROM data{f' WHERE {where}' if where else ''}" + (
-        f" GROUP BY {columns}" if built.what == "table" else ""
-    )
+    grouped = f" GROUP BY {by}" if built.what == "table" else ""
+    return f"SELECT {value} FROM data{f' WHERE {where}' if where else ''}{grouped}"
 
 
 def column(name: str) -> str:

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from tacit.serve.keys import Key
-from tacit.serve.page.form import OF_ONE, WHAT, column, span
+from tacit.serve.page.form import KINDS, column, span
 from tacit.serve.refusal import Refusal
 from tacit.show.chart.paint import CSS, FONT, ROLES, Picture
 from tacit.show.pages import drawn, environment
@@ -86,7 +86,7 @@ def address(name: str) -> str:
 def _templates() -> Environment:
     made = environment("tacit.serve.page", styled=False)
     made.filters["picture"] = picture
-    made.globals |= {"address": address, "column": column, "span": span, "kinds": WHAT, "of_one": OF_ONE}
+    made.globals |= {"address": address, "column": column, "span": span, "kinds": KINDS}
     return made
 
 

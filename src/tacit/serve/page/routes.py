@@ -20,7 +20,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from tacit.model.ask import Count, Mean, Quantile, Sum, Variance
 from tacit.model.domain import Domain
 from tacit.release.answering import Answers
 from tacit.serve import api
@@ -28,7 +27,7 @@ from tacit.serve.api import HISTORY_TOKENS, PUBLISHED_TOKENS, Call, State, state
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import PREFIX, Key
 from tacit.serve.page import record
-from tacit.serve.page.answer import Panel, panel, price_words, ways
+from tacit.serve.page.answer import panel, price_words, ways
 from tacit.serve.page.form import Asked, Fields, last, question, read_built, read_form, words_of
 from tacit.serve.page.frame import ASSETS, Place, address, asset, page, refused_page
 from tacit.serve.page.record import Kept
@@ -221,7 +220,7 @@ async def _ask(visit: Visit) -> Response:
             stands_for = asked.sql if asked.clicked else ""
             return await _show(visit, asked, "price.html", known=found.known, words=words, stands_for=stands_for)
         answer = await _answer(visit, parsed)
-        shown = await run_in_threadpool(_panel, visit, parsed, answer)
+        shown = await run_in_threadpool(panel, parsed.ask, answer, session)
         return await _show(visit, asked, "answer.html", answer=shown, ways=ways(given, visit.about.name, visit.base))
     except ClientDisconnect:
         raise
@@ -248,13 +247,6 @@ async def _answer(visit: Visit, parsed: Question) -> Answers:
     found = visit.about.ask(visit.key, [parsed])
     (answer,) = await asyncio.wrap_future(found) if isinstance(found, Future) else found
     return answer
-
-
-def _panel(visit: Visit, parsed: Question, answer: Answers) -> Panel:
-    session, ask = visit.about.session, parsed.ask
-    most = session.rows if isinstance(ask, Count) else None
-    attribute = session.domain[ask.name] if isinstance(ask, Sum | Mean | Variance | Quantile) else None
-    return panel(answer, session.total, most=most, attribute=attribute)
 
 
 async def _show(
