@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import html
 import math
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+from markupsafe import escape
 
 import tacit
 from tacit.model.answer import Measured
@@ -149,7 +149,7 @@ def test_a_session_says_how_far_its_rows_are(tmp_path: Path) -> None:
     assert max(sex.largest, age.largest) < 6 * math.hypot(sex.noise, sex.drawing) + 0.01
     assert "on average over 43 cells" in made.note
     assert made.note in repr(made)
-    assert html.escape(made.note) in made._repr_html_()
+    assert escape(made.note) in made._repr_html_()
     # A control: rows that ignore what was released are far off.
     wrong = Synthetic.of(domain, [np.zeros(20_000, dtype=np.intp)] * 2, 2000, made.released)
     assert max(one.largest for one in wrong.distances) > 0.5

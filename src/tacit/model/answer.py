@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -134,10 +133,14 @@ class Answer(Answered):
         return f"{_number(self.value)} {bar(self, self.error)}{_more_words(self)}"
 
     def _repr_html_(self) -> str:
-        return (
-            f"<p>{html.escape(self.question)}<br><b>{_number(self.value)}</b> {_plus_minus(self.error)} "
-            f"<small>({_sure(self.error, self.confidence)} · {self.source} · {cost_words(self.cost)})"
-            f"{html.escape(_note(self))}{_more_words(self)}</small></p>"
+        from tacit.show.pages import notebook
+
+        said = f"({_sure(self.error, self.confidence)} · {self.source} · {cost_words(self.cost)})"
+        return notebook(
+            question=self.question,
+            value=_number(self.value),
+            bar=_plus_minus(self.error),
+            small=f"{said}{_note(self)}{_more_words(self)}",
         )
 
 
@@ -207,9 +210,11 @@ class Table(Answered):
         return "\n".join([*text, *self._left_out(), self.caption])
 
     def _repr_html_(self) -> str:
-        picture = self.chart().svg() if len(self.names) <= 2 else ""
+        from tacit.show.pages import notebook
+
         rows = [[*labels, _number(value)] for labels, value in self._shown()]
-        return picture + html_table((*self.names, "value"), rows, [*self._left_out(), self.caption])
+        picture = {"picture": self.chart()} if len(self.names) <= 2 else {}
+        return notebook(head=[*self.names, "value"], rows=rows, notes=[*self._left_out(), self.caption], **picture)
 
     def _shown(self, most: int = 200) -> list[tuple[tuple[str, ...], float]]:
         return [row for row, _ in zip(self.rows(), range(most), strict=False)]
@@ -257,19 +262,6 @@ def _note(shown: Answered) -> str:
 
 def cost_words(cost: Loss) -> str:
     return f"cost {cost}" if cost.atoms else "free"
-
-
-def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
-    """A table of text for a notebook or a page; the last column holds numbers."""
-    heads = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in head)
-    body = "".join(
-        "<tr>"
-        + "".join(f"<td>{html.escape(cell)}</td>" for cell in row[:-1])
-        + f'<td style="text-align:right">{html.escape(row[-1])}</td></tr>'
-        for row in rows
-    )
-    said = "<br>".join(html.escape(note) for note in notes)
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table><small>{said}</small>"
 
 
 def one_row(**cells: float | str | None) -> list[Column]:

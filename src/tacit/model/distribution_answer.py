@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-import html
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.model.answer import Answered, bar, cost_words, fact_columns, html_table, one_row
+from tacit.model.answer import Answered, bar, cost_words, fact_columns, one_row
 from tacit.model.facts import Facts
 from tacit.show.frames import Column, Frame
 
@@ -78,6 +77,8 @@ class CdfAnswer(Answered):
         return f"{self.question}: {len(self.values):,} steps {bar(self, self.error)}"
 
     def _repr_html_(self) -> str:
+        from tacit.show.pages import notebook
+
         rows = [
             [label, *(f"{number:,.0f}" for number in numbers)]
             for label, *numbers in zip(self.labels, *self.band, self.values, strict=True)
@@ -85,8 +86,8 @@ class CdfAnswer(Answered):
         step = -(-len(rows) // MOST_SHOWN)
         few = rows if step == 1 else [*rows[step - 1 :: step], *([] if len(rows) % step == 0 else rows[-1:])]
         notes = [f"one in {step:,} of {len(rows):,} bins"] * (step > 1) + [bar(self, self.error)]
-        table = html_table((self.name, "low", "high", "rows up to its end"), few, notes)
-        return f"{self.chart().svg()}<details><summary>Numbers</summary>{table}</details>"
+        head = [self.name, "low", "high", "rows up to its end"]
+        return notebook(picture=self.chart(), folded="Numbers", head=head, rows=few, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -122,4 +123,6 @@ class QuantileAnswer(Answered):
         return f"{self.value} ({self.low} to {self.high} at {sure}, {self.source}, {cost_words(self.cost)})"
 
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(self.question)}<br><b>{html.escape(str(self))}</b></p>"
+        from tacit.show.pages import notebook
+
+        return notebook(question=self.question, value=str(self))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tacit.model.answer import Answered, bar, html_table
+from tacit.model.answer import Answered, bar
 from tacit.model.facts import Facts
 from tacit.show.frames import Column, Frame
 
@@ -99,7 +99,10 @@ class Listing(Answered):
         return "\n".join([*(line.rstrip() for line in text), *self._left_out(), self.caption])
 
     def _repr_html_(self) -> str:
-        return html_table((*self.names, *self.titles), self._cells(), [*self._left_out(), self.caption])
+        from tacit.show.pages import notebook
+
+        head = [*self.names, *self.titles]
+        return notebook(head=head, rows=self._cells(), notes=[*self._left_out(), self.caption])
 
     def _cells(self) -> list[list[str]]:
         return [

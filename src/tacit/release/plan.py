@@ -213,9 +213,9 @@ class Plan:
         }
 
     def _repr_html_(self) -> str:
-        from html import escape
+        from tacit.show.pages import notebook
 
-        return f"<pre>{escape(str(self))}</pre>{self.chart().svg()}"
+        return notebook(lines=str(self), picture=self.chart())
 
     @property
     def _headings(self) -> Sequence[str]:

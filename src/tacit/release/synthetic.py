@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -114,14 +113,11 @@ class Synthetic(Framed):
         return f"Synthetic({len(self):,} rows of {', '.join(self.names)}; {self.note})"
 
     def _repr_html_(self) -> str:
-        head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in self.names)
+        from tacit.show.pages import notebook
+
         few = Synthetic(self.domain, tuple(column[:_SHOWN] for column in self.codes))
-        body = "".join(f"<tr>{''.join(f'<td>{html.escape(str(v))}</td>' for v in row)}</tr>" for row in few.rows())
-        more = f"<caption>{len(self):,} synthetic rows</caption>"
-        return (
-            f"<table>{more}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-            f"<small>{html.escape(self.note)}</small>"
-        )
+        about = f"{len(self):,} synthetic rows"
+        return notebook(caption=about, head=self.names, rows=few.rows(), notes=[self.note], text_only=True)
 
     @cached_property
     def _coded(self) -> list[tuple[list[Value | None], NDArray[np.integer]]]:

@@ -49,6 +49,11 @@ def drawn(picture: Picture, name: str = "", *, styled: bool = True) -> Markup:
     return Markup(picture.svg(name=name, styled=styled))
 
 
+def notebook(**parts: object) -> str:
+    """An answer as a notebook shows it, from the parts that it has. `notebook.html` names them."""
+    return environment("tacit.show").get_template("notebook.html").render(parts)
+
+
 def number(value: float) -> str:
     """A figure as people read it: whole, or with as many digits as it takes to see it.
 
