@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from support import PATIENCE
 from tacit.cli import main
 
 SECRETS = ["Wilhelmina", "31337", "gold-vault"]
@@ -200,5 +201,5 @@ def test_the_demo_shows_answers_and_what_is_left() -> None:
 def test_a_closed_pipe_is_no_error(folder: Path) -> None:
     (folder / "tacit.toml").write_text(CONFIG)
     command = f"{sys.executable} -m tacit ask --json 'SELECT COUNT(*) FROM data' | true"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=PATIENCE)
     assert "Traceback" not in done.stderr

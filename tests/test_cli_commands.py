@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from support import PATIENCE
 from tacit.cli import main
 from tacit.cli.sketch import curve, error_bar
 from tacit.cli.statements import Statement, split
@@ -316,7 +317,7 @@ def test_a_pipe_gets_data_alone_and_no_colours(folder: Path) -> None:
     environment = {**os.environ, "NO_COLOR": "1"}
     code = "from tacit.cli import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", code, "table", "sex"], env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code, "table", "sex"], env=environment, capture_output=True, text=True, timeout=PATIENCE
     )
     assert done.returncode == 0
     assert done.stderr == ""

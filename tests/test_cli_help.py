@@ -15,6 +15,7 @@ import duckdb
 import pytest
 from click.testing import CliRunner
 
+from support import PATIENCE
 from tacit.cli import main
 
 CONFIG = """
@@ -149,6 +150,6 @@ def loaded(arguments: list[str]) -> set[str]:
         f"main({arguments!r}, standalone_mode=False)\n"
         f"print('loaded:', *[name for name in {HEAVY!r} if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return set(done.stdout.splitlines()[-1].split()[1:])

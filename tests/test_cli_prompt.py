@@ -17,6 +17,7 @@ import pytest
 from rich.console import Console
 
 import tacit
+from support import PATIENCE
 from tacit.cli.prompt import COMMANDS, HELP, complete, history_path, talk
 
 DOMAIN = tacit.Domain(
@@ -154,7 +155,7 @@ def test_on_a_terminal(session: tacit.Session, tmp_path: Path) -> None:
         os.write(ours, b"SELECT COUNT(*) FROM data WHERE sex = 'F\t;\n")
         seen += _until(ours, b"of 500 rows")
         os.write(ours, b"\\q\n")
-        assert child.wait(timeout=30) == 0
+        assert child.wait(PATIENCE) == 0
     finally:
         child.kill()
         os.close(ours)
@@ -171,12 +172,12 @@ def _own_terminal(descriptor: int) -> None:
     fcntl.ioctl(descriptor, termios.TIOCSCTTY, 0)
 
 
-def _until(descriptor: int, words: bytes, seconds: float = 60, again: bytes = b"") -> bytes:
+def _until(descriptor: int, words: bytes, again: bytes = b"") -> bytes:
     """What is shown until these words are. `again` is typed once a second meanwhile.
 
     A Ctrl-C that comes before readline waits for keys is noticed at the next one.
     """
-    seen, end = b"", time.monotonic() + seconds
+    seen, end = b"", time.monotonic() + PATIENCE
     while words not in seen:
         assert time.monotonic() < end, seen
         if select.select([descriptor], [], [], 1.0)[0]:

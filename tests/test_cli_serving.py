@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from support import PATIENCE
 from tacit.cli import main
 
 CONFIG = """
@@ -85,7 +86,7 @@ def test_a_server_starts_answers_and_ends(folder: Path) -> None:
         body = json.dumps({"question": "SELECT COUNT(*) FROM data WHERE sex = 'F'"}).encode()
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
         asked = urllib.request.Request(f"{found[1]}/v1/people/ask", body, headers)
-        with urllib.request.urlopen(asked, timeout=60) as reply:
+        with urllib.request.urlopen(asked, timeout=PATIENCE) as reply:
             answer = json.load(reply)
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(
@@ -94,7 +95,7 @@ def test_a_server_starts_answers_and_ends(folder: Path) -> None:
         assert refused.value.code == 401
     finally:
         server.send_signal(signal.SIGINT)
-        assert server.wait(60) == 0
+        assert server.wait(PATIENCE) == 0
     told = json.loads(tacit("ask", "SELECT COUNT(*) FROM data WHERE sex = 'F'", "-c", "people.toml", "--json"))
     shown = answer.get("answer", answer)
     assert (told["value"], told["error"], told["entry"]) == (shown["value"], shown["error"], shown["entry"])

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from support import PATIENCE
 from tacit.cli import main
 
 ROOT = Path(__file__).parents[1]
@@ -62,6 +63,6 @@ def follow(command: str) -> str:
         assert inside.exit_code == 0, f"{command}\n{inside.output}"
         return inside.stdout
     else:
-        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120)
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout

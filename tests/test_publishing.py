@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-import time
+import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from dataclasses import fields
@@ -20,6 +20,7 @@ import pandas as pd
 import pytest
 
 import tacit
+from support import PATIENCE
 from tacit.model.query import Query
 from tacit.publishing.knowledge import _knowledge
 from tacit.publishing.transcript import UNCHECKED, Reading, Transcript
@@ -202,7 +203,7 @@ def test_a_thousand_fresh_questions_in_a_process_without_data_or_ledger(tmp_path
     (tmp_path / "questions.json").write_text(json.dumps([query.to_dict() for query in fresh]))
     command = [sys.executable, "-c", CHILD, str(path), str(tmp_path / "questions.json")]
     nowhere = {**os.environ, "TACIT_STATE": str(tmp_path / "none")}
-    done = subprocess.run(command, cwd=tmp_path, env=nowhere, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, cwd=tmp_path, env=nowhere, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert [value for value, _, _ in found] == [float(answer.value).hex() for answer in answers]
@@ -289,7 +290,8 @@ def test_threads_take_turns_and_learn_everything_once(tmp_path: Path, monkeypatc
 
     def slowly(self: Weights, measured: Any) -> None:
         learned.append(measured.receipt.entry)
-        time.sleep(0.005)  # time enough for others to come in between, if they may
+        if len(learned) <= meeting:
+            met.wait(PATIENCE)
         learn(self, measured)
 
     def together() -> Session:
@@ -299,14 +301,17 @@ def test_threads_take_turns_and_learn_everything_once(tmp_path: Path, monkeypatc
             wait([pool.submit(reading.ask, query) for query in fresh])
         return reading
 
+    meeting, met = 0, threading.Barrier(8)
     monkeypatch.setattr(Weights, "learn", slowly)
     reading = together()
     once = [measured.receipt.entry for measured in reading._public.released()]
     assert learned == once
     assert _knowledge(tmp_path, reading) == tacit.verify(tmp_path / "p.jsonl").knowledge
+    assert len(once) > 0
     monkeypatch.setattr(Transcript, "lock", lambda self: nullcontext())
+    meeting = 8  # no thread goes on before all have begun to learn the first answer
     together()
-    assert len(learned) > len(once) > 0  # the control: without turns the same answer is learned twice
+    assert len(learned) > len(once)  # the control: without turns the same answer is learned twice
 
 
 def test_a_session_that_halts_or_has_ended_says_the_same_when_read(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from unittest import mock
 import pytest
 from crash_workload import LEDGER, make, reopen
 
+from support import PATIENCE
 from tacit.errors import AnswerWithheld, LedgerError
 from tacit.model.budget import Loss
 from tacit.store import file as durable
@@ -43,6 +43,26 @@ def exit_of(child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+# Says which files it has opened, before it waits for their transactions, and at the end the answer.
+THIRD = """
+import sys
+from pathlib import Path
+from crash_workload import Outcome, reopen
+from tacit.store.file import DurableFile
+
+opened = DurableFile._open
+
+def say(file):
+    opened(file)
+    print(file.path.name, flush=True)
+
+DurableFile._open = say
+with reopen(Path(sys.argv[1])) as ledger:
+    answer = ledger.settle(None, [Outcome("k", 0, '"third"')])[0].body
+print(answer)
+"""
+
+
 @pytest.mark.parametrize("kind", ["intent", "outcome"])
 def test_a_parent_that_closes_does_not_take_the_log_away(disk: Path, kind: str) -> None:
     """The child is in the middle of a transaction; the parent closes, and a third process comes and goes."""
@@ -65,16 +85,14 @@ def test_a_parent_that_closes_does_not_take_the_log_away(disk: Path, kind: str) 
     child = forked(work)
     os.read(reached, 1)
     ledger.close()
-    third = (
-        "import sys; from pathlib import Path; from crash_workload import *; l = reopen(Path(sys.argv[1]));"
-        "print(l.settle(None, [Outcome('k', 0, '\"third\"')])[0].body); l.close()"
-    )
     late = subprocess.Popen(
-        [sys.executable, "-c", third, str(disk)], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent
+        [sys.executable, "-c", THIRD, str(disk)], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent
     )
-    time.sleep(0.3)
+    assert late.stdout is not None
+    while late.stdout.readline() != f"{LEDGER}\n":  # it has opened the file, in the middle of the child's transaction
+        pass
     os.write(resume, b"x")
-    shown, showed = late.communicate()[0].strip(), exit_of(child)
+    shown, showed = late.communicate()[0].split()[-1], exit_of(child)
     again = reopen(disk)
     stored = again.find("k")
     assert stored is not None
@@ -92,12 +110,12 @@ def test_a_thread_in_a_transaction_delays_the_fork(disk: Path) -> None:
 
     def hold(_: Any) -> None:
         inside.set()
-        go.wait(10)
+        assert go.wait(PATIENCE)
 
     thread = threading.Thread(target=ledger._file.transact, args=(hold,))
     thread.start()
-    inside.wait(10)
-    threading.Timer(0.2, go.set).start()
+    assert inside.wait(PATIENCE)
+    threading.Timer(0.2, go.set).start()  # a fork that did not wait would come long before, within the transaction
     child = forked(lambda: ask(ledger, "child"))
     ask(ledger, "parent")
     assert exit_of(child) == 0
@@ -130,7 +148,7 @@ def test_threads_that_ask_do_not_stop_a_fork(disk: Path) -> None:
     stop.set()
     assert [exit_of(child) for child in children] == [0] * 10
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
     assert sum(str(entry.key).startswith("child") for entry in ledger.entries(kind="outcome")) == 10
     ledger.verify()

@@ -10,7 +10,6 @@ import signal
 import sqlite3
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 from crash_workload import LEDGER, make, reopen
 
+from support import PATIENCE
 from tacit.errors import LedgerError
 from tacit.model.budget import Loss
 from tacit.store import file as durable
@@ -89,7 +89,7 @@ def in_thread(work: Callable[[], object]) -> str:
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    thread.join(5)
+    thread.join(PATIENCE)
     return outcome[0]
 
 
@@ -122,19 +122,26 @@ def test_an_interrupt_at_any_moment(disk: Path, monkeypatch: pytest.MonkeyPatch,
 def test_an_interrupt_while_waiting_for_another_process(disk: Path) -> None:
     make(disk)
     ledger = reopen(disk)
-    reader, writer = os.pipe()
+    (held, hold), (ended, end) = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
         db = sqlite3.connect(disk / LEDGER, isolation_level=None)
         db.execute("BEGIN IMMEDIATE")
-        os.write(writer, b"x")
-        time.sleep(0.5)
+        os.write(hold, b"x")
+        os.read(ended, 1)
         os._exit(0)
-    os.read(reader, 1)
-    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
+    os.read(held, 1)
+
+    def strike() -> None:
+        signal.raise_signal(signal.SIGINT)
+        os.write(end, b"x")  # only now, so that nothing can be asked before the interrupt
+
+    def interrupted() -> None:
+        threading.Timer(0.1, strike).start()
         ask(ledger, "k")
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     os.waitpid(child, 0)
     for session in (ledger, reopen(disk)):
         ask(session, "k")

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from support import PATIENCE
 from tacit.exact import table as noise_table
 from tacit.exact.table import Law, draw, draw_noise, draw_one_sided, enclose, suits
 from tacit.model.noise_law import Noise, NoiseKind
@@ -176,7 +177,9 @@ print(draw(), flush=True)
 
 def test_forked_processes_draw_different_long_noise() -> None:
     # Catches bits drawn ahead and kept: a fork would copy them.
-    out = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, check=True, timeout=60).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", FORKED], capture_output=True, text=True, check=True, timeout=PATIENCE
+    ).stdout
     assert len(set(out.split())) == 12
 
 
@@ -252,4 +255,4 @@ def test_long_vectors_do_not_import_the_other_sampler() -> None:
         "import sys, numpy as np; from tacit.trusted.noise import Noise, add_noise;"
         "add_noise(np.zeros(5000, dtype=np.int64), Noise('gaussian', 3.0)); sys.exit('opendp' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], timeout=PATIENCE).returncode == 0

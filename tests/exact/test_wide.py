@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import erf
 from scipy.stats import binom
 
+from support import PATIENCE
 from tacit.exact import table as noise_table
 from tacit.exact import wide as noise_wide
 from tacit.exact.wide import draw_gaussian, suits
@@ -187,7 +188,9 @@ sys.exit("opendp" in sys.modules)
 
 
 def test_forked_processes_draw_different_noise_and_import_no_other_sampler() -> None:
-    out = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, check=True, timeout=60).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", FORKED], capture_output=True, text=True, check=True, timeout=PATIENCE
+    ).stdout
     assert len(set(out.split())) == 4
 
 

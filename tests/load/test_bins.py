@@ -289,7 +289,7 @@ def columns(draw: st.DrawFn) -> tuple[Attribute, str, st.SearchStrategy[Any]]:
     return date(low, high, by=by, **draw(ENDS)), "DATE", DAYS
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_random_rows_land_where_the_reference_puts_them(data: st.DataObject) -> None:
     drawn = data.draw(st.lists(columns(), min_size=1, max_size=4))

@@ -9,7 +9,7 @@ import tomllib
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import InvalidDomain, InvalidQuery
@@ -61,7 +61,6 @@ DOMAINS = st.dictionaries(NAME, attributes(), min_size=1, max_size=4).filter(
 )
 
 
-@settings(deadline=None)
 @given(DOMAINS)
 def test_toml_round_trip(tables: dict[str, Attribute]) -> None:
     domain = Domain(tables)
@@ -79,7 +78,6 @@ def test_toml_round_trip(tables: dict[str, Attribute]) -> None:
         ]
 
 
-@settings(deadline=None)
 @given(DOMAINS, DOMAINS)
 def test_keys_are_equal_exactly_when_everything_declared_is(a: dict[str, Attribute], b: dict[str, Attribute]) -> None:
     def declared(tables: dict[str, Attribute]) -> str:
@@ -215,7 +213,6 @@ def test_bad_toml_is_refused(text: str, words: str) -> None:
     assert words in refusal.value.sentence
 
 
-@settings(deadline=None)
 @given(st.text(alphabet='[]domain.age="kicategoryvalues,0123 \n', max_size=80) | st.text(max_size=40))
 def test_any_text_is_a_domain_or_refused(text: str) -> None:
     with contextlib.suppress(InvalidDomain):

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from support import calls
 from tacit.errors import InvalidQuery
 from tacit.load.source import open_source
 from tacit.model.answer import Measured
@@ -184,9 +185,7 @@ def test_projection_takes_no_prefix_and_no_interval_farther_away() -> None:
     assert non_negative(np.array([-1.0, 2.0])).tolist() == [0.0, 2.0]
 
 
-def test_a_million_bins_are_answered_within_microseconds() -> None:
-    import time
-
+def test_ranges_of_a_million_bins_are_answered_all_at_once() -> None:
     domain = Domain({"x": integer(0, 2**20 - 1)})
     for measure in ("epsilon", "rho"):
         strategy = choose("x", 2**20, measure).strategy
@@ -196,9 +195,7 @@ def test_a_million_bins_are_answered_within_microseconds() -> None:
             Measured("k", strategy, values, 1, noise, Loss.of(measure, 0.1), Receipt(1, "s")), domain, 99
         )
         ends = np.sort(np.random.default_rng(1).integers(0, 2**20, (20_000, 2)), axis=1)
-        start = time.process_time()
-        found.counts(ends[:, 0], ends[:, 1])
-        assert (time.process_time() - start) / len(ends) < 20e-6
+        assert calls(found.counts, ends[:, 0], ends[:, 1]) < 1_000  # for 20,000 of them
 
 
 @pytest.mark.parametrize("budget", [Budget(epsilon=1.0, delta=0.0), Budget(epsilon=1.0, delta=1e-9)])

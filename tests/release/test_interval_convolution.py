@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from interval_dense import PLANS, all_intervals, covariance, least_squares
+from numpy.typing import NDArray
 
+from support import calls
 from tacit.model.strategy import Convolution, kernel
 from tacit.release.intervals.convolution import _inverse, functional_variance, interval_variance, prefixes
 
@@ -63,7 +63,7 @@ def test_one_leaf_is_n() -> None:
 
 
 @pytest.mark.parametrize("cyclic", [True, False])
-def test_a_million_leaves_are_quick_and_precise(cyclic: bool) -> None:
+def test_a_million_leaves_are_precise_without_a_loop_over_them(cyclic: bool) -> None:
     strategy, leaves = Convolution("x", 50, cyclic), 2**20
     counts = np.zeros(leaves)
     counts[[0, 5, 1000, leaves - 1]] = 1, 20, 300, 7
@@ -71,7 +71,6 @@ def test_a_million_leaves_are_quick_and_precise(cyclic: bool) -> None:
     length = 2 * leaves
     full = np.fft.irfft(np.fft.rfft(counts, length) * np.fft.rfft(g, length), length)
     answers = full[:leaves] + (full[leaves:] if cyclic else 0)
-    start = time.process_time()
-    found = prefixes(answers, strategy, leaves, counts.sum())
-    assert time.process_time() - start < 3
-    assert np.abs(found[1:] - np.cumsum(counts)).max() < 1e-3
+    found: list[NDArray[np.float64]] = []
+    assert calls(lambda: found.append(prefixes(answers, strategy, leaves, counts.sum()))) < 10_000
+    assert np.abs(found[0][1:] - np.cumsum(counts)).max() < 1e-3

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from interval_dense import PLANS, all_intervals, covariance, least_squares, matrix
+from numpy.typing import NDArray
 
+from support import calls
 from tacit.model.strategy import Tree
 from tacit.release.intervals import tree as interval_tree
 from tacit.release.intervals.tree import (
@@ -72,13 +72,12 @@ def test_each_rung_is_better_than_the_one_before() -> None:
     assert squares[0].mean() > 1.3 * squares[1].mean() > 1.3**2 * squares[2].mean()
 
 
-def test_least_squares_of_a_million_leaves_is_quick() -> None:
+def test_least_squares_of_a_million_leaves_has_no_loop_over_them() -> None:
     tree, leaves = Tree("x", (16,) * 5, (8, 11, 11, 11, 12)), 2**20
     values = np.random.default_rng(3).normal(size=sum(tree.widths(leaves)))
-    start = time.process_time()
-    found = consistent(values, tree, leaves, 5.0)
-    assert time.process_time() - start < 1
-    assert found.sum() == pytest.approx(5.0, abs=1e-6)
+    found: list[NDArray[np.float64]] = []
+    assert calls(lambda: found.append(consistent(values, tree, leaves, 5.0))) < 10_000
+    assert found[0].sum() == pytest.approx(5.0, abs=1e-6)
 
 
 def test_the_checks_notice_wrong_weights(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,7 +89,7 @@ def test_extreme_answers_rule_out_no_cell(answer: float) -> None:
         assert cells.sum() == pytest.approx(1)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     seed=st.integers(0, 10**6),
     which=st.integers(0, 6),

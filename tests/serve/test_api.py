@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 from serving import Serve, Served
 
 import tacit
+from support import PATIENCE, until
 from tacit.cli import main
 from tacit.config import read_config
 from tacit.serve import dataset
@@ -247,6 +248,7 @@ def test_a_quota_that_ends_within_a_batch(served: Served) -> None:
 
 def test_limits_on_rate_and_requests(serve: Serve) -> None:
     served = serve(limits=Limits(rate=0.001, burst=3))
+    served.state.traffic.clock = lambda: 0.0
     for _ in range(3):
         assert served.ana.get("/v1/whoami").status_code == 200
     stopped = served.ana.get("/v1/whoami")
@@ -262,14 +264,13 @@ def test_too_many_at_once_are_turned_away(serve: Serve) -> None:
 
     def hold() -> None:
         started.set()
-        assert go.wait(10)
+        assert go.wait(PATIENCE)
 
     blocked = served.people.writer.do(hold)
-    assert started.wait(10)
+    assert started.wait(PATIENCE)
     with ThreadPoolExecutor() as pool:
         waiting = pool.submit(served.ana.post, "/v1/people/ask", json={"question": WOMEN})
-        while served.state.traffic._active.total() == 0:
-            threading.Event().wait(0.005)
+        until(lambda: served.state.traffic._active.total() > 0)
         refused(served.ana.get("/v1/whoami"), 503, "busy")
         assert served.bob.get("/v1/people/budget").status_code == 200  # reads do not wait for the writer
         assert served.bob.get("/v1/people/history").status_code == 200

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 
 import tacit
+from support import PATIENCE
 from tacit.errors import InvalidQuery, TacitError, WouldSpend
 from tacit.model.strategy import Product
 from tacit.release.parts import Need, Parts, RangesOf
@@ -53,7 +54,7 @@ class Kept:
         """The answers, or the refusal."""
         key = next(key for key in self.ring.all() if key.name == who)
         found = self.dataset.ask(key, [read(form, DOMAIN) for form in forms])
-        return found if isinstance(found, list) else found.result(60)
+        return found if isinstance(found, list) else found.result(PATIENCE)
 
     def attempt(self, who: str, form: Any) -> Any:
         """The answer; None if it was refused in words."""
@@ -63,7 +64,7 @@ class Kept:
             return None
 
     def price(self, form: Any) -> DryRun:
-        return self.dataset.price(read(form, DOMAIN)).result(60)
+        return self.dataset.price(read(form, DOMAIN)).result(PATIENCE)
 
     @property
     def state(self) -> tuple[int, int]:
@@ -285,7 +286,7 @@ def test_free_is_of_one_thread_and_ends(keep: Keep) -> None:
         assert refused.value.code == "would_spend"
         other = threading.Thread(target=session.ask, args=(smokers,))
         other.start()
-        other.join(30)
+        other.join(PATIENCE)
         assert session.spent.atoms > 0
         assert session.ask(smokers).cost.atoms == 0
     assert session.ask(women).cost.atoms > 0
@@ -297,10 +298,10 @@ def held(kept: Kept) -> threading.Event:
 
     def hold() -> None:
         started.set()
-        assert go.wait(30)
+        assert go.wait(PATIENCE)
 
     kept.dataset.writer.do(hold)
-    assert started.wait(30)
+    assert started.wait(PATIENCE)
     return go
 
 
@@ -314,7 +315,7 @@ def together(kept: Kept, *asked: tuple[str, list[Any]]) -> list[Any]:
     for one in waiting:
         assert not isinstance(one, list)
         try:
-            results.append(one.result(30))
+            results.append(one.result(PATIENCE))
         except Refusal as refusal:
             results.append(refusal)
     return results

@@ -378,7 +378,7 @@ WEIRD = tacit.Domain(
 
 
 @drawn(st.data())
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_whatever_is_clicked_means_what_python_means(data: st.DataObject) -> None:
     fields: list[tuple[str, str]] = []
     cells: dict[str, set[int]] = {}

@@ -147,6 +147,7 @@ def test_a_body_that_does_not_come(serve: Serve, caplog: pytest.LogCaptureFixtur
     assert b"slow_body" in sent[1]["body"]
     assert raw(served, [half, {"type": "http.disconnect"}]) == []  # nobody is left to be told
     assert not caplog.records
+    served.state.limits = Limits()
     assert raw(served, [half, {"type": "http.request", "body": WOMEN[20:]}])[0]["status"] == 200
     assert served.people.session.spent.atoms > 0  # the control: whole, it is asked
 

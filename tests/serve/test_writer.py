@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +19,7 @@ from serving import Serve, write_config
 from starlette.testclient import TestClient
 
 import tacit
+from support import PATIENCE, until
 from tacit.config import read_config
 from tacit.errors import ConfigError, InvalidQuery, LedgerError
 from tacit.model.ask import Count
@@ -46,7 +46,7 @@ class Slow:
         return []
 
     def answer_many(self, questions: Sequence[Any]) -> list[Any]:
-        assert self.go.wait(10)
+        assert self.go.wait(PATIENCE)
         self.batches.append(len(questions))
         if NO in questions:
             raise InvalidQuery("not this one.")
@@ -60,35 +60,28 @@ def slow() -> Iterator[Slow]:
     session.go.set()
 
 
-def until(condition: Any, seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 def test_what_waits_together_shares_a_commit(slow: Slow) -> None:
     writer = Writer(slow, "test")
     first = writer.count([YES])
     until(first.running)
     rest = [writer.count([YES] * number) for number in (1, 2, 3)]
     slow.go.set()
-    assert first.result(10) == [1]
-    assert [future.result(10) for future in rest] == [[2], [2, 2], [2, 2, 2]]
+    assert first.result(PATIENCE) == [1]
+    assert [future.result(PATIENCE) for future in rest] == [[2], [2, 2], [2, 2, 2]]
     writer.close()
     assert slow.batches == [1, 6]
 
 
 def test_one_bad_question_does_not_spoil_the_others(slow: Slow) -> None:
     writer = Writer(slow, "test")
-    first = writer.do(lambda: slow.go.wait(10))
+    first = writer.do(lambda: slow.go.wait(PATIENCE))
     until(first.running)
     good, bad, also_good = (writer.count([query]) for query in (YES, NO, YES))
     slow.go.set()
     with pytest.raises(Refusal) as refused:
-        bad.result(10)
+        bad.result(PATIENCE)
     assert (refused.value.status, refused.value.sentence) == (422, "not this one.")
-    assert len(good.result(10)) == len(also_good.result(10)) == 1
+    assert len(good.result(PATIENCE)) == len(also_good.result(PATIENCE)) == 1
     writer.close()
 
 
@@ -109,7 +102,7 @@ def test_the_queue_is_bounded_and_closing_finishes_it(slow: Slow) -> None:
             writer.do(lambda: None)
         assert closed.value.code == "closing"
         slow.go.set()
-        closing.result(10)
+        closing.result(PATIENCE)
     assert [future.result(0) for future in (first, *waiting)] == [[1], [2], [2]]
     assert sum(slow.batches) == 3  # what nobody waits for is not asked
 
@@ -123,9 +116,9 @@ def test_what_cannot_be_noted_is_not_shown(slow: Slow) -> None:
 
     writer = Writer(slow, "test", sync=lambda: synced.append(1))
     with pytest.raises(Refusal) as refused:
-        writer.count([YES], fail).result(10)
+        writer.count([YES], fail).result(PATIENCE)
     assert (refused.value.status, refused.value.sentence) == (500, INTERNAL)
-    assert writer.count([YES]).result(10) == [2]  # and the writer lives on
+    assert writer.count([YES]).result(PATIENCE) == [2]  # and the writer lives on
     writer.close()
     assert len(synced) == 2
 
@@ -137,14 +130,14 @@ def test_a_client_that_leaves_loses_nothing(serve: Serve) -> None:
 
     def hold() -> None:
         started.set()
-        assert go.wait(10)
+        assert go.wait(PATIENCE)
 
     blocked = people.writer.do(hold)
-    assert started.wait(10)
+    assert started.wait(PATIENCE)
     left = people.writer.count([Count(question)])
     go.set()
-    blocked.result(10)
-    answer = left.result(10)[0]  # computed and stored although the client is gone
+    blocked.result(PATIENCE)
+    answer = left.result(PATIENCE)[0]  # computed and stored although the client is gone
     again = served.ask({"count": {"sex": "F"}})
     assert (again["value"], again["entry"], again["cost"]) == (answer.value, answer.receipt.entry, {"rho": 0.0})
 
@@ -206,7 +199,7 @@ class Process:
 
     def stop(self, how: int) -> int:
         self.process.send_signal(how)
-        return self.process.wait(30)
+        return self.process.wait(PATIENCE)
 
 
 @pytest.fixture
@@ -220,7 +213,7 @@ def processes(tmp_path: Path) -> Iterator[Any]:
     yield start
     for process in started:
         process.process.kill()
-        process.process.wait(30)
+        process.process.wait(PATIENCE)
 
 
 def test_kill_and_restart_lose_nothing(tmp_path: Path, processes: Any) -> None:
@@ -230,16 +223,19 @@ def test_kill_and_restart_lose_nothing(tmp_path: Path, processes: Any) -> None:
     first = processes()
     assert first.said.startswith("http://127.0.0.1:")
     body = {"question": {"count": {"sex": "F"}}}
-    told = httpx2.post(f"{first.said}/v1/people/ask", json=body, headers=headers).json()["answer"]
+    told = httpx2.post(f"{first.said}/v1/people/ask", json=body, headers=headers, timeout=PATIENCE).json()["answer"]
     assert processes().said.startswith("refused: another server holds people.tacit")
     first.stop(signal.SIGKILL)
     second = processes()  # the lock went with the process
-    again = httpx2.post(f"{second.said}/v1/people/ask", json=body, headers=headers).json()["answer"]
+    again = httpx2.post(f"{second.said}/v1/people/ask", json=body, headers=headers, timeout=PATIENCE).json()["answer"]
     assert {k: again[k] for k in ("value", "error", "entry", "seal")} == {
         k: told[k] for k in ("value", "error", "entry", "seal")
     }
     assert (again["source"], again["cost"]) == ("repeat", {"rho": 0.0})
-    with httpx2.Client(base_url=second.said, headers=headers) as client, ThreadPoolExecutor(8) as pool:
+    with (
+        httpx2.Client(base_url=second.said, headers=headers, timeout=PATIENCE) as client,
+        ThreadPoolExecutor(8) as pool,
+    ):
         ages = [{"question": {"count": {"age": [low, low + 9]}}} for low in range(10, 90, 10)]
         pending = [pool.submit(client.post, "/v1/people/ask", json=age) for age in ages]
         until(lambda: any(future.done() for future in pending))
@@ -247,7 +243,7 @@ def test_kill_and_restart_lose_nothing(tmp_path: Path, processes: Any) -> None:
         answered = 0
         for future in pending:
             try:
-                answered += future.result(30).status_code == 200
+                answered += future.result(PATIENCE).status_code == 200
             except httpx2.TransportError:  # came too late to be accepted
                 continue
     assert answered >= 1

@@ -40,7 +40,7 @@ def largest_move(lens: Lens, truths: list[int]) -> int:
     return max(abs(look(ours, truth + GRID) - look(ours, truth)) for truth in truths)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(st.floats(0, 10_000), min_size=1, max_size=20),
     st.one_of(st.floats(1, 1e4), st.floats(1e4, 2.0**32, exclude_max=True)),

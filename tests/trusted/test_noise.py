@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from support import PATIENCE
 from tacit.model.noise_law import Noise, NoiseKind
 from tacit.trusted.noise import _sampler, add_noise
 
@@ -78,7 +79,9 @@ print(draw(), flush=True)
 
 def test_forked_processes_draw_different_noise() -> None:
     # Catches a generator whose state is copied by fork: two workers would then release the same noise.
-    out = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, check=True, timeout=60).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", FORKED], capture_output=True, text=True, check=True, timeout=PATIENCE
+    ).stdout
     numbers = [int(n) for line in out.splitlines() for n in line.replace("[", "").replace("]", "").split(",")]
     assert len(numbers) == len(set(numbers)) == 16
 
@@ -94,4 +97,4 @@ def test_samplers_are_kept_but_not_for_ever() -> None:
 
 def test_importing_the_module_does_not_import_the_sampler() -> None:
     code = "import sys, tacit.trusted.noise; sys.exit('opendp' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], timeout=PATIENCE).returncode == 0

@@ -118,7 +118,7 @@ people = st.lists(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(others=people, before=people, after=people, each=st.integers(1, 3))
 def test_one_person_changes_no_more_kept_rows_than_declared(
     others: list[Row], before: list[Row], after: list[Row], each: int

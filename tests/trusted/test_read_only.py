@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from ledger_tools import PRICE, ask, terms
 
+from support import PATIENCE
 from tacit.errors import WouldSpend
 from tacit.trusted.ledger import Ledger, Outcome
 
@@ -37,7 +38,7 @@ def test_nothing_is_written_by_a_thread_that_only_reads(tmp_path: Path) -> None:
             assert ledger.find("known") is not None
             other = threading.Thread(target=ask, args=(ledger, "theirs"))
             other.start()
-            other.join(30)
+            other.join(PATIENCE)
             assert ledger.find("theirs") is not None
         for write in writes:  # and each of them would have written
             head = ledger.head

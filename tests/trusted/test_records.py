@@ -66,7 +66,7 @@ def weight(query: Query, cell: Sequence[int]) -> int:
     return query.unit - total if query.complement else total
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(CELLS, queries(), st.data())
 def test_an_answer_is_the_sum_over_the_cells(cells: list[tuple[int, ...]], query: Query, data: st.DataObject) -> None:
     # Catches: a wrong run of values, wrap-around below it, a lost complement, another rounding or order of factors.
@@ -75,7 +75,7 @@ def test_an_answer_is_the_sum_over_the_cells(cells: list[tuple[int, ...]], query
     assert make(cells, counts).answer(query) == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(CELLS, queries().filter(lambda query: query.unit == 1), st.permutations(DOMAIN.names), st.integers(1, 4))
 def test_a_table_holds_every_count(cells: list[tuple[int, ...]], where: Query, order: list[str], how_many: int) -> None:
     names = order[:how_many]
@@ -151,7 +151,7 @@ def test_a_domain_far_beyond_memory() -> None:
         assert records.answer(Query.among(domain, f"c{k}", [rows[3][k]])) >= 1
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(CELLS, st.randoms(use_true_random=False))
 def test_a_fingerprint_does_not_depend_on_order_and_on_all_else_it_does(
     cells: list[tuple[int, ...]], random: Any
