@@ -28,10 +28,10 @@ from tacit.model.attribute import integer
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.model.strategy import Convolution, Tree, form, kernel
-from tacit.release.intervals.answers import Distribution
-from tacit.release.intervals.choice import binary, choose, trees
-from tacit.release.intervals.decoding import Plan, monotone
-from tacit.release.intervals.tree import honaker, textbook
+from tacit.release.ranges.choice import binary, choose, trees
+from tacit.release.ranges.decoder import Decoder, monotone
+from tacit.release.ranges.distribution import Distribution
+from tacit.release.ranges.tree import honaker, textbook
 from tacit.store.anchor import Anchor
 from tacit.theory.smith_ullman import best_branching
 from tacit.trusted.cells import read_records
@@ -51,13 +51,13 @@ COLUMNS = (("max", "thresholds"), ("max", "intervals"), ("mean", "thresholds"), 
 
 @dataclass(frozen=True)
 class Method:
-    """How prefixes are worked out from so many noisy answers of that scale; a plan where it is least squares."""
+    """How prefixes are worked out from so many noisy answers of that scale; a decoder where it is least squares."""
 
     name: str
     answers: int
     scale: float
     decode: Callable[[Floats], Floats]
-    plan: Plan | None = None
+    decoder: Decoder | None = None
 
 
 def scale_of(strategy: Tree | Convolution, leaves: int, measure: str) -> float:
@@ -67,8 +67,10 @@ def scale_of(strategy: Tree | Convolution, leaves: int, measure: str) -> float:
 
 
 def of_plan(name: str, strategy: Tree | Convolution, leaves: int, measure: str) -> Method:
-    plan = Plan(strategy, leaves)
-    return Method(name, plan.answers, scale_of(strategy, leaves, measure), lambda z: plan.prefixes(z, 0.0), plan)
+    decoder = Decoder(strategy, leaves)
+    return Method(
+        name, decoder.answers, scale_of(strategy, leaves, measure), lambda z: decoder.prefixes(z, 0.0), decoder
+    )
 
 
 def of_tree(name: str, how: Callable[..., Floats], tree: Tree, leaves: int, measure: str) -> Method:
@@ -130,12 +132,12 @@ def errors(method: Method, draws: int, leaves: int, measure: str) -> dict[tuple[
         largest += np.abs(wrong).max(axis=1).sum(), (wrong.max(axis=1) - wrong.min(axis=1)).sum()
         square += (wrong[:, 1:-1] ** 2).mean(axis=1).sum(), 2 * wrong.var(axis=1).sum()
     largest, square = largest / draws, np.sqrt(square / draws)
-    if method.plan is not None:  # then the mean is known without simulation
+    if method.decoder is not None:  # then the mean is known without simulation
         unit = method.scale**2 * (2 if measure == "epsilon" else 1)
         ends = np.sort(chance.integers(0, leaves + 1, (4000, 2)), axis=1)
         inner = np.arange(1, leaves) if leaves <= 4000 else chance.integers(1, leaves, 4000)
-        square[0] = math.sqrt(unit * method.plan.interval_variance(0, inner).mean())
-        square[1] = math.sqrt(unit * method.plan.interval_variance(ends[:, 0], ends[:, 1]).mean())
+        square[0] = math.sqrt(unit * method.decoder.interval_variance(0, inner).mean())
+        square[1] = math.sqrt(unit * method.decoder.interval_variance(ends[:, 0], ends[:, 1]).mean())
     return dict(zip(COLUMNS, (*largest, *square), strict=True))
 
 

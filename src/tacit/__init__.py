@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from tacit.model.statistic_expression import largest_mean, matching, quantile_distance, stump
     from tacit.opening import open_session as open
     from tacit.publishing import publish, read, verify
-    from tacit.release.intervals.bin_width import bin_width_chart, bin_widths
     from tacit.release.plan import plan
+    from tacit.release.ranges.bin_width import bin_width_chart, bin_widths
     from tacit.session import Session
     from tacit.show.frames import frame
     from tacit.show.report import report
@@ -110,7 +110,7 @@ _HOMES = {
     "tacit.model.statistic_expression": ("largest_mean", "matching", "quantile_distance", "stump"),
     "tacit.opening": ("open",),
     "tacit.publishing": ("publish", "read", "verify"),
-    "tacit.release.intervals.bin_width": ("bin_width_chart", "bin_widths"),
+    "tacit.release.ranges.bin_width": ("bin_width_chart", "bin_widths"),
     "tacit.release.plan": ("plan",),
     "tacit.session": ("Session",),
 }

@@ -19,9 +19,9 @@ from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise
 from tacit.model.strategy import Convolution, Strategy, Tree, leaves
 from tacit.model.workload import marginal
-from tacit.release.intervals.answers import Distribution
-from tacit.release.intervals.choice import choose
-from tacit.release.intervals.decoding import monotone, non_negative
+from tacit.release.ranges.choice import choose
+from tacit.release.ranges.decoder import monotone, non_negative
+from tacit.release.ranges.distribution import Distribution
 from tacit.store.anchor import Anchor
 from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator

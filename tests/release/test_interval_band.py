@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from tacit.model.strategy import Convolution, Tree
-from tacit.release.intervals import band as module
-from tacit.release.intervals.band import band, single
-from tacit.release.intervals.choice import choose
-from tacit.release.intervals.decoding import Plan
+from tacit.release.ranges import band as module
+from tacit.release.ranges.band import band, single
+from tacit.release.ranges.choice import choose
+from tacit.release.ranges.decoder import Decoder
 
 
 def test_one_threshold_is_known_exactly() -> None:
     # Two leaves: one noisy number. Least squares of x and n - x halves the variance: (Z1 - Z2)/2.
-    plan = Plan(Tree("x", (2,), (1,)), 2)
+    plan = Decoder(Tree("x", (2,), (1,)), 2)
     found = band(plan, "gaussian", 0.95)
     assert found.prefixes == pytest.approx(1.96 / math.sqrt(2), rel=0.06)
     assert found.intervals == pytest.approx(found.prefixes)
@@ -26,7 +26,7 @@ def test_one_threshold_is_known_exactly() -> None:
 @pytest.mark.parametrize(("measure", "kind"), [("epsilon", "laplace"), ("rho", "gaussian")])
 @pytest.mark.parametrize("leaves", [16, 256])
 def test_the_bound_is_valid_and_not_far_from_the_simulation(measure: str, kind: str, leaves: int) -> None:
-    plan = Plan(choose("x", leaves, measure).strategy, leaves)  # type: ignore[arg-type]
+    plan = Decoder(choose("x", leaves, measure).strategy, leaves)  # type: ignore[arg-type]
     simulated = band(plan, kind, 0.95)  # type: ignore[arg-type]
     bounded = module._bounded(plan, kind, 0.95)  # type: ignore[arg-type]
     assert simulated.prefixes < bounded < (1.5 if kind == "gaussian" else 2.2) * simulated.prefixes
@@ -34,21 +34,21 @@ def test_the_bound_is_valid_and_not_far_from_the_simulation(measure: str, kind: 
 
 
 def test_a_high_confidence_is_bounded_and_grows() -> None:
-    plan = Plan(choose("x", 64, "epsilon").strategy, 64)
+    plan = Decoder(choose("x", 64, "epsilon").strategy, 64)
     widths = [band(plan, "laplace", c).prefixes for c in (0.5, 0.9, 0.95, 0.99, 0.9999, 1 - 1e-9)]
     assert widths == sorted(widths)
     assert "bounded" in band(plan, "laplace", 0.9999).how
 
 
 def test_a_long_convolution_is_bounded_quickly() -> None:
-    plan = Plan(Convolution("x", 48, cyclic=False), 2**16)
+    plan = Decoder(Convolution("x", 48, cyclic=False), 2**16)
     assert "bounded" in band(plan, "gaussian", 0.95).how
     with pytest.raises(ValueError, match="Gaussian"):
         module._bounded(plan, "laplace", 0.95)
 
 
 def test_it_is_the_same_every_time() -> None:
-    plan = Plan(Convolution("x", 48, cyclic=True), 32)
+    plan = Decoder(Convolution("x", 48, cyclic=True), 32)
     first = band(plan, "gaussian", 0.9)
     module.band.cache_clear()
     assert band(plan, "gaussian", 0.9) == first

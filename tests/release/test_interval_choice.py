@@ -11,8 +11,8 @@ from tacit.model.attribute import integer
 from tacit.model.budget import Measure
 from tacit.model.domain import Domain
 from tacit.model.strategy import Convolution, Tree, checked
-from tacit.release.intervals.choice import About, ErrorLoss, binary, choose, trees
-from tacit.release.intervals.decoding import Plan
+from tacit.release.ranges.choice import About, ErrorLoss, binary, choose, trees
+from tacit.release.ranges.decoder import Decoder
 from tacit.trusted.strategies import strategy_sensitivity
 
 SIZES = (2, 3, 5, 8, 13, 64, 100, 257, 5000)
@@ -31,7 +31,7 @@ def rms(strategy: Tree | Convolution, leaves: int, measure: Measure, about: Abou
     if first.size > 20_000:
         kept = np.random.default_rng(5).choice(first.size, 20_000, replace=False)
         first, end = first[kept], end[kept]
-    return math.sqrt(noise * float(Plan(strategy, leaves).interval_variance(first, end).mean()))
+    return math.sqrt(noise * float(Decoder(strategy, leaves).interval_variance(first, end).mean()))
 
 
 @pytest.mark.parametrize("leaves", SIZES)
@@ -69,7 +69,7 @@ def test_no_candidate_beats_it_by_five_percent_in_the_largest_error(
     # 1,000 public draws; the largest errors vary by about 35%, so their means by 1.1%.
     def largest(strategy: Tree | Convolution) -> float:
         moves = strategy_sensitivity(strategy, Domain({"x": integer(0, leaves - 1)}))
-        chance, plan = np.random.default_rng(1), Plan(strategy, leaves)
+        chance, plan = np.random.default_rng(1), Decoder(strategy, leaves)
         size = (1000, plan.answers)
         noise = chance.laplace(size=size) if measure == "epsilon" else chance.normal(size=size)
         errors = plan.prefixes(noise, 0.0) * (moves.l1 if measure == "epsilon" else math.sqrt(moves.l2_squared))

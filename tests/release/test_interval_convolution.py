@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from support import calls
 from tacit.model.strategy import Convolution, kernel
-from tacit.release.intervals.convolution import _inverse, functional_variance, interval_variance, prefixes
+from tacit.release.ranges.convolution import _inverse, functional_variance, interval_variance, prefixes
 
 PAIRS = [(strategy, leaves) for strategy, leaves in PLANS if isinstance(strategy, Convolution)]
 

@@ -14,8 +14,8 @@ from tacit.model.domain import Domain
 from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise, variance
 from tacit.model.strategy import Product, Tree, checked, leaves
-from tacit.release.intervals.band import single
-from tacit.release.intervals.rectangles import Rectangles, choose_product, least_squares, rectangle_variance
+from tacit.release.ranges.band import single
+from tacit.release.ranges.rectangles import Rectangles, choose_product, least_squares, rectangle_variance
 from tacit.trusted.records import Records
 from tacit.trusted.strategies import strategy_truth
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from support import calls
 from tacit.model.strategy import Tree
-from tacit.release.intervals import tree as interval_tree
-from tacit.release.intervals.tree import (
+from tacit.release.ranges import tree as interval_tree
+from tacit.release.ranges.tree import (
     consistent,
     functional_variance,
     honaker,

@@ -17,7 +17,7 @@ from tacit.model.strategy import Tree
 from tacit.model.workload import marginal
 from tacit.release import warm_start as module
 from tacit.release.hypothesis.fit import fit
-from tacit.release.intervals.choice import two_levels
+from tacit.release.ranges.choice import two_levels
 from tacit.release.warm_start import WarmStart, wanted, warm_start
 from tacit.session import Session
 

@@ -20,8 +20,8 @@ from tacit.model.budget import Loss, Measure
 from tacit.model.domain import Domain
 from tacit.model.facts import Receipt
 from tacit.model.strategy import leaves
-from tacit.release.intervals.answers import Distribution
-from tacit.release.intervals.choice import About, choose
+from tacit.release.ranges.choice import About, choose
+from tacit.release.ranges.distribution import Distribution
 from tacit.trusted.loss import noise_for
 from tacit.trusted.noise import add_noise
 from tacit.trusted.records import Records

@@ -11,9 +11,9 @@ from tacit.model.attribute import integer
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.strategy import Convolution, kernel
-from tacit.release.intervals.bin_width import noise_of
-from tacit.release.intervals.choice import binary
-from tacit.release.intervals.tree import textbook
+from tacit.release.ranges.bin_width import noise_of
+from tacit.release.ranges.choice import binary
+from tacit.release.ranges.tree import textbook
 from tacit.theory.smith_ullman import (
     best_branching,
     binary_tree,

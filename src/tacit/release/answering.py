@@ -33,10 +33,9 @@ from tacit.model.statistic import Statistic
 from tacit.model.values import Days, Listed
 from tacit.model.workload import MAX_ANSWERS, Marginal, marginal
 from tacit.release.estimate import Estimate, TableEstimate
-from tacit.release.intervals.answers import Distribution
-from tacit.release.intervals.rectangles import Rectangles
-from tacit.release.parts import Need, Part, RangesOf
-from tacit.release.ranges import Released
+from tacit.release.parts import Need, Part, RangesOf, Released
+from tacit.release.ranges.distribution import Distribution
+from tacit.release.ranges.rectangles import Rectangles
 
 T = TypeVar("T")
 Floats = NDArray[np.float64]

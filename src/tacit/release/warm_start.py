@@ -26,8 +26,8 @@ from tacit.release.hypothesis.dense import MAX_CELLS, Dense
 from tacit.release.hypothesis.fit import Fitted, check_pull, fit
 from tacit.release.hypothesis.fit_mixture import FittedMixture, fit_mixture
 from tacit.release.hypothesis.mixture import Mixture
-from tacit.release.intervals.choice import two_levels
 from tacit.release.public import Public, expected_noise, with_data
+from tacit.release.ranges.choice import two_levels
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator

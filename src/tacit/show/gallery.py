@@ -20,8 +20,8 @@ from tacit.model.strategy import Convolution, Product, Tree
 from tacit.model.workload import Marginal, marginal
 from tacit.release.answering import curve
 from tacit.release.hypothesis.noisy_table import NoisyTable
-from tacit.release.intervals.answers import Distribution
-from tacit.release.intervals.rectangles import Rectangles
+from tacit.release.ranges.distribution import Distribution
+from tacit.release.ranges.rectangles import Rectangles
 from tacit.session import Session
 from tacit.show.chart import Axis, Bars, Chart, Gauge, Line, Ticks
 from tacit.show.events import Event, single, spending

@@ -25,5 +25,5 @@ Roth & Roughgarden 2010, "Interactive Privacy via the Median Mechanism"
 
 What the product runs of all this stands with the product: multiplicative weights in `release.rules`, the two
 constructions in `release.offline` and `release.online`, the median mechanism in `release.median`, trees and
-factorisations in `release.intervals`.
+factorisations in `release.ranges`.
 """

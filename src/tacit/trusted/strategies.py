@@ -1,6 +1,6 @@
 """What strategies cost and what they are truly answered: exact integers. Called by the curator and its sensitivity.
 
-`model.strategy` says what they are; `release/intervals` recovers ranges from their noisy answers.
+`model.strategy` says what they are; `release/ranges` recovers ranges from their noisy answers.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from tacit.model.query import Query
 from tacit.model.strategy import Tree, leaves
 from tacit.model.workload import Marginal
 from tacit.release.hypothesis.dense import Array
-from tacit.release.intervals.tree import node_counts
+from tacit.release.ranges.tree import node_counts
 
 DEEPEST = 1000.0  # a tilt's limit, never met by answers that agree; lower ones stopped fits of little noise
 LEAST_VARIANCE = 1 / 12  # counts are whole, so that no answer is taken for surer than that

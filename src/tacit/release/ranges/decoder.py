@@ -1,6 +1,6 @@
 """One face for all strategies over one attribute: prefixes from answers, and variances. Post-processing; anybody.
 
-A `Plan` is a strategy and the number of leaves it is over: all that is public about a measurement but its noise.
+A `Decoder` is a strategy and the number of leaves it is over: all that is public about a measurement but its noise.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.model.strategy import Convolution, Tree
-from tacit.release.intervals import convolution, tree
+from tacit.release.ranges import convolution, tree
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Plan:
+class Decoder:
     """A strategy over so many leaves. Variances are for noise of variance 1 on every answer."""
 
     strategy: Tree | Convolution

@@ -21,8 +21,8 @@ from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise, variance
 from tacit.model.strategy import Convolution, Tree, leaves
 from tacit.model.values import Listed
-from tacit.release.intervals.band import Band, band, single
-from tacit.release.intervals.decoding import Plan, monotone
+from tacit.release.ranges.band import Band, band, single
+from tacit.release.ranges.decoder import Decoder, monotone
 
 Floats = NDArray[np.float64]
 _STEPS = 1024  # prefixes are multiples of 1/1024: sums and differences are exact, and float dust is gone
@@ -37,7 +37,7 @@ class Counts:
 
 
 @dataclass(frozen=True, eq=False)
-class Cdf:
+class Curve:
     """Rows below the end of each bin. All of them lie within `half_width` of the truth at once, at the confidence."""
 
     ends: tuple[float, ...]
@@ -48,7 +48,7 @@ class Cdf:
 
 
 @dataclass(frozen=True)
-class Quantile:
+class Located:
     """The bin that holds a quantile, and the first and the last that could, at the confidence."""
 
     share: float
@@ -59,7 +59,7 @@ class Quantile:
 
 
 @dataclass(frozen=True)
-class Mean:
+class Average:
     """The mean if every value were its bin's middle. The true mean is within `error` + `rounding` of it."""
 
     value: float
@@ -81,10 +81,10 @@ class Distribution:
             raise TypeError("ranges are read off a tree or a convolution")
         self.name = strategy.name
         self.attribute: Attribute = domain[strategy.name]
-        self.plan = Plan(strategy, leaves(self.attribute))
+        self.decoder = Decoder(strategy, leaves(self.attribute))
         self.noise: Noise = measured.noise
         self.rows, self.confidence = rows, confidence
-        self._raw = self.plan.prefixes(measured.values, rows)
+        self._raw = self.decoder.prefixes(measured.values, rows)
         self._prefixes = np.rint(monotone(self._raw, rows) * _STEPS) / _STEPS
         self._deviation = math.sqrt(variance(self.noise))
         self._bar = single(self.noise.kind, confidence)
@@ -117,10 +117,10 @@ class Distribution:
             raise InvalidQuery(f"cuts go up from 0 to {self.bins}.")
         return self.counts(at[:-1], at[1:] - 1)
 
-    def cdf(self) -> Cdf:
+    def cdf(self) -> Curve:
         """The cumulative counts with a band that holds for all of them at once. Divide by n for shares."""
         ends = tuple(float(self.attribute.edge(i + 1)) for i in range(self.bins))
-        return Cdf(ends, self.prefixes[1:], self.half_width, self.confidence, self._band.how)
+        return Curve(ends, self.prefixes[1:], self.half_width, self.confidence, self._band.how)
 
     @property
     def half_width(self) -> float:
@@ -132,7 +132,7 @@ class Distribution:
         """Of the error of all intervals at once."""
         return min(float(self.rows), self.noise.scale * self._band.intervals + 2 / _STEPS)
 
-    def quantile(self, share: float, *, at_once: bool = False) -> Quantile:
+    def quantile(self, share: float, *, at_once: bool = False) -> Located:
         """The first bin by whose end at least this share of the rows (in bins) has come.
 
         A bin could hold the quantile unless the noise would have to be larger than its error bar for that: too many
@@ -154,12 +154,12 @@ class Distribution:
         low[0] = min(low[0], -math.ulp(0.0))  # before the first bin nobody has come, for certain
         could = np.flatnonzero((low[:-1] < 0) & (high[1:] >= 0))
         ends = np.append(could, found)
-        return Quantile(share, found, int(ends.min()), int(ends.max()), self.confidence)
+        return Located(share, found, int(ends.min()), int(ends.max()), self.confidence)
 
-    def median(self) -> Quantile:
+    def median(self) -> Located:
         return self.quantile(0.5)
 
-    def mean(self) -> Mean:
+    def mean(self) -> Average:
         """The mean of the values in bins, each taken for the middle of its bin.
 
         The error is that of Σ (middle - mean) * count / rows in bins: exact where every row is in a bin, to first order
@@ -173,20 +173,20 @@ class Distribution:
         counts = np.diff(self.prefixes)
         inside = max(float(self.prefixes[-1]), 1.0)
         value = float(middles @ counts) / inside if counts.any() else float(middles.mean())
-        weights = np.zeros(self.plan.leaves)
+        weights = np.zeros(self.decoder.leaves)
         weights[: self.bins] = (middles - value) / inside
         moved = abs(float(weights @ (np.diff(self._prefixes) - np.diff(self._raw))))
-        error = self._bar * self._deviation * math.sqrt(self.plan.functional_variance(weights)) + moved
+        error = self._bar * self._deviation * math.sqrt(self.decoder.functional_variance(weights)) + moved
         widest = float(np.ptp(edges))
-        return Mean(value, min(error, widest), float((highs - lows).max() / 2), self.confidence)
+        return Average(value, min(error, widest), float((highs - lows).max() / 2), self.confidence)
 
     @cached_property
     def _band(self) -> Band:
-        return band(self.plan, self.noise.kind, self.confidence)
+        return band(self.decoder, self.noise.kind, self.confidence)
 
     def _errors(self, values: Floats, low: NDArray[np.intp], end: NDArray[np.intp]) -> Floats:
         raw = self._raw[end] - self._raw[low]
-        bar = self._bar * self._deviation * np.sqrt(self.plan.interval_variance(low, end))
+        bar = self._bar * self._deviation * np.sqrt(self.decoder.interval_variance(low, end))
         above = np.clip(raw + bar, 0.0, self.rows) - values
         below = values - np.clip(raw - bar, 0.0, self.rows)
         return np.maximum(np.maximum(above, below), 1.0)  # cut to nothing, it would read as certainty
@@ -194,7 +194,7 @@ class Distribution:
     def _rank_variance(self, share: float) -> Floats:
         """Of F(t) - share * F(bins), t = 0 .. bins, from the variances of prefixes and of what lies above them."""
         t = np.arange(self.bins + 1)
-        before, after = self.plan.interval_variance(0, t), self.plan.interval_variance(t, self.bins)
+        before, after = self.decoder.interval_variance(0, t), self.decoder.interval_variance(t, self.bins)
         whole = float(before[-1])
         together = (before + whole - after) / 2
         return np.maximum(before + share**2 * whole - 2 * share * together, 0.0)

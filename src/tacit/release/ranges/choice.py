@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tacit.model.budget import Measure
 from tacit.model.strategy import Convolution, Tree
-from tacit.release.intervals.decoding import Plan
+from tacit.release.ranges.decoder import Decoder
 
 ErrorLoss = Literal["max", "mean"]
 About = Literal["intervals", "thresholds"]
@@ -81,7 +81,7 @@ def two_levels(name: str, leaves: int, measure: Measure) -> Tree | None:
 
     def error(tree: Tree) -> float:
         price = sum(w * w for w in tree.weights) if measure == "rho" else sum(tree.weights) ** 2
-        return price * float(Plan(tree, leaves).interval_variance(first, end).mean())
+        return price * float(Decoder(tree, leaves).interval_variance(first, end).mean())
 
     plain, two = (next(tree for tree in trees(name, leaves) if len(tree.branching) == depth) for depth in (1, 2))
     return two if error(two) <= PAYS * error(plain) else None
@@ -123,7 +123,7 @@ def _best_tree(name: str, leaves: int, loss: ErrorLoss, about: About) -> Tree:
     first, end = _sample(leaves, about)
 
     def error(tree: Tree) -> float:
-        variance = Plan(tree, leaves).interval_variance(first, end)
+        variance = Decoder(tree, leaves).interval_variance(first, end)
         return float(sum(tree.weights) ** 2 * (variance.max() if loss == "max" else variance.mean()))
 
     shapes = sorted((tree for tree in trees(name, leaves) if len(tree.branching) <= 12), key=error)[:3]
@@ -140,7 +140,7 @@ def _best_tree(name: str, leaves: int, loss: ErrorLoss, about: About) -> Tree:
 
 def _largest_error(tree: Tree, leaves: int, about: About) -> float:
     """The expected largest error, simulated with a public seed, up to a factor that all trees share."""
-    plan = Plan(tree, leaves)
+    plan = Decoder(tree, leaves)
     noise = _public().laplace(size=(min(1000, 2**19 // plan.answers), plan.answers))
     errors = plan.prefixes(noise[:, ::-1], 0.0)  # the leaves come last: trees share the draws of theirs
     largest = np.ptp(errors, axis=1) if about == "intervals" else np.abs(errors).max(axis=1)

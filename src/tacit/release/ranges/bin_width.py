@@ -17,8 +17,8 @@ import numpy as np
 from tacit.model.budget import Budget, Loss
 from tacit.model.noise_law import Noise, variance
 from tacit.model.strategy import Convolution, Tree, kernel
-from tacit.release.intervals.choice import choose
-from tacit.release.intervals.decoding import Plan
+from tacit.release.ranges.choice import choose
+from tacit.release.ranges.decoder import Decoder
 from tacit.trusted.loss import Sensitivity, noise_for, total
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _noise(bins: int, loss: Loss) -> float:
     """Two standard deviations of a threshold, on average."""
     strategy = choose("x", bins, loss.measure, loss="mean", about="intervals").strategy
     ends = np.unique(np.linspace(1, bins - 1, min(bins - 1, _ENDS)).astype(np.int64))
-    spread = Plan(strategy, bins).interval_variance(0, ends).mean()
+    spread = Decoder(strategy, bins).interval_variance(0, ends).mean()
     return 2 * math.sqrt(variance(noise_of(strategy, bins, loss)) * float(spread))
 
 

@@ -18,10 +18,10 @@ from tacit.model.budget import Measure
 from tacit.model.domain import Domain
 from tacit.model.noise_law import variance
 from tacit.model.strategy import Product, Tree, leaves
-from tacit.release.intervals.answers import Counts
-from tacit.release.intervals.band import single
-from tacit.release.intervals.choice import trees, weightings
-from tacit.release.intervals.tree import consistent, interval_moments
+from tacit.release.ranges.band import single
+from tacit.release.ranges.choice import trees, weightings
+from tacit.release.ranges.distribution import Counts
+from tacit.release.ranges.tree import consistent, interval_moments
 
 Floats = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.model.noise_law import NoiseKind
 from tacit.model.strategy import Tree
-from tacit.release.intervals.decoding import Plan
+from tacit.release.ranges.decoder import Decoder
 
 SEED = 1905  # of the simulation: public, and the same for everybody
 _WORK = 2**24  # simulated answers in all
@@ -33,7 +33,7 @@ class Band:
 
 
 @lru_cache(maxsize=64)
-def band(plan: Plan, kind: NoiseKind, confidence: float) -> Band:
+def band(plan: Decoder, kind: NoiseKind, confidence: float) -> Band:
     """Half widths that the errors of all prefixes (all intervals) stay within, with at least this probability.
 
     Simulated: of r runs, the error of run k in order of size. A real release is one run more, so it is within that with
@@ -65,7 +65,7 @@ def single(kind: NoiseKind, confidence: float) -> float:
     return normal if kind == "gaussian" else max(normal, -math.log(1 - confidence) / math.sqrt(2))
 
 
-def _largest(plan: Plan, kind: NoiseKind, runs: int) -> NDArray[np.float64]:
+def _largest(plan: Decoder, kind: NoiseKind, runs: int) -> NDArray[np.float64]:
     """The largest error over prefixes, and over intervals, of so many runs with noise of scale 1."""
     chance = np.random.Generator(np.random.PCG64(SEED))
     at_once = max(1, 2**21 // plan.answers)
@@ -79,7 +79,7 @@ def _largest(plan: Plan, kind: NoiseKind, runs: int) -> NDArray[np.float64]:
     return np.concatenate(found, axis=1)
 
 
-def _bounded(plan: Plan, kind: NoiseKind, confidence: float) -> float:
+def _bounded(plan: Decoder, kind: NoiseKind, confidence: float) -> float:
     """The smallest w with Σ over prefixes of a bound on Pr[|error| > w] at most 1 - confidence, by bisection.
 
     Gaussian: the normal tail. Laplace: an error is Σ a z over independent draws z of scale 1 with Σ 2a² = V, and |a| is
