@@ -1,4 +1,4 @@
-"""docs/START.md is followed to the letter, in an empty folder: every command of the page, in its order."""
+"""docs/do/start.md is followed to the letter, in an empty folder: every command of the page, in its order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support import PATIENCE
 from tacit.cli import main
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "START.md").read_text()
+PAGE = (ROOT / "docs" / "do" / "start.md").read_text()
 BLOCK = re.compile(r"^```(console|toml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 TACIT = ".venv/bin/tacit "
 EDITING = "$EDITOR tacit.toml"  # the reader's part: the file shown below it is what it ends with

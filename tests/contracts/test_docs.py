@@ -43,8 +43,8 @@ def test_make_targets_named_in_the_docs_exist() -> None:
 
 
 def test_the_reference_is_what_the_docstrings_say() -> None:
-    page = runpy.run_path(str(ROOT / "docs/api.py"))["page"]
-    assert (ROOT / "docs/API.md").read_text() == page(), "run: .venv/bin/python docs/api.py"
+    page = runpy.run_path(str(ROOT / "docs/reference/api.py"))["page"]
+    assert (ROOT / "docs/reference/api.md").read_text() == page(), "run: .venv/bin/python docs/reference/api.py"
 
 
 def test_drawn_pictures_are_what_their_program_draws() -> None:

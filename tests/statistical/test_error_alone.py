@@ -1,7 +1,7 @@
 """The bar of one easy answer by itself, in many sessions: a question just beyond it passes as seldom as is stated.
 
 What is counted is that it is told as easy and is farther off. Where it is bought, its answer has a bar of its own that
-is missed as seldom. For the two together see docs/GUARANTEES.md, "One answer by itself".
+is missed as seldom. For the two together see docs/understand/guarantees.md, "One answer by itself".
 """
 
 from __future__ import annotations

@@ -90,9 +90,9 @@ class Answer(Answered):
     "hypothesis" (worked out from published answers) or "public" (follows from the number of rows alone).
 
     The `error` of a free answer holds for all free answers of a session at once. `error_alone` is for this answer by
-    itself: the probability that it is told as easy and is farther off is at most 1 - confidence
-    (docs/GUARANTEES.md, "One answer by itself"). `likely_error` is no promise: a standard deviation of the noise that
-    the answer has in the surest published table of its attributes; None where there is no such table.
+    itself: the probability that it is told as easy and is farther off is at most 1 - confidence ("One answer by itself"
+    in docs/understand/guarantees.md). `likely_error` is no promise: a standard deviation of the noise that the answer
+    has in the surest published table of its attributes; None where there is no such table.
     """
 
     question: str

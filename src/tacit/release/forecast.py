@@ -28,7 +28,7 @@ HITS = (5, 10, 20, 50, 100, 200)  # fewer than 5 surprises, one of them false, a
 CLOSE, CLOSE_MEAN = 1.05, 1.2  # a largest and a mean error within these factors of the least are as good: bars decide
 MOST_QUESTIONS = 10**9
 
-# Fitted to runs of the warm start on 30 made-up tables; docs/PLANNING.md has a check on others.
+# Fitted to runs of the warm start on 30 made-up tables; docs/do/planning.md has a check on others.
 _POWER = 0.62  # a sum over many of a table's c cells errs by c^0.62 of a cell's variance: the fit takes the rest away
 _NOISE = 0.27  # the mean error of conjunctions, in standard deviations of such a sum in a pair's table
 _UNSEEN, _FADES = 0.0019, 0.29  # the mean error for what only three attributes show, for c cells: 0.0019/c^0.29

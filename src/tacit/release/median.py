@@ -6,7 +6,7 @@ Otherwise it is bought, and the databases that disagree with the answer go.
 
 The paper's constants are proof devices. Here the number of records of a database, the slab width, the number of hard
 answers and the thresholds are free. Privacy rests on the gate and the bought answers alone, whatever the databases are;
-and so does the error bar, because gate and median look at the same sampled databases. See docs/PRIVACY.md.
+and so does the error bar, because gate and median look at the same sampled databases. See docs/understand/privacy.md.
 """
 
 from __future__ import annotations

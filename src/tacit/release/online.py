@@ -77,8 +77,9 @@ class Terms:
     def shown_alone(self, threshold: float) -> float:
         """A question put to a gate passes for easy while its lens shows more than this with a chance of 1 - confidence.
 
-        For one question by itself: docs/GUARANTEES.md, "One answer by itself". In grid steps, with noises R and Z of
-        scales S1 and S2, the chance is at most Pr[R >= Z + d] = K exp(-d/S1), K = (1 - q2)/(1 - q1 q2), q = exp(-1/S).
+        For one question by itself: docs/understand/guarantees.md, "One answer by itself". In grid steps, with noises R
+        and Z of scales S1 and S2, the chance is at most Pr[R >= Z + d] = K exp(-d/S1) with
+        K = (1 - q2)/(1 - q1 q2) and q = exp(-1/S).
         """
         first, second = 1 / (self.threshold_scale * GRID), 1 / (self.comparison_scale * GRID)
         share = math.expm1(-second) / math.expm1(-first - second)

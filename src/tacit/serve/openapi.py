@@ -48,7 +48,7 @@ def document() -> Schema:
         "info": {
             "title": "Tacit",
             "version": "1",
-            "description": "Unlimited questions about a sensitive table under one privacy budget. See docs/SERVER.md.",
+            "description": "Unlimited questions about a sensitive table, one budget. See docs/reference/http.md.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": paths,

@@ -1,7 +1,7 @@
 """The seeds as functions: what the papers and lectures behind Tacit prove, and their algorithms as printed.
 
-The product does not import this shelf. Tests hold the product against it, benchmarks run it, and docs/GUARANTEES.md
-works examples with it. A file is a document, or an algorithm of one.
+The product does not import this shelf. Tests hold the product against it, benchmarks run it, and
+docs/understand/guarantees.md works examples with it. A file is a document, or an algorithm of one.
 
 Roth, lecture 8, and what all bounds share
     lecture_8         Setting, Bound, step_epsilon; exponential_distinguisher; net_updates, median_updates,

@@ -75,7 +75,7 @@ class Curator:
 
     @property
     def rows(self) -> int:
-        """n. Guarantee: public by convention. Formula: the number of rows. Source: docs/PRIVACY.md."""
+        """n. Guarantee: public by convention. Formula: the number of rows. Source: docs/understand/privacy.md."""
         return self._records.rows
 
     @property

@@ -33,7 +33,7 @@ class Gate:
         threshold is in no file: if anything goes wrong before what it said is stored, the gate is lost, hit or not.
     Formula: lens(truth) + Geometric(comparison) >= threshold + Geometric(threshold's), both noises less their means.
     Source: Dwork, Naor, Reingold, Rothblum & Vadhan 2009; Lyu, Su & Li 2017, algorithm 1; the proof for one-sided noise
-        is in docs/PRIVACY.md, "The gate".
+        is in docs/understand/privacy.md, "The gate".
     """
 
     def __init__(self, ledger: Ledger, records: Records, intent: int, terms: dict[str, Any]) -> None:
@@ -185,7 +185,7 @@ def first_passing(
 
     Guarantee: `loss.gate_price(*scales)` for all that is ever learned with one draw of `noise` of scale scales[0].
     Formula: lens(truth) + Geometric(scales[1]) >= threshold + noise, both noises less their means, on the fine grid.
-    Source: docs/PRIVACY.md, "The gate".
+    Source: docs/understand/privacy.md, "The gate".
     """
     bar = round(threshold * GRID) + noise - round(scales[0])
     for start in range(0, len(queries), _CHUNK):

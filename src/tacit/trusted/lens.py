@@ -52,7 +52,7 @@ def own_lens(lens: Lens) -> Lens:
 
     Guarantee: `look` through the copy moves by at most GRID steps when the truth moves by at most GRID steps.
     Formula: exact types; then by construction.
-    Source: docs/PRIVACY.md, "The gate".
+    Source: docs/understand/privacy.md, "The gate".
     """
     if type(lens) is Distance:
         guess = lens.guess

@@ -112,7 +112,7 @@ def gate_price(threshold_scale: float, comparison_scale: float, move: int, measu
 
     Guarantee: all that a gate ever says is epsilon-DP, or rho-zCDP, for the returned amount, however many questions.
     Formula: epsilon = move/threshold_scale + 2 move/comparison_scale; rho = epsilon²/2.
-    Source: docs/PRIVACY.md, "The gate": one-sided exponential noise; Bun & Steinke 2016, prop. 1.4 for rho.
+    Source: docs/understand/privacy.md, "The gate": one-sided exponential noise; Bun & Steinke 2016, prop. 1.4 for rho.
     """
     epsilon = move / Fraction(threshold_scale) + 2 * move / Fraction(comparison_scale)
     return Loss.of(measure, epsilon if measure == "epsilon" else epsilon**2 / 2)

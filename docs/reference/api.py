@@ -1,4 +1,4 @@
-"""Writes docs/API.md from the docstrings: `python docs/api.py`. A test fails when the page is out of date."""
+"""Writes api.md beside it from the docstrings: `python docs/reference/api.py`. A test fails when it is out of date."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import tacit
 
-PAGE = Path(__file__).parent / "API.md"
+PAGE = Path(__file__).parent / "api.md"
 SECTIONS = {
     "Opening, planning, publishing": ["open", "plan", "publish", "read", "verify", "report"],
     "Asking": ["Session", "count", "weigh", "Query"],
@@ -30,7 +30,7 @@ def page() -> str:
     lines = [
         "# API reference",
         "",
-        "Everything that `import tacit` gives, from its own docstrings. Written by `docs/api.py`.",
+        "Everything that `import tacit` gives, from its own docstrings. Written by `docs/reference/api.py`.",
     ]
     for title, names in {**SECTIONS, "More": rest, "Errors": errors}.items():
         known = [name for name in names if name in tacit.__all__]
