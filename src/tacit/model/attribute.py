@@ -135,13 +135,14 @@ class Attribute:
                 f"the bins of {name} are half-open, so a bin may start but never end with {shown}: "
                 f"ask {name} < {shown} or {name} >= {shown}."
             )
-        if not self.edge(0) <= point + included <= self.edge(self.bins):
+        starts, end = self.values.starts, self.values.end
+        if not starts[0] <= point + included <= end:
             raise InvalidQuery(f"{name} takes {self.takes}, the question asks {shown}.")
         point += included
-        index = bisect_right(self.values.starts, point) - 1
-        if point == self.edge(self.bins):
+        index = bisect_right(starts, point) - 1
+        if point == end:
             return self.bins
-        if self.edge(index) != point:
+        if starts[index] != point:
             near = " and ".join(self.values.show(self.edge(i)) for i in (index, index + 1))
             raise InvalidQuery(f"{name} cannot be cut at {self.values.show(point)}: the nearest bin edges are {near}.")
         return index

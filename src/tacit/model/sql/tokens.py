@@ -61,20 +61,23 @@ def check(tokens: list[Token], domain: Domain) -> None:
             depth += (kind in _OPENING) - (kind in _CLOSING)
         if depth > MAX_DEPTH:
             raise InvalidQuery(f"a statement nests at most {MAX_DEPTH} parentheses.")
-        where = place(token.line, token.col, token.start, token.end)
         if kind == TokenType.SELECT and depth > 0:
-            raise InvalidQuery(f"sub-selects are not answered{where}; {_VIEW}.")
+            raise InvalidQuery(f"sub-selects are not answered{_at(token)}; {_VIEW}.")
         if kind == TokenType.DATE and call:
-            raise InvalidQuery(f"a date is written DATE '2024-05-31'{where}.")
+            raise InvalidQuery(f"a date is written DATE '2024-05-31'{_at(token)}.")
         if keyword and kind in _OUTER and depth > 1:
-            raise InvalidQuery(f"{token.text} does not stand inside other parentheses{where}. {ALLOWED}")
+            raise InvalidQuery(f"{token.text} does not stand inside other parentheses{_at(token)}. {ALLOWED}")
         if keyword or (kind in _NUMBERS and before is not None and before.token_type == TokenType.DCOLON):
             continue
         if not alias and not column:
             hint = _HINTS.get(token.text.upper().split()[0] if token.text.strip() else "", "")
-            said = f"{token.text[:60]} is not answered here{where}"
+            said = f"{token.text[:60]} is not answered here{_at(token)}"
             raise InvalidQuery(f"{said}: {hint}." if hint else f"{said}. {ALLOWED}")
         token.token_type = TokenType.IDENTIFIER  # as if quoted: a column or an alias called order or row
+
+
+def _at(token: Token) -> str:
+    return place(token.line, token.col, token.start, token.end)
 
 
 def place(line: int, col: int, start: int, end: int) -> str:
