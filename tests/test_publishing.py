@@ -26,7 +26,9 @@ from tacit.publishing.knowledge import _knowledge
 from tacit.publishing.transcript import UNCHECKED, Reading, Transcript
 from tacit.release import median as median_module
 from tacit.release.iterative import Weights
-from tacit.session import Choice, Session
+from tacit.release.mechanisms import Choice
+from tacit.release.settings import MedianSettings, names_of
+from tacit.session import Session
 from tacit.trusted.curator import Curator, Distance
 
 SIZES = {"a": 10, "b": 6, "c": 4, "d": 2}
@@ -103,7 +105,7 @@ def use(session: Session) -> None:
 
 
 def _fractional(session: Session) -> bool:
-    return session.choice.sampling is not None and session.choice.sampling.sampler == "fractions"
+    return getattr(session.choice.settings, "sampler", "") == "fractions"
 
 
 def again(session: Session) -> list[Any]:
@@ -341,8 +343,10 @@ def test_every_setting_of_the_mechanism_is_in_the_file(tmp_path: Path) -> None:
         tacit.publish(live, tmp_path / "p.jsonl")
     header = json.loads((tmp_path / "p.jsonl").read_text().splitlines()[0])
     assert set(header["mechanism"]) == {field.name for field in fields(Choice)}
-    assert header["mechanism"]["halt"] is True
-    assert header["mechanism"]["sampling"] == {"databases": 20, "records": 60, "seed": 7, "sampler": "databases"}
+    assert set(header["mechanism"]["settings"]) == set(names_of(MedianSettings))
+    assert header["mechanism"]["settings"]["halt"] is True
+    sampler = {"databases": 20, "records": 60, "seed": 7, "sampler": "databases"}
+    assert sampler.items() <= header["mechanism"]["settings"].items()
     assert header["confidence"] == 0.9
     assert tacit.read(tmp_path / "p.jsonl").choice == live.choice
 

@@ -14,6 +14,7 @@ import pytest
 import tacit
 from tacit import opening
 from tacit.opening import choose
+from tacit.release.settings import IterativeSettings
 from tacit.session import MAX_BATCH, Session
 
 DOMAIN = tacit.Domain(
@@ -249,12 +250,14 @@ def test_a_ledger_of_something_else_is_refused(tmp_path: Path, changes: Any, nam
 
 def test_a_planner_that_changes_its_mind_does_not_lock_the_owner_out(tmp_path: Path, monkeypatch: Any) -> None:
     auto = {"mechanism": "auto", "questions": None, "domain": DOMAIN, "budget": tacit.Budget(epsilon=1.0, delta=1e-9)}
-    planned = SimpleNamespace(mechanism="iterative", reason="it is planned.", warm=0.5, hits=7)
+    planned = SimpleNamespace(
+        mechanism="iterative", reason="it is planned.", options={"questions": 10_000, "warm": 0.5, "hits": 7}
+    )
     monkeypatch.setattr(opening, "plan", lambda **_: planned)
     with start(tmp_path, **auto) as session:
         first = session.ask(SAME[0])
         choice, spent = session.choice, session.spent
-    assert (choice.mechanism, choice.warm, choice.hits, choice.questions) == ("iterative", 0.5, 7, 10_000)
+    assert choice.settings == IterativeSettings(warm=0.5, hits=7, questions=10_000)
 
     def another_opinion(**_: object) -> None:
         raise AssertionError("what the ledger was made with is not planned again")
@@ -342,21 +345,22 @@ def test_the_histogram_is_bought_once_and_answers_everything(tmp_path: Path) -> 
 
 def test_auto_chooses_by_public_sizes_alone() -> None:
     pure, approximate = tacit.Budget(epsilon=1.0, delta=0.0), tacit.Budget(epsilon=1.0, delta=1e-9)
-    assert choose("auto", DOMAIN, approximate, 1000, questions=5).mechanism == "direct"  # 60 cells
-    assert choose("auto", DOMAIN, approximate, 1000, questions=1000).mechanism == "histogram"
-    assert choose("auto", DOMAIN, pure, 1000, questions=2).mechanism == "direct"
-    assert choose("auto", DOMAIN, pure, 1000).mechanism == "histogram"
+    assert choose("auto", DOMAIN, approximate, 1000, {"questions": 5}).mechanism == "direct"  # 60 cells
+    assert choose("auto", DOMAIN, approximate, 1000, {"questions": 1000}).mechanism == "histogram"
+    assert choose("auto", DOMAIN, pure, 1000, {"questions": 2}).mechanism == "direct"
+    assert choose("auto", DOMAIN, pure, 1000, {}).mechanism == "histogram"
     adult = tacit.Domain({f"a{i}": tacit.integer(0, 7) for i in range(7)})
-    warm = choose("auto", adult, approximate, 50_000)
+    warm = choose("auto", adult, approximate, 50_000, {})
     assert warm.mechanism == "iterative"
-    assert 0.5 <= warm.warm < 1
-    assert choose("auto", adult, approximate, 50_000, hits=3, warm=0.25).warm == 0.25
-    assert choose("iterative", adult, approximate, 50_000).warm == 0
+    assert 0.5 <= warm.settings.warm < 1  # type: ignore[attr-defined]
+    named = choose("auto", adult, approximate, 50_000, {"hits": 3, "warm": 0.25})
+    assert named.settings == IterativeSettings(hits=3, warm=0.25)
+    assert choose("iterative", adult, approximate, 50_000, {}).settings == IterativeSettings(warm=0.0)
     large = tacit.Domain({f"a{i}": tacit.integer(0, 99) for i in range(15)})
     assert large.size == 10**30
-    assert choose("auto", large, approximate, 10**6, questions=10**6).mechanism == "iterative"
+    assert choose("auto", large, approximate, 10**6, {"questions": 10**6}).mechanism == "iterative"
     wide = tacit.Domain({f"a{i}": tacit.integer(0, 999) for i in range(10)})
-    assert choose("auto", wide, pure, 1000, questions=10**9).mechanism == "direct"
+    assert choose("auto", wide, pure, 1000, {"questions": 10**9}).mechanism == "direct"
 
 
 def test_a_domain_of_ten_to_the_thirty_works(tmp_path: Path) -> None:

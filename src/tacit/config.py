@@ -6,36 +6,44 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import fields
 
 from tacit.errors import ConfigError
 from tacit.load.source import is_address, is_query
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
+from tacit.release.mechanisms import SETTINGS, check_names
+from tacit.release.settings import checked, names_of
 
-# Every setting, the type of its value and whether it must be given: the whole vocabulary but for [domain.NAME].
-_SETTINGS: dict[str, dict[str, tuple[type | tuple[type, ...], bool]]] = {
-    "data": {
-        "source": (str, True),
-        "table": (str, False),
-        "person": (str, False),
-        "rows_per_person": (int, False),
-    },
-    "budget": {"epsilon": ((int, float), True), "delta": ((int, float), True)},
-    "session": {
-        "ledger": (str, True),
-        "mechanism": (str, False),
-        "questions": (int, False),
-        "hits": (int, False),
-        "warm": ((int, float), False),
-        "databases": (int, False),
-        "records": (int, False),
-        "seed": (int, False),
-        "sampler": (str, False),
-        "confidence": (float, False),
-        "anchor": (str, False),
-    },
-}
+
+class DataSection(Struct, frozen=True, kw_only=True):
+    """[data]"""
+
+    source: str
+    table: str | None = None
+    person: str | None = None
+    rows_per_person: int | None = None
+
+
+class BudgetSection(Struct, frozen=True, kw_only=True):
+    """[budget]"""
+
+    epsilon: float
+    delta: float
+
+
+class SessionSection(Struct, frozen=True, kw_only=True):
+    """[session], beside the settings of the mechanism."""
+
+    ledger: str
+    mechanism: str = "auto"
+    anchor: str | None = None
+
+
+S = TypeVar("S", bound=Struct)
 
 
 @dataclass(frozen=True)
@@ -61,43 +69,48 @@ def read_config(path: str | Path) -> Config:
         raise ConfigError(f"{path} cannot be read as a text file.") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from None
-    unknown = sorted(set(parsed) - {*_SETTINGS, "domain"})
+    unknown = sorted(set(parsed) - {"data", "budget", "session", "domain"})
     if unknown:
         raise ConfigError(
             f"{path}: unknown section [{unknown[0]}]; there are [data], [budget], [session], [domain.NAME]."
         )
-    data, budget, session = (_section(path, parsed, name) for name in _SETTINGS)
-    if ("person" in data) != ("rows_per_person" in data):
+    data = _section(path, parsed, "data", DataSection)
+    budget = _section(path, parsed, "budget", BudgetSection)
+    session = _section(path, parsed, "session", SessionSection, SETTINGS)
+    if (data.person is None) != (data.rows_per_person is None):
         raise ConfigError(f"{path}: [data] has person and rows_per_person, or neither.")
-    source = data["source"]
+    source = data.source
     if not (is_query(source) or is_address(source)):
         source = str(path.parent / source)
-    options = {k: v for k, v in session.items() if k != "ledger"}
-    options |= {k: v for k, v in data.items() if k in ("person", "rows_per_person")}
-    if "anchor" in options:
-        options["anchor"] = path.parent / options["anchor"]
+    options = {name: value for name, value in parsed["session"].items() if name != "ledger"}
+    if data.person is not None:
+        options |= {"person": data.person, "rows_per_person": data.rows_per_person}
+    if session.anchor is not None:
+        options["anchor"] = path.parent / session.anchor
     return Config(
         data=source,
-        table=data.get("table"),
+        table=data.table,
         domain=Domain.from_dict(parsed.get("domain", {})),
-        budget=Budget(epsilon=budget["epsilon"], delta=budget["delta"]),
-        ledger=path.parent / session["ledger"],
+        budget=Budget(epsilon=budget.epsilon, delta=budget.delta),
+        ledger=path.parent / session.ledger,
         options=options,
     )
 
 
-def _section(path: Path, parsed: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    given, allowed = parsed.get(name, {}), _SETTINGS[name]
+def _section(path: Path, parsed: Mapping[str, Any], name: str, kind: type[S], settings: tuple[str, ...] = ()) -> S:
+    """One section of the file; `settings` are names that the mechanisms have beside its own."""
+    given, allowed = parsed.get(name, {}), (*names_of(kind), *settings)
     if not isinstance(given, Mapping):
         raise ConfigError(f"{path}: [{name}] is a section.")
-    for key, value in given.items():
+    for key in given:
         if key not in allowed:
             raise ConfigError(f"{path}: [{name}] has no setting {key}; it has {', '.join(allowed)}.")
-        kind = allowed[key][0]
-        if isinstance(value, bool) or not isinstance(value, kind):
-            wanted = "text" if kind is str else "a whole number" if kind is int else "a number"
-            raise ConfigError(f"{path}: {key} in [{name}] is {wanted}, not {type(value).__name__}.")
-    for key, (_, required) in allowed.items():
-        if required and key not in given:
-            raise ConfigError(f"{path}: [{name}] needs {key}.")
-    return given
+    for field in fields(kind):
+        if field.required and field.name not in given:
+            raise ConfigError(f"{path}: [{name}] needs {field.name}.")
+    try:
+        if settings:
+            check_names("auto", {key: value for key, value in given.items() if key in settings})
+        return checked(kind, given)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: in [{name}] {error.sentence}") from None

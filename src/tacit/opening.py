@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, replace
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from msgspec import to_builtins
 
 from tacit.errors import ConfigError, LedgerError
 from tacit.load.source import open_source
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.model.workload import MAX_ANSWERS
-from tacit.release.direct import Direct
-from tacit.release.estimate import Mechanism
-from tacit.release.histogram import Histogram
-from tacit.release.iterative import iterative
-from tacit.release.median import Sampling, median
+from tacit.release.mechanisms import MECHANISMS, Choice, check_names
 from tacit.release.plan import plan
-from tacit.release.public import Public
-from tacit.session import Choice, Session
+from tacit.release.settings import Common, checked, names_of
+from tacit.session import Session
 from tacit.store.anchor import Anchor
 from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Binding, Ledger, MadeWith
 from tacit.trusted.loss import total
-
-MECHANISMS = ("auto", "direct", "histogram", "iterative", "median")
-ONLINE = ("iterative", "median")  # those that have hard answers and a gate
-_KINDS: dict[str, Callable[[str], Any]] = {
-    **dict.fromkeys(("mechanism", "reason", "sampler"), str),
-    **dict.fromkeys(("questions", "hits", "databases", "records", "seed"), int),
-    **dict.fromkeys(("warm", "confidence"), float),
-}
 
 
 def open_session(
@@ -45,19 +35,11 @@ def open_session(
     person: str | None = None,
     rows_per_person: int | None = None,
     mechanism: str = "auto",
-    questions: int | None = None,
-    hits: int | None = None,
-    halt: bool = False,
-    warm: float | None = None,
-    databases: int | None = None,
-    records: int | None = None,
-    seed: int | None = None,
-    sampler: str | None = None,
-    confidence: float | None = None,
     anchor: str | Path | None = None,
     accept_rollback: str | None = None,
     progress: Callable[[int, int], None] | None = None,
     loading: Callable[[float], None] | None = None,
+    **settings: Any,
 ) -> Session:
     """Open a table for private questions. The ledger is made on the first call and continued ever after.
 
@@ -76,17 +58,18 @@ def open_session(
         small domains), "iterative" (free answers from a hypothesis, which learns from the questions it gets wrong),
         "median" (the same with public databases that vote; also for nonlinear questions and domains too large to list),
         or "auto": what `tacit.plan` chooses between the first three, from the public sizes.
-    questions: how many new questions the budget is shared among ("direct", 100 unless given), or are expected (the
-        others, 10,000 unless given).
-    hits: how many hard answers the budget is shared among, for "iterative" and "median": 200, or the plan's choice.
-    halt: for these two, refuse after the last hard answer instead of going on without a guarantee.
-    warm: for "iterative", the share of the budget for a warm start: noisy tables of all pairs of attributes, which the
-        first question buys, and the hypothesis that fits them. 0 starts from the uniform hypothesis; 0 unless given,
-        or the plan's choice.
-    databases, records, seed: how many databases vote in "median" (200), of how many records each (1,000), and the
-        public seed that they are drawn with (0).
-    sampler: "databases" of records, or "fractions": fractional ones, for linear questions that cut X into few parts.
-    confidence: of the error bars; 0.95 unless given.
+    settings: any of these, by name.
+        confidence: of the error bars, 0.95 by default.
+        questions: how many new questions the budget is shared among ("direct", 100 by default), or how many are
+            expected (the others, 10,000 by default).
+        hits: how many hard answers the budget is shared among, for "iterative" and "median": 200, or the plan's choice.
+        halt: for these two, refuse after the last hard answer instead of going on without a guarantee.
+        warm: for "iterative", the share of the budget for a warm start: noisy tables of all pairs of attributes, which
+            the first question buys, and the hypothesis that fits them. 0, or the plan's choice.
+        databases, records, seed: how many databases vote in "median" (200), of how many records each (1,000), and the
+            public seed that they are drawn with (0).
+        sampler: "databases" of records, or "fractions": fractional ones, for linear questions that cut X into few
+            parts.
     anchor: where the newest state of the ledger is remembered, so that restoring an old copy is noticed.
     accept_rollback: the owner's reason to go on with an older copy; recorded in the ledger.
     progress: called while the first question's warm start is fitted, with how many steps are done and how many at most.
@@ -96,72 +79,33 @@ def open_session(
         domain = Domain.from_toml(_read_text(Path(domain)))
     if not isinstance(budget, Budget):
         raise ConfigError("budget is a tacit.Budget, like tacit.Budget(epsilon=1.0, delta=1e-9).")
-    for name, number in (("questions", questions), ("hits", hits)):
-        if number is None:
-            continue
-        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= 10**9:
-            raise ConfigError(f"{name} is a whole number from 1 to 1,000,000,000, not {number!r}.")
-    if confidence is not None and (not isinstance(confidence, float) or not 0.5 <= confidence <= 1 - 1e-9):
-        raise ConfigError(f"confidence is a number from 0.5 to 0.999999999, not {confidence!r}.")
-    if warm is not None and (isinstance(warm, bool) or not isinstance(warm, int | float) or not 0 <= warm < 1):
-        raise ConfigError(f"warm is a share of the budget, from 0 to below 1, not {warm!r}.")
-    if mechanism not in MECHANISMS:
-        raise ConfigError(f"mechanism is one of {', '.join(MECHANISMS)}, not {mechanism!r}.")
+    named = {name: value for name, value in settings.items() if value is not None}
+    check_names(mechanism, named)
     if mechanism == "histogram" and domain.size > MAX_ANSWERS:
         raise ConfigError(f"a histogram takes at most {MAX_ANSWERS:,} cells; the domain has {domain.size:,}.")
     if (person is None) != (rows_per_person is None):
         raise ConfigError("person and rows_per_person are given together: whose row it is, and how many count.")
-    sampling: dict[str, Any] = {"databases": databases, "records": records, "seed": seed, "sampler": sampler}
-    Sampling(**_named(sampling))  # refuses before anything is read
-    given = {"questions": questions, "hits": hits, "warm": warm, "confidence": confidence, **sampling}
+    people = 1 if rows_per_person is None else rows_per_person
     path, remembered = Path(ledger), Anchor(None if anchor is None else Path(anchor))
     made_with = Ledger.made_with(path, remembered)
     if made_with is not None:
-        named = {} if mechanism == "auto" else {"mechanism": mechanism}
-        _refuse_others(path.name, made_with, budget, named | _named(given))
-    people = 1 if rows_per_person is None else rows_per_person
+        _refuse_others(path.name, made_with, {"budget": budget, "mechanism": mechanism, **named})
     rows = read_records(open_source(data, table), domain, person=person, rows_per_person=people, progress=loading)
     if made_with is not None:
-        choice = _choice_of(made_with, mechanism, questions)
-        confidence = _settings_of(made_with).get("confidence", confidence or 0.95)
-        written = dict(made_with.settings)  # as it was written, whatever this version would write
+        choice, confidence = _recalled(made_with, named)
+        written = made_with.settings  # as it was written, whatever this version would write
     else:
-        wanted: dict[str, Any] = {"questions": questions, "hits": hits, "warm": warm, "rows_per_person": people}
-        choice = choose(mechanism, domain, budget, rows.rows, **wanted)
-        choice = replace(choice, sampling=Sampling(**_named(sampling)) if choice.mechanism == "median" else None)
-        confidence = confidence or 0.95
+        choice = choose(mechanism, domain, budget, rows.rows, named, rows_per_person=people)
+        confidence = checked(Common, named).confidence
         written = _written(choice, confidence)
-    choice = replace(choice, halt=halt)
     binding: Binding = {"domain": domain.key, "data": rows.fingerprint, **written}
-    if person is not None:  # ledgers where a row is the unit say nothing of it, as those from before could not
+    if person is not None:  # ledgers where a row is the unit say nothing of it
         binding = {**binding, "person": person, "rows_per_person": str(people)}
-    book = _open_ledger(path, budget, binding, remembered, accept_rollback)
+    terms: dict[str, Any] = {"budget": budget, "total": total(budget), "binding": binding, "anchor": remembered}
+    book = Ledger.open_or_create(path, **terms, accept_rollback=accept_rollback)
     curator = Curator(rows, book)
-    made = build(curator, curator, choice, confidence, progress)
-    return Session(curator, curator, book, budget, choice, made, confidence)
-
-
-def build(
-    public: Public,
-    curator: Curator | None,
-    choice: Choice,
-    confidence: float,
-    progress: Callable[[int, int], None] | None = None,
-) -> Mechanism:
-    """The mechanism of a choice. What is published is read with the same, so it must depend on nothing else."""
-    if choice.mechanism == "direct":
-        return Direct(public, curator, questions=choice.questions, confidence=confidence)
-    if choice.mechanism == "histogram":
-        return Histogram(public, curator, confidence=confidence)
-    online: dict[str, Any] = {
-        "questions": choice.questions,
-        "hits": choice.hits,
-        "confidence": confidence,
-        "halt": choice.halt,
-    }
-    if choice.mechanism == "iterative":
-        return iterative(public, curator, **online, warm=choice.warm, progress=progress)
-    return median(public, curator, **online, sampling=choice.sampling or Sampling())
+    mechanism_of = choice.build(curator, curator, confidence, progress)
+    return Session(curator, curator, book, budget, choice, mechanism_of, confidence)
 
 
 def choose(
@@ -169,89 +113,67 @@ def choose(
     domain: Domain,
     budget: Budget,
     rows: int,
+    named: Mapping[str, Any],
     *,
-    questions: int | None = None,
-    hits: int | None = None,
-    warm: float | None = None,
     rows_per_person: int = 1,
 ) -> Choice:
     """The mechanism and its settings for these public parameters: as asked for, or as planned."""
-    expected = questions or (100 if mechanism == "direct" else 10_000)
     if mechanism != "auto":
-        return Choice(mechanism, "asked for", expected, hits or 200, float(warm or 0))
-    made = plan(rows=rows, domain=domain, budget=budget, questions=expected, rows_per_person=rows_per_person)
-    start = warm if warm is not None else made.warm or 0.0
-    return Choice(made.mechanism, made.reason, expected, hits or made.hits or 200, float(start))
-
-
-def _named(settings: dict[str, Any]) -> dict[str, Any]:
-    """Those of the settings that the owner named."""
-    return {name: value for name, value in settings.items() if value is not None}
+        return Choice(mechanism, "asked for", MECHANISMS[mechanism].set(named))
+    questions = named.get("questions", 10_000)
+    made = plan(rows=rows, domain=domain, budget=budget, questions=questions, rows_per_person=rows_per_person)
+    return Choice(made.mechanism, made.reason, MECHANISMS[made.mechanism].set({**made.options, **named}))
 
 
 def _written(choice: Choice, confidence: float) -> dict[str, str]:
-    """The choice as the ledger keeps it: the settings that its mechanism has, by name. `_settings_of` reads it back."""
-    found: dict[str, Any] = {"mechanism": choice.mechanism, "reason": choice.reason}
-    if choice.mechanism != "histogram":
-        found["questions"] = choice.questions
-    if choice.mechanism in ONLINE:
-        # free answers are kept with their error bars, so these must go on meaning the same
-        found |= {"hits": choice.hits, "confidence": confidence}
-    if choice.mechanism == "iterative":
-        found["warm"] = choice.warm
-    if choice.sampling is not None:
-        found |= asdict(choice.sampling)
-    return {name: str(value) for name, value in found.items()}
+    """The choice as the ledger keeps it, by name. `_recalled` reads it back."""
+    row, kept = MECHANISMS[choice.mechanism], to_builtins(choice.settings)
+    found = {name: value for name, value in kept.items() if name not in row.settings.free}
+    if row.learns:
+        found["confidence"] = confidence
+    return {"mechanism": choice.mechanism, "reason": choice.reason} | {name: str(v) for name, v in found.items()}
 
 
-def _settings_of(made_with: MadeWith) -> dict[str, Any]:
-    """What a ledger says about its mechanism, by the names that `open_session` has for it."""
-    written = dict(made_with.settings)
-    if "sampling" in written:  # older ledgers say "none" for what a mechanism has not, and the sampler in words
-        sampling = written.pop("sampling")
-        written = {name: value for name, value in written.items() if value not in ("none", "any", "any number")}
-        written |= {} if sampling == "none" else {k: str(v) for k, v in asdict(Sampling.of(sampling)).items()}
-    try:
-        return {name: _KINDS[name](value) for name, value in written.items()}
-    except (KeyError, ValueError):
-        raise LedgerError("The ledger has settings that this version of the program does not know.") from None
+def _recalled(made_with: MadeWith, named: Mapping[str, Any]) -> tuple[Choice, float]:
+    """The choice and the confidence that the ledger was made with; what it does not keep is as named now."""
+    written = _by_name(made_with.settings)
+    row = MECHANISMS.get(written.get("mechanism", ""))
+    if row is None or not set(written) <= {"mechanism", "reason", *names_of(Common), *names_of(row.settings)}:
+        raise LedgerError("The ledger has settings that this version of the program does not know.")
+    free = {name: value for name, value in named.items() if name not in written}
+    settings = row.set({**written, **free}, strict=False)
+    confidence = checked(Common, {**named, **written}, strict=False).confidence
+    return Choice(row.name, written.get("reason", "asked for"), settings), confidence
 
 
-def _choice_of(made_with: MadeWith, mechanism: str, questions: int | None) -> Choice:
-    """The choice that was made when the ledger was."""
-    found = _settings_of(made_with)
-    sampling = {name: found[name] for name in ("databases", "records", "seed", "sampler") if name in found}
-    return Choice(
-        found["mechanism"],
-        found.get(
-            "reason", "as its ledger was made" if mechanism == "auto" else "asked for"
-        ),  # older ledgers have none
-        found.get("questions", questions or 10_000),
-        found.get("hits", 200),
-        found.get("warm", 0.0),
-        sampling=Sampling(**sampling) if sampling else None,
-    )
+def _by_name(written: Mapping[str, str]) -> dict[str, str]:
+    """The settings that a ledger keeps. Older ones say "none" for what there is not, and the sampler in words."""
+    found = {name: value for name, value in written.items() if value not in ("none", "any", "any number")}
+    kinds = r"(\d+) (?:databases of (\d+) records|fractional databases), seed (\d+)"
+    words = re.fullmatch(kinds, found.pop("sampling", ""))
+    if words is None:
+        return found
+    many, records, seed = words.groups()
+    found |= {"databases": many, "seed": seed, "sampler": "databases" if records else "fractions"}
+    return found | ({"records": records} if records else {})
 
 
-def _refuse_others(ledger: str, made_with: MadeWith, budget: Budget, named: dict[str, Any]) -> None:
+def _refuse_others(ledger: str, made_with: MadeWith, named: Mapping[str, Any]) -> None:
     """Refuse a budget or a setting that is not the ledger's. All of these are public, so both values are told."""
-    theirs = {"budget": made_with.budget, **_settings_of(made_with)}
+    choice, confidence = _recalled(made_with, {})
+    theirs = {"budget": made_with.budget, "mechanism": choice.mechanism, "confidence": confidence}
+    theirs |= to_builtins(choice.settings)
+    kept = {"budget", *_by_name(made_with.settings)}
     differ = [
         f"{name} is {theirs[name]}, not {given}"
-        for name, given in {"budget": budget, **named}.items()
-        if name in theirs and theirs[name] != given
+        for name, given in named.items()
+        if name in kept and theirs[name] != given and (name, given) != ("mechanism", "auto")
     ]
     if differ:
         raise LedgerError(
             f"The ledger {ledger} was made with other terms: {', '.join(differ)}. Open it with what it was made with; "
             "a setting that is left out is read from the ledger."
         )
-
-
-def _open_ledger(path: Path, budget: Budget, binding: Binding, anchor: Anchor, accept_rollback: str | None) -> Ledger:
-    return Ledger.open_or_create(
-        path, budget=budget, total=total(budget), binding=binding, anchor=anchor, accept_rollback=accept_rollback
-    )
 
 
 def _read_text(path: Path) -> str:

@@ -42,7 +42,7 @@ from tacit.model.statistic import Statistic, Unbound
 from tacit.model.values import Value
 from tacit.model.workload import marginal
 from tacit.release.answering import Answers, Setting, combine, parts
-from tacit.release.estimate import Mechanism, repeated
+from tacit.release.estimate import Answerer, repeated
 from tacit.release.hypothesis.dense import Dense
 from tacit.release.offline import Candidate, Constructed, Distinguisher, construct
 from tacit.release.online import Knowledge, Online
@@ -56,26 +56,13 @@ from tacit.trusted.ledger import Entry, Ledger
 from tacit.trusted.questions import own
 
 if TYPE_CHECKING:
-    from tacit.release.median import Sampling
+    from tacit.release.mechanisms import Choice
     from tacit.trusted.curator import Curator
 
 Asked = str | Expression | Query | Unbound | Statistic | Ask
 Where = str | Expression | Query | None
 MAX_BATCH = 10_000
 MAX_SYNTHETIC = 10_000_000
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The mechanism of a session with its settings, and why: from public parameters alone."""
-
-    mechanism: str
-    reason: str
-    questions: int
-    hits: int = 200
-    warm: float = 0.0
-    halt: bool = False
-    sampling: Sampling | None = None
 
 
 @dataclass(frozen=True)
@@ -102,7 +89,7 @@ class Session:
         ledger: Ledger,
         budget: Budget,
         choice: Choice,
-        mechanism: Mechanism,
+        mechanism: Answerer,
         confidence: float,
     ) -> None:
         self._public, self._curator, self._ledger, self._mechanism = public, curator, ledger, mechanism

@@ -144,7 +144,7 @@ def observe(session: Session) -> dict[str, Any]:
     with session.free():
         return {
             "repr": repr(session),
-            "choice": [session.choice.mechanism, session.choice.questions, session.choice.hits, session.choice.warm],
+            "choice": session.choice.to_dict(),
             "total": _form(session.total),
             "spent": _form(session.spent),
             "left": _form(session.left),

@@ -16,9 +16,10 @@ from tacit.errors import ConfigError, InvalidQuery, LedgerError
 from tacit.model.budget import Loss
 from tacit.model.query import Query
 from tacit.release import median as median_module
-from tacit.release.median import Sampling, Voters
+from tacit.release.median import Voters
 from tacit.release.online import OWNER, Online, Terms
 from tacit.release.rules.voters import Databases, Polytope
+from tacit.release.settings import MedianSettings
 from tacit.session import Session
 from tacit.trusted.curator import Curator, Disagreement
 from tacit.trusted.lens import look, own_lens
@@ -168,7 +169,7 @@ def test_sampling_that_makes_no_sense_is_refused(tmp_path: Path, sampling: dict[
 
 def test_the_error_bar_is_what_the_lens_implies() -> None:
     # The worst case for every shown value: half of the databases sit exactly at the bar's end, half at the truth.
-    knowledge = Voters(DOMAIN, N, 100.0, 10, Sampling(databases=10, records=10), FREE)
+    knowledge = Voters(DOMAIN, N, 100.0, MedianSettings(hits=10, databases=10, records=10), FREE)
     knowledge.reach = 800.0
     for shown in (1.0, 10.0, 100.0, 350.0):
         error = knowledge.error(shown)
@@ -182,7 +183,7 @@ def test_the_error_bar_is_what_the_lens_implies() -> None:
 
 
 def test_a_vote_is_the_lower_median(tmp_path: Path) -> None:
-    knowledge = Voters(DOMAIN, N, 100.0, 10, Sampling(databases=11, records=20), FREE)
+    knowledge = Voters(DOMAIN, N, 100.0, MedianSettings(hits=10, databases=11, records=20), FREE)
     query = Query.among(DOMAIN, "c", [1])
     (guess,), (lens,) = knowledge.guess([query])
     assert isinstance(lens, Disagreement)
@@ -228,7 +229,7 @@ def test_stirring_follows_the_ledger_alone(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_contradictory_answers_are_said_to_be(tmp_path: Path) -> None:
-    knowledge = Voters(DOMAIN, N, 100.0, 10, Sampling(databases=20, records=50), FREE)
+    knowledge = Voters(DOMAIN, N, 100.0, MedianSettings(hits=10, databases=20, records=50), FREE)
     query = Query.among(DOMAIN, "c", [1])
     assert knowledge.note == ""
     knowledge.votes = knowledge.votes.restrict(query, 0.2, 0.02, seed=1).restrict(query, 0.8, 0.02, seed=2)

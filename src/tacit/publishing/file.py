@@ -15,7 +15,7 @@ import re
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -23,9 +23,7 @@ from typing import IO, Any, NoReturn
 from tacit.errors import ConfigError, TacitError
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import MAX_ATTRIBUTES, Domain
-from tacit.opening import MECHANISMS
-from tacit.release.median import Sampling
-from tacit.session import Choice
+from tacit.release.mechanisms import MECHANISMS, Choice
 from tacit.store.chain import Entry, canonical
 from tacit.trusted.loss import MOST_PER_PERSON, total
 
@@ -180,7 +178,7 @@ def _form(terms: Terms) -> dict[str, Any]:
         "budget": {"epsilon": terms.budget.epsilon, "delta": terms.budget.delta},
         "total": {"measure": terms.total.measure, "atoms": terms.total.atoms},
         "confidence": terms.confidence,
-        "mechanism": asdict(terms.choice),
+        "mechanism": terms.choice.to_dict(),
         "origin": terms.origin,
     }
 
@@ -224,21 +222,11 @@ def _terms(path: Path, form: dict[str, Any]) -> Terms:
 
 
 def _choice(form: dict[str, Any]) -> Choice:
-    sampling = form["sampling"]
-    choice = Choice(**form | {"sampling": None if sampling is None else Sampling(**_object(sampling))})
-    sound = (
-        choice.mechanism in MECHANISMS[1:]
-        and _words(choice.reason, 10_000) is not None
-        and _whole(choice.questions, 1, 10**9 + 1)
-        and _whole(choice.hits, 1, 10**9 + 1)
-        and type(choice.warm) is float
-        and 0 <= choice.warm < 1
-        and type(choice.halt) is bool
-        and (choice.sampling is not None) == (choice.mechanism == "median")
-    )
-    if not sound:
+    """The mechanism and its settings. What no mechanism has is refused here, and another spelling of it later."""
+    name, settings = form["mechanism"], _object(form["settings"])
+    if name not in MECHANISMS:
         raise ValueError
-    return choice
+    return Choice(name, _words(form["reason"], 10_000), MECHANISMS[name].set(settings))
 
 
 def _object(value: object) -> dict[str, Any]:

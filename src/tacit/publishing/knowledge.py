@@ -18,7 +18,6 @@ import tacit
 from tacit.errors import ConfigError, InvalidQuery, LedgerError, NeedsData
 from tacit.model.budget import Loss
 from tacit.model.facts import Receipt
-from tacit.opening import build
 from tacit.publishing import entries as checks
 from tacit.publishing import file
 from tacit.publishing.file import Terms
@@ -145,7 +144,7 @@ def _read(path: Path) -> tuple[Session, Terms, list[Entry], checks.Counted, str]
         file.refuse(path, error.sentence.rstrip("."))
     transcript = Transcript(terms.origin, released, terms.total)
     curator = Reading(Declared(terms.domain, terms.rows, terms.rows_per_person), transcript)
-    mechanism = build(curator, curator, terms.choice, terms.confidence)
+    mechanism = terms.choice.build(curator, curator, terms.confidence)
     reading = Session(
         curator, curator, cast(Ledger, transcript), terms.budget, terms.choice, mechanism, terms.confidence
     )

@@ -44,7 +44,7 @@ class TableEstimate:
     draws: int = 1
 
 
-class Mechanism(Protocol):
+class Answerer(Protocol):
     """A way of answering. It is given different queries, none constant, whose cores were not measured before."""
 
     fresh: bool  # every new question has noise of its own, and a price: one table is cheaper than many questions

@@ -18,6 +18,9 @@ from tacit.errors import InvalidBudget, TacitError
 from tacit.model.budget import ATOMS, Budget, Loss, Measure
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise, pmf, quantile, quantile_of_sum, variance
+from tacit.model.workload import MAX_ANSWERS
+from tacit.release.hypothesis.dense import MAX_CELLS
+from tacit.release.hypothesis.mixture import MAX_VALUES
 from tacit.release.online import Terms
 from tacit.release.warm_start import closure, prices
 from tacit.trusted.loss import Sensitivity, noise_for, total
@@ -171,6 +174,52 @@ def worst_case(
         return 3 * rows * max(math.cbrt(4 * log_cells * noise), noise)
     noise *= math.sqrt(8 * math.log(1 / budget.delta))
     return 3 * rows * max(math.sqrt(2 * math.sqrt(log_cells) * noise), noise)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What is public about a table and a session before it is opened."""
+
+    domain: Domain
+    rows: int
+    measure: Measure
+    confidence: float
+    rows_per_person: int = 1
+
+
+Look = Callable[[Budget, int], Outlook]  # what a mechanism does with a budget and so many questions
+
+
+def of_direct(sizes: Sizes) -> Look:
+    sure, people = sizes.confidence, sizes.rows_per_person
+    return lambda budget, questions: direct(budget, questions=questions, confidence=sure, rows_per_person=people)
+
+
+def of_histogram(sizes: Sizes) -> Look | str:
+    domain, sure, people = sizes.domain, sizes.confidence, sizes.rows_per_person
+    if domain.size > MAX_ANSWERS:
+        return f"only for domains of at most {MAX_ANSWERS:,} cells"
+    return lambda budget, questions: histogram(
+        domain, budget, questions=questions, confidence=sure, rows_per_person=people
+    )
+
+
+def of_warm_start(sizes: Sizes) -> Look | str:
+    domain, rows, sure, people = sizes.domain, sizes.rows, sizes.confidence, sizes.rows_per_person
+    if len(domain) < 2:
+        return "needs two attributes or more, to buy tables of pairs"
+    if domain.size > MAX_CELLS and sum(domain.shape) > MAX_VALUES:
+        return (
+            f"takes at most {MAX_VALUES:,} values of all attributes together on so large a domain; mechanism = median, "
+            "not planned here, takes more"
+        )
+    start = WarmStarted.on(domain, rows, sizes.measure, people)
+
+    def look(budget: Budget, questions: int) -> Outlook:
+        theorem = worst_case(domain, rows, budget, questions=questions, confidence=sure, rows_per_person=people)
+        return replace(start.outlook(budget, questions=questions, confidence=sure), worst_case=theorem)
+
+    return look
 
 
 def mean_size(laws: Sequence[Noise]) -> float:

@@ -24,6 +24,7 @@ from tacit.release.offline import learn
 from tacit.release.online import Online, Terms
 from tacit.release.public import Public, expected_noise
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
+from tacit.release.settings import IterativeSettings
 from tacit.release.warm_start import AnyFit, Progress, fit_all, mean_size, wanted, warm_start
 from tacit.trusted.lens import Distance, Lens
 
@@ -195,25 +196,21 @@ def _attributes(question: Question) -> tuple[str, ...]:
 def iterative(
     public: Public,
     curator: Curator | None,
-    *,
-    questions: int,
-    hits: int,
+    settings: IterativeSettings,
     confidence: float,
-    warm: float = 0.0,
-    halt: bool = False,
     progress: Progress | None = None,
 ) -> Online[Weights]:
-    """The mechanism, from public parameters; `warm` is the share of the budget that the warm start may spend.
+    """The mechanism, from public parameters.
 
     `progress` is told how many steps of the warm start are done, and of how many at most.
     """
     total = public.total
-    start = Loss(total.measure, int(total.atoms * warm))
-    terms = Terms.of(total - start, hits=hits, confidence=confidence, rows_per_person=public.rows_per_person)
-    alpha = min(1.0, terms.threshold(questions) / public.rows)
+    start = Loss(total.measure, int(total.atoms * settings.warm))
+    terms = Terms.of(total - start, hits=settings.hits, confidence=confidence, rows_per_person=public.rows_per_person)
+    alpha = min(1.0, terms.threshold(settings.questions) / public.rows)
     rule = MultiplicativeWeights(public.domain, alpha, tolerance=alpha / 2)
 
     def begin() -> Weights:
         return Weights(public, curator, rule, start, terms, progress)
 
-    return Online(public, curator, begin, terms, questions=questions, halt=halt)
+    return Online(public, curator, begin, terms, questions=settings.questions, halt=settings.halt)

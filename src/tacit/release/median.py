@@ -13,15 +13,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import ConfigError
 from tacit.model.answer import Measured
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
@@ -32,6 +29,7 @@ from tacit.model.workload import Marginal
 from tacit.release.online import Online, Terms
 from tacit.release.public import Public
 from tacit.release.rules.voters import Databases, Polytope, Votes
+from tacit.release.settings import MedianSettings
 from tacit.trusted.lens import Disagreement, Lens
 
 if TYPE_CHECKING:
@@ -39,49 +37,13 @@ if TYPE_CHECKING:
 
 REACH = 8.0  # of the lens, in units of what it may show for an easy question
 STIR_EVERY = 1024  # ledger entries: adaptive questions could come to know one fixed sample too well
-SAMPLERS = ("databases", "fractions")
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """The public choices of the sampler, recorded with the ledger. The same choices give the same databases."""
-
-    databases: int = 200
-    records: int = 1000
-    seed: int = 0
-    sampler: str = "databases"
-
-    def __post_init__(self) -> None:
-        limits = {"databases": (10, 100_000), "records": (10, 1_000_000), "seed": (0, 2**63 - 1)}
-        for name, (least, most) in limits.items():
-            given = getattr(self, name)
-            if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
-                raise ConfigError(f"{name} is a whole number from {least:,} to {most:,}, not {given!r}.")
-        if self.databases * self.records > 10**8:
-            raise ConfigError(f"{self.databases:,} databases of {self.records:,} records are more than 10^8 records.")
-        if self.sampler not in SAMPLERS:
-            raise ConfigError(f"sampler is one of {', '.join(SAMPLERS)}, not {self.sampler!r}.")
-
-    @property
-    def words(self) -> str:
-        kind = f"databases of {self.records} records" if self.sampler == "databases" else "fractional databases"
-        return f"{self.databases} {kind}, seed {self.seed}"
-
-    @classmethod
-    def of(cls, words: str) -> Sampling:
-        """The choices that `words` say."""
-        found = re.fullmatch(r"(\d+) (?:databases of (\d+) records|fractional databases), seed (\d+)", words)
-        if found is None:
-            raise ConfigError(f"no sampler is made like this: {words}.")
-        many, records, seed = found.groups()
-        if records is None:
-            return cls(int(many), seed=int(seed), sampler="fractions")
-        return cls(int(many), int(records), int(seed))
-
-    def start(self, domain: Domain, seed: int) -> Votes:
-        if self.sampler == "fractions":
-            return Polytope.start(domain, self.databases, seed)
-        return Databases.start(domain, self.databases, self.records, seed)
+# Each sampler by its name: what it starts with for a domain, from the settings and a seed.
+SAMPLERS: dict[str, Callable[[Domain, MedianSettings, int], Votes]] = {
+    "databases": lambda domain, settings, seed: Databases.start(domain, settings.databases, settings.records, seed),
+    "fractions": lambda domain, settings, seed: Polytope.start(domain, settings.databases, seed),
+}
 
 
 class Voters:
@@ -89,11 +51,11 @@ class Voters:
 
     at_once = 256
 
-    def __init__(self, domain: Domain, rows: int, shown: float, hits: int, sampling: Sampling, free: Loss) -> None:
+    def __init__(self, domain: Domain, rows: int, shown: float, settings: MedianSettings, free: Loss) -> None:
         """`shown`: what the lens of an easy question may show beyond the floor; `free`: nothing, as a loss."""
         self._free = free
-        self._rows, self._hits, self._sampling = rows, hits, sampling
-        self._settled = self.votes = sampling.start(domain, self._seed("start"))
+        self._rows, self._settings = rows, settings
+        self._settled = self.votes = SAMPLERS[settings.sampler](domain, settings, self._seed("start"))
         self._learned_at, self._stirred = 0, 0
         self.floor = rows * self.votes.floor
         self.reach = max(1.0, min(REACH * (shown + self.floor), 2.0**31))
@@ -116,7 +78,8 @@ class Voters:
             return  # tables bought by other means; a cell of one is a question like any other
         rows = self._rows * measured.unit
         centre = min(max(int(measured.values[0]) / rows, 0.0), 1.0)
-        width = quantile(measured.noise, 1 - 0.05 / self._hits) / rows  # holds for all answers together, 19 times in 20
+        # This width holds for all answers together, 19 times in 20.
+        width = quantile(measured.noise, 1 - 0.05 / self._settings.hits) / rows
         seed = self._seed("learn", measured.receipt.entry)
         self._settled = self.votes = self._settled.restrict(question, centre, width, seed=seed)
         self._learned_at, self._stirred = measured.receipt.entry, 0
@@ -157,25 +120,16 @@ class Voters:
         return self.votes.draw(rows, rng)
 
     def _seed(self, *words: str | int) -> int:
-        digest = hashlib.sha256(repr((self._sampling.seed, *words)).encode()).digest()
+        digest = hashlib.sha256(repr((self._settings.seed, *words)).encode()).digest()
         return int.from_bytes(digest[:8], "big") >> 1
 
 
-def median(
-    public: Public,
-    curator: Curator | None,
-    *,
-    questions: int,
-    hits: int,
-    confidence: float,
-    sampling: Sampling,
-    halt: bool = False,
-) -> Online[Voters]:
+def median(public: Public, curator: Curator | None, settings: MedianSettings, confidence: float) -> Online[Voters]:
     """The mechanism, from public parameters."""
-    terms = Terms.of(public.total, hits=hits, confidence=confidence, rows_per_person=public.rows_per_person)
+    terms = Terms.of(public.total, hits=settings.hits, confidence=confidence, rows_per_person=public.rows_per_person)
 
     def begin() -> Voters:
-        shown, free = terms.shown(terms.threshold(questions)), Loss(public.total.measure, 0)
-        return Voters(public.domain, public.rows, shown, hits, sampling, free)
+        shown, free = terms.shown(terms.threshold(settings.questions)), Loss(public.total.measure, 0)
+        return Voters(public.domain, public.rows, shown, settings, free)
 
-    return Online(public, curator, begin, terms, questions=questions, halt=halt)
+    return Online(public, curator, begin, terms, questions=settings.questions, halt=settings.halt)

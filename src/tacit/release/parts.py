@@ -17,7 +17,7 @@ from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.strategy import Product, Strategy, leaves
 from tacit.model.workload import Marginal, marginal
-from tacit.release.estimate import Estimate, Mechanism, TableEstimate, repeated
+from tacit.release.estimate import Answerer, Estimate, TableEstimate, repeated
 from tacit.release.public import Public, with_data
 from tacit.release.ranges.choice import choose
 from tacit.release.ranges.distribution import Distribution
@@ -66,7 +66,7 @@ class DryRun:
 class Parts:
     """Fetches and prices parts for one session."""
 
-    def __init__(self, public: Public, curator: Curator | None, mechanism: Mechanism, confidence: float) -> None:
+    def __init__(self, public: Public, curator: Curator | None, mechanism: Answerer, confidence: float) -> None:
         self._public, self._mechanism, self._confidence = public, mechanism, confidence
         self._ranges = Ranges(public, curator, confidence, mechanism.flat)
 

@@ -14,18 +14,14 @@ from typing import TYPE_CHECKING, Any
 from tacit.errors import ConfigError, TacitError
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
-from tacit.model.workload import MAX_ANSWERS
 from tacit.release.forecast import (
     MOST_QUESTIONS,
+    Look,
     Outlook,
-    WarmStarted,
-    direct,
-    histogram,
+    Sizes,
     least_epsilon,
-    worst_case,
 )  # fmt: skip
-from tacit.release.hypothesis.dense import MAX_CELLS
-from tacit.release.hypothesis.mixture import MAX_VALUES
+from tacit.release.mechanisms import PLANNED
 from tacit.trusted.loss import MOST_PER_PERSON
 
 if TYPE_CHECKING:
@@ -35,12 +31,6 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 2**40
 THEOREM = "Roth, lecture 12, theorem 7, from a uniform start"
-NAMES = {"direct": "direct", "histogram": "histogram", "iterative": "iterative, warm start"}
-PROMISES = {
-    "direct": "by the law of the noise",
-    "histogram": "by the law of the noise, a union over the questions",
-    "iterative": "by the gate, for free answers while hard answers are left",
-}
 HEADINGS = ("mechanism", "mean", "largest", "promised", "worst case", "epsilon needed")
 MARGIN = 1.5  # a fitted figure is multiplied by this before it is compared, and once more if nothing can be promised
 USELESS = 0.25  # of the rows: an expected largest error above this is no answer
@@ -109,7 +99,7 @@ class Plan:
     @property
     def name(self) -> str:
         """The mechanism in words."""
-        return NAMES[self.mechanism]
+        return PLANNED[self.mechanism].words
 
     @property
     def options(self) -> dict[str, Any]:
@@ -137,7 +127,7 @@ class Plan:
             found.append(
                 f"epsilon needed: for ±{wanted} on all questions, promised (direct, histogram) or expected (iterative)."
             )
-        return found + [f"{NAMES[one.mechanism]}: {one.note}." for one in self.forecasts if one.note]
+        return found + [f"{PLANNED[one.mechanism].words}: {one.note}." for one in self.forecasts if one.note]
 
     def __str__(self) -> str:
         lines = [self._headings, *(self._cells(one) for one in self.forecasts)]
@@ -189,10 +179,13 @@ class Plan:
         charts = []
         for title, axis, places, at, here in pictures:
             marks: list[Line | Rule] = []
-            sizes = self.domain, self.rows, self.budget, self.confidence, self.rows_per_person
-            for name, outlook in _mechanisms(*sizes)[0].items():
-                found = [(x, y / self.rows) for x in places if (y := _largest(outlook, *at(x))) > _DRAWN]
-                marks.append(Line([x for x, _ in found], [y for _, y in found], name=NAMES[name]))
+            sizes = Sizes(self.domain, self.rows, self.budget.measure, self.confidence, self.rows_per_person)
+            for row in PLANNED.values():
+                look = row.outlook(sizes)
+                if isinstance(look, str):
+                    continue
+                found = [(x, y / self.rows) for x in places if (y := _largest(look, *at(x))) > _DRAWN]
+                marks.append(Line([x for x, _ in found], [y for _, y in found], name=row.words))
             charts.append(Chart(title, x=axis, y=error, marks=[*marks, *wanted, here], width=460))
         return Grid(f"What to expect: {self.rows:,} rows, {self.domain.size:,} cells", charts, same_y=True)
 
@@ -226,7 +219,7 @@ class Plan:
         if one.mean is None:
             epsilon = "-"
         errors = tuple(self._error(error) for error in (one.mean, one.largest, one.promised, one.worst_case))
-        return (NAMES[one.mechanism], *errors, epsilon)[: len(self._headings)]
+        return (PLANNED[one.mechanism].words, *errors, epsilon)[: len(self._headings)]
 
     def _error(self, error: float | None) -> str:
         if error is None or says_nothing(error):
@@ -258,27 +251,28 @@ def plan(
     'histogram'
     """
     _check(rows, domain, budget, questions, accuracy, confidence, rows_per_person)
-    outlooks, notes = _mechanisms(domain, rows, budget, confidence, rows_per_person)
+    sizes = Sizes(domain, rows, budget.measure, confidence, rows_per_person)
     found: dict[str, Outlook] = {}
     forecasts = []
-    for name in NAMES:
+    for name, row in PLANNED.items():
+        look = row.outlook(sizes)
         try:
-            one = outlooks[name](budget, questions) if name in outlooks else None
+            one: Outlook | str = look if isinstance(look, str) else look(budget, questions)
         except TacitError as error:  # the budget is too small for it
-            one, notes[name] = None, error.sentence.rstrip(".")
-        if one is None:
-            forecasts.append(Forecast(name, None, None, None, "", None, None, notes[name]))
+            one = error.sentence.rstrip(".")
+        if isinstance(one, str) or isinstance(look, str):
+            forecasts.append(Forecast(name, None, None, None, "", None, None, str(one)))
             continue
         found[name] = one
-        needed = None if accuracy is None else _needed(name, outlooks[name], questions, accuracy * rows, budget.delta)
+        needed = None if accuracy is None else _needed(name, look, questions, accuracy * rows, budget.delta)
         errors = (one.mean / rows, one.largest / rows, one.promised / rows)
         worst = None if one.worst_case is None else one.worst_case / rows
-        forecasts.append(Forecast(name, *errors, PROMISES[name], worst, needed))
+        forecasts.append(Forecast(name, *errors, row.promise, worst, needed))
     if not found:
         raise ConfigError(f"{budget} is too little for {questions:,} questions by any mechanism.")
 
     def judged(name: str) -> float:
-        doubt = MARGIN if name == "iterative" else 1.0
+        doubt = MARGIN if PLANNED[name].fitted else 1.0
         return found[name].largest * doubt * (doubt if found[name].promised >= rows else 1.0)
 
     order = sorted(found, key=judged)
@@ -287,64 +281,24 @@ def plan(
     return Plan(order[0], _reason(order, found, rows, domain), best.warm, best.hits, *given)
 
 
-Outlooks = dict[str, Callable[[Budget, int], Outlook]]
-
-
-def _mechanisms(
-    domain: Domain, rows: int, budget: Budget, confidence: float, people: int
-) -> tuple[Outlooks, dict[str, str]]:
-    """Those that can be used on this domain, and why the others cannot. `people` have up to so many rows each."""
-    found: Outlooks = {"direct": lambda b, k: direct(b, questions=k, confidence=confidence, rows_per_person=people)}
-    notes = {}
-    if domain.size <= MAX_ANSWERS:
-        found["histogram"] = lambda b, k: histogram(
-            domain, b, questions=k, confidence=confidence, rows_per_person=people
-        )
-    else:
-        notes["histogram"] = f"only for domains of at most {MAX_ANSWERS:,} cells"
-    if len(domain) < 2:
-        notes["iterative"] = "needs two attributes or more, to buy tables of pairs"
-    elif domain.size > MAX_CELLS and sum(domain.shape) > MAX_VALUES:
-        notes["iterative"] = (
-            f"takes at most {MAX_VALUES:,} values of all attributes together on so large a domain; mechanism = median, "
-            "not planned here, takes more"
-        )
-    else:
-        start = WarmStarted.on(domain, rows, budget.measure, people)
-
-        def warm_started(b: Budget, k: int) -> Outlook:
-            theorem = worst_case(domain, rows, b, questions=k, confidence=confidence, rows_per_person=people)
-            one = start.outlook(b, questions=k, confidence=confidence)
-            return Outlook(one.mean, one.largest, one.promised, theorem, one.warm, one.hits)
-
-        found["iterative"] = warm_started
-    return found, notes
-
-
-def _needed(
-    name: str, outlook: Callable[[Budget, int], Outlook], questions: int, wanted: float, delta: float
-) -> float | None:
+def _needed(name: str, look: Look, questions: int, wanted: float, delta: float) -> float | None:
     def error(budget: Budget) -> float:
-        one = outlook(budget, questions)
-        return one.largest if name == "iterative" else one.promised
+        one = look(budget, questions)
+        return one.largest if PLANNED[name].fitted else one.promised
 
     return least_epsilon(error, wanted, delta)
 
 
-def _largest(outlook: Callable[[Budget, int], Outlook], budget: Budget, questions: int) -> float:
+def _largest(look: Look, budget: Budget, questions: int) -> float:
     try:
-        return outlook(budget, questions).largest
+        return look(budget, questions).largest
     except TacitError:  # nothing can be bought with so little
         return 0.0
 
 
 def _reason(order: Sequence[str], found: dict[str, Outlook], rows: int, domain: Domain) -> str:
     best = found[order[0]]
-    words = {
-        "direct": "so few questions are best bought one by one",
-        "histogram": f"one noisy histogram of {domain.size:,} cells is best",
-        "iterative": "noisy tables of all pairs answer most questions well",
-    }[order[0]]
+    words = PLANNED[order[0]].why.format(cells=domain.size)
     if len(order) == 1:
         words = f"nothing else is planned for this domain of {domain.size:,} cells"
     elif best.largest > USELESS * rows:
@@ -352,12 +306,13 @@ def _reason(order: Sequence[str], found: dict[str, Outlook], rows: int, domain: 
             "no mechanism answers so many questions well with this budget and so few rows, and this is the least bad"
         )
     else:
+        other = PLANNED[order[1]].words
         ratio = found[order[1]].largest / max(best.largest, 1e-9)  # a huge epsilon may leave no error at all
         times = f"{ratio:.2g}" if ratio < 99 else f"{ratio:,.0f}"
         if ratio < 1:  # the fitted figure is better, but not by enough
-            words += f": {NAMES[order[1]]} may do better, but not by more than its figures can be off by"
+            words += f": {other} may do better, but not by more than its figures can be off by"
         else:
-            words += f": the expected largest error of {NAMES[order[1]]}, the next best, is {times} times as large"
+            words += f": the expected largest error of {other}, the next best, is {times} times as large"
     if best.warm is not None:
         words += f"; {best.warm:.0%} of the budget for the warm start, the rest for {best.hits} hard answers"
         if best.promised < rows:

@@ -19,7 +19,8 @@ from tacit.model.answer import Measured, Table
 from tacit.model.budget import Loss
 from tacit.model.distribution_answer import CdfAnswer
 from tacit.model.workload import Marginal
-from tacit.release.plan import NAMES, Plan, plan
+from tacit.release.mechanisms import MECHANISMS
+from tacit.release.plan import Plan, plan
 from tacit.session import Session
 from tacit.show import gallery
 from tacit.show.chart import Chart
@@ -117,13 +118,13 @@ def page(session: Session, title: str | None = None) -> str:
 def expectation(session: Session) -> dict[str, Any]:
     """The mechanism and why, and what to expect of all of them, for the macro `plan`. For the server's page too."""
     choice, made = session.choice, _planned(session)
-    said = [f"{NAMES.get(choice.mechanism, choice.mechanism)}: {choice.reason.rstrip('.')}."]
+    said = [f"{MECHANISMS[choice.mechanism].words}: {choice.reason.rstrip('.')}."]
     if made is None:
         return {"said": said, "forecasts": None}
     if made.mechanism != choice.mechanism:
         said.append(f"The planner would choose {made.name}: {made.reason}")
     rows = [
-        [NAMES[one.mechanism], *(_share(error) for error in (one.mean, one.largest, one.promised))]
+        [MECHANISMS[one.mechanism].words, *(_share(error) for error in (one.mean, one.largest, one.promised))]
         for one in made.forecasts
     ]
     head = ["mechanism", "mean error", "largest error", "promised"]
@@ -219,7 +220,7 @@ def _planned(session: Session) -> Plan | None:
             rows=session.rows,
             domain=session.domain,
             budget=session.budget,
-            questions=session.choice.questions,
+            questions=session.choice.settings.questions,
             confidence=session.confidence,
             rows_per_person=session.rows_per_person,
         )

@@ -1,0 +1,146 @@
+"""The mechanisms: one row each. Opening, configuration, planning, publishing and verifying read this table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from msgspec import to_builtins
+
+from tacit.errors import ConfigError
+from tacit.release import forecast
+from tacit.release.direct import Direct
+from tacit.release.estimate import Answerer
+from tacit.release.histogram import Histogram
+from tacit.release.iterative import iterative
+from tacit.release.median import median
+from tacit.release.public import Public
+from tacit.release.settings import (
+    Common,
+    DirectSettings,
+    HistogramSettings,
+    IterativeSettings,
+    MedianSettings,
+    Settings,
+    checked,
+    names_of,
+)
+
+if TYPE_CHECKING:
+    from tacit.trusted.curator import Curator
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """How a mechanism is planned for: what to expect of it, and the words for that."""
+
+    words: str
+    promise: str  # what its promised error rests on
+    why: str  # it is chosen
+    outlook: Callable[[forecast.Sizes], forecast.Look | str]  # or why there is none for these sizes
+    fitted: bool = False  # to runs: its figures are no law, and must be better by more than they can be off by
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """A way to spend a budget. `build` depends on what is given to it alone: what is published is read with the same.
+
+    learns: its free answers are kept with their error bars, so a ledger keeps the confidence of these too.
+    planned: None where `tacit.plan` says nothing about it.
+    """
+
+    name: str
+    settings: Any  # the struct of its settings
+    build: Callable[[Public, Curator | None, Any, float, Progress | None], Answerer]
+    learns: bool = False
+    planned: Planned | None = None
+
+    @property
+    def words(self) -> str:
+        """Its name as it is shown."""
+        return self.name if self.planned is None else self.planned.words
+
+    def set(self, given: Mapping[str, object], *, strict: bool = True) -> Settings:
+        """Its settings; those of other mechanisms are ignored, so that one tacit.toml serves several."""
+        found: Settings = checked(self.settings, given, strict=strict)
+        return found
+
+
+MECHANISMS = {
+    row.name: row
+    for row in (
+        Mechanism(
+            "direct",
+            DirectSettings,
+            lambda public, curator, settings, confidence, _: Direct(
+                public, curator, questions=settings.questions, confidence=confidence
+            ),
+            planned=Planned(
+                "direct",
+                "by the law of the noise",
+                "so few questions are best bought one by one",
+                forecast.of_direct,
+            ),
+        ),
+        Mechanism(
+            "histogram",
+            HistogramSettings,
+            lambda public, curator, _, confidence, __: Histogram(public, curator, confidence=confidence),
+            planned=Planned(
+                "histogram",
+                "by the law of the noise, a union over the questions",
+                "one noisy histogram of {cells:,} cells is best",
+                forecast.of_histogram,
+            ),
+        ),
+        Mechanism(
+            "iterative",
+            IterativeSettings,
+            iterative,
+            learns=True,
+            planned=Planned(
+                "iterative, warm start",
+                "by the gate, for free answers while hard answers are left",
+                "noisy tables of all pairs answer most questions well",
+                forecast.of_warm_start,
+                fitted=True,
+            ),
+        ),
+        Mechanism("median", MedianSettings, lambda *given: median(*given[:4]), learns=True),
+    )
+}
+PLANNED = {row.name: row.planned for row in MECHANISMS.values() if row.planned is not None}
+_KINDS = (Common, *(row.settings for row in MECHANISMS.values()))
+SETTINGS = tuple(dict.fromkeys(name for kind in _KINDS for name in names_of(kind)))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The mechanism of a session with its settings, and why: from public parameters alone."""
+
+    mechanism: str
+    reason: str
+    settings: Settings
+
+    def build(
+        self, public: Public, curator: Curator | None, confidence: float, progress: Progress | None = None
+    ) -> Answerer:
+        return MECHANISMS[self.mechanism].build(public, curator, self.settings, confidence, progress)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"mechanism": self.mechanism, "reason": self.reason, "settings": to_builtins(self.settings)}
+
+
+def check_names(mechanism: str, given: Mapping[str, object]) -> None:
+    """Refuse a mechanism or a setting that there is not, and values that no mechanism could have."""
+    if mechanism != "auto" and mechanism not in MECHANISMS:
+        raise ConfigError(f"mechanism is one of auto, {', '.join(MECHANISMS)}, not {mechanism!r}.")
+    for name in given:
+        if name not in SETTINGS:
+            raise ConfigError(f"there is no setting {name}; there are {', '.join(SETTINGS)}.")
+    for kind in _KINDS:
+        checked(kind, given)
