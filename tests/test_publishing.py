@@ -272,7 +272,7 @@ def test_every_way_to_look_at_data_is_refused_by_the_curator_without_any(tmp_pat
         with pytest.raises(tacit.NeedsData):
             look()
     harmless = {"domain", "rows", "total", "spent", "left", "entries", "turn", "expected_noise", "find", "purchases"}
-    harmless |= {"released", "answers", "tell", "open_gate", "resume_gate", "rows_per_person"}
+    harmless |= {"released", "answers", "tell", "open_gate", "resume_gate", "has_gate", "rows_per_person"}
     public = {name for name in vars(Curator) if not name.startswith("_")}
     assert public == harmless | set(looks), "a new way to the data: see that a published file refuses it"
 

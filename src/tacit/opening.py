@@ -165,9 +165,9 @@ def _refuse_others(ledger: str, made_with: MadeWith, named: Mapping[str, Any]) -
     theirs |= to_builtins(choice.settings)
     kept = {"budget", *_by_name(made_with.settings)}
     differ = [
-        f"{name} is {theirs[name]}, not {given}"
-        for name, given in named.items()
-        if name in kept and theirs[name] != given and (name, given) != ("mechanism", "auto")
+        f"{name} is {value}, not {named[name]}"
+        for name, value in theirs.items()
+        if name in kept and named.get(name, value) != value and (name, named[name]) != ("mechanism", "auto")
     ]
     if differ:
         raise LedgerError(
