@@ -237,7 +237,7 @@ def seconds(leaves: int = 2**20) -> None:
         budget = Budget(epsilon=1.0, delta=delta)
         with tempfile.TemporaryDirectory() as name:
             path, anchor = Path(name) / "l.tacit", Anchor(Path(name) / "a.sqlite")
-            ledger = Ledger.create(path, budget=budget, total=total(budget), binding={}, anchor=anchor)
+            ledger = Ledger.open(path, make="new", budget=budget, total=total(budget), binding={}, anchor=anchor)
             curator = Curator(records, ledger)
             strategy = choose("x", leaves, curator.total.measure).strategy
             start = time.perf_counter()

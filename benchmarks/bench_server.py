@@ -173,9 +173,9 @@ def compare(config: Path, seen: Seen) -> str:
     with tacit.open(budget=settings.budget, **files, **settings.options) as session:
         spent, distinct = session.spent.atoms, list(first.items())
         _, entries = session.transcript()
-        settled = {entry.intent for entry in entries if entry.kind == "outcome"}
+        settled = {entry.intent for entry in entries if entry.intent is not None}
         open_gates = sum(entry.atoms for entry in entries if entry.kind == "intent" and entry.seq not in settled)
-        bought = sum(entry.atoms for entry in entries if entry.kind == "outcome")
+        bought = sum(entry.atoms for entry in entries if entry.kind not in ("intent", "override"))
         assert spent == sum(charges.values()) + open_gates, "the ledger's total is not the sum of the charges"
         assert spent == bought + open_gates, "the ledger's total is not the sum of its own entries"
         assert spent == sum(past.cost.atoms for past in session.history) + open_gates

@@ -204,8 +204,9 @@ def run(case: Case, seed: int) -> Run:
     truth = case.weights @ (records.table(case.domain.names).ravel() / records.rows)
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as name:
         folder = Path(name)
-        ledger = Ledger.create(
+        ledger = Ledger.open(
             folder / "theorem.tacit",
+            make="new",
             budget=case.budget,
             total=_times(ALLOWED, total(case.budget)),
             binding={"domain": case.domain.key, "data": records.fingerprint},

@@ -71,8 +71,13 @@ def warm(records: Records, queries: Sequence[Query], truth: NDArray[np.int64], p
     budget = total(MILD)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        ledger = Ledger.create(
-            folder / "l.tacit", budget=MILD, total=budget, binding={}, anchor=Anchor(folder / "anchors.sqlite")
+        ledger = Ledger.open(
+            folder / "l.tacit",
+            make="new",
+            budget=MILD,
+            total=budget,
+            binding={},
+            anchor=Anchor(folder / "anchors.sqlite"),
         )
         start = time.perf_counter()
         curator, loss = Curator(records, ledger), Loss(budget.measure, int(budget.atoms * share))

@@ -21,7 +21,7 @@ from tacit.errors import TacitError
 from tacit.model.budget import Loss
 from tacit.publishing import file
 from tacit.session import Session
-from tacit.store.chain import Entry, canonical, chain_hash
+from tacit.store.chain import Line, canonical, chain_hash
 from tacit.trusted.ledger import Outcome
 
 DOMAIN = tacit.Domain({"a": tacit.integer(0, 5), "b": tacit.category(["x", "y"])})
@@ -72,7 +72,7 @@ def resealed(path: Path, change: Change, *, chain: bool = True) -> Path:
             if entry["kind"] == "intent":
                 reserved[entry["seq"]] = entry["atoms"]
             entry["spent"] = spent
-            at = entry["hash"] = chain_hash(at, Entry(**entry))
+            at = entry["hash"] = chain_hash(at, Line(**entry))
     lines = [f"{canonical(content)}\n".encode() for content in (header, *entries)]
     digest = hashlib.sha256(b"".join(lines)).hexdigest()
     out = path.with_name("changed.jsonl")
@@ -103,7 +103,7 @@ def test_an_unchanged_file_passes_and_the_same_ledger_gives_the_same_bytes(tmp_p
     assert "entries follow from one another" in str(found)
     with start(tmp_path) as session:
         assert tacit.publish(session, tmp_path / "again.jsonl") == found.digest
-        assert session._ledger.head[1] == found.seal
+        assert session._ledger.log.head()[:2][1] == found.seal
         assert (found.spent, found.total) == (session.spent, session.total)
         assert found == tacit.verify(published, session=session, receipt=session.history[-1].receipt)
     tacit.publish(tacit.read(published), tmp_path / "third.jsonl")  # what was read can be handed on
@@ -166,7 +166,7 @@ def over(header: dict[str, Any], entries: list[dict[str, Any]]) -> None:
 
 
 def twice(header: dict[str, Any], entries: list[dict[str, Any]]) -> None:
-    entry, _ = first(entries, "values")
+    entry, _ = first(entries, "told")
     entries.append(entry | {"seq": entries[-1]["seq"] + 1, "intent": None, "atoms": 0})
 
 
@@ -187,7 +187,7 @@ def unlock(header: dict[str, Any], entries: list[dict[str, Any]]) -> None:
 
 def add_dropped(entries: list[dict[str, Any]], intent: int, atoms: int, earlier: int) -> None:
     last, body = entries[-1], canonical({"answered_by": earlier})
-    new = {"seq": last["seq"] + 1, "kind": "outcome", "key": None, "intent": intent, "atoms": atoms, "body": body}
+    new = {"seq": last["seq"] + 1, "kind": "dropped", "key": None, "intent": intent, "atoms": atoms, "body": body}
     entries.append(last | new)
 
 
@@ -270,9 +270,9 @@ def test_an_entry_that_was_answered_meanwhile_is_published_and_verified(tmp_path
     """Two outcomes for one key, as two processes store them that do not wait for a turn; and a gate that was lost."""
     with start(tmp_path, mechanism="direct") as session:
         session.ask(tacit.count(a=1))
-        (entry,) = (e for e in session._ledger.entries(kind="outcome"))
+        (entry,) = (e for e in session._ledger.log.lines(kinds=["measured"]))
         again = session._ledger.reserve(Loss(session.total.measure, entry.atoms), purpose="measure 1")
-        session._ledger.settle(again, [Outcome(str(entry.key), entry.atoms, entry.body)])
+        session._ledger.settle(again, [Outcome(str(entry.key), entry.atoms, "measured", entry.body)])
         gate = session._curator.open_gate(10.0, session.total.split(20), owner="online")
         session._ledger.take_private(gate._intent)  # and the process that held it is gone
         tacit.publish(session, tmp_path / "p.jsonl")
@@ -495,7 +495,7 @@ def test_what_a_crash_and_a_rollback_left_in_the_ledger_is_published_as_it_count
         tacit.publish(session, tmp_path / "crash.jsonl")
         found, reading = tacit.verify(tmp_path / "crash.jsonl", session=session), tacit.read(tmp_path / "crash.jsonl")
         assert reading.spent == session.spent == found.spent
-        assert [entry.seq for entry in reading._ledger.open_intents()][-1] == found.entries
+        assert [entry.seq for entry in reading._ledger.log.open_intents()][-1] == found.entries
     for name in ("l.tacit", "l.tacit-wal", "l.tacit-shm"):
         (tmp_path / name).unlink(missing_ok=True)
     (tmp_path / "l.tacit").write_bytes(copy)
@@ -519,7 +519,7 @@ def leaks(ledger: Path, content: bytes) -> list[str]:
         private = [value for (value,) in db.execute("SELECT value FROM private").fetchall()]
     secrets = {f"private {i}": value for i, value in enumerate(private)}
     secrets |= {name: meta[name] for name in ("secret", "id", "anchor")}
-    secrets["fingerprint"] = json.loads(meta["binding"])["data"]
+    secrets["fingerprint"] = json.loads(meta["terms"])["data"]
     secrets["secret as bytes"] = bytes.fromhex(meta["secret"]).decode("latin-1")
     secrets |= {f"{name} in hex": value.encode().hex() for name, value in secrets.items()}
     return [name for name, value in secrets.items() if value.encode("latin-1") in content]
@@ -556,7 +556,7 @@ def test_planted_leaks_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     plants: dict[str, Callable[[sqlite3.Connection], Any]] = {
         "private 0": lambda db: [int(value) for (value,) in db.execute("SELECT value FROM private")],
         "secret": lambda db: dict(db.execute("SELECT key, value FROM meta").fetchall())["secret"],
-        "fingerprint": lambda db: json.loads(dict(db.execute("SELECT key, value FROM meta").fetchall())["binding"]),
+        "fingerprint": lambda db: json.loads(dict(db.execute("SELECT key, value FROM meta").fetchall())["terms"]),
         "private 0 in hex": lambda db: db.execute("SELECT hex(value) FROM private").fetchone()[0].lower(),
     }
     with keep_gate_open(tmp_path) as session:
@@ -591,7 +591,7 @@ def test_what_is_published_while_others_write_is_of_one_moment(tmp_path: Path) -
         sizes = []
         for i in range(count):
             reading = tacit.read(tmp_path / f"{i}.jsonl")
-            assert reading._ledger.open_intents() == []  # no question is caught between charge and answer
+            assert reading._ledger.log.open_intents() == []  # no question is caught between charge and answer
             sizes.append(tacit.verify(tmp_path / f"{i}.jsonl", session=one).entries)
         assert sizes == sorted(sizes)
         assert sizes[0] < sizes[-1]  # others did write meanwhile

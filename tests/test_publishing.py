@@ -310,7 +310,7 @@ def test_threads_take_turns_and_learn_everything_once(tmp_path: Path, monkeypatc
     assert learned == once
     assert _knowledge(tmp_path, reading) == tacit.verify(tmp_path / "p.jsonl").knowledge
     assert len(once) > 0
-    monkeypatch.setattr(Transcript, "lock", lambda self: nullcontext())
+    monkeypatch.setattr(Transcript, "turn", lambda self: nullcontext())
     meeting = 8  # no thread goes on before all have begun to learn the first answer
     together()
     assert len(learned) > len(once)  # the control: without turns the same answer is learned twice

@@ -66,8 +66,8 @@ def test_past_free_answers_are_not_read_again(session: Session, monkeypatch: pyt
     for seed in range(2):
         session.ask_many(conjunctions(300, seed))
     read: list[Any] = []
-    entry_of = chain.entry_of
-    monkeypatch.setattr("tacit.trusted.history.entry_of", lambda row: read.append(row) or entry_of(row))
+    line_of = chain.line_of
+    monkeypatch.setattr("tacit.store.rows.line_of", lambda row: read.append(row) or line_of(row))
     session.ask_many(conjunctions(20, 77))
     assert len(read) < 30  # not the 600 from before
 

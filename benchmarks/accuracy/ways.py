@@ -98,7 +98,9 @@ def warm_started(plan: warm.Plan) -> Open:
         whole = total(budget)
         with tempfile.TemporaryDirectory() as name:
             anchor = Anchor(Path(name) / "anchors.sqlite")
-            ledger = Ledger.create(Path(name) / "l.tacit", budget=budget, total=whole, binding={}, anchor=anchor)
+            ledger = Ledger.open(
+                Path(name) / "l.tacit", make="new", budget=budget, total=whole, binding={}, anchor=anchor
+            )
             spend = Loss(whole.measure, whole.atoms)
             curator = Curator(table.records, ledger)
             found = warm.warm_start(curator, curator, loss=spend, plan=plan)

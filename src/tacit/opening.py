@@ -19,9 +19,10 @@ from tacit.release.plan import plan
 from tacit.release.settings import Common, checked, names_of
 from tacit.session import Session
 from tacit.store.anchor import Anchor
+from tacit.store.copies import Terms
 from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
-from tacit.trusted.ledger import Binding, Ledger, MadeWith
+from tacit.trusted.ledger import Ledger, MadeWith
 from tacit.trusted.loss import total
 
 
@@ -87,7 +88,7 @@ def open_session(
         raise ConfigError("person and rows_per_person are given together: whose row it is, and how many count.")
     people = 1 if rows_per_person is None else rows_per_person
     path, remembered = Path(ledger), Anchor(None if anchor is None else Path(anchor))
-    made_with = Ledger.made_with(path, remembered)
+    made_with = Ledger.made_with(path)
     if made_with is not None:
         _refuse_others(path.name, made_with, {"budget": budget, "mechanism": mechanism, **named})
     rows = read_records(open_source(data, table), domain, person=person, rows_per_person=people, progress=loading)
@@ -98,11 +99,11 @@ def open_session(
         choice = choose(mechanism, domain, budget, rows.rows, named, rows_per_person=people)
         confidence = checked(Common, named).confidence
         written = _written(choice, confidence)
-    binding: Binding = {"domain": domain.key, "data": rows.fingerprint, **written}
+    binding: Terms = {"domain": domain.key, "data": rows.fingerprint, **written}
     if person is not None:  # ledgers where a row is the unit say nothing of it
         binding = {**binding, "person": person, "rows_per_person": str(people)}
     terms: dict[str, Any] = {"budget": budget, "total": total(budget), "binding": binding, "anchor": remembered}
-    book = Ledger.open_or_create(path, **terms, accept_rollback=accept_rollback)
+    book = Ledger.open(path, make="missing", **terms, accept_rollback=accept_rollback)
     curator = Curator(rows, book)
     mechanism_of = choice.build(curator, curator, confidence, progress)
     return Session(curator, curator, book, budget, choice, mechanism_of, confidence)

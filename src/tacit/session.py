@@ -51,8 +51,9 @@ from tacit.release.parts import Need, Part, Parts
 from tacit.release.public import Public
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 from tacit.release.synthetic import Synthetic
-from tacit.trusted.accountant import epsilon_spent
-from tacit.trusted.ledger import Entry, Ledger
+from tacit.store.chain import Line
+from tacit.trusted.ledger import Ledger
+from tacit.trusted.loss import epsilon_spent
 from tacit.trusted.questions import own
 
 if TYPE_CHECKING:
@@ -169,12 +170,12 @@ class Session:
 
     def bought(self, after: int) -> list[tuple[str | None, int]]:
         """The keys and costs, in atoms, of what was bought since entry `after`, in order."""
-        return [(entry.key, entry.atoms) for entry in self._ledger.bought(after)]
+        return [(entry.key, entry.atoms) for entry in self._ledger.log.settled(after)]
 
-    def transcript(self) -> tuple[str, list[Entry]]:
+    def transcript(self) -> tuple[str, list[Line]]:
         """Everything released so far, sealed: the hash that the ledger's chain starts from, and its entries."""
         with self._public.turn():  # no question is half way between its charge and its answer
-            return self._ledger.snapshot()
+            return self._ledger.log.snapshot()
 
     # -- two verbs ----------------------------------------------------------------------------------------------------
 

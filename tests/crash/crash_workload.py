@@ -13,7 +13,8 @@ from typing import Any
 from tacit.errors import TacitError
 from tacit.model.budget import Budget, Loss
 from tacit.store.anchor import Anchor
-from tacit.trusted.ledger import Entry, Ledger, Outcome
+from tacit.store.chain import Line
+from tacit.trusted.ledger import Ledger, Outcome
 
 LEDGER, ANCHOR = "people.tacit", "state/anchors.sqlite"
 PLENTY = Loss.of("epsilon", 1.0)
@@ -28,15 +29,15 @@ def terms(folder: Path, total: Loss) -> dict[str, Any]:
 
 def make(folder: Path, total: Loss = PLENTY) -> str:
     """A new ledger; its id."""
-    with Ledger.create(folder / LEDGER, **terms(folder, total)) as ledger:
-        return ledger.id
+    with Ledger.open(folder / LEDGER, make="new", **terms(folder, total)) as ledger:
+        return ledger.log.identity.id
 
 
 def reopen(folder: Path, kind: type[Ledger] = Ledger, total: Loss = PLENTY) -> Ledger:
     return kind.open(folder / LEDGER, **terms(folder, total))
 
 
-def step(ledger: Ledger, rng: random.Random, between: Callable[[], object] = lambda: None) -> list[Entry]:
+def step(ledger: Ledger, rng: random.Random, between: Callable[[], object] = lambda: None) -> list[Line]:
     """Ask one question or a batch, new or old, free or not; sometimes die of one's own accord after reserving."""
     keys = [
         f"q{rng.randrange(50)}" if rng.random() < 0.3 else f"q{rng.getrandbits(60)}"
@@ -50,12 +51,13 @@ def step(ledger: Ledger, rng: random.Random, between: Callable[[], object] = lam
         between()
         if free or rng.random() < 0.9:
             price = (0,) if free else (0, 7, 10)
-            drawn = [Outcome(key, rng.choice(price), f'{{"value":{rng.getrandbits(40)}}}') for key in new]
+            kind = "told" if free else "measured"
+            drawn = [Outcome(key, rng.choice(price), kind, f'{{"value":{rng.getrandbits(40)}}}') for key in new]
             found |= zip(new, ledger.settle(reservation, drawn), strict=True)
     return list(found.values())
 
 
-def seen(entries: list[Entry]) -> Shown:
+def seen(entries: list[Line]) -> Shown:
     return {str(entry.key): (entry.body, entry.atoms, entry.seq) for entry in entries}
 
 
@@ -104,9 +106,9 @@ def _broken(ledger: Ledger, shown: Shown) -> Iterator[str]:
         yield "less is spent than the answers shown were charged"
     if spent > ledger.total.atoms:
         yield "more is spent than the budget"
-    entries = list(ledger.entries())
-    settled = {entry.intent for entry in entries if entry.kind == "outcome"}
-    counted = sum(e.atoms for e in entries if e.kind == "outcome" or (e.kind == "intent" and e.seq not in settled))
+    entries = list(ledger.log.lines())
+    answered = {entry.intent for entry in entries if entry.intent is not None}
+    counted = sum(entry.atoms for entry in entries if entry.kind != "override" and entry.seq not in answered)
     if spent < counted:
         yield "a reservation without outcome does not count as spent"
     try:

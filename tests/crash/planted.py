@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -11,21 +11,22 @@ from unittest import mock
 from crash_workload import ANCHOR, LEDGER
 
 from tacit.store import file as durable
-from tacit.store.chain import Entry, mark
-from tacit.trusted.history import History
-from tacit.trusted.ledger import Ledger, Outcome, Reservation
+from tacit.store import rows
+from tacit.store.chain import Line, mark
+from tacit.store.log import Log
+from tacit.trusted.ledger import Ledger, Outcome
 
 
 class ReleasesBeforeCommit(Ledger):
     """Shows an answer first and stores it with the next one."""
 
-    _late: tuple[Reservation | None, Sequence[Outcome]] | None = None
+    _late: tuple[int | None, Sequence[Outcome]] | None = None
 
-    def settle(self, reservation: Reservation | None, outcomes: Sequence[Outcome]) -> list[Entry]:
+    def settle(self, reservation: int | None, outcomes: Sequence[Outcome]) -> list[Line]:
         late, self._late = self._late, (reservation, outcomes)
         if late is not None:
             super().settle(*late)
-        return [Entry(0, "outcome", o.key, None, o.atoms, 0, o.body, "", "") for o in outcomes]
+        return [Line(0, o.kind, o.key, None, o.atoms, 0, o.body, "", "") for o in outcomes]
 
 
 class RefundsAtOpen(Ledger):
@@ -34,39 +35,40 @@ class RefundsAtOpen(Ledger):
     @classmethod
     def open(cls, *args: Any, **terms: Any) -> Self:
         self = super().open(*args, **terms)
-        for intent in self.open_intents():
-            self.settle(Reservation(intent.seq, intent.atoms), [Outcome(f"refund of {intent.seq}", 0, "{}")])
+        for intent in self.log.open_intents():
+            self.settle(intent.seq, [Outcome(f"refund of {intent.seq}", 0, "told", "{}")])
         return self
 
 
 class AnchorsBeforeCommit(Ledger):
     """Tells the anchor of an answer that is not stored yet."""
 
-    def settle(self, reservation: Reservation | None, outcomes: Sequence[Outcome]) -> list[Entry]:
-        write = History.write
+    def settle(self, reservation: int | None, outcomes: Sequence[Outcome]) -> list[Line]:
+        insert = rows.insert
 
-        def early(history: History, db: Any, entries: Sequence[Entry]) -> None:
-            write(history, db, entries)
-            if entries[-1].key == outcomes[-1].key:
-                self._anchor.advance(self.id, mark(entries[-1]))
+        def early(db: Any, lines: Sequence[Line]) -> None:
+            insert(db, lines)
+            if lines and lines[-1].key == outcomes[-1].key:
+                self.log._anchor.advance(self.log.identity.id, mark(lines[-1]))
 
-        with mock.patch.object(History, "write", early):
+        with mock.patch.object(rows, "insert", early):
             return super().settle(reservation, outcomes)
 
 
 class NeverTellsTheAnchor(Ledger):
     """Shows answers of which the anchor does not know."""
 
-    def settle(self, reservation: Reservation | None, outcomes: Sequence[Outcome]) -> list[Entry]:
-        with mock.patch.object(Ledger, "_tell_anchor", return_value=None):
+    def settle(self, reservation: int | None, outcomes: Sequence[Outcome]) -> list[Line]:
+        with mock.patch.object(Log, "_tell_anchor", return_value=None):
             return super().settle(reservation, outcomes)
 
 
 class ShowsWithoutTelling(Ledger):
     """Shows what another process stored, without telling the anchor for it."""
 
-    def _show(self, select: Callable[[Any], list[Entry]]) -> list[Entry]:
-        return self._file.read(select)
+    def find_many(self, keys: Iterable[str]) -> dict[str, Line]:
+        with mock.patch.object(self.log, "_show", self.log._file.read):
+            return super().find_many(keys)
 
 
 def _weakly_synced(name: str) -> Any:

@@ -19,7 +19,7 @@ from crash_workload import LEDGER, Report, Shown, broken, make, reopen, seen, st
 from tacit.errors import TacitError
 from tacit.store import file as durable
 from tacit.store.anchor import Anchor
-from tacit.store.chain import Entry
+from tacit.store.chain import Line
 from tacit.trusted.ledger import Ledger, Outcome
 
 SECTOR = 512
@@ -196,7 +196,7 @@ class Died(BaseException):
 def work(folder: Path, log: list[Event], kind: type[Ledger], rng: random.Random, steps: int) -> None:
     """Two ledgers on the same file take turns, also between each other's reservation and outcome."""
 
-    def show(entries: list[Entry]) -> None:
+    def show(entries: list[Line]) -> None:
         log.append(("show", seen(entries)))
 
     pair = [reopen(folder, kind), reopen(folder, kind)]
@@ -209,7 +209,7 @@ def work(folder: Path, log: list[Event], kind: type[Ledger], rng: random.Random,
         if rng.random() < 0.05:
             key = f"q{rng.getrandbits(60)}"
             with mock.patch.object(Anchor, "advance", side_effect=Died), contextlib.suppress(Died):
-                pair[0].settle(None, [Outcome(key, 0, '"told to nobody"')])
+                pair[0].settle(None, [Outcome(key, 0, "told", '"told to nobody"')])
             show(list(pair[1].find_many([key]).values()))
         interrupt = rng.random() < 0.3
         show(step(pair[0], rng, between=lambda: show(step(pair[1], rng)) if interrupt else None))  # noqa: B023

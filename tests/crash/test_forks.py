@@ -18,14 +18,17 @@ from support import PATIENCE
 from tacit.errors import AnswerWithheld, LedgerError
 from tacit.model.budget import Loss
 from tacit.store import file as durable
+from tacit.store import rows
 from tacit.store.anchor import Anchor
-from tacit.store.chain import Entry
-from tacit.trusted.history import History
+from tacit.store.chain import Draft, Line, seal
+from tacit.store.log import now
 from tacit.trusted.ledger import Ledger, Outcome
 
 
 def ask(ledger: Ledger, key: str, body: str = '"1"') -> str:
-    return ledger.settle(ledger.reserve(Loss("epsilon", 10), purpose="count"), [Outcome(key, 10, body)])[0].body
+    return ledger.settle(ledger.reserve(Loss("epsilon", 10), purpose="count"), [Outcome(key, 10, "measured", body)])[
+        0
+    ].body
 
 
 def forked(work: Callable[[], object]) -> int:
@@ -58,28 +61,28 @@ def say(file):
 
 DurableFile._open = say
 with reopen(Path(sys.argv[1])) as ledger:
-    answer = ledger.settle(None, [Outcome("k", 0, '"third"')])[0].body
+    answer = ledger.settle(None, [Outcome("k", 0, "told", '"third"')])[0].body
 print(answer)
 """
 
 
-@pytest.mark.parametrize("kind", ["intent", "outcome"])
+@pytest.mark.parametrize("kind", ["intent", "measured"])
 def test_a_parent_that_closes_does_not_take_the_log_away(disk: Path, kind: str) -> None:
     """The child is in the middle of a transaction; the parent closes, and a third process comes and goes."""
     make(disk)
     ledger = reopen(disk)
     ask(ledger, "before")
     (reached, reach), (resumed, resume) = os.pipe(), os.pipe()
-    write = History.write
+    insert = rows.insert
 
-    def slow(history: History, db: Any, entries: Sequence[Entry]) -> None:
-        write(history, db, entries)
-        if entries[0].kind == kind:
+    def slow(db: Any, lines: Sequence[Line]) -> None:
+        insert(db, lines)
+        if lines[0].kind == kind:
             os.write(reach, b"x")
             os.read(resumed, 1)
 
     def work() -> bool:
-        with mock.patch.object(History, "write", slow):
+        with mock.patch.object(rows, "insert", slow):
             return ask(ledger, "k", '"child"') == '"child"'
 
     child = forked(work)
@@ -112,7 +115,7 @@ def test_a_thread_in_a_transaction_delays_the_fork(disk: Path) -> None:
         inside.set()
         assert go.wait(PATIENCE)
 
-    thread = threading.Thread(target=ledger._file.transact, args=(hold,))
+    thread = threading.Thread(target=ledger.log._file.transact, args=(hold,))
     thread.start()
     assert inside.wait(PATIENCE)
     threading.Timer(0.2, go.set).start()  # a fork that did not wait would come long before, within the transaction
@@ -132,7 +135,7 @@ def test_threads_that_ask_do_not_stop_a_fork(disk: Path) -> None:
     def keep_asking(name: int) -> None:
         i = 0
         while not stop.is_set():
-            with ledger.lock():
+            with ledger.log.turn():
                 ask(ledger, f"{name}/{i}")
             i += 1
 
@@ -141,7 +144,7 @@ def test_threads_that_ask_do_not_stop_a_fork(disk: Path) -> None:
         thread.start()
 
     def turn() -> bool:
-        with ledger.lock():
+        with ledger.log.turn():
             return bool(ask(ledger, f"child {os.getpid()}"))
 
     children = [forked(turn) for _ in range(10)]
@@ -150,7 +153,7 @@ def test_threads_that_ask_do_not_stop_a_fork(disk: Path) -> None:
     for thread in threads:
         thread.join(PATIENCE)
         assert not thread.is_alive()
-    assert sum(str(entry.key).startswith("child") for entry in ledger.entries(kind="outcome")) == 10
+    assert sum(str(entry.key).startswith("child") for entry in ledger.log.lines(kinds=["measured"])) == 10
     ledger.verify()
     ledger.close()
 
@@ -167,10 +170,10 @@ def test_a_child_forked_inside_a_transaction_refuses(disk: Path) -> None:
 
     def work(db: Any) -> None:
         nonlocal child
-        ledger._history.append(db, ledger._history.head(db), "outcome", atoms=0, spent=0, body="1", key="k")
+        rows.insert(db, [seal(ledger.log.identity.origin, 1, Draft("told", 0, "1", "k"), 0, now())])
         child = forked(refused)
 
-    ledger._file.transact(work)
+    ledger.log._file.transact(work)
     assert exit_of(child) == 0
     assert ledger.verify() == 1
     ledger.close()
@@ -183,15 +186,15 @@ def test_a_turn_ends_with_its_parent_and_is_not_the_childs(disk: Path) -> None:
 
     def work() -> bool:
         with mock.patch.object(durable, "_PATIENCE", 0.1), pytest.raises(LedgerError, match="held by another process"):
-            ledger.lock()
+            ledger.log.turn()
         os.write(refuse, b"x")
         return os.read(resumed, 1) == b"x"
 
-    with ledger.lock():
+    with ledger.log.turn():
         child = forked(work)
         os.close(refuse)
         assert os.read(refused, 1) == b"x"
-    with ledger.lock():  # although the child, which inherited the file, still runs
+    with ledger.log.turn():  # although the child, which inherited the file, still runs
         os.write(resume, b"x")
     assert exit_of(child) == 0
     ledger.close()

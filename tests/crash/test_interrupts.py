@@ -22,16 +22,19 @@ from support import PATIENCE
 from tacit.errors import LedgerError
 from tacit.model.budget import Loss
 from tacit.store import file as durable
+from tacit.store import rows
+from tacit.store.chain import Draft, seal
+from tacit.store.log import now
 from tacit.trusted.ledger import Ledger, Outcome
 
-WATCHED = ("ledger.py", "history.py", "store/file.py", "anchor.py", "chain.py", "contextlib.py")
+WATCHED = ("ledger.py", "log.py", "rows.py", "copies.py", "store/file.py", "anchor.py", "chain.py", "contextlib.py")
 
 
 def ask(ledger: Ledger, key: str) -> None:
-    with ledger.lock():
+    with ledger.log.turn():
         if ledger.find(key) is None:
             reservation = ledger.reserve(Loss("epsilon", 10), purpose="count", private="state")
-            ledger.settle(reservation, [Outcome(key, 10, '"answer"')])
+            ledger.settle(reservation, [Outcome(key, 10, "measured", '"answer"')])
 
 
 @functools.cache
@@ -154,12 +157,12 @@ def test_a_signal_handler_cannot_undo_what_it_interrupts(disk: Path) -> None:
     ledger = reopen(disk)
 
     def work(db: Any) -> None:
-        ledger._history.append(db, ledger._history.head(db), "outcome", atoms=0, spent=0, body="1", key="k")
+        rows.insert(db, [seal(ledger.log.identity.origin, 1, Draft("told", 0, "1", "k"), 0, now())])
         for nested in (lambda: ledger.find("k"), lambda: ledger.reserve(Loss("epsilon", 1), purpose="nested")):
             with pytest.raises(LedgerError, match="in use further up"):
                 nested()
 
-    ledger._file.transact(work)
+    ledger.log._file.transact(work)
     assert ledger.find("k") is not None
     assert ledger.verify() == 1
     ledger.close()

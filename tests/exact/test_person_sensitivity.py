@@ -101,8 +101,13 @@ def farthest(values: Steps, replaced: int = EACH) -> tuple[int, int]:
 @pytest.fixture(params=["epsilon", "rho"])
 def curator(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Curator]:
     budget = Budget(epsilon=50.0, delta=0.0 if request.param == "epsilon" else 1e-6)
-    ledger = Ledger.create(
-        tmp_path / "l.tacit", budget=budget, total=total(budget), binding={}, anchor=Anchor(tmp_path / "a.sqlite")
+    ledger = Ledger.open(
+        tmp_path / "l.tacit",
+        make="new",
+        budget=budget,
+        total=total(budget),
+        binding={},
+        anchor=Anchor(tmp_path / "a.sqlite"),
     )
     yield Curator(records(tables()[100]), ledger)
     ledger.close()

@@ -204,7 +204,9 @@ def test_a_release_through_the_curator_is_paid_once_and_read_back(tmp_path: Path
     ages = [10 + 2 * i for i in range(BINS)] * 50 + [None] * 100
     table = pa.table({"age": ages, "pay": [i % BINS for i in range(len(ages))]})
     anchor = Anchor(tmp_path / "anchors.sqlite")
-    ledger = Ledger.create(tmp_path / "l.tacit", budget=budget, total=total(budget), binding={}, anchor=anchor)
+    ledger = Ledger.open(
+        tmp_path / "l.tacit", make="new", budget=budget, total=total(budget), binding={}, anchor=anchor
+    )
     curator = Curator(read_records(open_source(table), DOMAIN), ledger)
     choice = choose(name, leaves(DOMAIN[name]), budget.measure)
     measured = curator.measure([choice.strategy], curator.total)[0]

@@ -99,7 +99,7 @@ def check_the_ledger_is_all_it_needs(folder: Path) -> None:
         hypothesis = online(session).knowledge.hypothesis.answer_many(queries)
         left, hits_left = session.left, online(session).hits_left
         gate = session._curator.resume_gate(owner=OWNER)
-        noise = gate and session._ledger.private_of(gate._intent)
+        noise = gate and session._ledger.log.private_of(gate._intent)
     with start(folder) as session:
         after = session.ask_many(queries)
         online(session)._catch_up()
@@ -108,7 +108,7 @@ def check_the_ledger_is_all_it_needs(folder: Path) -> None:
         assert {a.source for a in after} == {"repeat"}
         assert (session.left, online(session).hits_left) == (left, hits_left)
         resumed = session._curator.resume_gate(owner=OWNER)
-        assert noise == (resumed and session._ledger.private_of(resumed._intent))
+        assert noise == (resumed and session._ledger.log.private_of(resumed._intent))
 
 
 def test_the_ledger_is_all_it_needs(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_planted_update_driven_by_the_true_error(tmp_path: Path, monkeypatch: py
             if live["on"]:
                 one.values[:] = self._truth(one.question)
             yield one
-        live["on"] = self._ledger.head[0] < 200 and live["on"]
+        live["on"] = self._ledger.log.head()[:2][0] < 200 and live["on"]
 
     monkeypatch.setattr(Curator, "measure", leaky)
     monkeypatch.setattr(Curator, "released", leaky_released)
@@ -295,7 +295,7 @@ def test_the_guessed_number_of_questions_doubles_when_it_is_passed(tmp_path: Pat
         for i in range(0, 200, 20):
             session.ask_many(queries[i : i + 20])
         terms, seen = online(session).terms, set()
-        for entry in session._ledger.entries(kind="intent"):
+        for entry in session._ledger.log.lines(kinds=["intent"]):
             purpose = json.loads(entry.body)["purpose"]
             if isinstance(purpose, dict):
                 guessed = 8 * 2 ** math.ceil(math.log2(max(1.0, (entry.seq - 1) / 8)))

@@ -259,7 +259,7 @@ def test_old_ledgers_have_no_more_figures_than_they_had(tmp_path: Path) -> None:
     with start(tmp_path) as session:
         query = Query.among(DOMAIN, "a", [1])
         session._curator.tell([(query, 5, 7, "a note")])
-        entry = next(e for e in session._ledger.entries(kind="outcome") if e.key == query.key)
+        entry = next(e for e in session._ledger.log.lines(kinds=["measured"]) if e.key == query.key)
         assert set(json.loads(entry.body)) == {"question", "told", "half_width", "note"}
         told = session._public.find([query])[0]
         assert isinstance(told, Told)

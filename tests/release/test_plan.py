@@ -273,8 +273,13 @@ def measured(name: str, folder: Path, runs: int) -> tuple[float, float]:
     truth = np.array([records.answer(query) for query in queries]) / rows
     errors = []
     for run in range(runs):
-        ledger = Ledger.create(
-            folder / f"{run}.tacit", budget=budget, total=total(budget), binding={}, anchor=Anchor(folder / "anchors")
+        ledger = Ledger.open(
+            folder / f"{run}.tacit",
+            make="new",
+            budget=budget,
+            total=total(budget),
+            binding={},
+            anchor=Anchor(folder / "anchors"),
         )
         curator = Curator(records, ledger)
         built = warm_start(curator, curator, loss=total(budget))

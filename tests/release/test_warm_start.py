@@ -58,7 +58,9 @@ def make(tmp_path: Path) -> Iterator[Make]:
         for ledger in opened:
             ledger.close()
         opened.clear()
-        ledger = Ledger.open_or_create(tmp_path / f"{name}.tacit", anchor=Anchor(tmp_path / f"{name}.anchors"), **terms)
+        ledger = Ledger.open(
+            tmp_path / f"{name}.tacit", make="missing", anchor=Anchor(tmp_path / f"{name}.anchors"), **terms
+        )
         opened.append(ledger)
         return Curator(records, ledger)
 
@@ -196,8 +198,13 @@ def test_what_is_refused_costs_nothing(make: Make, arguments: dict[str, Any], er
 
 def test_a_domain_beyond_memory_is_refused_with_both_numbers(tmp_path: Path) -> None:
     wide = Domain({f"c{i}": tacit.integer(0, 2047) for i in range(3)})
-    ledger = Ledger.create(
-        tmp_path / "w.tacit", budget=MILD, total=total(MILD), binding={}, anchor=Anchor(tmp_path / "w.anchors")
+    ledger = Ledger.open(
+        tmp_path / "w.tacit",
+        make="new",
+        budget=MILD,
+        total=total(MILD),
+        binding={},
+        anchor=Anchor(tmp_path / "w.anchors"),
     )
     curator = Curator(read_records(open_source(pa.table({name: [1, 2] for name in wide.names})), wide), ledger)
     with pytest.raises(InvalidDomain, match=r"6,144 values.*8,589,934,592 cells.*at most 2,048 values"):

@@ -16,8 +16,8 @@ from importlib import import_module
 
 from tacit.serve import dataset, run
 from tacit.serve.limits import Limits
-from tacit.store.chain import Entry
-from tacit.trusted.ledger import Ledger, Outcome, Reservation
+from tacit.store.chain import Line
+from tacit.trusted.ledger import Ledger, Outcome
 
 LOADED = ("duckdb", "uvicorn", "tacit.serve.app", "tacit.opening", "tacit.session", "opendp.prelude", "sqlglot")
 LIMITS = Limits(rate=1e9, burst=10**9, together=10_000, together_of_one=10_000)
@@ -26,14 +26,14 @@ LIMITS = Limits(rate=1e9, burst=10**9, together=10_000, together_of_one=10_000)
 def answer_before_commit() -> None:
     """Every answer is shown at once, and stored with the next one."""
     settle = Ledger.settle
-    late: list[tuple[Ledger, Reservation | None, Sequence[Outcome]]] = []
+    late: list[tuple[Ledger, int | None, Sequence[Outcome]]] = []
 
-    def early(ledger: Ledger, reservation: Reservation | None, outcomes: Sequence[Outcome]) -> list[Entry]:
+    def early(ledger: Ledger, reservation: int | None, outcomes: Sequence[Outcome]) -> list[Line]:
         while late:
             settle(*late.pop())
         late.append((ledger, reservation, outcomes))
-        head, spent = ledger.head[0], ledger.spent.atoms
-        return [Entry(head, "outcome", o.key, None, o.atoms, spent, o.body, "", "") for o in outcomes]
+        head, spent = ledger.log.head()[:2][0], ledger.spent.atoms
+        return [Line(head, o.kind, o.key, None, o.atoms, spent, o.body, "", "") for o in outcomes]
 
     Ledger.settle = early  # type: ignore[assignment,method-assign]
 
@@ -44,9 +44,9 @@ def refund_at_start() -> None:
 
     def generous(**terms: object) -> object:
         session = opened(**terms)  # type: ignore[arg-type]
-        for intent in session._ledger.open_intents():
-            back = Outcome(f"refund of {intent.seq}", 0, "{}")
-            session._ledger.settle(Reservation(intent.seq, intent.atoms), [back])
+        for intent in session._ledger.log.open_intents():
+            back = Outcome(f"refund of {intent.seq}", 0, "told", "{}")
+            session._ledger.settle(intent.seq, [back])
         return session
 
     dataset.open_session = generous  # type: ignore[assignment]
@@ -56,7 +56,7 @@ def another_answer() -> None:
     """A new server draws new noise for what an old one had answered."""
     find, started = Ledger.find_many, set[str]()
 
-    def forgetful(ledger: Ledger, keys: Sequence[str]) -> dict[str, Entry]:
+    def forgetful(ledger: Ledger, keys: Sequence[str]) -> dict[str, Line]:
         found = find(ledger, keys)
         started.update(key for key in keys if key not in found)
         return {key: entry for key, entry in found.items() if key in started}

@@ -188,8 +188,8 @@ def _whole(config: Path, seen: Witness) -> Iterator[str]:
         before = session.spent
         session._ledger.verify()
         _, entries = session.transcript()
-        settled = {entry.intent for entry in entries if entry.kind == "outcome"}
-        counted = sum(e.atoms for e in entries if e.kind == "outcome" or (e.kind == "intent" and e.seq not in settled))
+        settled = {entry.intent for entry in entries if entry.intent is not None}
+        counted = sum(e.atoms for e in entries if e.kind != "override" and e.seq not in settled)
         if counted != before.atoms:
             yield f"{before.atoms} atoms are spent and the entries add up to {counted}"
         known = {(entry.seq, entry.hash) for entry in entries}

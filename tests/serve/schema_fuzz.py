@@ -236,8 +236,8 @@ def accounted_for(folder: Path, name: str, told: Told) -> str:
     with tacit.open(budget=settings.budget, **files, **settings.options) as session:
         spent, total = session.spent.atoms, session.total.atoms
         _, entries = session.transcript()
-    settled = {entry.intent for entry in entries if entry.kind == "outcome"}
-    bought = sum(entry.atoms for entry in entries if entry.kind == "outcome")
+    settled = {entry.intent for entry in entries if entry.intent is not None}
+    bought = sum(entry.atoms for entry in entries if entry.kind not in ("intent", "override"))
     gates = sum(entry.atoms for entry in entries if entry.kind == "intent" and entry.seq not in settled)
     assert bought + gates == spent <= total, "the ledger's total is not the sum of its own entries"
     logs = sorted(folder.glob(f"{name}.tacit.audit*"))

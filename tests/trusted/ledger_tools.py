@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from tacit.model.budget import Budget, Loss
+from tacit.store import rows
 from tacit.store.anchor import Anchor
+from tacit.store.chain import Draft, seal
+from tacit.store.log import now
 from tacit.trusted.ledger import Ledger, Outcome
 
 PRICE = Loss("epsilon", 10)
@@ -29,7 +32,7 @@ def reopen(folder: Path, answers: int = 100, **more: Any) -> Ledger:
 
 
 def ask(ledger: Ledger, key: str, body: str = '{"value":1}', charge: int = PRICE.atoms) -> str:
-    return ledger.settle(ledger.reserve(PRICE, purpose="count"), [Outcome(key, charge, body)])[0].body
+    return ledger.settle(ledger.reserve(PRICE, purpose="count"), [Outcome(key, charge, "measured", body)])[0].body
 
 
 def raw(folder: Path, *statements: str) -> None:
@@ -42,7 +45,12 @@ def raw(folder: Path, *statements: str) -> None:
 
 def write(ledger: Ledger, kind: str, **values: Any) -> None:
     """A bug, or somebody who knows how to compute the hashes."""
-    ledger._file.transact(lambda db: ledger._history.append(db, ledger._history.head(db), kind, **values))
+    ledger.log._file.transact(lambda db: forge(db, ledger, kind, **values))
+
+
+def forge(db: Any, ledger: Ledger, kind: str, spent: int, body: str = "{}", **values: Any) -> None:
+    head = rows.head(db) or ledger.log.identity.origin
+    rows.insert(db, [seal(head, head.seq + 1, Draft(kind, body=body, **values), spent, now())])
 
 
 def backup(folder: Path, name: str) -> Path:

@@ -37,8 +37,13 @@ ROWS = [("F", 0, "x"), ("F", 3, "y"), ("M", 3, "y"), ("M", 5, "z"), ("F", None, 
 
 def make(folder: Path, budget: Budget, rows: list[tuple[Any, ...]] = ROWS) -> Curator:
     table = pa.table({name: [row[i] for row in rows] for i, name in enumerate(DOMAIN.names)})
-    ledger = Ledger.create(
-        folder / "l.tacit", budget=budget, total=total(budget), binding={}, anchor=Anchor(folder / "anchors.sqlite")
+    ledger = Ledger.open(
+        folder / "l.tacit",
+        make="new",
+        budget=budget,
+        total=total(budget),
+        binding={},
+        anchor=Anchor(folder / "anchors.sqlite"),
     )
     return Curator(read_records(open_source(table), DOMAIN), ledger)
 
@@ -162,7 +167,7 @@ def test_forged_questions_are_refused_before_anything_is_reserved(curator: Curat
     with pytest.raises(InvalidQuery):
         curator.measure([Query.among(DOMAIN, "age", [1]), question], EPSILON)
     assert curator.spent.atoms == 0
-    assert list(curator._ledger.entries()) == []
+    assert list(curator._ledger.log.lines()) == []
 
 
 def test_the_charge_is_durable_before_the_data_are_looked_at(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,8 +51,13 @@ ALL = [STUMP, MEAN, MATCHING, MEDIAN]
 
 def make(folder: Path, budget: Budget, rows: list[tuple[Any, ...]] = ROWS) -> Curator:
     table = pa.table({name: [row[i] for row in rows] for i, name in enumerate(DOMAIN.names)})
-    ledger = Ledger.create(
-        folder / "l.tacit", budget=budget, total=total(budget), binding={}, anchor=Anchor(folder / "anchors.sqlite")
+    ledger = Ledger.open(
+        folder / "l.tacit",
+        make="new",
+        budget=budget,
+        total=total(budget),
+        binding={},
+        anchor=Anchor(folder / "anchors.sqlite"),
     )
     return Curator(read_records(open_source(table), DOMAIN), ledger)
 
@@ -129,8 +134,14 @@ def test_a_repeat_is_free_and_the_same_after_a_restart(curator: Curator, tmp_pat
     curator._ledger.close()
     budget = Budget(epsilon=10.0, delta=0.0)
     anchor = Anchor(tmp_path / "anchors.sqlite")
-    ledger = Ledger.open_or_create(
-        tmp_path / "l.tacit", budget=budget, total=total(budget), binding={}, anchor=anchor, accept_rollback=None
+    ledger = Ledger.open(
+        tmp_path / "l.tacit",
+        make="missing",
+        budget=budget,
+        total=total(budget),
+        binding={},
+        anchor=anchor,
+        accept_rollback=None,
     )
     reopened = Curator(curator._records, ledger)
     assert [one.values.tolist() for one in reopened.measure(ALL, EPSILON)] == [one.values.tolist() for one in first]

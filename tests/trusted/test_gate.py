@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ from tacit.load.source import open_source
 from tacit.model.attribute import category, integer
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
+from tacit.model.entry import GateTerms, Intent, decode
 from tacit.model.query import GRID, Query
 from tacit.store.anchor import Anchor
+from tacit.store.log import Log
 from tacit.trusted import gate as gate_module
 from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator, Disagreement, Distance
@@ -39,7 +41,7 @@ def open_curator(folder: Path) -> Curator:
     rows = pa.table({"sex": ["F"] * 70 + ["M"] * 30, "age": [i % 10 for i in range(N)]})
     terms: dict[str, Any] = {"budget": BUDGET, "total": total(BUDGET), "binding": {}}
     anchor, path = Anchor(folder / "anchors.sqlite"), folder / "l.tacit"
-    ledger = (Ledger.open if path.exists() else Ledger.create)(path, **terms, anchor=anchor)
+    ledger = Ledger.open(path, make="missing", **terms, anchor=anchor)
     return Curator(read_records(open_source(rows), DOMAIN), ledger)
 
 
@@ -121,14 +123,18 @@ def test_pays_once_before_it_compares_for_any_number(curator: Curator, monkeypat
 def check_shut_after_a_hit(curator: Curator) -> None:
     gate = curator.open_gate(-1000, EPSILON)  # everything is above
     assert gate.first_above([WOMEN], [Distance(0)]) is not None
-    for again in (gate, Gate(gate._ledger, gate._records, gate._intent, json.loads(_intent(gate))["purpose"])):
+    for again in (gate, Gate(gate._ledger, gate._records, gate._intent, _terms(gate))):
         with pytest.raises(InvalidQuery, match="shut"):
             again.first_above([WOMEN], [Distance(0)])
     assert curator.resume_gate() is None
 
 
-def _intent(gate: Gate) -> str:
-    return next(entry.body for entry in gate._ledger.entries() if entry.seq == gate._intent)
+def _terms(gate: Gate) -> GateTerms:
+    line = next(line for line in gate._ledger.log.lines() if line.seq == gate._intent)
+    intent = decode(line.kind, line.body)
+    assert isinstance(intent, Intent)
+    assert isinstance(intent.purpose, GateTerms)
+    return intent.purpose
 
 
 def test_is_shut_after_its_first_hit_for_everybody(curator: Curator) -> None:
@@ -147,7 +153,7 @@ def test_another_process_sees_it_shut(tmp_path: Path, curator: Curator) -> None:
 
 
 def noise_of(gate: Gate) -> str | None:
-    return gate._ledger.private_of(gate._intent)
+    return gate._ledger.log.private_of(gate._intent)
 
 
 def check_a_restart_neither_pays_nor_learns(curator: Curator, folder: Path) -> None:
@@ -236,7 +242,7 @@ def check_the_threshold_is_in_nothing_that_is_hashed_or_shown(curator: Curator) 
     gate = curator.open_gate(50, EPSILON)
     noise = noise_of(gate)
     assert noise is not None
-    for entry in curator._ledger.entries():
+    for entry in curator._ledger.log.lines():
         assert noise not in entry.body
 
 
@@ -284,7 +290,7 @@ def reuse(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def test_planted_gate_not_shut(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
     def put_back_instead(self: Gate) -> str:
-        self._ledger._file.transact(lambda db: db.execute("UPDATE private SET value = '7'"))
+        self._ledger.log._file.transact(lambda db: db.execute("UPDATE private SET value = '7'"))
         return "a receipt"
 
     monkeypatch.setattr(Gate, "_shut", put_back_instead)
@@ -301,8 +307,8 @@ def test_planted_threshold_not_refreshed(curator: Curator, monkeypatch: pytest.M
 def test_planted_threshold_redrawn_at_restart(
     curator: Curator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = Ledger.private_of
-    monkeypatch.setattr(Ledger, "private_of", lambda self, seq: None if real(self, seq) is None else str(next(counter)))
+    real = Log.private_of
+    monkeypatch.setattr(Log, "private_of", lambda self, seq: None if real(self, seq) is None else str(next(counter)))
     counter = iter(range(100))
     with pytest.raises(AssertionError):
         check_a_restart_neither_pays_nor_learns(curator, tmp_path)
@@ -312,7 +318,7 @@ def test_planted_threshold_in_the_chain(curator: Curator, monkeypatch: pytest.Mo
     reserve = Ledger.reserve
 
     def leaky(self: Ledger, loss: Loss, *, purpose: Any, private: str | None = None) -> Any:
-        return reserve(self, loss, purpose={**purpose, "noise": private}, private=private)
+        return reserve(self, loss, purpose=replace(purpose, owner=private), private=private)
 
     monkeypatch.setattr(Ledger, "reserve", leaky)
     with pytest.raises(AssertionError):

@@ -58,7 +58,7 @@ def people() -> pa.Table:
 
 def make(folder: Path) -> Curator:
     anchor = Anchor(folder / "a.sqlite")
-    ledger = Ledger.create(folder / "l.tacit", budget=BUDGET, total=total(BUDGET), binding={}, anchor=anchor)
+    ledger = Ledger.open(folder / "l.tacit", make="new", budget=BUDGET, total=total(BUDGET), binding={}, anchor=anchor)
     return Curator(read_records(open_source(people()), DOMAIN), ledger)
 
 
@@ -86,7 +86,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 
 
 def nothing_happened(curator: Curator) -> bool:
-    return curator.spent.atoms == 0 and not list(curator._ledger.entries())
+    return curator.spent.atoms == 0 and not list(curator._ledger.log.lines())
 
 
 # Fields that change while they are read

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from tacit.store import file as durable
 from tacit.store.anchor import Anchor
 from tacit.trusted import curator as curator_module
 from tacit.trusted import gate as gate_module
-from tacit.trusted import questions
+from tacit.trusted import questions, rules
 from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator, Distance, own
 from tacit.trusted.ledger import Ledger, Outcome
@@ -48,7 +49,9 @@ def rows() -> pa.Table:
 @pytest.fixture
 def curator(tmp_path: Path) -> Iterator[Curator]:
     anchor = Anchor(tmp_path / "a.sqlite")
-    ledger = Ledger.create(tmp_path / "l.tacit", budget=BUDGET, total=total(BUDGET), binding={}, anchor=anchor)
+    ledger = Ledger.open(
+        tmp_path / "l.tacit", make="new", budget=BUDGET, total=total(BUDGET), binding={}, anchor=anchor
+    )
     yield Curator(read_records(open_source(rows()), DOMAIN), ledger)
     ledger.close()
 
@@ -232,16 +235,17 @@ class Wordy(str):
 def test_a_note_that_is_not_plain_text_is_refused(curator: Curator) -> None:
     with pytest.raises(InvalidQuery, match="note"):
         curator.tell([(Query.among(DOMAIN, "a", [0]), 1, 1, Wordy("x"))])
-    assert not list(curator._ledger.entries())
+    assert not list(curator._ledger.log.lines())
 
 
 def test_an_entry_is_sealed_as_it_is_checked() -> None:
     head = chain.Mark(4, "ab" * 32, 7)
-    entry = chain.seal(head, "now", "outcome", key='k"', intent=None, atoms=0, spent=7, body='{"a":1}')
-    form = [head.hash, 5, "outcome", 'k"', None, 0, 7, '{"a":1}', "now"]
+    entry = chain.seal(head, 5, chain.Draft("told", 0, '{"a":1}', 'k"'), 7, "now")
+    form = [head.hash, 5, "told", 'k"', None, 0, 7, '{"a":1}', "now"]
     assert chain.canonical(form) == json.dumps(form, sort_keys=True, separators=(",", ":"))
     assert entry.hash == chain.chain_hash(head.hash, entry) == chain.digest(form)
-    assert chain.check([entry], head, Loss("epsilon", 100))[0] == chain.mark(entry)
+    step = partial(rules.step, total=100)
+    assert chain.follow([entry], head, chain.State(7, {}), step)[0] == chain.mark(entry)
 
 
 # How much work it is
@@ -257,7 +261,7 @@ def test_many_answers_take_few_statements(curator: Curator, monkeypatch: pytest.
         return db
 
     monkeypatch.setattr(durable, "_connect", traced)
-    curator._ledger._file.release()
+    curator._ledger.log._file.release()
     rng = np.random.default_rng(5)
     queries = [query for query in {some(rng): None for _ in range(1500)} if not query.is_constant]
     assert len(queries) > 1000
@@ -273,19 +277,19 @@ def test_free_answers_are_not_read_to_find_the_bought_ones(curator: Curator, mon
     curator.tell([(Query.among(DOMAIN, "b", [k]), 1, 1, "") for k in range(4)])
     later = curator.measure([Query.among(DOMAIN, "a", [1])], PRICE)[0]
     read: list[int] = []
-    entry_of = chain.entry_of
+    line_of = chain.line_of
 
-    def spy(row: Any) -> chain.Entry:
+    def spy(row: Any) -> chain.Line:
         read.append(row[0])
-        return entry_of(row)
+        return line_of(row)
 
-    monkeypatch.setattr("tacit.trusted.history.entry_of", spy)
+    monkeypatch.setattr("tacit.store.rows.line_of", spy)
     found = [one.receipt.entry for one in curator.released()]
     assert found == read == [measured.receipt.entry, later.receipt.entry]
     assert [one.receipt.entry for one in curator.released(after=found[0])] == found[1:]
     assert [receipt.entry for _, _, _, receipt in curator.purchases()] == found
-    with curator._ledger._file.mutex:
-        db = curator._ledger._file._connected()
+    with curator._ledger.log._file.mutex:
+        db = curator._ledger.log._file._connected()
         plan = db.execute(
             "EXPLAIN QUERY PLAN SELECT seq FROM entries INDEXED BY settled WHERE intent IS NOT NULL AND +seq > 5"
         ).fetchall()
@@ -293,9 +297,9 @@ def test_free_answers_are_not_read_to_find_the_bought_ones(curator: Curator, mon
 
 
 def test_more_rows_than_one_statement_takes_are_all_stored(curator: Curator) -> None:
-    outcomes = [Outcome(f"k{i}", 0, "{}") for i in range(257)]
+    outcomes = [Outcome(f"k{i}", 0, "told", "{}") for i in range(257)]
     stored = curator._ledger.settle(None, outcomes)
-    assert [entry.key for entry in curator._ledger.entries()] == [f"k{i}" for i in range(257)]
+    assert [entry.key for entry in curator._ledger.log.lines()] == [f"k{i}" for i in range(257)]
     assert [entry.seq for entry in stored] == list(range(1, 258))
     assert curator._ledger.verify() == 257
 

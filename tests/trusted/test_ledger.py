@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import shutil
@@ -19,13 +18,14 @@ from ledger_tools import PRICE, ask, backup, reopen, restore, terms
 
 from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError, TacitError
 from tacit.model.budget import Budget, Loss
+from tacit.model.entry import GateTerms, Intent, decode
 from tacit.store import file as durable
-from tacit.trusted.ledger import Ledger, Outcome, Reservation
+from tacit.trusted.ledger import Ledger, Outcome
 
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger.create(tmp_path / "people.tacit", **terms(tmp_path)) as made:
+    with Ledger.open(tmp_path / "people.tacit", make="new", **terms(tmp_path)) as made:
         yield made
 
 
@@ -34,25 +34,25 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 def test_an_answer_is_charged_stored_and_found(ledger: Ledger) -> None:
     reservation = ledger.reserve(PRICE, purpose="count")
-    assert (reservation, ledger.spent) == (Reservation(1, 10), PRICE)
-    [entry] = ledger.settle(reservation, [Outcome("k", 7, '{"value":3}')])
-    assert (entry.seq, entry.kind, entry.key, entry.intent, entry.atoms, entry.spent) == (2, "outcome", "k", 1, 7, 7)
+    assert (reservation, ledger.spent) == (1, PRICE)
+    [entry] = ledger.settle(reservation, [Outcome("k", 7, "measured", '{"value":3}')])
+    assert (entry.seq, entry.kind, entry.key, entry.intent, entry.atoms, entry.spent) == (2, "measured", "k", 1, 7, 7)
     assert ledger.find("k") == entry
     assert (ledger.spent, ledger.left) == (Loss("epsilon", 7), Loss("epsilon", 993))
-    assert ledger.head == (2, entry.hash)
+    assert ledger.log.head()[:2] == (2, entry.hash)
     assert ledger.verify() == 2
 
 
 def test_everything_is_there_after_reopening(ledger: Ledger, tmp_path: Path) -> None:
     ask(ledger, "k", '{"value":"é\\u0000"}')
     ledger.reserve(PRICE, purpose="count")
-    entries, head = list(ledger.entries()), ledger.head
+    entries, head = list(ledger.log.lines()), ledger.log.head()[:2]
     ledger.close()
     again = reopen(tmp_path)
-    assert (list(again.entries()), again.head) == (entries, head)
+    assert (list(again.log.lines()), again.log.head()[:2]) == (entries, head)
     assert again.spent.atoms == 20  # the reservation without outcome counts
-    assert [e.kind for e in again.entries(after=1)] == ["outcome", "intent"]
-    assert [e.seq for e in again.entries(kind="intent")] == [1, 3]
+    assert [e.kind for e in again.log.lines(after=1)] == ["measured", "intent"]
+    assert [e.seq for e in again.log.lines(kinds=["intent"])] == [1, 3]
 
 
 @pytest.mark.parametrize("body", ["0", "null", "", '""', "false"])
@@ -73,16 +73,18 @@ def test_unknown_keys_are_not_found(ledger: Ledger) -> None:
 
 def test_batches_and_pages_longer_than_one_statement(ledger: Ledger) -> None:
     keys = [f"k{i}" for i in range(1201)]
-    entries = ledger.settle(None, [Outcome(key, 0, key) for key in keys])
+    entries = ledger.settle(None, [Outcome(key, 0, "told", key) for key in keys])
     assert [entry.body for entry in entries] == keys
     assert list(ledger.find_many(keys).values()) == entries
-    assert list(ledger.entries()) == entries
+    assert list(ledger.log.lines()) == entries
     assert ledger.verify() == 1201
 
 
 def test_a_batch_shares_its_reservation(ledger: Ledger) -> None:
     reservation = ledger.reserve(Loss("epsilon", 30), purpose="batch")
-    entries = ledger.settle(reservation, [Outcome("a", 10, "1"), Outcome("b", 0, "2"), Outcome("a", 5, "3")])
+    entries = ledger.settle(
+        reservation, [Outcome("a", 10, "measured", "1"), Outcome("b", 0, "told", "2"), Outcome("a", 5, "measured", "3")]
+    )
     assert [entry.body for entry in entries] == ["1", "2", "1"]  # a key has one answer, also within a batch
     assert ledger.spent.atoms == 15
     assert ledger.verify() == 4
@@ -90,22 +92,22 @@ def test_a_batch_shares_its_reservation(ledger: Ledger) -> None:
 
 def test_the_budget_is_never_passed(ledger: Ledger) -> None:
     ledger.reserve(Loss("epsilon", 995), purpose="most")
-    head = ledger.head
+    head = ledger.log.head()[:2]
     with pytest.raises(BudgetExhausted, match=r"costs epsilon = 1e-11 and epsilon = 5e-12 is left.*Nothing was spent"):
         ledger.reserve(PRICE, purpose="one too many")
     with pytest.raises(BudgetExhausted):
         ledger.reserve(Loss("epsilon", 6), purpose="one atom too many")
-    assert ledger.head == head
+    assert ledger.log.head()[:2] == head
     ledger.reserve(Loss("epsilon", 5), purpose="exactly what is left")
     assert ledger.left.atoms == 0
-    ledger.settle(ledger.reserve(Loss("epsilon", 0), purpose="nothing"), [Outcome("a", 0, "1")])
-    ledger.settle(None, [Outcome("b", 0, "2")])
+    ledger.settle(ledger.reserve(Loss("epsilon", 0), purpose="nothing"), [Outcome("a", 0, "told", "1")])
+    ledger.settle(None, [Outcome("b", 0, "told", "2")])
     assert ledger.verify() == 5
 
 
 def test_a_refusal_by_less_than_is_printed_says_so(tmp_path: Path) -> None:
     total = Loss("epsilon", 10**12 - 1)
-    ledger = Ledger.create(tmp_path / "people.tacit", **{**terms(tmp_path), "total": total})
+    ledger = Ledger.open(tmp_path / "people.tacit", make="new", **{**terms(tmp_path), "total": total})
     with pytest.raises(BudgetExhausted, match="costs epsilon = 1 and slightly less is left"):
         ledger.reserve(Loss("epsilon", 10**12), purpose="all")
 
@@ -115,21 +117,22 @@ def test_wrong_calls_are_refused(ledger: Ledger) -> None:
         ledger.reserve(Loss("rho", 1), purpose="other measure")
     with pytest.raises(ValueError, match="at least 0"):
         ledger.reserve(Loss("epsilon", -1), purpose="refill")
-    reservation = ledger.reserve(PRICE, purpose="count")
-    for outcomes in ([], [Outcome("k", 11, "1")], [Outcome("k", 12, "1"), Outcome("l", -2, "1")]):
-        with pytest.raises(ValueError, match="at most the 10 atoms"):
-            ledger.settle(reservation, outcomes)
-    with pytest.raises(ValueError, match="at most the 0 atoms"):
-        ledger.settle(None, [Outcome("k", 1, "1")])
-    for forged in (Reservation(99, 10), Reservation(reservation.seq, 500)):
-        with pytest.raises(ValueError, match="not one of this ledger"):
-            ledger.settle(forged, [Outcome("k", 10, "1")])
+    intent = ledger.reserve(PRICE, purpose="count")
+    with pytest.raises(ValueError, match="at least one"):
+        ledger.settle(intent, [])
+    with pytest.raises(ValueError, match="more is charged than was reserved"):
+        ledger.settle(intent, [Outcome("k", 11, "measured", "1")])
+    with pytest.raises(ValueError, match="nothing gives budget back"):
+        ledger.settle(intent, [Outcome("k", 10, "measured", "1"), Outcome("l", -2, "measured", "1")])
+    with pytest.raises(ValueError, match="an intent that reserved it"):
+        ledger.settle(None, [Outcome("k", 1, "told", "1")])
+    with pytest.raises(ValueError, match="no line 99"):
+        ledger.settle(99, [Outcome("k", 10, "measured", "1")])
     assert ledger.find("k") is None
-    ledger.settle(reservation, [Outcome("k", 10, "1")])
-    with pytest.raises(ValueError, match="settled before"):
-        ledger.settle(reservation, [Outcome("l", 10, "1")])
-    with pytest.raises(ValueError, match="not one of this ledger"):
-        ledger.settle(Reservation(2, 10), [Outcome("l", 10, "1")])  # an outcome is no intent
+    ledger.settle(intent, [Outcome("k", 10, "measured", "1")])
+    for ended in (intent, 2):  # an outcome is no intent
+        with pytest.raises(ValueError, match="never made, or settled before"):
+            ledger.settle(ended, [Outcome("l", 10, "measured", "1")])
     assert (ledger.spent.atoms, ledger.verify()) == (10, 2)
 
 
@@ -137,49 +140,49 @@ def test_private_state_is_taken_by_one_and_put_back_with_the_answers(ledger: Led
     # Catches two processes that compare against one threshold, and a gate that goes on after its answers were lost.
     gate = ledger.reserve(PRICE, purpose="gate", private="0.123")
     other = reopen(tmp_path)
-    held = ledger.take_private(gate.seq)
+    held = ledger.take_private(gate)
     assert held is not None
     assert held.value == "0.123"
-    assert [one.take_private(gate.seq) for one in (other, ledger)] == [None, None]
-    assert other.private_of(gate.seq) is None
-    ledger.settle(None, [Outcome("free", 0, "1")], private=held)
+    assert [one.take_private(gate) for one in (other, ledger)] == [None, None]
+    assert other.log.private_of(gate) is None
+    ledger.settle(None, [Outcome("free", 0, "told", "1")], private=held)
     with pytest.raises(AnswerWithheld):  # a copy of what was taken, in a fork or another object, is worth nothing now
-        other.settle(None, [Outcome("more", 0, "1")], private=held)
-    again = other.take_private(gate.seq)
+        other.settle(None, [Outcome("more", 0, "told", "1")], private=held)
+    again = other.take_private(gate)
     assert again is not None
-    other.settle(gate, [Outcome("shut", PRICE.atoms, "1")])
+    other.settle(gate, [Outcome("shut", PRICE.atoms, "measured", "1")])
     with pytest.raises(AnswerWithheld):  # nor is it after the intent was settled
-        other.settle(None, [Outcome("more", 0, "1")], private=again)
+        other.settle(None, [Outcome("more", 0, "told", "1")], private=again)
     assert other.find("more") is None
-    assert ledger.take_private(gate.seq) is None
+    assert ledger.take_private(gate) is None
     other.close()
 
 
 def test_an_override_forgets_private_state(tmp_path: Path) -> None:
     # What is open in an old copy may have been shut since: its noise must not answer again.
-    ledger = Ledger.create(tmp_path / "people.tacit", **terms(tmp_path))
+    ledger = Ledger.open(tmp_path / "people.tacit", make="new", **terms(tmp_path))
     gate = ledger.reserve(PRICE, purpose="gate", private="0.123")
     copy = backup(tmp_path, "old")
-    ledger.settle(gate, [Outcome("shut", PRICE.atoms, "1")])
+    ledger.settle(gate, [Outcome("shut", PRICE.atoms, "measured", "1")])
     ledger.close()
     restore(tmp_path, copy)
     again = reopen(tmp_path, accept_rollback="lost a disk")
-    assert again.private_of(gate.seq) is None
+    assert again.log.private_of(gate) is None
     again.close()
 
 
 def test_private_state_lasts_until_its_intent_is_settled(ledger: Ledger, tmp_path: Path) -> None:
-    gate = ledger.reserve(PRICE, purpose={"gate": {"threshold": 3}}, private="0.123")
+    gate = ledger.reserve(PRICE, purpose=GateTerms("me", 3.0, 1.0, 2.0, 10), private="0.123")
     plain = ledger.reserve(PRICE, purpose="count")
-    ledger.settle(None, [Outcome("below", 0, "false")])
+    ledger.settle(None, [Outcome("below", 0, "told", "false")])
     ledger.close()
     again = reopen(tmp_path)
-    assert [entry.seq for entry in again.open_intents()] == [gate.seq, plain.seq]
-    assert json.loads(again.open_intents()[0].body) == {"purpose": {"gate": {"threshold": 3}}}
-    assert (again.private_of(gate.seq), again.private_of(plain.seq)) == ("0.123", None)
-    assert not any("0.123" in entry.body for entry in again.entries())
-    again.settle(gate, [Outcome("above", 10, "true")])
-    assert (again.private_of(gate.seq), [entry.seq for entry in again.open_intents()]) == (None, [plain.seq])
+    assert [entry.seq for entry in again.log.open_intents()] == [gate, plain]
+    assert decode("intent", again.log.open_intents()[0].body) == Intent(GateTerms("me", 3.0, 1.0, 2.0, 10))
+    assert (again.log.private_of(gate), again.log.private_of(plain)) == ("0.123", None)
+    assert not any("0.123" in entry.body for entry in again.log.lines())
+    again.settle(gate, [Outcome("above", 10, "measured", "true")])
+    assert (again.log.private_of(gate), [entry.seq for entry in again.log.open_intents()]) == (None, [plain])
     assert again.verify() == 4
 
 
@@ -187,7 +190,7 @@ def test_private_state_lasts_until_its_intent_is_settled(ledger: Ledger, tmp_pat
 
 
 def test_threads_spend_exactly_the_budget(tmp_path: Path) -> None:
-    ledger = Ledger.create(tmp_path / "people.tacit", **terms(tmp_path, answers=40))
+    ledger = Ledger.open(tmp_path / "people.tacit", make="new", **terms(tmp_path, answers=40))
     refused = []
 
     def work(name: int) -> None:
@@ -202,7 +205,7 @@ def test_threads_spend_exactly_the_budget(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (len(refused), len(list(ledger.entries(kind="outcome"))), ledger.left.atoms) == (24, 40, 0)
+    assert (len(refused), len(list(ledger.log.lines(kinds=["measured"]))), ledger.left.atoms) == (24, 40, 0)
     assert ledger.verify() == 80
 
 
@@ -223,7 +226,7 @@ def same_questions(folder: Path, name: int) -> list[str]:
     shown = []
     with reopen(folder) as ledger:
         for i in range(20):
-            with ledger.lock():
+            with ledger.log.turn():
                 found = ledger.find(f"shared/{i}")
                 shown.append(found.body if found else ask(ledger, f"shared/{i}", f'"{name}"'))
     return shown
@@ -237,7 +240,7 @@ def in_processes(work: Any, folder: Path) -> list[list[str]]:
 def test_processes_spend_exactly_the_budget(ledger: Ledger, tmp_path: Path) -> None:
     shown = [body for bodies in in_processes(hammer, tmp_path) for body in bodies]
     assert len(shown) == len(set(shown)) == 100  # of the 160 asked
-    assert {entry.body for entry in ledger.entries(kind="outcome")} == set(shown)
+    assert {entry.body for entry in ledger.log.lines(kinds=["measured"])} == set(shown)
     assert (ledger.left.atoms, ledger.verify()) == (0, 200)
 
 
@@ -250,7 +253,7 @@ def test_processes_that_take_turns_pay_once(ledger: Ledger, tmp_path: Path) -> N
 def test_threads_that_take_turns_pay_once(ledger: Ledger) -> None:
     def work() -> None:
         for i in range(10):
-            with ledger.lock(), ledger.lock():
+            with ledger.log.turn(), ledger.log.turn():
                 if ledger.find(str(i)) is None:
                     ask(ledger, str(i))
 
@@ -265,19 +268,19 @@ def test_threads_that_take_turns_pay_once(ledger: Ledger) -> None:
 def test_a_lost_race_shows_the_first_answer_and_still_pays(ledger: Ledger, tmp_path: Path) -> None:
     other = reopen(tmp_path)
     ours, theirs = ledger.reserve(PRICE, purpose="count"), other.reserve(PRICE, purpose="count")
-    [first] = other.settle(theirs, [Outcome("k", 10, '"theirs"')])
-    assert ledger.settle(ours, [Outcome("k", 10, '"ours"'), Outcome("l", 0, '"more"')])[0] == first
+    [first] = other.settle(theirs, [Outcome("k", 10, "measured", '"theirs"')])
+    assert ledger.settle(ours, [Outcome("k", 10, "measured", '"ours"'), Outcome("l", 0, "told", '"more"')])[0] == first
     assert (ledger.spent.atoms, ledger.verify()) == (20, 5)
-    assert not any("ours" in entry.body for entry in ledger.entries())
+    assert not any("ours" in entry.body for entry in ledger.log.lines())
 
 
 def test_parent_and_forked_child_both_go_on(ledger: Ledger) -> None:
     ask(ledger, "before")
-    with ledger.lock():
+    with ledger.log.turn():
         child = os.fork()
     if child == 0:
         try:
-            with ledger.lock():
+            with ledger.log.turn():
                 ask(ledger, "child")
             os._exit(0)
         finally:
@@ -293,7 +296,7 @@ def test_parent_and_forked_child_both_go_on(ledger: Ledger) -> None:
 
 def test_only_the_owner_can_read_it(ledger: Ledger, tmp_path: Path) -> None:
     ask(ledger, "k")
-    with ledger.lock():
+    with ledger.log.turn():
         modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in tmp_path.iterdir() if p.is_file()}
     assert modes == dict.fromkeys([f"people.tacit{s}" for s in ("", "-wal", "-shm", ".lock")], 0o600)
 
@@ -301,13 +304,13 @@ def test_only_the_owner_can_read_it(ledger: Ledger, tmp_path: Path) -> None:
 def test_create_replaces_nothing(ledger: Ledger, tmp_path: Path) -> None:
     ask(ledger, "k")
     with pytest.raises(LedgerError, match="exists already"):
-        Ledger.create(tmp_path / "people.tacit", **terms(tmp_path))
+        Ledger.open(tmp_path / "people.tacit", make="new", **terms(tmp_path))
     assert ledger.verify() == 2
     (tmp_path / "empty").touch()
     with pytest.raises(LedgerError, match="exists already"):
-        Ledger.create(tmp_path / "empty", **terms(tmp_path))
+        Ledger.open(tmp_path / "empty", make="new", **terms(tmp_path))
     with pytest.raises(LedgerError, match="cannot be created"):
-        Ledger.create(tmp_path / "no" / "folder", **terms(tmp_path))
+        Ledger.open(tmp_path / "no" / "folder", make="new", **terms(tmp_path))
 
 
 def test_what_is_no_ledger_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -386,11 +389,11 @@ def test_a_failing_disk_withholds_the_answer(
 ) -> None:
     monkeypatch.setattr(durable, "_connect", Failing)
     monkeypatch.setattr(Failing, "armed", None)
-    ledger = Ledger.create(tmp_path / "people.tacit", **terms(tmp_path))
+    ledger = Ledger.open(tmp_path / "people.tacit", make="new", **terms(tmp_path))
     reservation = ledger.reserve(PRICE, purpose="count")
     Failing.armed = error
     with pytest.raises(AnswerWithheld, match=f"{sentence}.*stays spent") as caught:
-        ledger.settle(reservation, [Outcome("k", 5, "1")])
+        ledger.settle(reservation, [Outcome("k", 5, "measured", "1")])
     assert "Nothing was spent" not in str(caught.value)
     with pytest.raises(LedgerError, match=f"{sentence}.*may or may not count") as refused:
         ledger.reserve(PRICE, purpose="count")
@@ -407,7 +410,7 @@ def test_an_anchor_that_cannot_follow_withholds_the_answer(ledger: Ledger, tmp_p
     reservation = ledger.reserve(PRICE, purpose="count")
     shutil.rmtree(tmp_path / "state")
     with pytest.raises(AnswerWithheld, match="stays spent"):
-        ledger.settle(reservation, [Outcome("k", 10, "1")])
+        ledger.settle(reservation, [Outcome("k", 10, "measured", "1")])
     with pytest.raises(LedgerError):
         ledger.reserve(PRICE, purpose="count")
 
@@ -420,7 +423,7 @@ def test_a_ledger_held_too_long_is_reported(ledger: Ledger, tmp_path: Path, monk
         with pytest.raises(LedgerError, match="held by another process"):
             other.reserve(PRICE, purpose="count")
 
-    ledger._file.transact(hold)
+    ledger.log._file.transact(hold)
     ask(other, "k")
 
 
@@ -428,14 +431,14 @@ def test_the_log_does_not_grow_for_ever(ledger: Ledger, tmp_path: Path, monkeypa
     monkeypatch.setattr(durable, "_CHECKPOINT_EVERY", 8)
     sizes = Counter[int]()
     for i in range(60):
-        ledger.settle(None, [Outcome(str(i), 0, "x" * 500)])
+        ledger.settle(None, [Outcome(str(i), 0, "told", "x" * 500)])
         sizes[(tmp_path / "people.tacit-wal").stat().st_size] += 1
     assert max(sizes) < 400_000
 
 
 def test_a_damaged_file_is_refused(ledger: Ledger, tmp_path: Path) -> None:
     for i in range(30):
-        ledger.settle(None, [Outcome(str(i), 0, "x" * 500)])
+        ledger.settle(None, [Outcome(str(i), 0, "told", "x" * 500)])
     ledger.close()
     content = bytearray((tmp_path / "people.tacit").read_bytes())
     content[4096:] = bytes(len(content) - 4096)

@@ -21,7 +21,7 @@ from tacit.trusted.ledger import Ledger, Outcome
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger.create(tmp_path / "people.tacit", **terms(tmp_path)) as made:
+    with Ledger.open(tmp_path / "people.tacit", make="new", **terms(tmp_path)) as made:
         yield made
 
 
@@ -67,11 +67,11 @@ def test_verify_derives_the_running_totals(ledger: Ledger, spent: int) -> None:
 def test_verify_knows_what_an_outcome_may_charge(ledger: Ledger, values: dict[str, int]) -> None:
     """More than reserved, an intent settled before, a charge without intent, a negative charge."""
     ask(ledger, "a")
-    intent = ledger.reserve(PRICE, purpose="count").seq
+    intent = ledger.reserve(PRICE, purpose="count")
     link: dict[str, Any] = {"intent": intent} if values["atoms"] in (11, -1) else {}
     link |= values
     spent = ledger.spent.atoms + link["atoms"] - (10 if link.get("intent") == intent else 0)
-    write(ledger, "outcome", spent=spent, body="{}", key="b", **link)
+    write(ledger, "measured", spent=spent, body="{}", key="b", **link)
     with pytest.raises(LedgerError, match="entry 4 does not follow"):
         ledger.verify()
 
@@ -89,7 +89,8 @@ def test_a_raised_total_is_noticed(ledger: Ledger, tmp_path: Path, answers: int)
     for i in range(answers):
         ask(ledger, str(i))
     ledger.close()
-    raw(tmp_path, "DROP TRIGGER meta_UPDATE", "UPDATE meta SET value = '[\"epsilon\",5000]' WHERE key = 'total'")
+    raised = "UPDATE meta SET value = json_set(value, '$.total', '[\"epsilon\",5000]') WHERE key = 'terms'"
+    raw(tmp_path, "DROP TRIGGER meta_UPDATE", raised)
     with pytest.raises(LedgerError, match=r"does not follow|differs from"):
         reopen(tmp_path, total=Loss("epsilon", 5000))
 
@@ -109,13 +110,13 @@ def test_an_old_copy_is_refused_and_never_refills(ledger: Ledger, tmp_path: Path
         reopen(tmp_path, accept_rollback="")
     with reopen(tmp_path, accept_rollback="the disk broke") as again:
         assert again.spent.atoms == 20  # as the anchor saw, not as the copy says
-        [override] = again.entries(kind="override")
+        [override] = again.log.lines(kinds=["override"])
         assert override.seq == 5  # past what was lost
         assert "the disk broke" in override.body
         assert ask(again, "b", '"new"') == '"new"'
         assert again.verify() == 5
     with reopen(tmp_path, accept_rollback="no need") as again:  # accepted once, for good
-        assert (again.spent.atoms, len(list(again.entries(kind="override")))) == (30, 1)
+        assert (again.spent.atoms, len(list(again.log.lines(kinds=["override"])))) == (30, 1)
 
 
 def test_an_old_copy_of_the_new_history_is_refused_too(ledger: Ledger, tmp_path: Path) -> None:
@@ -158,7 +159,7 @@ def test_without_an_anchor_it_may_be_an_old_copy(ledger: Ledger, tmp_path: Path)
     with pytest.raises(LedgerError, match="with another anchor"):
         reopen(tmp_path)
     with reopen(tmp_path, accept_rollback="new machine") as again:
-        assert '"lost":"unknown"' in next(again.entries(kind="override")).body
+        assert '"lost":"unknown"' in next(again.log.lines(kinds=["override"])).body
         assert again.spent.atoms == 10
     reopen(tmp_path).close()
 
@@ -192,7 +193,7 @@ def test_an_override_that_the_anchor_missed_is_finished(
             reopen(tmp_path, accept_rollback="lost")
     with reopen(tmp_path) as again:
         assert again.spent.atoms == 10
-        assert again._anchor.newest(again.id)[:2] == again.head
+        assert again.log._anchor.newest(again.log.identity.id)[:2] == again.log.head()[:2]
 
 
 def test_a_stored_answer_is_anchored_before_it_is_shown(
@@ -225,7 +226,7 @@ def test_a_file_replaced_under_a_session_is_refused(ledger: Ledger, tmp_path: Pa
     with pytest.raises(LedgerError, match=r"cannot be read|replaced or removed"):
         ledger.reserve(PRICE, purpose="count")
     with pytest.raises(AnswerWithheld):
-        ledger.settle(reservation, [Outcome("b", 10, "1")])
+        ledger.settle(reservation, [Outcome("b", 10, "measured", "1")])
 
 
 @pytest.mark.parametrize("spender", ["this session", "another process"])
@@ -243,7 +244,7 @@ def test_an_old_copy_written_into_the_open_file_is_refused(ledger: Ledger, tmp_p
         with pytest.raises(LedgerError, match="replaced by another copy"):
             _ = ledger.spent
         with pytest.raises(LedgerError, match="replaced by another copy"):
-            list(ledger.bought())
+            list(ledger.log.settled())
     with pytest.raises(LedgerError, match=r"replaced by another copy|older than"):
         ledger.reserve(PRICE, purpose="count")
     with pytest.raises(LedgerError, match=r"replaced by another copy|older than"):
@@ -266,7 +267,7 @@ def test_reading_does_not_move_the_anchor_to_an_unchecked_file(ledger: Ledger, t
     copy = backup(tmp_path, "copy")
     for key in "bcd":
         ask(ledger, key, '"original"')
-    known = ledger._anchor.newest(ledger.id)
+    known = ledger.log._anchor.newest(ledger.log.identity.id)
     (tmp_path / "fork").mkdir()
     restore(tmp_path / "fork", copy)
     elsewhere = {"anchor": Anchor(tmp_path / "elsewhere" / "anchors.sqlite")}
@@ -274,10 +275,10 @@ def test_reading_does_not_move_the_anchor_to_an_unchecked_file(ledger: Ledger, t
         for key in "bcdef":
             ask(fork, key, '"fork"', charge=2)
     overwrite(tmp_path, backup(tmp_path / "fork", "longer"))
-    for use in (lambda: ledger.find("b"), lambda: ledger.find("f"), lambda: list(ledger.entries()), ledger.verify):
+    for use in (lambda: ledger.find("b"), lambda: ledger.find("f"), lambda: list(ledger.log.lines()), ledger.verify):
         with pytest.raises(LedgerError, match=r"replaced by another copy|with another anchor"):
             use()
-    assert ledger._anchor.newest(ledger.id) == known
+    assert ledger.log._anchor.newest(ledger.log.identity.id) == known
     with pytest.raises(LedgerError, match="with another anchor"):
         reopen(tmp_path)
 
@@ -286,28 +287,28 @@ def test_reading_does_not_move_the_anchor_to_an_unchecked_file(ledger: Ledger, t
     "forged", ["(21,'intent',NULL,NULL,0,0,'','00','{}')", "(25,'override',NULL,NULL,0,0,'','00','{\"anchor\":null}')"]
 )
 def test_one_insert_refills_nothing(tmp_path: Path, forged: str) -> None:
-    ledger = Ledger.create(tmp_path / "people.tacit", **terms(tmp_path, answers=10))
+    ledger = Ledger.open(tmp_path / "people.tacit", make="new", **terms(tmp_path, answers=10))
     for i in range(10):
         ask(ledger, str(i))
-    known = ledger._anchor.newest(ledger.id)
+    known = ledger.log._anchor.newest(ledger.log.identity.id)
     raw(tmp_path, f"INSERT INTO entries VALUES {forged}")
-    for use in (lambda: ask(ledger, "x"), lambda: ledger.settle(None, [Outcome("y", 0, "1")]), ledger.verify):
+    for use in (lambda: ask(ledger, "x"), lambda: ledger.settle(None, [Outcome("y", 0, "told", "1")]), ledger.verify):
         with pytest.raises((LedgerError, AnswerWithheld), match="is damaged: entry 2"):
             use()
     ledger.close()
     with pytest.raises(LedgerError, match="is damaged: entry 2"):
         reopen(tmp_path, answers=10)
-    assert Anchor(tmp_path / "state" / "anchors.sqlite").newest(ledger.id) == known
+    assert Anchor(tmp_path / "state" / "anchors.sqlite").newest(ledger.log.identity.id) == known
 
 
 def test_a_forged_answer_is_not_shown(ledger: Ledger, tmp_path: Path) -> None:
     ask(ledger, "a")
-    raw(tmp_path, "INSERT INTO entries VALUES (3,'outcome','zz',NULL,0,10,'','00','\"forged\"')")
+    raw(tmp_path, "INSERT INTO entries VALUES (3,'told','zz',NULL,0,10,'','00','\"forged\"')")
     with pytest.raises(LedgerError, match="entry 3 does not follow"):
         ledger.find("zz")
     with pytest.raises(LedgerError, match="entry 3 does not follow"):
         ledger.verify()
-    assert ledger._anchor.newest(ledger.id)[0] == 2
+    assert ledger.log._anchor.newest(ledger.log.identity.id)[0] == 2
 
 
 def test_an_end_that_the_anchor_has_not_seen_is_derived_when_opening(ledger: Ledger, tmp_path: Path) -> None:
@@ -326,12 +327,12 @@ def test_what_others_added_is_derived_again(ledger: Ledger, tmp_path: Path) -> N
     with reopen(tmp_path) as other:
         theirs = other.reserve(PRICE, purpose="theirs")
         ask(other, "a")
-        other.settle(ours, [Outcome("b", 3, "1"), Outcome("c", 2, "1")])
-        other.settle(theirs, [Outcome("d", 4, "1")])
+        other.settle(ours, [Outcome("b", 3, "measured", "1"), Outcome("c", 2, "measured", "1")])
+        other.settle(theirs, [Outcome("d", 4, "measured", "1")])
         other.reserve(PRICE, purpose="left open")
     assert ask(ledger, "e") == '{"value":1}'
     assert (ledger.spent.atoms, ledger.verify()) == (10 + 5 + 4 + 10 + 10, 10)
-    write(ledger, "outcome", atoms=0, spent=29, body="{}", key="f", intent=ours.seq)  # settled before
+    write(ledger, "measured", atoms=0, spent=29, body="{}", key="f", intent=ours)  # settled before
     with pytest.raises(LedgerError, match="entry 11 does not follow"):
         ledger.reserve(PRICE, purpose="count")
 
@@ -339,9 +340,9 @@ def test_what_others_added_is_derived_again(ledger: Ledger, tmp_path: Path) -> N
 def test_a_second_refund_by_others_is_noticed(ledger: Ledger, tmp_path: Path) -> None:
     ours = ledger.reserve(PRICE, purpose="ours")
     with reopen(tmp_path) as other:
-        other.settle(ours, [Outcome("a", 10, "1")])
+        other.settle(ours, [Outcome("a", 10, "measured", "1")])
         other.reserve(PRICE, purpose="theirs")
-        write(other, "outcome", atoms=0, spent=10, body="{}", key="b", intent=ours.seq)
+        write(other, "measured", atoms=0, spent=10, body="{}", key="b", intent=ours)
     with pytest.raises(LedgerError, match="entry 4 does not follow"):
         ledger.reserve(PRICE, purpose="count")
 
@@ -406,22 +407,24 @@ def test_an_override_elsewhere_stops_a_session_under_the_old_anchor(ledger: Ledg
 # -- deleted and made anew --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [Ledger.create, Ledger.open_or_create])
+@pytest.mark.parametrize("make", ["new", "missing"])
 def test_a_ledger_made_in_the_place_of_another_is_not_a_new_budget(ledger: Ledger, tmp_path: Path, make: Any) -> None:
     for i in range(9):
         ask(ledger, str(i))
     ledger.close()
     (tmp_path / "people.tacit").unlink()
     with pytest.raises(LedgerError, match=r"remembers another ledger at people\.tacit.*accept_rollback"):
-        make(tmp_path / "people.tacit", **terms(tmp_path))
+        Ledger.open(tmp_path / "people.tacit", make=make, **terms(tmp_path))
     assert not (tmp_path / "people.tacit").exists()
-    with make(tmp_path / "people.tacit", **terms(tmp_path), accept_rollback="deleted by mistake") as again:
+    with Ledger.open(
+        tmp_path / "people.tacit", make=make, **terms(tmp_path), accept_rollback="deleted by mistake"
+    ) as again:
         assert again.spent.atoms == 90
-        assert f'"replaces":"{ledger.id}"' in next(again.entries()).body
+        assert f'"replaces":"{ledger.log.identity.id}"' in next(again.log.lines()).body
         ask(again, "k")
         assert again.verify() == 3
     reopen(tmp_path).close()
-    with make(tmp_path / "other.tacit", **terms(tmp_path)) as other:  # another name is another ledger
+    with Ledger.open(tmp_path / "other.tacit", make=make, **terms(tmp_path)) as other:  # another name is another ledger
         assert other.spent.atoms == 0
 
 
@@ -429,7 +432,7 @@ def test_a_maker_that_died_before_the_override_changes_nothing(ledger: Ledger, t
     ask(ledger, "a")
     ledger.close()
     (tmp_path / "people.tacit").unlink()
-    new = Ledger.create(tmp_path / "new.tacit", **terms(tmp_path))
+    new = Ledger.open(tmp_path / "new.tacit", make="new", **terms(tmp_path))
     new.close()
     os.rename(tmp_path / "new.tacit", tmp_path / "people.tacit")
     with pytest.raises(LedgerError, match="remembers another ledger"):
@@ -444,7 +447,7 @@ def test_a_ledger_that_moved_leaves_its_place_free(ledger: Ledger, tmp_path: Pat
     os.rename(tmp_path / "people.tacit", tmp_path / "moved.tacit")
     with Ledger.open(tmp_path / "moved.tacit", **terms(tmp_path)) as moved:
         assert moved.find("a") is not None
-    Ledger.create(tmp_path / "people.tacit", **terms(tmp_path)).close()
+    Ledger.open(tmp_path / "people.tacit", make="new", **terms(tmp_path)).close()
 
 
 def test_an_override_may_pass_the_total(ledger: Ledger, tmp_path: Path) -> None:
@@ -457,7 +460,7 @@ def test_an_override_may_pass_the_total(ledger: Ledger, tmp_path: Path) -> None:
         assert (again.spent.atoms, again.left.atoms) == (1420, 0)
         with pytest.raises(BudgetExhausted, match="epsilon = 0 is left"):
             again.reserve(Loss("epsilon", 1), purpose="count")
-        again.settle(again.reserve(Loss("epsilon", 0), purpose="free"), [Outcome("z", 0, "1")])
+        again.settle(again.reserve(Loss("epsilon", 0), purpose="free"), [Outcome("z", 0, "told", "1")])
         again.verify()
 
 
@@ -465,8 +468,9 @@ def test_an_outcome_does_not_tell_how_long_the_data_were_looked_at(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Entries are published, with their times."""
-    monkeypatch.setattr(ledger_module, "now", lambda: "2031-01-01T00:00:00.000+00:00")
+    seconds = iter(range(10))
+    monkeypatch.setattr(ledger_module, "now", lambda: f"2031-01-01T00:00:0{next(seconds)}.000+00:00")
     ask(ledger, "key")
-    intent, outcome = ledger.entries()
-    assert intent.time == outcome.time != "2031-01-01T00:00:00.000+00:00"
+    intent, outcome = ledger.log.lines()
+    assert intent.time == outcome.time == "2031-01-01T00:00:00.000+00:00"
     assert intent.time[19:23] == ".000"

@@ -25,7 +25,7 @@ from tacit.trusted.ledger import Ledger, Outcome
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger.create(tmp_path / "people.tacit", **terms(tmp_path)) as made:
+    with Ledger.open(tmp_path / "people.tacit", make="new", **terms(tmp_path)) as made:
         yield made
 
 
@@ -39,17 +39,17 @@ def test_a_symbolic_link_is_the_same_ledger(ledger: Ledger, tmp_path: Path) -> N
     for path in ("link", "folder/up/people.tacit"):
         with Ledger.open(tmp_path / path, **terms(tmp_path)) as other:
             ask(other, path)
-            assert other.path == ledger.path
+            assert other.log.path == ledger.log.path
         assert ledger.find(path) is not None
     assert not list(tmp_path.glob("link-*"))
 
 
 def test_a_relative_path_does_not_follow_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with Ledger.create("people.tacit", **{**terms(tmp_path), "anchor": Anchor(Path("a.sqlite"))}) as ledger:
+    with Ledger.open("people.tacit", make="new", **{**terms(tmp_path), "anchor": Anchor(Path("a.sqlite"))}) as ledger:
         (tmp_path / "elsewhere").mkdir()
         monkeypatch.chdir(tmp_path / "elsewhere")
-        with ledger.lock():
+        with ledger.log.turn():
             ask(ledger, "k")
         assert not list((tmp_path / "elsewhere").iterdir())
 
@@ -86,19 +86,19 @@ def test_a_closed_ledger_is_not_opened_again_by_use(ledger: Ledger, tmp_path: Pa
     ask(ledger, "a", '"mine"')
     ledger.close()
     ledger.close()
-    with Ledger.create(tmp_path / "other.tacit", **terms(tmp_path)) as other:
+    with Ledger.open(tmp_path / "other.tacit", make="new", **terms(tmp_path)) as other:
         ask(other, "a", '"other"')
     os.replace(tmp_path / "other.tacit", tmp_path / "people.tacit")
-    uses: list[Any] = [lambda: ledger.find("a"), lambda: ledger.spent, ledger.lock, ledger.verify]
+    uses: list[Any] = [lambda: ledger.find("a"), lambda: ledger.spent, ledger.log.turn, ledger.verify]
     for use in [*uses, lambda: ledger.reserve(PRICE, purpose="count")]:
         with pytest.raises(LedgerError, match="was closed"):
             use()
 
 
 def test_a_file_let_go_of_must_be_the_same_afterwards(ledger: Ledger, tmp_path: Path) -> None:
-    ledger._file.release()
+    ledger.log._file.release()
     ask(ledger, "a")
-    ledger._file.release()
+    ledger.log._file.release()
     (tmp_path / "copy").write_bytes((tmp_path / "people.tacit").read_bytes())
     os.replace(tmp_path / "copy", tmp_path / "people.tacit")
     with pytest.raises(LedgerError, match="was replaced"):
@@ -111,8 +111,8 @@ def test_closing_from_many_threads(ledger: Ledger) -> None:
     def work() -> None:
         try:
             for _ in range(50):
-                ledger._file.release()
-                ledger._file.read(lambda db: db.execute("SELECT 1").fetchall())
+                ledger.log._file.release()
+                ledger.log._file.read(lambda db: db.execute("SELECT 1").fetchall())
             ledger.close()
         except LedgerError:
             pass
@@ -129,7 +129,7 @@ def test_closing_from_many_threads(ledger: Ledger) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
 def test_closing_leaves_no_file_open(ledger: Ledger, tmp_path: Path) -> None:
-    with ledger.lock():
+    with ledger.log.turn():
         ask(ledger, "k")
     ledger.close()
     with pytest.raises(LedgerError, match="other terms: total"):
@@ -144,8 +144,8 @@ def test_closing_leaves_no_file_open(ledger: Ledger, tmp_path: Path) -> None:
 def start(folder: Path, number: int) -> str:
     (folder / f"here {number}").touch()
     until((folder / "go").exists)
-    with Ledger.open_or_create(folder / "people.tacit", **terms(folder)) as ledger:
-        return ledger.id
+    with Ledger.open(folder / "people.tacit", make="missing", **terms(folder)) as ledger:
+        return ledger.log.identity.id
 
 
 def test_of_many_that_start_at_once_one_makes_the_ledger(tmp_path: Path) -> None:
@@ -164,14 +164,14 @@ def test_a_turn_of_somebody_who_hangs_is_not_waited_for_for_ever(
 ) -> None:
     other = reopen(tmp_path)
     monkeypatch.setattr(durable, "_PATIENCE", 0.1)
-    with ledger.lock():
+    with ledger.log.turn():
         with pytest.raises(LedgerError, match="held by another process for too long"):
-            other.lock()
-        with ledger.lock():
+            other.log.turn()
+        with ledger.log.turn():
             pass
         with pytest.raises(LedgerError, match="held by another process"):
-            other.lock()  # the inner turn did not end the outer one
-    with other.lock():
+            other.log.turn()  # the inner turn did not end the outer one
+    with other.log.turn():
         other.close()
 
 
@@ -192,7 +192,7 @@ def test_a_reader_left_open_does_not_hold_up_checkpoints(
         return db
 
     monkeypatch.setattr(durable, "_connect", watched)
-    ledger._file.release()
+    ledger.log._file.release()
     for key in "bcd":
         ask(ledger, key)
     synced: list[str] = []
@@ -223,7 +223,7 @@ def test_a_disk_nearly_full_is_met_before_the_charge(
     monkeypatch.setattr(os, "statvfs", statvfs)
     with pytest.raises(LedgerError, match=rf"holds {full} is nearly full\. Nothing was spent"):
         ledger.reserve(PRICE, purpose="count")
-    ledger.settle(reservation, [Outcome("k", 10, "1")])  # what is paid for is still answered
+    ledger.settle(reservation, [Outcome("k", 10, "measured", "1")])  # what is paid for is still answered
     assert ledger.spent.atoms == 10
 
 
@@ -234,7 +234,7 @@ def test_a_log_without_its_file_is_not_played_into_a_new_one(ledger: Ledger, tmp
     (tmp_path / "people.tacit").unlink()
     (tmp_path / "people.tacit-wal").write_bytes(log)
     with pytest.raises(LedgerError, match=r"people\.tacit-wal is still there"):
-        Ledger.open_or_create(tmp_path / "people.tacit", **terms(tmp_path), accept_rollback="gone")
+        Ledger.open(tmp_path / "people.tacit", make="missing", **terms(tmp_path), accept_rollback="gone")
 
 
 def test_an_old_file_under_the_current_log_is_refused(ledger: Ledger, tmp_path: Path) -> None:
@@ -242,13 +242,13 @@ def test_an_old_file_under_the_current_log_is_refused(ledger: Ledger, tmp_path: 
 
     def put(*names: int) -> None:
         for name in names:
-            ledger.settle(None, [Outcome(f"{name * 7919 % 1000:016x}", 0, "x" * (50 + name * 37 % 350))])
-        ledger._file.read(lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
+            ledger.settle(None, [Outcome(f"{name * 7919 % 1000:016x}", 0, "told", "x" * (50 + name * 37 % 350))])
+        ledger.log._file.read(lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
 
     put(*range(60))
     old = (tmp_path / "people.tacit").read_bytes()
     put(*range(60, 90))
-    ledger.settle(None, [Outcome("last", 0, "x")])
+    ledger.settle(None, [Outcome("last", 0, "told", "x")])
     log = (tmp_path / "people.tacit-wal").read_bytes()
     ledger.close()
     (tmp_path / "people.tacit").write_bytes(old)
@@ -262,9 +262,9 @@ def test_an_old_file_under_the_current_log_is_refused(ledger: Ledger, tmp_path: 
     [
         "UPDATE entries SET body = x'00ff' WHERE seq = 2",
         "UPDATE entries SET atoms = 'many' WHERE seq = 2",
-        "UPDATE meta SET value = 'no json' WHERE key = 'total'",
-        "UPDATE meta SET value = '[]' WHERE key = 'total'",
-        "UPDATE meta SET value = '[]' WHERE key = 'binding'",
+        "UPDATE meta SET value = 'no json' WHERE key = 'terms'",
+        "UPDATE meta SET value = '[1]' WHERE key = 'terms'",
+        "UPDATE meta SET value = '[]' WHERE key = 'terms'",
         "UPDATE meta SET value = 'xyz' WHERE key = 'secret'",
         "DELETE FROM meta WHERE key = 'id'",
         "DELETE FROM meta WHERE key = 'secret'",
@@ -297,7 +297,7 @@ def test_a_damaged_entry_is_noticed_in_use(ledger: Ledger, tmp_path: Path) -> No
 
 def test_a_budget_beyond_counting_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match="too large to be counted"):
-        Ledger.create(tmp_path / "people.tacit", **{**terms(tmp_path), "total": Loss("epsilon", 2**63)})
+        Ledger.open(tmp_path / "people.tacit", make="new", **{**terms(tmp_path), "total": Loss("epsilon", 2**63)})
     assert not (tmp_path / "people.tacit").exists()
 
 
@@ -310,10 +310,10 @@ def test_the_head_does_not_read_bodies(ledger: Ledger) -> None:
             read.add(str(column))
         return sqlite3.SQLITE_OK
 
-    ledger.settle(None, [Outcome("big", 0, "x" * 20_000_000)])
-    ledger._file.read(lambda db: db.set_authorizer(note))
+    ledger.settle(None, [Outcome("big", 0, "told", "x" * 20_000_000)])
+    ledger.log._file.read(lambda db: db.set_authorizer(note))
     assert ledger.left == ledger.total
-    columns = ledger._file.read(lambda db: db.execute("SELECT name FROM pragma_table_info('entries')").fetchall())
+    columns = ledger.log._file.read(lambda db: db.execute("SELECT name FROM pragma_table_info('entries')").fetchall())
     assert columns[-1] == ("body",)
     assert "spent" in read
     assert "body" not in read

@@ -105,8 +105,13 @@ def test_our_copy_does_not_change_with_the_original() -> None:
 @pytest.fixture
 def curator(tmp_path: Path) -> Iterator[Curator]:
     budget = Budget(epsilon=10.0, delta=0.0)
-    ledger = Ledger.create(
-        tmp_path / "l.tacit", budget=budget, total=total(budget), binding={}, anchor=Anchor(tmp_path / "a.sqlite")
+    ledger = Ledger.open(
+        tmp_path / "l.tacit",
+        make="new",
+        budget=budget,
+        total=total(budget),
+        binding={},
+        anchor=Anchor(tmp_path / "a.sqlite"),
     )
     rows = pa.table({"sex": ["F"] * 70 + ["M"] * 30})
     yield Curator(read_records(open_source(rows), DOMAIN), ledger)

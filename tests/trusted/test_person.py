@@ -365,7 +365,7 @@ def test_ledgers_and_files_where_a_row_is_the_unit_are_as_before(tmp_path: Path)
     rows: dict[str, Any] = {"person": None, "rows_per_person": None}
     with opened(tmp_path, "direct", **rows) as session:
         session.ask("SELECT COUNT(*) FROM data WHERE sex = 'F'")
-        bound = session._ledger._history.bound
+        bound = session._ledger.log.identity.terms
         tacit.publish(session, tmp_path / "rows.jsonl")
     assert not {"person", "rows_per_person"} & set(bound)
     assert "rows_per_person" not in (tmp_path / "rows.jsonl").read_text()

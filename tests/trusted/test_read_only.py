@@ -15,17 +15,17 @@ from tacit.trusted.ledger import Ledger, Outcome
 
 
 def test_nothing_is_written_by_a_thread_that_only_reads(tmp_path: Path) -> None:
-    with Ledger.create(tmp_path / "people.tacit", **terms(tmp_path)) as ledger:
+    with Ledger.open(tmp_path / "people.tacit", make="new", **terms(tmp_path)) as ledger:
         ask(ledger, "known")
         gate = ledger.reserve(PRICE, purpose="gate", private="7")
         waiting = ledger.reserve(PRICE, purpose="count")
-        before = ledger.head, ledger.spent
+        before = ledger.log.head()[:2], ledger.spent
         writes: list[Callable[[], object]] = [
             lambda: ledger.reserve(PRICE, purpose="count"),
             lambda: ledger.reserve(PRICE - PRICE, purpose="count"),  # also what costs nothing
-            lambda: ledger.settle(waiting, [Outcome("new", PRICE.atoms, "{}")]),
-            lambda: ledger.settle(None, [Outcome("free", 0, "{}")]),
-            lambda: ledger.take_private(gate.seq),
+            lambda: ledger.settle(waiting, [Outcome("new", PRICE.atoms, "measured", "{}")]),
+            lambda: ledger.settle(None, [Outcome("free", 0, "told", "{}")]),
+            lambda: ledger.take_private(gate),
         ]
         with ledger.read_only():
             with ledger.read_only():
@@ -33,22 +33,22 @@ def test_nothing_is_written_by_a_thread_that_only_reads(tmp_path: Path) -> None:
             for write in writes:
                 with pytest.raises(WouldSpend):
                     write()
-            assert (ledger.head, ledger.spent) == before
-            assert ledger.private_of(gate.seq) == "7"
+            assert (ledger.log.head()[:2], ledger.spent) == before
+            assert ledger.log.private_of(gate) == "7"
             assert ledger.find("known") is not None
             other = threading.Thread(target=ask, args=(ledger, "theirs"))
             other.start()
             other.join(PATIENCE)
             assert ledger.find("theirs") is not None
         for write in writes:  # and each of them would have written
-            head = ledger.head
+            head = ledger.log.head()[:2]
             write()
-            assert ledger.head != head or ledger.private_of(gate.seq) is None
+            assert ledger.log.head()[:2] != head or ledger.log.private_of(gate) is None
         ledger.verify()
 
 
 def test_an_error_inside_ends_it(tmp_path: Path) -> None:
-    with Ledger.create(tmp_path / "people.tacit", **terms(tmp_path)) as ledger:
+    with Ledger.open(tmp_path / "people.tacit", make="new", **terms(tmp_path)) as ledger:
         with pytest.raises(KeyError), ledger.read_only():
             raise KeyError
         ask(ledger, "question")

@@ -358,8 +358,16 @@ def _encode(factor: Factor) -> str | list[int]:
     return np.packbits(factor.weights).tobytes().hex() if factor.unit == 1 else factor.weights.ravel().tolist()
 
 
+def _written(cells: int, unit: int) -> int:
+    """How many hexadecimal digits, or numbers, so many weights are written with."""
+    return 2 * -(-cells // 8) if unit == 1 else cells
+
+
 def _decode(form: dict[str, Any]) -> Factor:
     shape, unit = tuple(form["shape"]), form["unit"]
+    whole = all(type(number) is int for number in (*shape, unit)) and min(shape, default=1) >= 1
+    if not whole or len(form["weights"]) != _written(math.prod(shape), unit):
+        raise InvalidQuery("the weights of a question do not have its shape.")  # before any array is made of them
     if unit == 1:
         bits = np.unpackbits(np.frombuffer(bytes.fromhex(form["weights"]), dtype=np.uint8), count=math.prod(shape))
         return Factor.of_bytes(tuple(form["scope"]), shape, 1, bits.tobytes())

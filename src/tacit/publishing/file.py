@@ -24,10 +24,10 @@ from tacit.errors import ConfigError, TacitError
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import MAX_ATTRIBUTES, Domain
 from tacit.release.mechanisms import MECHANISMS, Choice
-from tacit.store.chain import Entry, canonical
+from tacit.store.chain import Line, canonical
 from tacit.trusted.loss import MOST_PER_PERSON, total
 
-FORMAT, VERSION = "tacit published", 1
+FORMAT, VERSION = "tacit published", 2
 MAX_BYTES = 2**32  # of a file
 MAX_LINE = 2**28  # of a line: the largest answer has 2^22 numbers
 MAX_DOMAIN = 2**24  # characters of a domain
@@ -37,7 +37,7 @@ _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9
 _TABLE = re.compile(r'\[domain\.([A-Za-z0-9_-]{1,128}|"(?:[^"\\]|\\.){1,1000}")\]')
 _DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MOST_WHY = 400  # characters of what is said against a file
-_ENTRY = tuple(field.name for field in fields(Entry))
+_ENTRY = tuple(field.name for field in fields(Line))
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Terms:
     rows_per_person: int = 1
 
 
-def lines(terms: Terms, entries: Iterable[Entry], digest: hashlib._Hash) -> Iterator[bytes]:
+def lines(terms: Terms, entries: Iterable[Line], digest: hashlib._Hash) -> Iterator[bytes]:
     """The file, line by line; `digest` becomes that of the whole file."""
     if len(terms.domain.to_toml()) > MAX_DOMAIN:
         raise ConfigError(f"the domain is written in more than {MAX_DOMAIN:,} characters, too many to be published.")
@@ -99,7 +99,7 @@ def write(path: Path, content: Iterable[bytes], *, overwrite: bool) -> None:
                 os.unlink(made)
 
 
-def load(path: Path) -> tuple[Terms, list[Entry], str]:
+def load(path: Path) -> tuple[Terms, list[Line], str]:
     """What a file says, and its SHA-256. Whether its entries follow from one another is checked elsewhere."""
     try:
         with open(path, "rb") as file:
@@ -117,8 +117,8 @@ def refuse(path: Path, why: str) -> NoReturn:
     raise ConfigError(f"{path.name} is not published knowledge that can be relied on: {why}.")
 
 
-def _load(path: Path, file: IO[bytes]) -> tuple[Terms, list[Entry], str]:
-    digest, terms, entries = hashlib.sha256(), None, list[Entry]()
+def _load(path: Path, file: IO[bytes]) -> tuple[Terms, list[Line], str]:
+    digest, terms, entries = hashlib.sha256(), None, list[Line]()
     while True:
         line = file.readline(MAX_LINE + 1)
         if line == _last(digest.hexdigest()):
@@ -152,10 +152,10 @@ def _content(path: Path, line: bytes) -> dict[str, Any]:
     refuse(path, "a line is not an object in the one spelling of JSON that is used here")
 
 
-def _entry(path: Path, content: dict[str, Any]) -> Entry:
+def _entry(path: Path, content: dict[str, Any]) -> Line:
     if set(content) != set(_ENTRY):
         refuse(path, f"an entry has {', '.join(_ENTRY)}")
-    entry = Entry(**content)
+    entry = Line(**content)
     texts = [entry.kind, entry.body, entry.time, entry.hash, *([] if entry.key is None else [entry.key])]
     numbers = [entry.seq, entry.atoms, entry.spent, *([] if entry.intent is None else [entry.intent])]
     if any(type(text) is not str for text in texts) or any(not _whole(number, 0, _MOST) for number in numbers):

@@ -27,7 +27,7 @@ from tacit.release.iterative import Weights
 from tacit.release.median import Voters
 from tacit.release.rules.voters import Databases, Polytope
 from tacit.session import Session
-from tacit.store.chain import Entry
+from tacit.store.chain import Line
 from tacit.trusted.ledger import Ledger
 
 
@@ -118,7 +118,7 @@ def verify(path: str | Path, *, receipt: Receipt | None = None, session: Session
     )
 
 
-def _published(session: Session) -> tuple[Terms, list[Entry]]:
+def _published(session: Session) -> tuple[Terms, list[Line]]:
     origin, released = session.transcript()
     return (
         Terms(
@@ -136,7 +136,7 @@ def _published(session: Session) -> tuple[Terms, list[Entry]]:
     )
 
 
-def _read(path: Path) -> tuple[Session, Terms, list[Entry], checks.Counted, str]:
+def _read(path: Path) -> tuple[Session, Terms, list[Line], checks.Counted, str]:
     terms, released, digest = file.load(path)
     try:
         counted = checks.check(released, terms.origin, terms.domain, terms.total, terms.rows_per_person)

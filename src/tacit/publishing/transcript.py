@@ -6,7 +6,6 @@ refused. So a session and its mechanisms work on it unchanged, and answer with t
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -17,11 +16,12 @@ from tacit.errors import NeedsData
 from tacit.model.answer import Measured, Told
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
+from tacit.model.entry import GateTerms, Intent, decode
 from tacit.model.facts import Receipt
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import key
-from tacit.store.chain import Entry
+from tacit.store.chain import Line, Mark, mark
 from tacit.trusted.curator import Curator, Gate, Lens
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.records import Records
@@ -41,7 +41,7 @@ class Declared:
 class Transcript:
     """The entries of a published file, with the questions that a ledger answers. Nothing can be added."""
 
-    def __init__(self, origin: str, entries: Sequence[Entry], total: Loss) -> None:
+    def __init__(self, origin: str, entries: Sequence[Line], total: Loss) -> None:
         self.total, self._origin, self._entries = total, origin, list(entries)
         self._answers = {entry.key: entry for entry in entries if entry.key is not None}
         self._turn = threading.RLock()  # threads of one process take turns, as they do at a ledger
@@ -57,28 +57,31 @@ class Transcript:
         return Loss(self.total.measure, max(0, self.total.atoms - self.spent.atoms))
 
     @property
-    def head(self) -> tuple[int, str]:
-        return (self._entries[-1].seq, self._entries[-1].hash) if self._entries else (0, self._origin)
+    def log(self) -> Transcript:
+        return self
 
-    def find(self, key: str) -> Entry | None:
+    def head(self) -> Mark:
+        return mark(self._entries[-1]) if self._entries else Mark(0, self._origin, 0)
+
+    def find(self, key: str) -> Line | None:
         return self._answers.get(key)
 
-    def find_many(self, keys: Iterable[str]) -> dict[str, Entry]:
+    def find_many(self, keys: Iterable[str]) -> dict[str, Line]:
         return {key: self._answers[key] for key in keys if key in self._answers}
 
-    def entries(self, after: int = 0, kind: str | None = None) -> Iterator[Entry]:
-        return (entry for entry in self._entries if entry.seq > after and kind in (None, entry.kind))
+    def lines(self, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Line]:
+        return (line for line in self._entries if line.seq > after and (not kinds or line.kind in kinds))
 
-    def bought(self, after: int = 0) -> Iterator[Entry]:
-        return (entry for entry in self.entries(after, kind="outcome") if entry.intent is not None)
+    def settled(self, after: int = 0) -> Iterator[Line]:
+        return (line for line in self.lines(after) if line.intent is not None)
 
-    def open_intents(self) -> list[Entry]:
+    def open_intents(self) -> list[Line]:
         return list(self._open)
 
-    def snapshot(self) -> tuple[str, list[Entry]]:
+    def snapshot(self) -> tuple[str, list[Line]]:
         return self._origin, list(self._entries)
 
-    def lock(self) -> AbstractContextManager[Any]:
+    def turn(self) -> AbstractContextManager[Any]:
         return self._turn
 
     def reserve(self, *_: object, **__: object) -> NoReturn:
@@ -120,8 +123,8 @@ class Reading(Curator):
     def resume_gate(self, *, owner: str = "") -> Gate | None:
         """As where the data are: a gate if one is open. One that was lost with a process cannot be told from it."""
         for entry in self._transcript.open_intents():
-            purpose = json.loads(entry.body)["purpose"]
-            if isinstance(purpose, dict) and purpose["owner"] == owner:
+            intent = decode(entry.kind, entry.body)
+            if isinstance(intent, Intent) and isinstance(intent.purpose, GateTerms) and intent.purpose.owner == owner:
                 return Unchecked()
         return None
 
@@ -135,7 +138,7 @@ class Reading(Curator):
 
         Their receipt is the newest entry's, which seals all that they were worked out from.
         """
-        free, receipt = Loss(self.total.measure, 0), Receipt(*self._transcript.head)
+        free, receipt = Loss(self.total.measure, 0), Receipt(*self._transcript.head()[:2])
         ours = "" if gate is None else UNCHECKED  # without a gate the guarantee had ended before, and the note says so
         return [
             Told(key(query), query, int(value), None, "; ".join(filter(None, (ours, note))), free, receipt)

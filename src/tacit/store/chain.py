@@ -1,25 +1,42 @@
-"""The entries of a ledger and how each follows from the one before. Pure: no files, no clock. Called by the ledger.
+"""The lines of a log and how each follows from the one before. Pure: no files, no clock.
+
+What a line may say, and what the running total is after it, is decided by a `Step`, a function that the log is opened
+with. It is asked before a line is written, and again whenever lines are read that others may have written.
 
 The chain shows accidents, old copies and clumsy changes. It does not stop somebody who can write the file and computes
-the hashes: he may settle an open reservation for less, or write an end that the anchor has not seen. The file also
-holds whatever secret a keyed hash would use, so a key would not stop him either. He cannot go back behind the anchor's
-mark.
+the hashes: he may settle an open intent for less, or write an end that the anchor has not seen. The file also holds
+whatever secret a keyed hash would use, so a key would not stop him either. He cannot go back behind the anchor's mark.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 from tacit.errors import LedgerError
 
 
+class Unsound(Exception):
+    """A line that may not follow."""
+
+
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of the ledger. `spent` is the running total after it, in atoms."""
+class Draft:
+    """A line before it is numbered, timed and sealed. `intent` is the number of the line that it settles."""
+
+    kind: str
+    atoms: int
+    body: str
+    key: str | None = None
+    intent: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a log. `spent` is the running total after it, in atoms."""
 
     seq: int
     kind: str
@@ -32,64 +49,48 @@ class Entry:
     hash: str
 
 
-_spell = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
-_TYPES: tuple[type | tuple[type, ...], ...] = (int, str, (str, type(None)), (int, type(None)), int, int, str, str, str)
-
-
-def entry_of(row: Sequence[object]) -> Entry:
-    """An entry as it was stored.
-
-    Guarantee: every field has its type, whatever the file holds. Formula: types as declared. Source: this module.
-    """
-    if not all(isinstance(value, wanted) for value, wanted in zip(row, _TYPES, strict=True)):
-        raise LedgerError(f"The ledger is damaged: entry {row[0]} is not one that this program wrote.")
-    return Entry(*row)  # type: ignore[arg-type]
-
-
 class Mark(NamedTuple):
-    """A point in a ledger's history: its newest entry, that entry's hash, and the atoms spent by then."""
+    """A point in a log's history: its newest line, that line's hash, and the running total by then."""
 
     seq: int
     hash: str
     spent: int
 
 
-def mark(entry: Entry) -> Mark:
-    """The point right after an entry."""
-    return Mark(entry.seq, entry.hash, entry.spent)
+class State(NamedTuple):
+    """What a history comes to: the running total, what is open, and the settlement that the last line belongs to."""
+
+    spent: int
+    open: Mapping[int, int]  # the atoms that each intent without outcome has set aside, by its number
+    settling: int | None = None  # the intent whose outcomes stand last: more of them may follow
+    room: int = 0  # the atoms of that intent that no outcome has charged
 
 
-def chain_hash(previous: str, entry: Entry) -> str:
-    """The hash that seals an entry and, through `previous`, all before it."""
-    return _seal_of(
-        previous, entry.seq, entry.kind, entry.key, entry.intent, entry.atoms, entry.spent, entry.body, entry.time
-    )
+Step = Callable[[State, int, Draft | Line], State]  # from the state, the number of the next line and the line
 
 
-def seal(
-    head: Mark,
-    time: str,
-    kind: str,
-    *,
-    atoms: int,
-    spent: int,
-    body: str,
-    seq: int = 0,
-    key: str | None = None,
-    intent: int | None = None,
-) -> Entry:
-    """The entry that follows `head`, or is numbered `seq`. Guarantee, formula, source: as `check` asks of it."""
-    seq = seq or head.seq + 1
-    seal_ = _seal_of(head.hash, seq, kind, key, intent, atoms, spent, body, time)
-    return Entry(seq, kind, key, intent, atoms, spent, body, time, seal_)
+@dataclass(frozen=True, slots=True)
+class Override:
+    """The owner's decision to go on although lines may be lost: `anchor` is the newest mark that was seen."""
+
+    reason: str
+    anchor: Mark | None
+    anchor_id: str
+    replaces: str | None  # the log that was here before, if another one was
+    lost: str
+
+    def body(self) -> str:
+        return canonical(asdict(self))
+
+    @classmethod
+    def of(cls, body: str) -> Override:
+        form = json.loads(body)
+        seen = form["anchor"]
+        return cls(**form | {"anchor": None if seen is None else Mark(*seen)})
 
 
-def _seal_of(*sealed: object) -> str:
-    return digest(list(sealed))
-
-
-def digest(value: object) -> str:
-    return hashlib.sha256(canonical(value).encode()).hexdigest()
+_spell = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+_TYPES: tuple[type | tuple[type, ...], ...] = (int, str, (str, type(None)), (int, type(None)), int, int, str, str, str)
 
 
 def canonical(value: object) -> str:
@@ -97,42 +98,53 @@ def canonical(value: object) -> str:
     return _spell(value)
 
 
-def check(
-    entries: Iterable[Entry], at: Mark, total: int, reserved: Callable[[int], int | None] = lambda _: None
-) -> tuple[Mark, int]:
-    """Derive a history again from a point that is trusted; where it ends, and the number of entries.
+def digest(value: object) -> str:
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
 
-    `reserved` tells the atoms of an intent at or before that point which had no outcome by then.
 
-    Guarantee: raises, naming the first bad entry, if anything was changed, removed or put in before the last entry.
-    Formula: hash = SHA-256(previous hash, entry); an intent adds what it reserves, while within `total`; its outcomes
-        stand together, put back what was reserved and add what each is charged, never more; an override only adds.
+def line_of(row: Sequence[object]) -> Line:
+    """A line as it was stored: every field has its type, whatever the file holds."""
+    if not all(map(isinstance, row, _TYPES)):
+        raise LedgerError(f"The ledger is damaged: entry {row[0]} is not one that this program wrote.")
+    return Line(*row)  # type: ignore[arg-type]
+
+
+def mark(line: Line) -> Mark:
+    """The point right after a line."""
+    return Mark(line.seq, line.hash, line.spent)
+
+
+def chain_hash(previous: str, line: Line) -> str:
+    """The hash that seals a line and, through `previous`, all before it."""
+    sealed = (line.seq, line.kind, line.key, line.intent, line.atoms, line.spent, line.body, line.time)
+    return digest([previous, *sealed])
+
+
+def seal(head: Mark, seq: int, draft: Draft, spent: int, time: str) -> Line:
+    """The line of a draft, which follows `head`."""
+    fields = (seq, draft.kind, draft.key, draft.intent, draft.atoms, spent, draft.body, time)
+    return Line(*fields, digest([head.hash, *fields]))
+
+
+def follow(lines: Iterable[Line], at: Mark, state: State, step: Step) -> tuple[Mark, State]:
+    """Derive a history again from a point that is trusted, and its state there: the point and the state at its end.
+
+    Guarantee: raises, naming the first bad line, if anything was changed, removed or put in before the last line.
+    Formula: hash = SHA-256(previous hash, line); numbers follow one another, and an override may leave some out; the
+        running total is the one that `step` comes to.
     Source: Haber & Stornetta 1991.
     """
-    waiting, done, settling, charged, count = dict[int, int](), set[int](), None, 0, 0
-    for entry in entries:
-        spent, follows = at.spent + entry.atoms, entry.seq == at.seq + 1
-        if entry.kind == "intent":
-            waiting[entry.seq] = entry.atoms
-            follows &= spent <= total or entry.atoms == 0
-        elif entry.kind == "outcome" and entry.intent is None:
-            follows &= entry.atoms == 0
-        elif entry.kind == "outcome" and entry.intent is not None:
-            if entry.intent != settling:
-                atoms = waiting.pop(entry.intent, None)
-                if atoms is None and entry.intent not in done:
-                    atoms = reserved(entry.intent)
-                follows &= atoms is not None
-                charged = -(atoms or 0)
-                spent += charged
-                done.add(entry.intent)
-            charged += entry.atoms
-            follows &= charged <= 0
-        else:
-            follows = entry.kind == "override" and entry.seq > at.seq
-        settling = entry.intent
-        honest = entry.atoms >= 0 and entry.spent == spent and entry.hash == chain_hash(at.hash, entry)
-        if not (follows and honest):
-            raise LedgerError(f"The ledger is damaged: entry {entry.seq} does not follow from those before it.")
-        at, count = mark(entry), count + 1
-    return at, count
+    for line in lines:
+        try:
+            state = step(state, line.seq, line)
+        except Unsound:
+            raise _damaged(line) from None
+        next_one = line.seq == at.seq + 1 or (line.kind == "override" and line.seq > at.seq)
+        if not next_one or line.spent != state.spent or line.hash != chain_hash(at.hash, line):
+            raise _damaged(line)
+        at = mark(line)
+    return at, state
+
+
+def _damaged(line: Line) -> LedgerError:
+    return LedgerError(f"The ledger is damaged: entry {line.seq} does not follow from those before it.")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,11 +14,12 @@ from tacit.model.answer import Measured, Told
 from tacit.model.budget import Loss, Measure
 from tacit.model.cell_sum import answer_from
 from tacit.model.domain import Domain
+from tacit.model.entry import Comparison, FreeAnswer, Measurement, Selection, decode, encode
 from tacit.model.facts import Receipt
 from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
-from tacit.model.workload import MAX_ANSWERS, Marginal, Question, from_dict, key, marginal, to_dict
-from tacit.store.chain import Entry, canonical, digest
+from tacit.model.workload import MAX_ANSWERS, Marginal, Question, key, marginal
+from tacit.store.chain import Line, digest
 from tacit.trusted.gate import Gate, first_passing, own_pairs, store
 from tacit.trusted.ledger import Ledger, Outcome
 from tacit.trusted.lens import Disagreement, Distance, Lens, look, words
@@ -101,11 +100,11 @@ class Curator:
     @property
     def entries(self) -> int:
         """The number of the newest entry. Guarantee: public. Formula: the ledger's. Source: `Ledger.head`."""
-        return self._ledger.head[0]
+        return self._ledger.log.head().seq
 
     def turn(self) -> AbstractContextManager[None]:
         """One asker at a time, so that a question is paid once. Guarantee, formula, source: `Ledger.lock`."""
-        return self._ledger.lock()
+        return self._ledger.log.turn()
 
     def expected_noise(self, question: Question, loss: Loss) -> Noise:
         """The noise that `loss` buys for a question: public, and free to ask.
@@ -129,11 +128,10 @@ class Curator:
 
         Guarantee: post-processing of what was released. Formula: the ledger's outcomes. Source: ledger.
         """
-        for entry in self._ledger.bought():
+        for entry in self._ledger.log.settled():
             if entry.atoms and entry.key is not None:
-                body = json.loads(entry.body)
-                kind = next((kind for kind in ("gate", "choice", "compared") if kind in body), "measured")
-                question = from_dict(body["question"]) if "question" in body else None
+                kind = {"chosen": "choice", "shut": "gate"}.get(entry.kind, entry.kind)
+                question = getattr(decode(entry.kind, entry.body), "question", None)
                 yield kind, question, Loss(self.total.measure, entry.atoms), Receipt(entry.seq, entry.hash)
 
     def released(self, after: int = 0) -> Iterator[Measured]:
@@ -141,7 +139,7 @@ class Curator:
 
         Guarantee: post-processing of released answers. Formula: the ledger's outcomes. Source: ledger.
         """
-        for entry in self._ledger.bought(after):
+        for entry in self._ledger.log.settled(after):
             if entry.key is not None and isinstance(stored := self._read(entry), Measured):
                 yield stored
 
@@ -150,8 +148,8 @@ class Curator:
 
         Guarantee: post-processing of released answers. Formula: the ledger's outcomes. Source: ledger.
         """
-        for entry in self._ledger.entries(kind="outcome"):
-            if entry.key is not None and (stored := self._read(entry)) is not None:
+        for line in self._ledger.log.lines(kinds=("measured", "told")):
+            if (stored := self._read(line)) is not None:
                 yield stored
 
     def tell(
@@ -173,23 +171,16 @@ class Curator:
         more = [(None, None)] * len(answers) if figures is None else figures
         if len(more) != len(answers):
             raise InvalidQuery("there are two more figures for every answer, or for none.")
-        outcomes, given = list[Outcome](), list[tuple[Query | Statistic, _Said]]()
+        outcomes, given = list[Outcome](), list[Query | Statistic]()
         for (query, value, half_width, note), (alone, likely) in zip(answers, more, strict=True):
             copy = own(query, self.domain)
             if not isinstance(copy, Query | Statistic):
                 raise InvalidQuery("free answers are told one by one, not as tables.")
-            said = _said(value, half_width, note, alone, likely)
-            given.append((copy, said))
-            outcomes.append(_told(copy, said))
+            given.append(copy)
+            outcomes.append(_told(copy, value, half_width, note, alone, likely))
         with self.turn():
             stored = store(self._ledger, None, outcomes, None if gate is None else gate.put_back())
-        free, read = Loss(self.total.measure, 0), list[Told | Measured | None]()
-        for entry, outcome, (asked, said) in zip(stored, outcomes, given, strict=True):
-            if entry.body is outcome.body:  # stored just now, in these very words: no need to read them again
-                words = said.told, said.half_width, said.note, free, Receipt(entry.seq, entry.hash)
-                read.append(Told(outcome.key, asked, *words, said.alone, said.likely))
-            else:
-                read.append(self._read(entry, asked))
+        read = [self._read(line, asked) for line, asked in zip(stored, given, strict=True)]
         return [answer for answer in read if answer is not None]
 
     def select_worst(
@@ -232,9 +223,9 @@ class Curator:
                     index = -1
                 if index < 0:
                     raise AnswerWithheld("The choice could not be made. What was reserved for it stays spent.")
-                body = canonical({"question": to_dict(copies[index]), "choice": index, "among": len(copies)})
-                entry = self._ledger.settle(reservation, [Outcome(asked, cost.atoms, body)])[0]
-        return Chosen(json.loads(entry.body)["choice"], cost, Receipt(entry.seq, entry.hash))
+                said = encode(Selection(index, len(copies), copies[index]))
+                entry = self._ledger.settle(reservation, [Outcome(asked, cost.atoms, *said)])[0]
+        return Chosen(_selected(entry), cost, Receipt(entry.seq, entry.hash))
 
     def first_far(self, queries: Sequence[Query], guesses: Sequence[float], threshold: float, loss: Loss) -> Chosen:
         """The first query whose answer is farther than about `threshold` from a public guess (both in counts), or none.
@@ -266,9 +257,9 @@ class Curator:
                     index = -1
                 if index == -1:
                     raise AnswerWithheld("The comparison could not be made. What was reserved for it stays spent.")
-                body = canonical({"choice": index, "among": len(copies)})
-                entry = self._ledger.settle(reservation, [Outcome(asked, cost.atoms, body)])[0]
-        return Chosen(json.loads(entry.body)["choice"], cost, Receipt(entry.seq, entry.hash))
+                said = encode(Selection(index, len(copies)))
+                entry = self._ledger.settle(reservation, [Outcome(asked, cost.atoms, *said)])[0]
+        return Chosen(_selected(entry), cost, Receipt(entry.seq, entry.hash))
 
     def compare(self, query: Query | Statistic, lens: Lens, threshold: float, loss: Loss) -> Compared:
         """Whether what a lens shows of the true answer, plus fresh noise, is at least a public threshold (in counts).
@@ -297,9 +288,11 @@ class Curator:
                     passed = -1
                 if passed < 0:
                     raise AnswerWithheld("The comparison could not be made. What was reserved for it stays spent.")
-                body = canonical({"question": to_dict(copy), "compared": passed})
-                entry = self._ledger.settle(reservation, [Outcome(asked, cost.atoms, body)])[0]
-        return Compared(bool(json.loads(entry.body)["compared"]), cost, Receipt(entry.seq, entry.hash))
+                said = encode(Comparison(copy, bool(passed)))
+                entry = self._ledger.settle(reservation, [Outcome(asked, cost.atoms, *said)])[0]
+        compared = decode(entry.kind, entry.body)
+        assert isinstance(compared, Comparison)
+        return Compared(compared.passed, cost, Receipt(entry.seq, entry.hash))
 
     def open_gate(self, threshold: float, loss: Loss, *, owner: str = "") -> Gate:
         """A new gate at `threshold` (in counts), for at most `loss`. Guarantee, formula, source: `Gate.open`."""
@@ -327,7 +320,7 @@ class Curator:
         keys = [key(copy) for copy in copies]
         with self.turn():
             found = self._ledger.find_many(keys)
-            told = {k for k, entry in found.items() if "told" in json.loads(entry.body)}
+            told = {k for k, entry in found.items() if entry.kind == "told"}
             if told:  # those keep their free answer; what is measured now is kept beside it
                 keys = [digest(["measured", k]) if k in told else k for k in keys]
                 found = self._ledger.find_many(keys)
@@ -352,13 +345,13 @@ class Curator:
             raise InvalidQuery("a table is measured around a query that depends on some attributes, not a complement.")
         table = own(marginal(self.domain, *core.scope), self.domain)
         shape = tuple(self.domain[name].size for name in core.scope)
-        said = _said(0, half_width, note)  # refuses widths and words that cannot be stored before anything is paid
+        _told(core, 0, half_width, note)  # refuses widths and words that cannot be stored before anything is paid
         used: list[NDArray[np.int64]] = []
 
         def told(cells: NDArray[np.int64]) -> Outcome:
             used.append(cells)
             value = answer_from(core, core.scope, cells.reshape(shape), self.rows)
-            return _told(core, said._replace(told=int(value)))
+            return _told(core, value, half_width, note)
 
         with self.turn():
             entries = self._ledger.find_many([key(table), key(core)])
@@ -381,7 +374,7 @@ class Curator:
         questions: dict[str, Question],
         loss: Loss,
         follows: Callable[[NDArray[np.int64]], Outcome] | None = None,
-    ) -> dict[str, Entry]:
+    ) -> dict[str, Line]:
         """`questions` are the curator's own copies. What `follows` from the noisy answers is stored with them."""
         noises = {k: self._noise(question, loss) for k, question in questions.items()}
         prices = {
@@ -393,7 +386,10 @@ class Curator:
         # From here on the data are looked at. Whatever goes wrong now, the reservation stays spent.
         try:
             drawn = self._noisy_answers(questions, noises)
-            outcomes = [Outcome(k, prices[k].atoms, _body(q, drawn[k], noises[k])) for k, q in questions.items()]
+            outcomes = [
+                Outcome(k, prices[k].atoms, *encode(Measurement(q, drawn[k], unit(q), noises[k])))
+                for k, q in questions.items()
+            ]
             outcomes += [follows(noisy) for noisy in drawn.values()] if follows else []
         except Exception:  # what went wrong may depend on the data, so nothing is said about it
             outcomes = []
@@ -452,59 +448,40 @@ class Curator:
         truth = self._truth(candidate) * (GRID // unit(candidate))
         return int(np.abs(truth - guess).sum())
 
-    def _read(self, entry: Entry, asked: Question | None = None) -> Measured | Told | None:
+    def _read(self, line: Line, asked: Question | None = None) -> Measured | Told | None:
         """What is stored. A free answer goes to whoever `asked` with the very question that was handed over."""
-        body = json.loads(entry.body)
-        receipt = Receipt(entry.seq, entry.hash)
-        if "told" in body:
-            question = asked if isinstance(asked, Query | Statistic) else from_dict(body["question"])
-            assert isinstance(question, Query | Statistic)
+        entry = decode(line.kind, line.body, asked if isinstance(asked, Query | Statistic) else None)
+        key, receipt = str(line.key), Receipt(line.seq, line.hash)
+        if isinstance(entry, FreeAnswer):
             free = Loss(self.total.measure, 0)
-            more = body.get("alone"), body.get("likely")  # older ledgers have neither
-            return Told(str(entry.key), question, body["told"], body["half_width"], body["note"], free, receipt, *more)
-        if "values" not in body:  # a choice, or a gate
-            return None
-        return Measured(
-            key=str(entry.key),
-            question=from_dict(body["question"]),
-            values=np.array(body["values"], dtype=np.int64),
-            unit=body["unit"],
-            noise=Noise(body["noise"]["kind"], body["noise"]["scale"]),
-            cost=Loss(self.total.measure, entry.atoms),
-            receipt=receipt,
-        )
+            words = entry.value, entry.half_width, entry.note, free, receipt
+            return Told(key, entry.question, *words, entry.alone, entry.likely)
+        if isinstance(entry, Measurement):
+            cost = Loss(self.total.measure, line.atoms)
+            return Measured(key, entry.question, entry.values, entry.unit, entry.noise, cost, receipt)
+        return None  # a choice, or a gate
 
 
-class _Said(NamedTuple):
-    """What is told about a question, in plain values that JSON gives back as they are."""
-
-    told: int
-    half_width: int | None
-    note: str
-    alone: int | None
-    likely: int | None
+def _selected(line: Line) -> int | None:
+    entry = decode(line.kind, line.body)
+    assert isinstance(entry, Selection)
+    return entry.index
 
 
-def _said(value: int, half_width: int | None, note: str, alone: int | None = None, likely: int | None = None) -> _Said:
-    """What is told, in plain values that can be stored, and are read back as they are."""
-    for width in (half_width, alone, likely):
-        if width is not None and (type(width) is not int or not 0 <= width < 2**63):
-            raise InvalidQuery("a half width is a whole number of grid steps of 64 bits, or None.")
-    try:
-        said, text = int(value), str(note)
-        text.encode()  # a lone surrogate would come back as another text
-    except (TypeError, ValueError, OverflowError):
-        said, text = None, ""
-    if type(said) is not int or type(text) is not str or not -(2**63) <= said < 2**63:
-        raise InvalidQuery("what is told is a whole number of grid steps of 64 bits, and a note in words.")
-    return _Said(said, half_width, text, alone, likely)
-
-
-def _told(query: Query | Statistic, said: _Said) -> Outcome:
+def _told(
+    query: Query | Statistic,
+    value: int,
+    half_width: int | None,
+    note: str,
+    alone: int | None = None,
+    likely: int | None = None,
+) -> Outcome:
     """A free answer as it is stored."""
-    body = {"question": to_dict(query), "told": said.told, "half_width": said.half_width, "note": said.note}
-    body |= {name: width for name in ("alone", "likely") if (width := getattr(said, name)) is not None}
-    return Outcome(key(query), 0, canonical(body))
+    try:
+        value = int(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidQuery("what is told is a whole number of grid steps of 64 bits.") from None
+    return Outcome(key(query), 0, *encode(FreeAnswer(query, value, half_width, note, alone, likely)))
 
 
 def _guess(guess: ArrayLike, candidate: Question, domain: Domain, rows: int) -> NDArray[np.int64]:
@@ -539,14 +516,3 @@ def _add_noise_together(truths: dict[str, NDArray[np.int64]], noises: dict[str, 
         together = add_noise(np.concatenate([truths[k] for k in keys]), noise)
         drawn |= zip(keys, np.split(together, np.cumsum([truths[k].size for k in keys])[:-1]), strict=True)
     return drawn
-
-
-def _body(question: Question, values: NDArray[np.int64], noise: Noise) -> str:
-    """The released answer as canonical JSON: all of it public."""
-    body = {
-        "question": to_dict(question),
-        "values": values.tolist(),
-        "unit": unit(question),
-        "noise": {"kind": noise.kind, "scale": noise.scale},
-    }
-    return json.dumps(body, sort_keys=True, separators=(",", ":"))

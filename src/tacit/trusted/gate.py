@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from tacit.errors import AnswerWithheld, InvalidQuery
 from tacit.model.budget import Loss
+from tacit.model.entry import GateTerms, Intent, Shut, decode, encode
 from tacit.model.facts import Receipt
 from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
-from tacit.store.chain import Entry, canonical
-from tacit.trusted.ledger import Held, Ledger, Outcome, Reservation
+from tacit.store.chain import Line
+from tacit.store.log import Held
+from tacit.trusted.ledger import Ledger, Outcome
 from tacit.trusted.lens import Lens, look, own_lens
 from tacit.trusted.loss import Sensitivity, gate_price, gate_scales
 from tacit.trusted.noise import draw_geometric
@@ -36,13 +37,12 @@ class Gate:
         is in docs/understand/privacy.md, "The gate".
     """
 
-    def __init__(self, ledger: Ledger, records: Records, intent: int, terms: dict[str, Any]) -> None:
+    def __init__(self, ledger: Ledger, records: Records, intent: int, terms: GateTerms) -> None:
         self._ledger, self._records, self._intent = ledger, records, intent
         self._held: Held | None = None  # the threshold's noise, while it is in no file and may be put back
-        self._reservation = Reservation(intent, terms["atoms"])
-        self._threshold: float = terms["threshold"]
-        self._scales: tuple[float, float] = terms["threshold_scale"], terms["comparison_scale"]  # in counts
-        self.cost = Loss(ledger.total.measure, terms["atoms"])
+        self._threshold: float = terms.threshold
+        self._scales: tuple[float, float] = terms.threshold_scale, terms.comparison_scale  # in counts
+        self.cost = Loss(ledger.total.measure, terms.atoms)
 
     @property
     def threshold(self) -> float:
@@ -74,17 +74,10 @@ class Gate:
         move = Sensitivity(1, 1).times(records.rows_per_person).l1 * GRID
         first, second = gate_scales(loss, move)
         cost = gate_price(first, second, move, loss.measure)
-        terms = {
-            "kind": "gate",
-            "owner": owner,
-            "threshold": float(threshold),
-            "threshold_scale": first / GRID,
-            "comparison_scale": second / GRID,
-            "atoms": cost.atoms,
-        }
+        terms = GateTerms(owner, float(threshold), first / GRID, second / GRID, cost.atoms)
         noise = int(draw_geometric(first, 1)[0])
-        reservation = ledger.reserve(cost, purpose=terms, private=json.dumps(noise))
-        return cls(ledger, records, reservation.seq, terms)
+        intent = ledger.reserve(cost, purpose=terms, private=json.dumps(noise))
+        return cls(ledger, records, intent, terms)
 
     @classmethod
     def resume(cls, ledger: Ledger, records: Records, *, owner: str) -> Gate | None:
@@ -93,10 +86,11 @@ class Gate:
         Guarantee: the same threshold noise as before, so that nothing is paid or learned by stopping and starting.
         Formula: the newest gate among the ledger's unanswered intents. Source: see the class.
         """
-        for entry in reversed(ledger.open_intents()):
-            terms = json.loads(entry.body)["purpose"]
-            ours = isinstance(terms, dict) and (terms.get("kind"), terms.get("owner")) == ("gate", owner)
-            if ours and ledger.private_of(entry.seq) is not None:
+        for entry in reversed(ledger.log.open_intents()):
+            intent = decode(entry.kind, entry.body)
+            terms = intent.purpose if isinstance(intent, Intent) else ""
+            ours = isinstance(terms, GateTerms) and terms.owner == owner
+            if isinstance(terms, GateTerms) and ours and ledger.log.private_of(entry.seq) is not None:
                 return cls(ledger, records, entry.seq, terms)
         return None
 
@@ -108,7 +102,7 @@ class Gate:
         Formula: see the class. Source: see the class.
         """
         copies, lenses = own_pairs(queries, lenses, self._records)
-        with self._ledger.lock():
+        with self._ledger.log.turn():
             held = self._ledger.take_private(self._intent)
             if held is None:
                 raise InvalidQuery("the gate is shut, or held until what it said is stored.")
@@ -137,20 +131,18 @@ class Gate:
 
     def _shut(self) -> Receipt:
         key = f"gate {self._intent}"
-        outcome = Outcome(key, self._reservation.atoms, canonical({"kind": "gate", "gate": self._intent}))
-        entry = store(self._ledger, self._reservation, [outcome])[0]
+        outcome = Outcome(key, self.cost.atoms, *encode(Shut(self._intent)))
+        entry = store(self._ledger, self._intent, [outcome])[0]
         return Receipt(entry.seq, entry.hash)
 
 
-def store(
-    ledger: Ledger, reservation: Reservation | None, outcomes: Sequence[Outcome], held: Held | None = None
-) -> list[Entry]:
+def store(ledger: Ledger, intent: int | None, outcomes: Sequence[Outcome], held: Held | None = None) -> list[Line]:
     """Settle what a gate said, a hit or free answers.
 
     Guarantee: when it fails, it fails in the same words, hit or not. Formula, source: `Ledger.settle`.
     """
     try:
-        return ledger.settle(reservation, outcomes, private=held)
+        return ledger.settle(intent, outcomes, private=held)
     except (AnswerWithheld, ValueError):
         pass
     raise AnswerWithheld(

@@ -157,6 +157,36 @@ def total(budget: Budget) -> Loss:
     return Loss(budget.measure, atoms)
 
 
+def admits(spent: int, request: int, total: int) -> bool:
+    """A privacy filter: whether one more charge may follow what was spent, all in atoms of one measure.
+
+    The questions, their mechanisms and their prices may depend on everything released before; only `total` is fixed.
+
+    Guarantee: all releases together are total-DP (pure epsilon) or total-zCDP (rho), however adaptively chosen.
+    Formula: spent + request <= total.
+    Source: Rogers, Roth, Ullman & Vadhan 2016 (pure); Feldman & Zrnic 2021, Whitehouse et al. 2023 (zCDP).
+    """
+    if spent < 0 or request < 0:
+        raise ValueError("a charge cannot be negative: nothing gives budget back")
+    return spent + request <= total
+
+
+def epsilon_spent(spent: Loss, budget: Budget) -> float:
+    """The epsilon that the amount spent so far amounts to, at the budget's delta. For display.
+
+    Guarantee: what was released so far is (epsilon_spent, budget.delta)-DP.
+    Formula: epsilon itself, to the nearest float, or epsilon_from(rho, delta), rounded up.
+    Source: Canonne, Kamath & Steinke 2020, corollary 13.
+    """
+    if spent.measure != budget.measure:
+        raise ValueError(f"a budget counted in {budget.measure} has no spending in {spent.measure}")
+    if spent.atoms == 0:
+        return 0.0
+    if spent.measure == "epsilon":
+        return float(spent)
+    return epsilon_from(math.nextafter(float(spent), math.inf), budget.delta)
+
+
 def delta_from(rho: float, epsilon: float) -> float:
     """A delta such that every rho-zCDP mechanism is (epsilon, delta)-DP.
 

@@ -1,0 +1,182 @@
+"""Trusted words: what stands in a ledger. One record for each kind of line, one encoder, one decoder.
+
+A line's kind says which record its body is. `decode(*encode(entry)) == entry`, and a body that this program wrote is
+encoded to the very same text again: whoever reads lines that others may have written checks that.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InvalidQuery
+from tacit.model.noise_law import Noise
+from tacit.model.query import Query
+from tacit.model.statistic import Statistic
+from tacit.model.workload import Question, from_dict, to_dict
+from tacit.store.chain import Override, canonical
+
+_MOST = 2**63  # whole numbers are of 64 bits
+
+
+@dataclass(frozen=True, slots=True)
+class GateTerms:
+    """A gate as it was opened: whose it is, where it stands and the scales of its noise, in counts; and its price."""
+
+    owner: str
+    threshold: float
+    threshold_scale: float
+    comparison_scale: float
+    atoms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """Something that is about to be done, and was paid for: in words, or a gate that is open until it is shut."""
+
+    purpose: str | GateTerms
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Measurement:
+    """The noisy answers to a question: whole numbers on a grid of `unit` steps to a count."""
+
+    question: Question
+    values: NDArray[np.int64]
+    unit: int
+    noise: Noise
+
+
+@dataclass(frozen=True, slots=True)
+class FreeAnswer:
+    """An answer that was told for nothing: a value and half widths in grid steps, and a note in words."""
+
+    question: Query | Statistic
+    value: int
+    half_width: int | None
+    note: str
+    alone: int | None = None  # the half width of this answer by itself, where that is another
+    likely: int | None = None  # what its error is likely to be: no promise
+
+    def __post_init__(self) -> None:
+        if type(self.value) is not int or not -_MOST <= self.value < _MOST:
+            raise InvalidQuery("what is told is a whole number of grid steps of 64 bits.")
+        for width in (self.half_width, self.alone, self.likely):
+            if width is not None and (type(width) is not int or not 0 <= width < _MOST):
+                raise InvalidQuery("a half width is a whole number of grid steps of 64 bits, or None.")
+        # A lone surrogate would come back as another text.
+        if type(self.note) is not str or any("\ud800" <= character <= "\udfff" for character in self.note):
+            raise InvalidQuery("what is told has a note in words.")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The place of the candidate that was chosen, out of how many; None where none was."""
+
+    index: int | None
+    among: int
+    question: Question | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Whether a value passed a public threshold."""
+
+    question: Query | Statistic
+    passed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shut:
+    """The end of a gate, by the number of the intent that opened it."""
+
+    gate: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """An answer that nobody saw, because its question had been answered meanwhile, in the line of this number."""
+
+    answered_by: int
+
+
+Entry = Intent | Measurement | FreeAnswer | Selection | Comparison | Shut | Dropped | Override
+
+
+def encode(entry: Entry) -> tuple[str, str]:
+    """The kind of an entry's line, and its body in canonical JSON."""
+    match entry:
+        case Intent(GateTerms(owner, threshold, first, second, atoms)):
+            scales = {"threshold_scale": first, "comparison_scale": second}
+            gate = {"kind": "gate", "owner": owner, "threshold": threshold, "atoms": atoms, **scales}
+            return "intent", canonical({"purpose": gate})
+        case Intent(purpose):
+            return "intent", canonical({"purpose": purpose})
+        case Measurement(question, values, unit, Noise(kind, scale)):
+            noise = {"kind": kind, "scale": scale}
+            form = {"question": to_dict(question), "values": values.tolist(), "unit": unit, "noise": noise}
+            return "measured", canonical(form)
+        case FreeAnswer(question, value, half_width, note, alone, likely):
+            form = {"question": to_dict(question), "told": value, "half_width": half_width, "note": note}
+            form |= {} if alone is None else {"alone": alone}
+            form |= {} if likely is None else {"likely": likely}
+            return "told", canonical(form)
+        case Selection(index, among, question):
+            asked = {} if question is None else {"question": to_dict(question)}
+            return "chosen", canonical({"choice": index, "among": among, **asked})
+        case Comparison(question, passed):
+            return "compared", canonical({"question": to_dict(question), "compared": int(passed)})
+        case Shut(gate):
+            return "shut", canonical({"kind": "gate", "gate": gate})
+        case Dropped(answered_by):
+            return "dropped", canonical({"answered_by": answered_by})
+        case Override():
+            return "override", entry.body()
+
+
+def decode(kind: str, body: str, asked: Query | Statistic | None = None) -> Entry:
+    """The entry of a line. A reader who `asked` a single question has it already: it is not made again.
+
+    What is no body of this kind raises one of Python's own errors, or `InvalidQuery`.
+    """
+    if kind == "override":
+        return Override.of(body)
+    form: dict[str, Any] = json.loads(body)
+    if kind == "intent":
+        return Intent(_purpose(form["purpose"]))
+    if kind == "measured":
+        noise = Noise(form["noise"]["kind"], form["noise"]["scale"])
+        values = np.array(form["values"], dtype=np.int64)
+        return Measurement(from_dict(form["question"]), values, int(form["unit"]), noise)
+    if kind == "told":
+        question = _single(form["question"]) if asked is None else asked
+        more = form.get("alone"), form.get("likely")
+        return FreeAnswer(question, form["told"], form["half_width"], form["note"], *more)
+    if kind == "chosen":
+        question_or_none = from_dict(form["question"]) if "question" in form else None
+        return Selection(form["choice"], form["among"], question_or_none)
+    if kind == "compared":
+        return Comparison(_single(form["question"]), bool(form["compared"]))
+    if kind == "shut":
+        return Shut(form["gate"])
+    if kind == "dropped":
+        return Dropped(form["answered_by"])
+    raise ValueError(f"there is no kind of entry called {kind!r}")
+
+
+def _purpose(given: str | dict[str, Any]) -> str | GateTerms:
+    if isinstance(given, str):
+        return given
+    scales = given["threshold_scale"], given["comparison_scale"]
+    return GateTerms(given["owner"], given["threshold"], *scales, given["atoms"])
+
+
+def _single(form: dict[str, Any]) -> Query | Statistic:
+    question = from_dict(form)
+    if not isinstance(question, Query | Statistic):
+        raise InvalidQuery("a single value is asked for here, not a table.")
+    return question

@@ -1,0 +1,325 @@
+"""A durable, hash-chained, append-only log that notices old copies of itself. It knows no privacy: only whole numbers.
+
+A line has a kind, a body, a number of atoms and a running total. An `intent` sets atoms aside before something is done;
+the lines that name it settle it. What else may follow what is the business of the `Step` that a log is opened with.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tacit.errors import LedgerError
+from tacit.store import copies, rows
+from tacit.store.anchor import Anchor
+from tacit.store.chain import Draft, Line, Mark, State, Step, Unsound, chain_hash, follow, mark, seal
+from tacit.store.copies import Identity, Terms
+from tacit.store.file import DurableFile
+
+T = TypeVar("T")
+_REPLACED = "The ledger was replaced by another copy while in use."
+_HELD = "held "  # begins what stands in the place of private state that was taken
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Private state taken out of the file: whose it is, the token left in its place, and what it is."""
+
+    seq: int
+    token: str
+    value: str
+
+
+@dataclass
+class Writer:
+    """What may be done inside one transaction of a log."""
+
+    db: Any
+    at: Mark
+    state: State
+    step: Step
+    new: list[Line] = field(default_factory=list)
+
+    def append(self, draft: Draft, *, time: str, seq: int = 0) -> Line:
+        """One more line, if the step allows it; its number is the next one unless given."""
+        seq = seq or self.at.seq + 1
+        self.state = self.step(self.state, seq, draft)
+        line = seal(self.at, seq, draft, self.state.spent, time)
+        self.at = mark(line)
+        self.new.append(line)
+        return line
+
+    def keyed(self, keys: Sequence[str]) -> dict[str, Line]:
+        return rows.keyed(self.db, keys)
+
+    def time_of(self, seq: int) -> str:
+        """When a line was written."""
+        found = rows.numbered(self.db, [seq])
+        if not found:
+            raise Unsound(f"there is no line {seq}")
+        return found[0].time
+
+    def keep(self, seq: int, value: str) -> None:
+        """Keep private state beside an intent, outside everything that is hashed or shown."""
+        rows.keep(self.db, seq, value)
+
+    def forget(self, seq: int) -> None:
+        rows.forget(self.db, [seq])
+
+    def take(self, seq: int) -> Held | None:
+        """Take private state out of the file, unless another has it; a token stands in its place."""
+        value = rows.kept(self.db, seq) if seq in self.state.open else None
+        if value is None or value.startswith(_HELD):
+            return None
+        held = Held(seq, _HELD + secrets.token_hex(16), value)
+        rows.keep(self.db, seq, held.token)
+        return held
+
+    def put_back(self, held: Held) -> None:
+        """Put back what was taken, once, while its token stands there."""
+        if held.seq not in self.state.open or rows.kept(self.db, held.seq) != held.token:
+            raise LedgerError("What was taken is not held any more, so it is not put back.")
+        rows.keep(self.db, held.seq, held.value)
+
+
+class Log:
+    """An open log, for several threads and processes.
+
+    Guarantee: a line that was returned survives a crash and a power cut, is known to the anchor before anybody sees it,
+        and never changes; an old copy is refused; no line is written or read on that the step does not allow.
+    Formula: commit(lines), sync(anchor), show.
+    Source: write-ahead logging (Gray & Reuter 1993); hash chains (Haber & Stornetta 1991).
+    """
+
+    def __init__(self, path: Path, anchor: Anchor, step: Step) -> None:
+        self._file, self._anchor, self._step = DurableFile(path), anchor, step
+        self.path = self._file.path
+        try:
+            self.identity = Identity.of(self.path, self._file.read(rows.meta))
+        except BaseException:
+            self.close()
+            raise
+        # The newest line that this process has seen, which must never be gone again, and the state by then.
+        self._known = self.identity.origin, State(0, {})
+        self._anchored = -1  # everything up to here is known to the anchor
+
+    @classmethod
+    def open(cls, path: Path, terms: Terms, anchor: Anchor, step: Step, accept_rollback: str | None = None) -> Log:
+        """A log that exists, with the terms that it was made with.
+
+        Guarantee: refused if older than, or different from, the newest one seen, or last used with another anchor.
+            `accept_rollback` is the owner's reason to go on: it is recorded, and what the anchor saw spent stays spent.
+        Formula: terms equal, file sound, `copies.problem` is None, and all since the anchor's mark follows from it;
+            else `copies.override`.
+        """
+        if not path.exists():
+            raise LedgerError(f"There is no ledger {path.name}.")
+        log = cls(path, anchor, step)
+        try:
+            log.identity.check_terms(terms)
+            with log._file.mutex:
+                log._known = log._file.transact(lambda db: log._resume(db, accept_rollback))
+            log._tell_anchor(log._known[0], log.path)
+        except BaseException:
+            log.close()
+            raise
+        return log
+
+    @classmethod
+    def create(
+        cls, path: Path, terms: Terms, anchor: Anchor, step: Step, accept_rollback: str | None = None, *, new: bool
+    ) -> Log:
+        """A new log, or the one that is there unless it must be `new`. Of several that start at once, one makes it."""
+        path = Path(os.path.realpath(path))
+        made = not path.exists() and copies.make(path, terms, anchor, accept_rollback=bool(accept_rollback))
+        if new and not made:
+            raise LedgerError(f"{path.name} exists already; open it, or choose another name.")
+        return cls.open(path, terms, anchor, step, accept_rollback)
+
+    def write(self, work: Callable[[Writer], T]) -> T:
+        """What `work` does in one transaction. Its lines may be shown after `publish`."""
+
+        def whole(db: Any) -> tuple[Mark, State, T]:
+            at, state = self._sound(db)
+            # A settlement is one transaction: what another one has begun does not go on here.
+            writer = Writer(db, at, State(state.spent, state.open), self._step)
+            result = work(writer)
+            rows.insert(db, writer.new)
+            return writer.at, writer.state, result
+
+        with self._file.mutex:
+            at, state, result = self._file.transact(whole)
+            self._known = at, state
+        return result
+
+    def publish(self) -> None:
+        """Tell the anchor of all lines up to now, durably."""
+        self._tell_anchor(self._known[0])
+
+    def check_room(self) -> None:
+        """Refuse while a disk is nearly full."""
+        self._file.check_room()
+        self._anchor.check_room()
+
+    # -- what may be shown --------------------------------------------------------------------------------------------
+
+    def keyed(self, keys: Sequence[str]) -> dict[str, Line]:
+        """The lines that have one of these keys."""
+        found = self._show(lambda db: list(rows.keyed(db, keys).values()))
+        return {str(line.key): line for line in found}
+
+    def lines(self, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Line]:
+        """The history in order, after line `after`, of these kinds or of all."""
+        while page := self._show(partial(rows.page, after=after, kinds=kinds)):
+            yield from page
+            after = page[-1].seq
+
+    def settled(self, after: int = 0) -> Iterator[Line]:
+        """The lines after `after` that settle an intent, in order: all of those up to now."""
+        found = self._read(lambda db: rows.settled(db, after))
+        for start in range(0, len(found), rows.PAGE):
+            yield from self._show(partial(rows.numbered, numbers=found[start : start + rows.PAGE]))
+
+    def open_intents(self) -> list[Line]:
+        """The intents without outcome, newest last."""
+        return self._show(lambda db: rows.numbered(db, list(rows.open_by(db, 2**62))))
+
+    def snapshot(self) -> tuple[str, list[Line]]:
+        """The hash that the chain starts from, and all lines, as of one moment. Nothing private is among them.
+
+        The first hash seals the terms, among them the log's secret of 256 bits: so it tells nothing about what was made
+        from the secret, such as a fingerprint of the data.
+        """
+        return self.identity.origin.hash, self._show(lambda db: rows.select(db, "ORDER BY seq"))
+
+    def head(self) -> Mark:
+        """The newest line."""
+        return self._read(rows.head) or self.identity.origin
+
+    def private_of(self, seq: int) -> str | None:
+        """The private state of an open intent, unless somebody holds it. For whoever stored it; never shown."""
+        value = self._file.read(lambda db: rows.kept(db, seq))
+        return None if value is None or value.startswith(_HELD) else value
+
+    def verify(self) -> int:
+        """Derive the whole chain and every running total again: the number of lines."""
+        count = 0
+
+        def pages(after: int = 0) -> Iterator[Line]:
+            nonlocal count
+            while page := self._file.read(partial(rows.page, after=after)):
+                yield from page
+                after, count = page[-1].seq, count + len(page)
+
+        end, _ = follow(pages(), self.identity.origin, State(0, {}), self._step)
+
+        def work(db: Any) -> None:
+            self._sound(db)  # the end was not cut off
+            if not self._holds(db, end):
+                raise LedgerError(_REPLACED)
+
+        self._file.transact(work)
+        return count
+
+    def turn(self) -> AbstractContextManager[Any]:
+        """One holder among all threads and processes; those who do not ask for turns may still read and write."""
+        return self._file.turn()
+
+    def close(self) -> None:
+        self._file.close()
+        self._anchor.close()
+
+    # -- whether it is still the log that is known ---------------------------------------------------------------------
+
+    def _resume(self, db: Any, accept_rollback: str | None) -> tuple[Mark, State]:
+        """The end to go on from. An old log beside a new file shows in SQLite's own check, not always in the chain."""
+        if db.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
+            raise LedgerError(f"{self.path.name} is damaged.")
+        self._check_ends(db)
+        why, origin = copies.problem(db, self.identity, self._anchor), self.identity.origin
+        if why is None:
+            seen = self._anchor.newest(self.identity.id)
+            start = seen if seen is not None and self._holds(db, seen) else origin
+            return self._derive(db, start, State(start.spent, rows.open_by(db, start.seq)))
+        if not accept_rollback:
+            raise copies.refusal(why)
+        writer = Writer(db, *self._derive(db, origin, State(0, {})), self._step)
+        number, draft = copies.override(db, self.identity, self._anchor, writer.at, accept_rollback)
+        rows.forget(db)  # what is open in an old copy may have been settled since
+        rows.insert(db, [writer.append(draft, time=now(), seq=number)])
+        return writer.at, writer.state
+
+    def _check_ends(self, db: Any) -> None:
+        """The first and the last link: a cheap look that also finds changed terms, which the first one seals."""
+        links = [(self.identity.origin.hash, first) for first in rows.select(db, "ORDER BY seq LIMIT 1")]
+        last = rows.select(db, "ORDER BY seq DESC LIMIT 2")
+        links += [(before.hash, last[0]) for before in last[1:]]
+        for previous, line in links:
+            if line.hash != chain_hash(previous, line):
+                raise LedgerError(f"The ledger is damaged: entry {line.seq} does not follow from the one before it.")
+
+    def _sound(self, db: Any) -> tuple[Mark, State]:
+        """The end, if the file is still the one that we and the anchor know, and what others added follows from it.
+
+        Called in a transaction: nobody else can commit meanwhile.
+        """
+        why = copies.problem(db, self.identity, self._anchor)
+        if why or not self._holds(db, self._known[0]):
+            raise LedgerError(why or _REPLACED)
+        self._known = self._derive(db, *self._known)
+        return self._known
+
+    def _derive(self, db: Any, at: Mark, state: State) -> tuple[Mark, State]:
+        return follow(rows.select(db, "WHERE seq > ? ORDER BY seq", at.seq), at, state, self._step)
+
+    def _holds(self, db: Any, known: Mark) -> bool:
+        return known == self.identity.origin or rows.holds(db, known)
+
+    def _read(self, choose: Callable[[Any], T]) -> T:
+        """What `choose` finds, if this is still a history that holds what we have seen."""
+
+        def known(db: Any) -> T:
+            found = choose(db)
+            if not self._holds(db, self._known[0]):
+                raise LedgerError(_REPLACED)
+            return found
+
+        return self._file.read(known)
+
+    def _show(self, choose: Callable[[Any], list[Line]]) -> list[Line]:
+        """Lines that may be shown. Another process may have stored them and died before it could tell the anchor."""
+        lines = self._read(choose)
+        if any(line.seq > self._anchored for line in lines):
+            head, lines = self._file.transact(lambda db: (self._sound(db)[0], choose(db)))
+            self._tell_anchor(head)
+        return lines
+
+    def _tell_anchor(self, head: Mark, path: Path | None = None) -> None:
+        newest = self._anchor.advance(self.identity.id, head, path)
+        if newest != head and not self._file.read(lambda db: self._holds(db, newest)):
+            raise LedgerError("The anchor has seen another history of this ledger meanwhile.")
+        with self._file.mutex:
+            self._anchored = max(self._anchored, head.seq)
+
+
+def now() -> str:
+    """The time that a line carries: in whole seconds, too coarse to tell how long anything took."""
+    return datetime.now(UTC).replace(microsecond=0).isoformat(timespec="milliseconds")
+
+
+def terms_of(path: Path) -> dict[str, str] | None:
+    """The terms of the log at `path` before it is opened; None where there is none."""
+    if not path.exists():
+        return None
+    file = DurableFile(path)
+    try:
+        return Identity.of(file.path, file.read(rows.meta)).terms
+    finally:
+        file.close()

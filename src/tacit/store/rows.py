@@ -1,0 +1,117 @@
+"""The tables of a log and what is asked of them, with an open connection `db`. Nothing here opens, locks or commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from typing import Any
+
+from tacit.store.chain import Line, Mark, line_of
+
+PAGE = 500  # rows read at a time, so that no reader holds up a checkpoint for long
+SCHEMA = (
+    "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE entries (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT, intent INTEGER, atoms INTEGER"
+    " NOT NULL, spent INTEGER NOT NULL, time TEXT NOT NULL, hash TEXT NOT NULL, body TEXT NOT NULL)",  # long: last
+    "CREATE UNIQUE INDEX answers ON entries (key) WHERE key IS NOT NULL",  # one answer per question, whoever races
+    "CREATE INDEX settled ON entries (intent) WHERE intent IS NOT NULL",
+    "CREATE INDEX intents ON entries (seq) WHERE kind = 'intent'",
+    "CREATE INDEX overrides ON entries (seq) WHERE kind = 'override'",
+    # What an open intent must remember and nobody may learn. Lines are public, so it stays outside the chain, and it
+    # goes when its intent is settled.
+    "CREATE TABLE private (entry INTEGER PRIMARY KEY, value TEXT NOT NULL)",
+    *(
+        f"CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table} BEGIN SELECT RAISE(ABORT, 'append-only'); END"
+        for table in ("meta", "entries")
+        for verb in ("UPDATE", "DELETE")
+    ),
+)
+_AT_ONCE, _ROW = 100, "(?, ?, ?, ?, ?, ?, ?, ?, ?)"  # rows of one INSERT: below 999 values, the least limit of SQLite
+_COLUMNS = ", ".join(field.name for field in fields(Line))
+
+
+def meta(db: Any) -> dict[str, str]:
+    """What was written when the log was made; nothing if this is no log."""
+    tables = db.execute("SELECT name FROM sqlite_master WHERE name IN ('meta', 'entries')").fetchall()
+    return dict(db.execute("SELECT key, value FROM meta").fetchall() if len(tables) == 2 else ())
+
+
+def select(db: Any, condition: str, *values: object) -> list[Line]:
+    return list(map(line_of, db.execute(f"SELECT {_COLUMNS} FROM entries {condition}", values).fetchall()))
+
+
+def keyed(db: Any, keys: Sequence[str]) -> dict[str, Line]:
+    """The lines that have one of these keys."""
+    found: dict[str, Line] = {}
+    for start in range(0, len(keys), PAGE):
+        part = keys[start : start + PAGE]
+        lines = select(db, f"WHERE key IN ({','.join('?' * len(part))})", *part)
+        found |= {str(line.key): line for line in lines}
+    return found
+
+
+def numbered(db: Any, numbers: Sequence[int]) -> list[Line]:
+    """The lines with these numbers, in order."""
+    return select(db, f"WHERE seq IN ({','.join('?' * len(numbers))}) ORDER BY seq", *numbers)
+
+
+def page(db: Any, after: int, kinds: Sequence[str] = ()) -> list[Line]:
+    """The next lines after a number, of these kinds or of all."""
+    among = f"AND kind IN ({','.join('?' * len(kinds))})" if kinds else ""
+    return select(db, f"WHERE seq > ? {among} ORDER BY seq LIMIT {PAGE}", after, *kinds)
+
+
+def settled(db: Any, after: int) -> list[int]:
+    """The numbers of the lines after `after` that settle an intent, in order.
+
+    They come from the index of intents, which is read whole: of the other lines there may be millions.
+    """
+    query = "SELECT seq FROM entries INDEXED BY settled WHERE intent IS NOT NULL AND +seq > ?"
+    return sorted(row[0] for row in db.execute(query, (after,)).fetchall())
+
+
+def open_by(db: Any, seq: int) -> dict[int, int]:
+    """The intents without outcome by the time of line `seq`, and the atoms that each set aside."""
+    query = (
+        "SELECT i.seq, i.atoms FROM entries AS i WHERE i.kind = 'intent' AND i.seq <= ?1"
+        " AND NOT EXISTS (SELECT 1 FROM entries AS o WHERE o.intent = i.seq AND o.seq <= ?1)"
+    )
+    return dict(db.execute(query, (seq,)).fetchall())
+
+
+def head(db: Any) -> Mark | None:
+    """The end of the history, without its body; None before the first line."""
+    rows = db.execute("SELECT seq, hash, spent FROM entries ORDER BY seq DESC LIMIT 1").fetchall()
+    return Mark(*rows[0]) if rows else None
+
+
+def holds(db: Any, known: Mark) -> bool:
+    """Whether a line is a point of this history, by its hash and its running total."""
+    return bool(db.execute("SELECT seq, hash, spent FROM entries WHERE seq = ?", (known.seq,)).fetchall() == [known])
+
+
+def insert(db: Any, lines: Sequence[Line]) -> None:
+    for start in range(0, len(lines), _AT_ONCE):
+        part = lines[start : start + _AT_ONCE]
+        rows = [(e.seq, e.kind, e.key, e.intent, e.atoms, e.spent, e.time, e.hash, e.body) for e in part]
+        values = [value for row in rows for value in row]
+        db.execute(f"INSERT INTO entries VALUES {', '.join([_ROW] * len(part))}", values)
+
+
+def kept(db: Any, seq: int) -> str | None:
+    """What stands beside intent `seq`."""
+    rows = db.execute("SELECT value FROM private WHERE entry = ?", (seq,)).fetchall()
+    return str(rows[0][0]) if rows else None
+
+
+def keep(db: Any, seq: int, value: str) -> None:
+    db.execute("INSERT OR REPLACE INTO private VALUES (?, ?)", (seq, value))
+
+
+def forget(db: Any, seqs: Iterable[int] | None = None) -> None:
+    """Take away what stands beside some intents, or beside all."""
+    if seqs is None:
+        db.execute("DELETE FROM private")
+        return
+    for seq in seqs:
+        db.execute("DELETE FROM private WHERE entry = ?", (seq,))

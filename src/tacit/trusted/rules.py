@@ -1,0 +1,52 @@
+"""The rules of the ledger, as one pure function of what is known and the line that comes next.
+
+The ledger asks it before it writes a line; opening, using and verifying a ledger or a published file fold the same
+function over the lines that are there. So there is one place that says what is spent.
+"""
+
+from __future__ import annotations
+
+from tacit.store.chain import Draft, Line, State, Unsound
+from tacit.trusted.loss import admits
+
+PAID = ("measured", "chosen", "compared", "shut")  # outcomes that look at the data: each ends an intent
+FREE = ("told", "dropped")  # outcomes that need none; beside a paid one they may end its intent too
+
+
+def step(state: State, seq: int, line: Draft | Line, total: int) -> State:
+    """The state after a line, or `Unsound`.
+
+    Guarantee: what is spent, reservations included, never passes `total`, but for what an override carries; an intent
+        counts as spent until its outcomes take its place; these charge at most what it reserved, and only once.
+    Formula: an intent adds what it reserves. Its outcomes stand together, put back what was reserved and add what each
+        is charged. Other outcomes are free. An override only adds.
+    Source: write-ahead intents (Gray & Reuter 1993); `loss.admits` for the filter.
+    """
+    if line.atoms < 0:
+        raise Unsound("nothing gives budget back")
+    if line.kind == "intent":
+        # An override may have carried more than the total: what costs nothing still costs nothing.
+        if line.atoms and not admits(state.spent, line.atoms, total):
+            raise Unsound("more is reserved than is left")
+        return State(state.spent + line.atoms, {**state.open, seq: line.atoms})
+    if line.kind == "override":
+        return State(state.spent + line.atoms, state.open)
+    if line.kind not in PAID + FREE:
+        raise Unsound("no such kind")
+    if line.intent is None:
+        if line.kind in PAID or line.atoms:
+            raise Unsound("what costs something ends an intent that reserved it")
+        return State(state.spent, state.open)
+    if line.intent != state.settling:
+        state = _settled(state, line.intent)
+    if line.atoms > state.room:
+        raise Unsound("more is charged than was reserved")
+    return state._replace(spent=state.spent + line.atoms, room=state.room - line.atoms)
+
+
+def _settled(state: State, intent: int) -> State:
+    """The state with an open intent put back, before its first outcome is charged."""
+    if intent not in state.open:
+        raise Unsound("the reservation was never made, or settled before")
+    left = {seq: atoms for seq, atoms in state.open.items() if seq != intent}
+    return State(state.spent - state.open[intent], left, intent, state.open[intent])
