@@ -309,7 +309,8 @@ def test_planted_private_size_in_the_scale(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_planted_noise_not_scaled(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(curator_module, "sensitivity", lambda question, domain: Sensitivity(1, 1))
+    for module in ("curator", "sensitivity"):
+        monkeypatch.setattr(f"tacit.trusted.{module}.sensitivity", lambda question, domain: Sensitivity(1, 1))
     with pytest.raises(AssertionError):
         test_noise_is_scaled_to_joint_sensitivity(curator)
 
