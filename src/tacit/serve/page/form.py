@@ -53,8 +53,8 @@ KINDS = {
     "quantile": Kind("A quantile", "the median, say", "QUANTILE_CONT({of}, {q})"),
     "mean": Kind("A mean", "an average", "AVG({of})"),
     "sum": Kind("A sum", "a total", "SUM({of})"),
-    "stddev": Kind("A standard deviation", "how far values spread", "STDDEV({of})"),
-    "variance": Kind("A variance", "the deviation squared", "VARIANCE({of})"),
+    "stddev": Kind("A spread", "standard deviation", "STDDEV({of})"),
+    "variance": Kind("A variance", "the spread squared", "VARIANCE({of})"),
 }
 
 
