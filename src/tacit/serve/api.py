@@ -53,6 +53,12 @@ class State:
         self.traffic = Traffic(self.limits)
         self.logins = Logins(self.keys, self.secure, self.port)
 
+    def find(self, name: str) -> Dataset:
+        """The data set of that name, or a refusal."""
+        if name not in self.datasets:
+            raise Refusal(404, "no_such_dataset", f"The data sets are {', '.join(sorted(self.datasets))}.")
+        return self.datasets[name]
+
     def close(self) -> None:
         """Finish what is queued, and let go of everything."""
         for dataset in self.datasets.values():

@@ -14,14 +14,14 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tacit.serve.api import ENDPOINTS, Call, Endpoint, State, state_of
-from tacit.serve.dataset import Dataset
 from tacit.serve.guard import Guard, is_loopback, refused
 from tacit.serve.limits import MAX_BODY, read_body, too_large
+from tacit.serve.login import check_owner
 from tacit.serve.refusal import Refusal, refusal_of
 from tacit.serve.schema import encode, parse
 
@@ -56,8 +56,6 @@ def _route(endpoint: Endpoint) -> Route:
     async def serve(request: Request) -> Response:
         try:
             return await _respond(endpoint, request)
-        except ClientDisconnect:
-            raise
         except Exception as error:
             return refused(refusal_of(error))
 
@@ -69,14 +67,14 @@ async def _respond(endpoint: Endpoint, request: Request) -> Response:
     key = None
     if endpoint.access != "anyone":
         key = state.logins.who(request)
-        if endpoint.access == "owner" and key.role != "owner":
-            raise Refusal(403, "owner_only", "This is for the owner's key.")
+        if endpoint.access == "owner":
+            check_owner(key)
     # Without a key all callers share one bucket and a few places: number 0 is no key's. Health is always told.
     number = 0 if key is None else key.id
     if key is not None or endpoint.body:
         state.traffic.take(number)
     with state.traffic.slot(number):
-        dataset = _dataset(state, request) if "{dataset}" in endpoint.path else None
+        dataset = state.find(request.path_params["dataset"]) if "{dataset}" in endpoint.path else None
         parameters = _parameters(endpoint, request)
         text = await _body(request, state) if endpoint.body else b""
         body = parse(text) if endpoint.body else None
@@ -84,13 +82,6 @@ async def _respond(endpoint: Endpoint, request: Request) -> Response:
         if isinstance(result, Response):
             return result
         return Response(encode(result), media_type="application/json")  # what is large comes as a Response
-
-
-def _dataset(state: State, request: Request) -> Dataset:
-    found = state.datasets.get(request.path_params["dataset"])
-    if found is None:
-        raise Refusal(404, "no_such_dataset", f"The data sets are {', '.join(sorted(state.datasets))}.")
-    return found
 
 
 def _parameters(endpoint: Endpoint, request: Request) -> Mapping[str, int]:

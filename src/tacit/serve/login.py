@@ -89,6 +89,11 @@ class Logins:
             raise _foreign()
 
 
+def check_owner(key: Key) -> None:
+    if key.role != "owner":
+        raise Refusal(403, "owner_only", "This is for the owner's key.")
+
+
 def _hash(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 

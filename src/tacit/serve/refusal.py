@@ -10,6 +10,8 @@ import logging
 import traceback
 from pathlib import Path
 
+from starlette.requests import ClientDisconnect
+
 from tacit.errors import TacitError
 
 log = logging.getLogger("tacit.serve")
@@ -49,7 +51,12 @@ def code_of(error: BaseException) -> str:
 
 
 def refusal_of(error: BaseException) -> Refusal:
-    """What may be said about an error: its own sentence if it is a public one, else the constant."""
+    """What may be said about an error: its own sentence if it is a public one, else the constant.
+
+    Where the client has gone away nobody is left to be told, and the error goes on.
+    """
+    if isinstance(error, ClientDisconnect):
+        raise error
     if isinstance(error, Refusal):
         return error
     if isinstance(error, TacitError) and error.code in STATUS:

@@ -13,26 +13,18 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from tacit.errors import TacitError
 from tacit.model.ask import Count
 from tacit.model.budget import Loss
 from tacit.release.answering import Answers
 from tacit.serve.refusal import Refusal, refusal_of
+from tacit.session import Session
 
 MAX_WAITING = 256  # requests
 MAX_TOGETHER = 2_000  # questions of one commit
 T = TypeVar("T")
-
-
-class Answering(Protocol):
-    """The part of a session that the writer uses itself."""
-
-    @property
-    def entries(self) -> int: ...
-    def bought(self, after: int) -> list[tuple[str | None, int]]: ...
-    def answer_many(self, asks: Sequence[Count]) -> list[Answers]: ...
 
 
 class Cut(Exception):
@@ -63,7 +55,7 @@ class Writer:
     """
 
     def __init__(
-        self, session: Answering, name: str, *, sync: Callable[[], None] = lambda: None, most_waiting: int = MAX_WAITING
+        self, session: Session, name: str, *, sync: Callable[[], None] = lambda: None, most_waiting: int = MAX_WAITING
     ) -> None:
         self._session, self._sync = session, sync
         self._jobs: queue.Queue[Job | None] = queue.Queue()
@@ -175,7 +167,7 @@ def _outcome(work: Callable[[], Any]) -> Any:
         return error
 
 
-def accounted(session: Answering, work: Callable[[], T]) -> T:
+def accounted(session: Session, work: Callable[[], T]) -> T:
     """Do it; where it fails after something was paid for, `Cut` says how much that was.
 
     What another process buys from the same ledger meanwhile is taken for a part of it.
@@ -190,7 +182,7 @@ def accounted(session: Answering, work: Callable[[], T]) -> T:
         raise Cut(error, atoms) from None
 
 
-def charges(session: Answering, head: int, error: TacitError, asks: Iterable[Count]) -> dict[str, int]:
+def charges(session: Session, head: int, error: TacitError, asks: Iterable[Count]) -> dict[str, int]:
     """What each of the counts had cost, by the key of its core, before a batch of them failed with `error`.
 
     What belongs to no question of its own comes before the answer that it was bought for: a start, and the gate that
@@ -216,7 +208,7 @@ def claimed(asks: Sequence[Count], answers: Sequence[Answers], paid: dict[str, i
     return shown
 
 
-def _since(session: Answering, head: int, error: TacitError) -> list[tuple[str | None, int]]:
+def _since(session: Session, head: int, error: TacitError) -> list[tuple[str | None, int]]:
     if error.nothing_spent:
         return []
     try:

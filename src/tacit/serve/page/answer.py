@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from math import ceil, floor
+from typing import Any
 
 import numpy as np
 
@@ -37,49 +38,23 @@ WHY = {
 }
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """A table of text: its first rows, how `many` there are, and which columns hold numbers."""
-
-    caption: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    many: int
-    right: Sequence[int]
-
-
-@dataclass(frozen=True)
-class Panel:
-    """What the template of an answer shows. `figure` and `error` are there where the answer is one value."""
-
-    question: str
-    figure: str
-    error: str
-    said: str
-    other_bars: str
-    chart: Chart | None
-    free: bool
-    why: str
-    facts: Sequence[tuple[str, str]]
-    numbers: Numbers | None
-
-
-def panel(ask: Ask, answer: Answers, session: Session) -> Panel:
-    """The whole answer to a question."""
+def panel(ask: Ask, answer: Answers, session: Session) -> dict[str, Any]:
+    """The whole answer to a question. `figure` and `error` are there where it is one value."""
     free = not answer.cost.atoms
     most = session.rows if isinstance(ask, Count) else None  # a count lies between 0 and the number of rows
-    return Panel(
-        question=_asked(answer),
-        figure=_figure(answer),
-        error=number(answer.error) if isinstance(answer, Answer) and answer.error is not None else "",
-        said=_said(answer, most),
-        other_bars=_other_bars(answer),
-        chart=_drawn(answer, most, session.domain[ask.name] if isinstance(ask, Quantile) else None),
-        free=free,
-        why=WHY[answer.source] if free else f"{WHY[answer.source]} From now on it is free, for everybody.",
-        facts=_facts(answer, session.total),
-        numbers=_numbers(answer),
-    )
+    attribute = session.domain[ask.name] if isinstance(ask, Quantile) else None
+    return {
+        "question": answer.question,
+        "figure": _figure(answer),
+        "error": number(answer.error) if isinstance(answer, Answer) and answer.error is not None else "",
+        "said": _said(answer, most),
+        "other_bars": _other_bars(answer),
+        "chart": _drawn(answer, most, attribute),
+        "free": free,
+        "why": WHY[answer.source] if free else f"{WHY[answer.source]} From now on it is free, for everybody.",
+        "facts": _facts(answer, session.total),
+        "numbers": _numbers(answer),
+    }
 
 
 def price_words(found: DryRun, left: Loss, total: Loss, *, may_spend: bool) -> str:
@@ -125,10 +100,6 @@ def number(value: float) -> str:
     else:
         text = f"{value:.4g}" if abs(value) < 1 else f"{value:.2f}" if abs(value) < 100 else f"{value:.1f}"
     return text.replace("-", "−", 1) if text.startswith("-") else text
-
-
-def _asked(answer: Answers) -> str:
-    return str(getattr(answer, "question", ""))
 
 
 def _figure(answer: Answers) -> str:
@@ -240,29 +211,24 @@ def _facts(answer: Answers, total: Loss) -> list[tuple[str, str]]:
     return facts
 
 
-def _numbers(answer: Answers) -> Numbers | None:
-    found = _rows(answer)
-    if found is None:
-        return None
-    head, rows, many, right = found
-    shown = list(islice(rows, MOST_ROWS))
-    caption = _asked(answer) + (f" (the first {len(shown):,} of {many:,} rows)" if many > len(shown) else "")
-    return Numbers(caption, head, shown, many, right) if shown else None
-
-
-def _rows(answer: Answers) -> tuple[Sequence[str], Iterator[Sequence[str]], int, list[int]] | None:
+def _numbers(answer: Answers) -> dict[str, Any] | None:
+    """A table of text: its first rows, how `many` there are, and which columns hold numbers."""
+    rows: Iterator[Sequence[str]]
     if isinstance(answer, Table):
-        cells = ([*labels, number(value)] for labels, value in answer.rows())
-        return [*answer.names, "rows"], cells, answer.values.size, [len(answer.names)]
-    if isinstance(answer, CdfAnswer):
+        rows = ([*labels, number(value)] for labels, value in answer.rows())
+        head, many, labels = [*answer.names, "rows"], answer.values.size, len(answer.names)
+    elif isinstance(answer, CdfAnswer):
         lines = zip(answer.labels, answer.values, *answer.band, strict=True)
-        steps = ([label, f"{v:,.0f}", f"{floor(low):,}", f"{ceil(high):,}"] for label, v, low, high in lines)
-        return [answer.name, "rows up to its end", "at least", "at most"], steps, len(answer.labels), [1, 2, 3]
-    if isinstance(answer, Listing):
-        listed = ([*row.labels, *map(_with_bar, row.values, row.errors)] for row in answer.listed)
-        places = list(range(len(answer.names), len(answer.names) + len(answer.titles)))
-        return [*answer.names, *answer.titles], listed, len(answer.listed), places
-    return None
+        rows = ([label, f"{v:,.0f}", f"{floor(low):,}", f"{ceil(high):,}"] for label, v, low, high in lines)
+        head, many, labels = [answer.name, "rows up to its end", "at least", "at most"], len(answer.labels), 1
+    elif isinstance(answer, Listing):
+        rows = ([*row.labels, *map(_with_bar, row.values, row.errors)] for row in answer.listed)
+        head, many, labels = [*answer.names, *answer.titles], len(answer.listed), len(answer.names)
+    else:
+        return None
+    shown = list(islice(rows, MOST_ROWS))
+    caption = answer.question + (f" (the first {len(shown):,} of {many:,} rows)" if many > len(shown) else "")
+    return {"caption": caption, "head": head, "rows": shown, "many": many, "right": range(labels, len(head))}
 
 
 def _with_bar(value: float, error: float | None) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
@@ -26,6 +26,7 @@ from tacit.serve import api
 from tacit.serve.api import HISTORY_TOKENS, PUBLISHED_TOKENS, Call, State, state_of
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import PREFIX, Key
+from tacit.serve.login import check_owner
 from tacit.serve.page import record
 from tacit.serve.page.answer import panel, price_words, ways
 from tacit.serve.page.form import Asked, Fields, last, question, read_built, read_form, words_of
@@ -44,19 +45,14 @@ _WHOLE = re.compile(r"\d{1,15}", re.ASCII)
 
 @dataclass(frozen=True)
 class Visit:
-    """A request of somebody who is logged in, about a data set if its address names one."""
+    """A request of somebody who is logged in, about a data set."""
 
     request: Request
     state: State
     key: Key
-    found: Dataset | None
+    about: Dataset
     fields: Fields
     kept: Kept
-
-    @property
-    def about(self) -> Dataset:
-        assert self.found is not None
-        return self.found
 
     @property
     def base(self) -> str:
@@ -65,7 +61,7 @@ class Visit:
         return self.request.headers.get("origin") or f"{scheme}://{self.request.headers['host']}"
 
     def place(self, page: str = "") -> Place:
-        return Place(self.key, self.found.name if self.found else "", page, len(self.state.datasets) > 1)
+        return Place(self.key, self.about.name, page, len(self.state.datasets) > 1)
 
 
 Doing = Callable[[Visit], Awaitable[Response]]
@@ -113,23 +109,17 @@ async def _serve(request: Request, do: Doing, kept: Kept, *, owner: bool) -> Res
         if key is None:
             return RedirectResponse("/", 303)
         place = Place(key)
-        fields: Fields = []
-        if request.method == "POST":
+        acts = request.method == "POST"
+        if acts:
             state.logins.check_origin(request)
-        if owner and key.role != "owner":
-            raise Refusal(403, "owner_only", "This is for the owner's key.")
+        if owner:
+            check_owner(key)
         state.traffic.take(key.id)
         with state.traffic.slot(key.id):
-            name = request.path_params["dataset"]
-            dataset = state.datasets.get(name)
-            if dataset is None:
-                raise Refusal(404, "no_such_dataset", f"The data sets are {', '.join(sorted(state.datasets))}.")
-            place = Place(key, name, "-", len(state.datasets) > 1)
-            if request.method == "POST":
-                fields = await read_form(request, state.limits)
+            dataset = state.find(request.path_params["dataset"])
+            place = Place(key, dataset.name, "-", len(state.datasets) > 1)
+            fields = await read_form(request, state.limits) if acts else []
             return await do(Visit(request, state, key, dataset, fields, kept))
-    except ClientDisconnect:
-        raise
     except Exception as error:
         return refused_page(refusal_of(error), place)
 
@@ -156,8 +146,6 @@ async def _login(request: Request) -> Response:
             response = RedirectResponse("/", 303)
             state.logins.start(secret, response)
             return response
-    except ClientDisconnect:
-        raise
     except Exception as error:
         refusal = refusal_of(error)
         if refusal.code == "unauthorized":
@@ -222,8 +210,6 @@ async def _ask(visit: Visit) -> Response:
         answer = await _answer(visit, parsed)
         shown = await run_in_threadpool(panel, parsed.ask, answer, session)
         return await _show(visit, asked, "answer.html", answer=shown, ways=ways(given, visit.about.name, visit.base))
-    except ClientDisconnect:
-        raise
     except Exception as error:
         return await _show(visit, asked, refusal=refusal_of(error))
 
@@ -279,8 +265,6 @@ async def _price(visit: Visit) -> Response:
         told["text"] = price_words(found, session.left, session.total, may_spend=visit.key.may_spend)
         if found.cost_at_most.atoms:
             told["level"] = "cost" if found.cost_at_most <= session.left and visit.key.may_spend else "much"
-    except ClientDisconnect:
-        raise
     except Exception as error:
         told |= {"text": refusal_of(error).sentence, "level": "wrong"}
     return _json(told)
