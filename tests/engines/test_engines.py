@@ -156,6 +156,22 @@ class TestPostgres:
         for each in (1, 3):
             assert loaded(postgres, each, f"visits_{kind}") == kept(rows, each)
 
+    def test_both_statements_see_one_state_of_the_table(self, postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        execute(postgres, "CREATE TABLE growing AS SELECT 1 AS age")
+        from tacit.load import postgres as engine
+
+        copied = engine._copied
+
+        def then_grow(connection: Any, sql: str) -> Any:
+            found = copied(connection, sql)
+            execute(postgres, "INSERT INTO growing VALUES (2)")
+            return found
+
+        monkeypatch.setattr(engine, "_copied", then_grow)
+        domain = Domain({"age": integer(0, 99)})
+        assert read_records(open_source(postgres, "growing"), domain).rows == 1
+        assert read_records(open_source(postgres, "growing"), domain).rows == 3
+
     def test_errors_say_nothing_private(self, postgres: str) -> None:
         execute(
             postgres,

@@ -101,7 +101,7 @@ NOT_ROW_WISE = {
     "another attribute's list": codes("t1.code"),
     "a column of another table": codes("secrets.v0"),
     "a column of the table, above its values": codes("age"),
-    "a deeper name": codes("x.data.v0"),
+    "a deeper name": codes('"x"."data".v0'),
     "a type with a time zone": codes("CAST(CAST(data.v0 AS TIMESTAMPTZ) AS BIGINT)"),
     "a cast that forgives": codes("TRY_CAST(data.v0 AS BIGINT)"),
     "raw words": lambda coded: [(coded[0][0], exp.var("(SELECT 1)"), coded[0][2]), *coded[1:]],
@@ -195,6 +195,14 @@ def test_a_code_that_is_not_declared_is_refused(code: str, says: str) -> None:
     # 10 and 11 are reserved; the others have no meaning, though some fit into the bits of an age.
     with pytest.raises(DataError, match=says):
         read_records(Planted(say=codes(f"CASE WHEN data.v0 >= 6 THEN {code} ELSE 0 END")), DOMAIN)
+
+
+def test_no_code_at_all_is_a_number_that_is_no_cell() -> None:
+    # What stands in the memory of a NULL is for each engine to choose.
+    seen: Numbers = []
+    with pytest.raises(DataError, match="not those of the table"):
+        read_records(Planted(say=codes("NULL"), count=lambda found: seen.extend(found) or found), DOMAIN)
+    assert seen[0][0].tolist() == [-1]
 
 
 def test_a_list_whose_entries_are_the_same_to_the_engine_alone_is_refused() -> None:
