@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from sqlglot import exp
 
 from tacit.errors import DataError
 from tacit.load.columns import Column
@@ -277,6 +278,37 @@ def test_csv_and_parquet_need_neither_pandas_nor_pyarrow(tmp_path: Path) -> None
         check=True,
     )
     assert run.stdout.split() == ["7", "7"]
+
+
+class Stumbling:
+    """An engine that says what it stumbled over, whatever it is asked."""
+
+    dialect, table, failure = "duckdb", exp.table_("t", quoted=True), "the table could not be read."
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def columns(self, *_: object) -> Any:
+        try:
+            raise ValueError(SECRET)
+        except ValueError:
+            raise self.error  # noqa: B904
+
+    run = columns
+
+
+@pytest.mark.parametrize("error", [RuntimeError(SECRET), KeyError(SECRET), DataError("a public sentence.")])
+@pytest.mark.parametrize(
+    "ask", [Source.describe, lambda source: source.coded(AGE, None), lambda source: source.run(["SELECT 1"])]
+)
+def test_the_door_lets_public_sentences_through_and_nothing_else(
+    error: Exception, ask: Callable[[Source], Any]
+) -> None:
+    with pytest.raises(DataError) as caught:
+        ask(Source(Stumbling(error)))  # type: ignore[arg-type]
+    assert caught.value.sentence == ("a public sentence." if isinstance(error, DataError) else Stumbling.failure)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
 
 
 def test_a_query_sees_no_python_variable_and_fetches_no_extension() -> None:

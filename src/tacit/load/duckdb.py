@@ -14,7 +14,7 @@ from sqlglot import exp
 from tacit.errors import DataError
 from tacit.load.bins import Dialect
 from tacit.load.columns import Column, coarse, csv_type, match
-from tacit.load.source import Numbers, Progress, quietly
+from tacit.load.source import Numbers, Progress
 from tacit.model.domain import Domain
 
 T = TypeVar("T")
@@ -48,17 +48,16 @@ class DuckDB:
 
     @cached_property
     def _relation(self) -> Any:
-        return self._relate(self._connection, self._types)
+        return self._relate(self._connection if self._ours else None, self._types)
 
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[Column, ...]:
         names, types = self._relation.columns, self._relation.types
-        return tuple(Column(name, coarse(str(kind))) for name, kind in zip(names, types, strict=True))
-
-    def declare(self, domain: Domain, person: str | None) -> tuple[Column, ...]:
-        if self._form == "CSV":  # what a column holds is declared, not guessed from its first private rows
-            found = match(self.columns(), domain, person)
-            self._types = {column.name: kind for name, column in found.items() if (kind := csv_type(domain, name))}
-            del self._relation
+        found = tuple(Column(name, coarse(str(kind))) for name, kind in zip(names, types, strict=True))
+        if domain is None or self._form != "CSV":
+            return found
+        matched = match(found, domain, person)
+        self._types = {column.name: kind for name, column in matched.items() if (kind := csv_type(domain, name))}
+        del self._relation  # it is read again, as the types say
         return self.columns()
 
     def look(self, select: exp.Select) -> tuple[Any, ...]:
@@ -69,13 +68,10 @@ class DuckDB:
         def first() -> Numbers:
             return self._fetch(statements[0])
 
-        def all_of_them() -> list[Numbers]:
-            found = self._watched(first, progress) if progress and self._ours else first()
-            return [found, *(self._fetch(sql) for sql in statements[1:])]
-
         try:
-            return quietly(all_of_them, self.failure)
-        except DataError:
+            found = self._watched(first, progress) if progress and self._ours else first()
+            return [found, *map(self._fetch, statements[1:])]
+        except duckdb.Error:
             for name, kind in self._types.items():
                 if self._reads(name, "VARCHAR") and not self._reads(name, kind):
                     wanted = "a date like 2024-05-31" if kind == "TIMESTAMP" else "a number"

@@ -30,7 +30,7 @@ class Postgres:
         self.failure = f"the PostgreSQL table {shown} could not be read: check its name and your rights."
         self._url = url
 
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[Column, ...]:
         def described(connection: Any) -> tuple[Column, ...]:
             columns = connection.execute(exp.select("*").from_(self.table).limit(0).sql("postgres")).description
             rows = connection.execute(_KINDS, ([column.type_code for column in columns],)).fetchall()
@@ -38,9 +38,6 @@ class Postgres:
             return tuple(Column(column.name, types[column.type_code]) for column in columns)
 
         return self._ask(described)
-
-    def declare(self, domain: Domain, person: str | None) -> tuple[Column, ...]:
-        return self.columns()
 
     def run(self, statements: Sequence[str], progress: Progress | None) -> list[Numbers]:
         return self._ask(lambda connection: [_copied(connection, sql) for sql in statements])

@@ -44,11 +44,8 @@ class Engine(Protocol):
     table: exp.Table  # the table's name in statements
     failure: str  # a public sentence: it could not be read
 
-    def columns(self) -> tuple[Column, ...]:
-        """Every column's name and coarse type."""
-
-    def declare(self, domain: Domain, person: str | None) -> tuple[Column, ...]:
-        """The columns again, after what is declared of them was told to an engine that would otherwise guess."""
+    def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[Column, ...]:
+        """Every column's name and coarse type. Where an engine would guess a type, what is declared holds instead."""
 
     def run(self, statements: Sequence[str], progress: Progress | None) -> list[Numbers]:
         """What each statement counts, from one state of the table."""
@@ -70,7 +67,7 @@ class Source:
 
     def coded(self, domain: Domain, person: str | None) -> tuple[list[Coded], tuple[str, bool] | None]:
         """How each attribute is coded, and the person's column, with whether it holds text rather than numbers."""
-        columns = quietly(lambda: self.engine.declare(domain, person), self.engine.failure)
+        columns = quietly(lambda: self.engine.columns(domain, person), self.engine.failure)
         found = match(columns, domain, person)
         codes = [
             coded(name, attribute, found[name], place, self.engine.dialect)

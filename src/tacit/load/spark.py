@@ -25,16 +25,13 @@ class Spark:
         self.table = exp.table_(f"tacit_{uuid.uuid4().hex}", quoted=True)
         self._frame = frame
 
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[Column, ...]:
         # Spark's plain timestamp is an instant, shown in the session's time zone; timestamp_ntz has none.
         types = {"timestamp": "TIMESTAMP WITH TIME ZONE"}
         return tuple(
             Column(field.name, coarse(types.get(kind := field.dataType.simpleString(), kind)))
             for field in self._frame.schema.fields
         )
-
-    def declare(self, domain: Domain, person: str | None) -> tuple[Column, ...]:
-        return self.columns()
 
     def run(self, statements: Sequence[str], progress: Progress | None) -> list[Numbers]:
         session = self._frame.sparkSession
