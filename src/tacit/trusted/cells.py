@@ -84,7 +84,12 @@ def read_records(
     if len(counts) == 0:
         raise DataError("the table has no rows." if person is None else "the table has no rows that name a person.")
     if len(counts) > MAX_CELLS:
-        raise DataError(_too_many_cells(domain))
+        finest = sorted(domain, key=lambda name: -domain[name].size)[:3]
+        sizes = ", ".join(f"{name} ({domain[name].size:,})" for name in finest)
+        raise DataError(
+            f"the rows fall into more than {MAX_CELLS:,} distinct cells: declare coarser bins or fewer attributes. "
+            f"The finest have the most values: {sizes}."
+        )
     if int(counts.max()) >= MAX_ROWS or int(counts.sum()) >= MAX_ROWS:
         raise DataError(f"the table has {MAX_ROWS:,} rows or more; sum it up before it is loaded.")
     if int(counts.min()) < 1 or int(counts.sum()) != int(total) or not _distinct(domain, words, counts):
@@ -247,13 +252,3 @@ def _undeclared(domain: Domain, name: str, codes: Codes) -> Iterable[str]:
         yield f"{name} has values outside what is declared ({attribute.takes}): add {remedy} to it, or declare more"
     if missing.any():
         yield f'{name} has missing values and declares no label for them: add missing="unknown" to it'
-
-
-def _too_many_cells(domain: Domain) -> str:
-    """What to do about it, from the declared sizes alone."""
-    finest = sorted(domain.items(), key=lambda item: -item[1].size)[:3]
-    sizes = ", ".join(f"{name} ({attribute.size:,})" for name, attribute in finest)
-    return (
-        f"the rows fall into more than {MAX_CELLS:,} distinct cells: declare coarser bins or fewer attributes. "
-        f"The finest have the most values: {sizes}."
-    )

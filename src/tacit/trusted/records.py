@@ -38,11 +38,8 @@ class Slot(NamedTuple):
     bits: int
 
 
-def slots(domain: Domain) -> tuple[Slot, ...]:
-    """The place of each attribute's code in the packed words, in the domain's order.
-
-    Guarantee: codes 0..size+1 of every attribute fit, the two reserved ones too, and no two attributes share a bit.
-    """
+def slots(domain: Domain) -> list[Slot]:
+    """The slot of each attribute. Codes 0..size+1 fit, the two reserved ones too, and no two attributes share a bit."""
     found: list[Slot] = []
     word = shift = 0
     for size in domain.shape:
@@ -51,7 +48,7 @@ def slots(domain: Domain) -> tuple[Slot, ...]:
             word, shift = word + 1, 0
         found.append(Slot(word, shift, bits))
         shift += bits
-    return tuple(found)
+    return found
 
 
 class Records:
@@ -83,22 +80,18 @@ class Records:
         """
         if isinstance(query, Statistic):
             return int(query.evaluate(self.table(query.scope)[None])[0])
-        total = self._from_table(query)
-        if total is None:
-            total = self._from_cells(query)
+        small = query.scope and math.prod(self.domain[name].size for name in query.scope) <= _REMEMBERED
+        total = self._from_table(query) if small else self._from_cells(query)
         return query.unit * self.rows - total if query.complement else total
 
-    def _from_table(self, query: Query) -> int | None:
-        """The product's sum from a remembered table of the query's attributes, where that is small."""
-        scope = query.scope
-        if not scope or math.prod(self.domain[name].size for name in scope) > _REMEMBERED:
-            return None
-        table: Counts = self._tables(scope)
+    def _from_table(self, query: Query) -> int:
+        """The sum of the product of the factors, from a remembered table of the query's attributes."""
+        table: Counts = self._tables(query.scope)
         if all(len(factor.scope) == 1 for factor in query.factors) and sum(f.unit > 1 for f in query.factors) < 2:
             for factor in reversed(query.factors):  # factors are in order of scope: the last one has the last axis
                 table = table @ factor.weights.astype(np.int64)
             return int(table)
-        return int((table * Query(query.factors, complement=False).table(scope, table.shape)).sum())
+        return int((table * Query(query.factors, complement=False).table(query.scope, table.shape)).sum())
 
     def _from_cells(self, query: Query) -> int:
         chosen = self._chosen([factor for factor in query.factors if factor.unit == 1])
@@ -180,16 +173,15 @@ class Records:
 
 def _meets(codes: Codes, weights: NDArray[Any]) -> NDArray[np.bool_]:
     """Which codes have weight 1: by comparison where they are one run of values, which reads at memory speed."""
-    runs = np.flatnonzero(np.diff(weights.astype(np.int8), prepend=0, append=0))
-    first, end = (int(runs[0]), int(runs[-1])) if len(runs) else (0, 0)
+    chosen = np.flatnonzero(weights)
     met: NDArray[np.bool_]
-    if len(runs) > 2 and codes.dtype == np.uint8:  # a byte for a byte, several times faster than indexing
+    if len(chosen) == 1:
+        met = codes == int(chosen[0])
+    elif len(chosen) and chosen[-1] - chosen[0] == len(chosen) - 1:  # unsigned: codes below wrap around to above
+        met = codes - codes.dtype.type(chosen[0]) < len(chosen)
+    elif codes.dtype == np.uint8:  # a byte for a byte, several times faster than indexing
         spelled = codes.tobytes().translate(weights.astype(np.uint8).tobytes().ljust(256, b"\0"))
         met = np.frombuffer(bytearray(spelled), dtype=np.bool_)
-    elif len(runs) > 2:
+    else:
         met = weights.astype(np.bool_)[codes]
-    elif end - first == 1:
-        met = codes == first
-    else:  # unsigned: what lies below the run wraps around to above it
-        met = codes - codes.dtype.type(first) < end - first
     return met
