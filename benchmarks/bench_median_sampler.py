@@ -3,14 +3,14 @@
 Tables are drawn from a mixture of eight classes; conjunctions that the databases get wrong become slabs, one after the
 other, as in the mechanism. Then:
 
-- restrict: one more answer, with the repair, 20 sweeps and the diagnostics, compiled and in plain numpy;
+- restrict: one more answer, with the repair, 20 sweeps and the diagnostics;
 - values: one conjunction of three attributes on all databases;
 - effective samples a second, of a probe's value while stirring: N databases for every integrated autocorrelation time.
   With rho the correlation, over databases, of values LAG sweeps apart, that time is LAG (1 + rho) / (1 - rho) sweeps,
   which is on the safe side of the usual estimate from every sweep. The median probe's, and the worst one's.
 
-Seconds are processor seconds, of all threads together: what a busy machine does not change. The compiled kernel shares
-its sweeps out to all processors. Last come the answers of a whole session, by the clock.
+Seconds are processor seconds, of all threads together: what a busy machine does not change. The sweeps are
+shared out to all processors. Last come the answers of a whole session, by the clock.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.opening import open_session
-from tacit.release.samplers.databases import Ensemble, Kernel, restrict, start, stir
+from tacit.release.samplers.databases import Ensemble, restrict, start, stir
 from tacit.release.samplers.diagnostics import probes
 
 DATABASES, RECORDS, ROWS, LAG, ROUNDS = 200, 1_000, 20_000, 10, 4
@@ -83,17 +83,17 @@ def taught(case: Case) -> tuple[Ensemble, Ensemble, Iterator[Query]]:
     ensemble = start(case.domain, databases=DATABASES, records=RECORDS, seed=1)
     questions = conjunctions(case.domain)
     while len(ensemble.slabs) < case.slabs:
-        ensemble = _learn(ensemble, truth, questions, case.width, "auto")
+        ensemble = _learn(ensemble, truth, questions, case.width)
     return ensemble, truth, questions
 
 
-def _learn(ensemble: Ensemble, truth: Ensemble, questions: Iterator[Query], width: float, kernel: Kernel) -> Ensemble:
+def _learn(ensemble: Ensemble, truth: Ensemble, questions: Iterator[Query], width: float) -> Ensemble:
     """Asks until a question is hard, and restricts the databases to its answer."""
     for query in questions:
         answer = float(truth.values(query)[0])
         if np.exp(-np.abs(ensemble.values(query) - answer) / (2 * width)).mean() < 0.5:
             return restrict(
-                ensemble, query.core, 1 - answer if query.complement else answer, width, seed=2, kernel=kernel
+                ensemble, query.core, 1 - answer if query.complement else answer, width, seed=2
             )
     raise AssertionError
 
@@ -124,19 +124,18 @@ def effective(ensemble: Ensemble) -> tuple[NDArray[np.float64], float]:
 def databases() -> None:
     """The rows of the sampler of databases."""
     print(f"{DATABASES} databases of {RECORDS:,} records; {len(os.sched_getaffinity(0))} processors")
-    print("   |X| slabs  restrict  in numpy   values    sweep  effective/s  worst  infeasible  mixed")
+    print("   |X| slabs  restrict   values    sweep  effective/s  worst  infeasible  mixed")
     for case in CASES:
         ensemble, truth, questions = taught(case)
         query = next(query for query in questions if len(query.scope) == 3)
-        compiled = seconds(lambda: _learn(ensemble, truth, questions, case.width, "auto"))  # noqa: B023
-        plain = seconds(lambda: _learn(ensemble, truth, questions, case.width, "numpy"))  # noqa: B023
+        learn = seconds(lambda: _learn(ensemble, truth, questions, case.width))  # noqa: B023
         look = min(seconds(lambda: ensemble.values(query)) for _ in range(50))  # noqa: B023
         rates, sweep = effective(ensemble)
         found = ensemble.diagnostics
         assert found is not None
         size = f"10^{case.attributes}"
         print(
-            f"{size:>6} {case.slabs:>5} {compiled:>7.2f} s {plain:>7.2f} s "
+            f"{size:>6} {case.slabs:>5} {learn:>7.2f} s "
             f"{look * 1e3:>5.2f} ms {sweep * 1e3:>5.1f} ms "
             f"{np.median(rates):>12.0f} {rates.min():>6.0f} {found.infeasible:>11} {found.mixed!s:>6}",
             flush=True,

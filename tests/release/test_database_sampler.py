@@ -1,10 +1,12 @@
-"""The sampler of consistent databases: feasibility, determinism, the same bits from both kernels, values and tables."""
+"""The sampler of consistent databases: feasibility, determinism, the same bits compiled and plain, values, tables."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
+from importlib.util import module_from_spec, spec_from_file_location
+from types import FunctionType, ModuleType
 
+import numba
 import numpy as np
 import pytest
 
@@ -12,10 +14,12 @@ from tacit.errors import InvalidQuery
 from tacit.model.attribute import category, integer
 from tacit.model.domain import Domain
 from tacit.model.query import Query
+from tacit.release.samplers import databases as database_sampler
 from tacit.release.samplers import moves as database_moves
-from tacit.release.samplers.databases import Ensemble, advance_of, records, restrict, start, stir
+from tacit.release.samplers.compiled import compiled
+from tacit.release.samplers.databases import Ensemble, records, restrict, start, stir
 from tacit.release.samplers.diagnostics import Diagnostics, diagnose, median_error, probes
-from tacit.release.samplers.moves import chains
+from tacit.release.samplers.moves import COLD, WARM, chains, violation
 from tacit.release.samplers.slabs import program, slab
 
 LARGE = Domain({f"a{i}": category([f"v{v}" for v in range(10)]) for i in range(12)})  # 10^12 cells
@@ -40,9 +44,9 @@ def answers(domain: Domain, number: int) -> list[tuple[Query, float]]:
     return [(query, float(skewed.values(query)[0])) for query in conjunctions(domain, number, 5)]
 
 
-def restricted(domain: Domain, ensemble: Ensemble, number: int, *, kernel: str = "auto", sweeps: int = 4) -> Ensemble:
+def restricted(domain: Domain, ensemble: Ensemble, number: int, *, sweeps: int = 4) -> Ensemble:
     for k, (query, answer) in enumerate(answers(domain, number)):
-        ensemble = restrict(ensemble, query, answer, 0.01, seed=k, sweeps=sweeps, kernel=kernel)  # type: ignore[arg-type]
+        ensemble = restrict(ensemble, query, answer, 0.01, seed=k, sweeps=sweeps)
     return ensemble
 
 
@@ -92,59 +96,75 @@ def joint_queries() -> list[Query]:
     return [woman, (woman & zips[0]).core, (zips[1] | early).core, ((woman & zips[2]) | (~woman & zips[0])).core]
 
 
-@pytest.mark.parametrize("kind", ["conjunctions", "joint"])
-def test_both_kernels_give_the_same_bits(kind: str) -> None:
-    pytest.importorskip("numba", reason="numba is not installed: there is only one kernel")
+@pytest.fixture(scope="module")
+def plain() -> ModuleType:
+    """The moves as they are written, not compiled: the same source, loaded once more."""
+    spec = spec_from_file_location("plain_moves", database_moves.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numba.config, "DISABLE_JIT", True)
+        spec.loader.exec_module(module)
+    return module
+
+
+def test_what_is_compared_is_compiled_and_plain(plain: ModuleType) -> None:
+    assert isinstance(plain.step, FunctionType)
+    assert not isinstance(database_moves.step, FunctionType)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+@pytest.mark.parametrize("kind", ["conjunctions", "joint", "weighted"])
+def test_compiled_moves_give_the_same_bits_as_plain_python(kind: str, plain: ModuleType) -> None:
     domain = LARGE if kind == "conjunctions" else MIXED
     queries = conjunctions(domain, 70, 3) if kind == "conjunctions" else joint_queries()
-    ensemble = start(domain, databases=30, records=100, seed=4)
-    slabs = [slab(query, float(ensemble.values(query).mean()), 0.06, 100) for query in queries]
+    if kind == "weighted":
+        queries = [*queries[:2], Query.weighted(MIXED, ["year"], np.linspace(0, 1, 10))]
+    ensemble = start(domain, databases=12, records=60, seed=4)
+    slabs = [slab(query, float(ensemble.values(query).mean()), 0.06, 60) for query in queries]
     made = program(domain, slabs)
     states = []
-    for kernel in ("numpy", "numba"):
-        state = chains(ensemble.codes.copy(), made)
-        for first in (0, 333):  # in two pieces: a step's words depend on its number only
-            advance_of(kernel)(state, made, 12345, first, 333)  # type: ignore[arg-type]
+    for moves in (plain, database_moves):
+        state = moves.chains(ensemble.codes.copy(), made)
+        moves.advance(state, made, 54321, 0, 40, (COLD, WARM), made.stride + 1)  # those that are outside come nearer
+        for first in (0, 133):  # in two pieces: a step's words depend on its number only
+            moves.advance(state, made, 12345, first, 133)
         states.append(state)
-    for name in ("codes", "members", "counts", "full", "bare"):
-        assert (getattr(states[0], name) == getattr(states[1], name)).all(), name
+    for name, one, other in zip(states[0]._fields, *states, strict=True):
+        assert (one == other).all(), name
     anew = chains(states[0].codes.copy(), made)  # what is kept up to date is what follows from the codes
-    for name in ("members", "counts", "full", "bare"):
-        assert (getattr(states[0], name) == getattr(anew, name)).all(), name
+    for name, one, other in zip(anew._fields, states[0], anew, strict=True):
+        assert (one == other).all(), name
     assert (states[0].codes != ensemble.codes).any()
+    assert (violation(chains(ensemble.codes.copy(), made), made) > 0).any()
 
 
-def test_both_kernels_give_the_same_ensemble() -> None:
-    pytest.importorskip("numba", reason="numba is not installed: there is only one kernel")
-    ensembles = []
-    for kernel in ("numpy", "numba"):
-        ensemble = start(MIXED, databases=16, records=60, seed=4)
-        ensemble = restricted(MIXED, ensemble, 2, kernel=kernel, sweeps=2)
-        weights = np.linspace(0, 1, 10)
-        weighted = Query.weighted(MIXED, ["year"], weights)
-        ensembles.append(restrict(ensemble, weighted, 0.55, 0.03, seed=3, sweeps=2, kernel=kernel))  # type: ignore[arg-type]
-    assert (ensembles[0].codes == ensembles[1].codes).all()
-    assert ensembles[0].diagnostics == ensembles[1].diagnostics
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+def test_compiled_and_plain_moves_give_the_same_ensemble(plain: ModuleType) -> None:
+    def run() -> Ensemble:
+        ensemble = start(MIXED, databases=8, records=40, seed=4)
+        ensemble = restricted(MIXED, ensemble, 2, sweeps=2)
+        weighted = Query.weighted(MIXED, ["year"], np.linspace(0, 1, 10))
+        return restrict(ensemble, weighted, 0.55, 0.03, seed=3, sweeps=2)
+
+    compiled_run = run()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("advance", "chains", "redraw"):
+            patch.setattr(database_sampler, name, getattr(plain, name))
+        plain_run = run()
+    assert (compiled_run.codes == plain_run.codes).all()
+    assert compiled_run.diagnostics == plain_run.diagnostics
 
 
-def test_without_numba_there_is_the_numpy_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tacit.release.samplers.moves_compiled", None)
-    assert advance_of("auto") is database_moves.advance
-    with pytest.raises(ImportError):
-        advance_of("numba")
-
-
-def test_the_compiled_kernel_does_without_a_place_for_its_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    numba = pytest.importorskip("numba", reason="numba is not installed: there is only one kernel")
-    from tacit.release.samplers import moves_compiled as compiled_moves
-
+def test_compiled_moves_do_without_a_place_for_their_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     def read_only(function: object, *, cache: bool = False, **options: object) -> object:
         if cache:
             raise RuntimeError("cannot cache function: no locator available")
         return function
 
     monkeypatch.setattr(numba, "njit", read_only)
-    assert compiled_moves._compiled(len) is len
+    assert compiled(len) is len
 
 
 def test_another_key_gives_other_bits() -> None:
@@ -179,7 +199,6 @@ def test_tables_medians_and_records() -> None:
     assert (
         tables[:, :3, 0].sum(axis=1) == 40 * ensemble.values(joint_queries()[0] & Query.among(MIXED, "year", [0, 1, 2]))
     ).all()
-    assert Ensemble.median(np.array([0.4, 0.1, 0.3, 0.2])) == 0.2
     columns = records(ensemble)
     assert list(columns) == ["sex", "zip", "year"]
     assert (np.bincount(columns["year"], minlength=10) == tables.sum(axis=(0, 2))).all()

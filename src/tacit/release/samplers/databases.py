@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,17 +25,16 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.samplers import moves as chain_moves
 from tacit.release.samplers import values as database_values
 from tacit.release.samplers.diagnostics import Diagnostics, diagnose, probes
-from tacit.release.samplers.moves import KINDS, Chains, Codes, random_words, upper
-from tacit.release.samplers.repair import Advance, repair, violation
-from tacit.release.samplers.slabs import Program, Slab, program, slab
+from tacit.release.samplers.moves import COLD, KINDS, WARM, advance, chains, redraw, violation
+from tacit.release.samplers.slabs import Chains, Codes, Program, Slab, program, slab
 
-Kernel = Literal["auto", "numpy", "numba"]
 Values = NDArray[np.float64]
 SWEEPS = 20  # after all databases are inside their slabs: N * m moves each
 ROUNDS = 60  # of repair, at most
+_COLD_ROUNDS = 2  # before every other round is warm
+_PATIENCE = 6  # rounds without any progress, after which the slabs are held to contradict each other
 _BLOCK_STEPS = 8 * len(KINDS)  # moves that are accepted or undone together, at most
 _APPROACH = 6000  # trials that may bring databases inside their blocks
 _TRIALS = 1500  # of the sweeps within blocks, in one call: each evaluates all databases
@@ -88,12 +86,6 @@ class Ensemble:
         """The databases' contingency tables of these attributes [N, *shape]."""
         return database_values.tables(self.codes, self.domain, names)
 
-    @staticmethod
-    def median(values: Values) -> float:
-        """The lower median: the value of one of the databases."""
-        middle = (len(values) - 1) // 2
-        return float(np.partition(values, middle)[middle])
-
 
 def start(domain: Domain, *, databases: int, records: int, seed: int) -> Ensemble:
     """C_0: databases of independent uniform records, which need no Markov chain.
@@ -122,7 +114,6 @@ def restrict(
     *,
     seed: int,
     sweeps: int = SWEEPS,
-    kernel: Kernel = "auto",
 ) -> Ensemble:
     """The ensemble within one more answer: |what - centre| <= width. Moved until inside, and then `sweeps` sweeps more.
 
@@ -138,24 +129,24 @@ def restrict(
         ensemble = replace(ensemble, slabs=(*ensemble.slabs, one))
     else:
         ensemble = replace(ensemble, blocks=(*ensemble.blocks, Block(what, centre, width)))
-    return stir(ensemble, seed=seed, sweeps=sweeps, kernel=kernel)
+    return stir(ensemble, seed=seed, sweeps=sweeps)
 
 
-def stir(ensemble: Ensemble, *, seed: int, sweeps: int = SWEEPS, kernel: Kernel = "auto") -> Ensemble:
-    """More sweeps without a new answer. Kernels differ in speed only: the result is the same to the last bit."""
-    compiled = program(ensemble.domain, ensemble.slabs, ensemble.domain.names if ensemble.blocks else ())
-    free = sorted(set(range(len(ensemble.domain))) - set(compiled.moving.tolist()))
+def stir(ensemble: Ensemble, *, seed: int, sweeps: int = SWEEPS) -> Ensemble:
+    """More sweeps without a new answer."""
+    made = program(ensemble.domain, ensemble.slabs, ensemble.domain.names if ensemble.blocks else ())
+    free = sorted(set(range(len(ensemble.domain))) - set(made.moving.tolist()))
     codes = ensemble.codes.copy()
     _redraw(codes, ensemble.domain, free, _key(seed, "free"))  # under no constraint: drawn anew, exactly
-    state = chain_moves.chains(codes, compiled)
-    moves = _Moves(ensemble, state, compiled, advance_of(kernel), _key(seed, "moves"))
-    rounds = repair(state, compiled, _key(seed, "repair"), ROUNDS, moves.advance) if ensemble.slabs else 0
+    state = chains(codes, made)
+    moves = _Moves(ensemble, state, made, _key(seed, "moves"))
+    rounds = _repair(state, made, _key(seed, "repair")) if ensemble.slabs else 0
     rounds += moves.approach() if ensemble.blocks else 0
-    asked = probes(ensemble.domain, [ensemble.domain.names[a] for a in compiled.moving])
+    asked = probes(ensemble.domain, [ensemble.domain.names[a] for a in made.moving])
     moves.sweep(sweeps // 2)
     halfway = moves.now().values_many(asked)
     moves.sweep(sweeps - sweeps // 2)
-    outside = (violation(state, compiled) > 0) | (moves.penalty() > 0)
+    outside = (violation(state, made) > 0) | (moves.penalty() > 0)
     moved = replace(ensemble, codes=_frozen(codes))
     found = diagnose(halfway, moved.values_many(asked), int(outside.sum()), rounds, sweeps)
     return replace(moved, diagnostics=found)
@@ -166,17 +157,38 @@ def records(ensemble: Ensemble) -> dict[str, Codes]:
     return {name: ensemble.column(name).reshape(-1).copy() for name in ensemble.domain.names}
 
 
-def advance_of(kernel: Kernel) -> Advance:
-    """The kernel of this name; `auto` is the compiled one where numba is installed."""
-    if kernel != "numpy":
-        try:
-            from tacit.release.samplers.moves_compiled import advance
-        except ImportError:
-            if kernel == "numba":
-                raise
-        else:
-            return advance
-    return chain_moves.advance
+def _repair(state: Chains, program: Program, key: int) -> int:
+    """Moves the databases outside their slabs, in place, until all are inside or the rounds are over: the rounds used.
+
+    Nothing is claimed of the law of a database while it is outside: the exact moves that follow forget it. This is the
+    stiff limit of an annealed penalty, in which one record's violation outweighs any ln(|out|/|in|). A round is a cold
+    or warm step for every four records, and then a quarter of a sweep of exact moves, which never make any slab worse.
+    A database that stays outside keeps the least violation that it had.
+    """
+    records = state.codes.shape[2]
+    towards, plain = max(16, records // 4), len(KINDS) * -(-records // (4 * len(KINDS)))
+    outside = np.flatnonzero(violation(state, program))
+    best, least = state.take(outside), violation(state, program)[outside]
+    progress = done = 0
+    for done in range(ROUNDS):
+        rows = np.flatnonzero(violation(state, program))
+        if not len(rows):
+            return done
+        if done - progress >= _PATIENCE:
+            break
+        part = state.take(rows)
+        keys = [(key + 2 * done + k) % 2**64 for k in range(2)]
+        kind = WARM if done >= _COLD_ROUNDS and done % 2 == 1 else COLD
+        advance(part, program, keys[0], 0, towards, (kind,), program.stride + 1)
+        advance(part, program, keys[1], 0, plain)
+        state.put(rows, part)
+        now = violation(state, program)[outside]
+        better = np.flatnonzero(now < least)
+        best.put(better, state.take(outside[better]))
+        least[better] = now[better]
+        progress = done + 1 if len(better) else progress
+    state.put(outside, best)
+    return done + 1
 
 
 @dataclass
@@ -186,7 +198,6 @@ class _Moves:
     ensemble: Ensemble
     state: Chains
     program: Program
-    advance: Advance
     key: int
     steps: int = 0
     length: int = _BLOCK_STEPS  # of a block of moves
@@ -249,15 +260,13 @@ class _Moves:
         return np.minimum(before, after)
 
     def _run(self, steps: int) -> None:
-        self.advance(self.state, self.program, self.key, self.steps, steps)
+        advance(self.state, self.program, self.key, self.steps, steps)
         self.steps += steps
 
 
 def _redraw(codes: Codes, domain: Domain, attributes: Sequence[int], key: int) -> None:
-    number, _, length = codes.shape
     for a in attributes:
-        counters = np.arange(number * length, dtype=np.uint64) + np.uint64(a * number * length)
-        codes[:, a, :] = upper(random_words(key, counters), domain.shape[a]).reshape(number, length)
+        redraw(codes, a, domain.shape[a], np.uint64(key))
 
 
 def _key(seed: int, purpose: str) -> int:

@@ -90,17 +90,6 @@ def diagnose(
     )
 
 
-def sampling_error(databases: int, beta: float) -> float:
-    """By how much a mean over this many independent databases, of values in [0, 1], is off, but for probability beta.
-
-    Hoeffding's bound: what the sampling adds to the agreement score r_i of the median mechanism.
-
-    >>> round(sampling_error(2_902, 1e-6), 3), round(sampling_error(200, 0.05), 3)
-    (0.05, 0.096)
-    """
-    return math.sqrt(math.log(2 / beta) / (2 * databases))
-
-
 def median_error(values: NDArray[np.float64]) -> float:
     """The median's standard error from order statistics: half the way between ranks N/2 ± sqrt(N)/2.
 

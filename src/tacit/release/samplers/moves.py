@@ -1,4 +1,4 @@
-"""Markov moves over N databases of m records: the numpy kernel, and the law that both kernels keep. For the sampler.
+"""Markov moves over N databases of m records. For the sampler of databases.
 
 The state is N chains. A chain is a sequence of m records, and the target is the uniform law on the sequences whose
 counts lie in all slabs. Three moves, each reversible for it, because each is symmetric, P(S, S') = P(S', S), and is
@@ -15,37 +15,37 @@ refused if it leaves the target's support:
 A move that would push any count by two is refused: so is its inverse. Steps follow a palindrome of kinds, and a product
 K1 K2 K3 K2 K1 of reversible kernels is reversible; so is any power of it.
 
+Two more kinds, *cold* and *warm*, bring a chain into its slabs and are not reversible. They take a violated slab, a
+record on its wrong side, and a new value on the right side. Cold ones never make the violation worse; warm ones may, by
+one record, with probability 1/20.
+
 A draw from `size` values uses 32 bits, so its probabilities are off by at most size / 2^32, relatively.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.model.query import GRID
-from tacit.release.samplers.slabs import Ints, Program, Words
+from tacit.release.samplers.compiled import compiled, inlined
+from tacit.release.samplers.slabs import LONGEST, Chains, Codes, Ints, Program, Words
 
-RESAMPLE, TOGGLE, SWAP = 0, 1, 2
+RESAMPLE, TOGGLE, SWAP, COLD, WARM = range(5)
 KINDS = (RESAMPLE, SWAP, RESAMPLE, TOGGLE, RESAMPLE, SWAP, RESAMPLE)  # a palindrome
-LONGEST = 3  # attributes that a resampling draws together, at most
-_GAMMA, _MIX_1, _MIX_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-_ONE, _LOWER, _32 = np.uint64(1), np.uint64(0xFFFFFFFF), np.uint64(32)
+_WINDOW = 32  # records that are searched for one on the wrong side
+_WARM_CHANCE = np.uint64(int(2**64 * 0.05))
+_GAMMA, _MIX_1, _MIX_2 = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+_0, _1, _27, _30, _31, _32, _63 = (np.uint64(n) for n in (0, 1, 27, 30, 31, 32, 63))
+_LOWER = np.uint64(0xFFFFFFFF)
 
-Codes = NDArray[np.unsignedinteger[Any]]
-Bools = NDArray[np.bool_]
 
-
-@dataclass(frozen=True, eq=False)
-class Chains:
-    """What the moves change in place: codes [N, A, m], and all that follows from them.
-
-    members [N, m, words]: bit j of a record says whether it lies in query j. counts [N, h]: how many records do.
-    full and bare [N, words]: the queries whose count may not rise, may not fall. sums [N, g]: of the gauges.
-    """
+class Chain(NamedTuple):
+    """One of the `Chains`: the same arrays without their first axis."""
 
     codes: Codes
     members: Words
@@ -54,249 +54,430 @@ class Chains:
     bare: Words
     sums: Ints
 
-    def take(self, rows: Ints) -> Chains:
-        """A copy of some chains."""
-        members, counts, sums = self.members[rows], self.counts[rows], self.sums[rows]
-        return Chains(self.codes[rows], members, counts, self.full[rows], self.bare[rows], sums)
 
-    def put(self, rows: Ints, others: Chains) -> None:
-        """Overwrites some chains."""
-        for name in ("codes", "members", "counts", "full", "bare", "sums"):
-            getattr(self, name)[rows] = getattr(others, name)
+class Proposal(NamedTuple):
+    """New values of a record, or of two that swap, and what would change with them. All steps use the same memory.
+
+    here, there, old: a value for each attribute, and a place for padding's. rise, fall: the queries that gain or lose a
+    record. sums: of the gauges, afterwards.
+    """
+
+    here: Ints
+    there: Ints
+    old: Ints
+    members_here: Words
+    members_there: Words
+    rise: Words
+    fall: Words
+    sums: Ints
 
 
 def chains(codes: Codes, program: Program) -> Chains:
     """The working state of these databases, which it takes over."""
     number, _, records = codes.shape
-    members = np.full((number, records, program.words), ~np.uint64(0), dtype=np.uint64)
-    for a in program.moving:
-        members &= program.masks[program.offsets[a] + codes[:, a, :].astype(np.int64)]
-    cells = codes.transpose(0, 2, 1).reshape(-1, codes.shape[1])
-    if len(program.joint_parts):
-        _look_up(members.reshape(-1, program.words), cells, program)
-    used = _pack(np.ones((1, len(program.low)), dtype=bool), program.words)
-    members &= used
-    counts = np.empty((number, len(program.low)), dtype=np.int64)
-    for j in range(len(program.low)):
-        counts[:, j] = np.count_nonzero(members[:, :, j // 64] & np.uint64(1 << (j % 64)), axis=1)
-    full, bare = (np.zeros((number, program.words), dtype=np.uint64) for _ in range(2))
-    sums = np.zeros((number, len(program.gauge_low)), dtype=np.int64)
-    if sums.size:
-        sums += weights_of(cells, program).reshape(number, records, -1).sum(axis=1)
+    words = program.masks.shape[1]
+    members = np.zeros((number, records, words), dtype=np.uint64)
+    full, bare = np.zeros((2, number, words), dtype=np.uint64)
+    counts = np.zeros((number, len(program.counted.low)), dtype=np.int64)
+    sums = np.zeros((number, len(program.gauges.low)), dtype=np.int64)
     state = Chains(codes, members, counts, full, bare, sums)
-    _mark(state, program, np.arange(number))
+    if len(program.moving):
+        _survey(state, program)
     return state
 
 
-def random_words(key: int, counters: Words) -> Words:
-    """SplitMix64 (Steele, Lea & Flood 2014) at any places of its sequence: both kernels draw the same words."""
-    z = np.uint64(key) + (counters + _ONE) * np.uint64(_GAMMA)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(_MIX_1)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(_MIX_2)
-    return np.asarray(z ^ (z >> np.uint64(31)))
+def advance(
+    state: Chains, program: Program, key: int, first: int, steps: int, kinds: Sequence[int] = KINDS, stride: int = 0
+) -> None:
+    """Steps first, first + 1, ... of every chain, in place. A pure function of the state and these numbers.
+
+    One chain is moved through all its steps before the next: a chain's state fits in the processor's nearest cache.
+    Chains are independent, so they are shared out to threads, and the result does not depend on how many there are.
+    """
+    number = len(state.codes)
+    shares = min(number, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    edges = [number * share // shares for share in range(shares + 1)]
+    which, stride = np.array(kinds, dtype=np.int64), stride or program.stride
+
+    def run(share: int) -> None:
+        _advance(state, program, np.uint64(key), edges[share], edges[share + 1], first, steps, which, stride)
+
+    if shares == 1:
+        run(0)
+    else:
+        with ThreadPoolExecutor(shares) as pool:
+            list(pool.map(run, range(shares)))
 
 
-def advance(state: Chains, program: Program, key: int, first: int, steps: int) -> None:
-    """Steps first, first + 1, ... of every chain, in place. A pure function of the state and these numbers."""
-    number = np.uint64(len(state.codes) * program.stride)
-    here = np.arange(number, dtype=np.uint64).reshape(-1, program.stride)
-    for t in range(first, first + steps):
-        kind = KINDS[t % len(KINDS)]
-        used = here[:, :2] if kind == SWAP else here
-        step(state, program, kind, random_words(key, np.uint64(t) * number + used))
+def violation(state: Chains, program: Program) -> Ints:
+    """How many records, in grid steps, are too few or too many in each chain, over all slabs."""
+    counts, sums = (
+        np.maximum(np.maximum(slabs.low - values, values - slabs.high), 0).sum(axis=1)
+        for slabs, values in ((program.counted, state.counts), (program.gauges, state.sums))
+    )
+    return np.asarray(GRID * counts + sums)
 
 
-def step(state: Chains, program: Program, kind: int, words: Words) -> None:
-    """One step of one kind on every chain, from `stride` random words for each (a swap needs two)."""
+@compiled
+def redraw(codes: Codes, attribute: int, size: int, key: np.uint64) -> None:
+    """All records' values of one attribute drawn anew, in place."""
+    number, _, records = codes.shape
+    for c in range(number):
+        for i in range(records):
+            codes[c, attribute, i] = _upper(_word(key, np.uint64((attribute * number + c) * records + i)), size)
+
+
+@compiled
+def _survey(state: Chains, program: Program) -> None:
+    """Fills in all that follows from the codes."""
+    proposal = blank(program)
+    for c in range(len(state.codes)):
+        chain = chain_of(state, c)
+        for i in range(chain.codes.shape[1]):
+            _copy(chain, program, i, proposal.here)
+            _memberships(proposal.here, proposal.members_here, program)
+            for w in range(len(proposal.members_here)):
+                chain.members[i, w] = proposal.members_here[w]
+            for j in range(len(chain.counts)):
+                chain.counts[j] += _is_member(chain, i, j)
+            for g in range(len(chain.sums)):
+                chain.sums[g] += _weight(g, proposal.here, program)
+        for j in range(len(chain.counts)):
+            _mark(chain, program, j)
+
+
+@compiled
+def _advance(
+    state: Chains,
+    program: Program,
+    key: np.uint64,
+    begin: int,
+    end: int,
+    first: int,
+    steps: int,
+    kinds: Ints,
+    stride: int,
+) -> None:
+    """Steps of the chains from `begin` to `end`."""
+    proposal, words = blank(program), np.zeros(stride, dtype=np.uint64)
+    number = len(state.codes)
+    for c in range(begin, end):
+        chain = chain_of(state, c)
+        for t in range(first, first + steps):
+            kind = kinds[t % len(kinds)]
+            for k in range(2 if kind == SWAP else stride):
+                words[k] = _word(key, np.uint64((t * number + c) * stride + k))
+            step(chain, program, kind, words, proposal)
+
+
+@compiled
+def blank(program: Program) -> Proposal:
+    attributes, words = len(program.sizes), program.masks.shape[1]
+    return Proposal(
+        here=np.zeros(attributes, dtype=np.int64),
+        there=np.zeros(attributes, dtype=np.int64),
+        old=np.zeros(attributes, dtype=np.int64),
+        members_here=np.zeros(words, dtype=np.uint64),
+        members_there=np.zeros(words, dtype=np.uint64),
+        rise=np.zeros(words, dtype=np.uint64),
+        fall=np.zeros(words, dtype=np.uint64),
+        sums=np.zeros(len(program.gauges.low), dtype=np.int64),
+    )
+
+
+@compiled
+def chain_of(state: Chains, c: int) -> Chain:
+    return Chain(state.codes[c], state.members[c], state.counts[c], state.full[c], state.bare[c], state.sums[c])
+
+
+@inlined
+def step(chain: Chain, program: Program, kind: int, words: Words, proposal: Proposal) -> None:
+    """One step of one kind, from `stride` random words (a swap needs two)."""
+    records, width = chain.codes.shape[1], len(program.moving)
+    record, other = _upper(words[0], records), -1
     if kind == RESAMPLE:
-        _resample(state, program, words)
-    elif kind == TOGGLE and len(program.low):
-        _toggle(state, program, words)
-    elif kind == SWAP and len(program.moving) > 1:
-        _swap(state, program, words)
+        _copy(chain, program, record, proposal.here)
+        start, length = _lower(words[0], width), 1 + _upper(words[1], min(LONGEST, width))
+        for k in range(length):
+            attribute = program.moving[start + k if start + k < width else start + k - width]
+            proposal.here[attribute] = _upper(words[2 + k], program.sizes[attribute])
+    elif kind == TOGGLE:
+        if len(program.counted.low) == 0:
+            return
+        query = _lower(words[0], len(program.counted.low))
+        inside = _is_member(chain, record, query)
+        if not inside and words[1] >= program.counted.chance[query]:
+            return
+        _redraw_scope(chain, program, record, query, not inside, words, proposal.here)
+    elif kind == SWAP:
+        other = _lower(words[0], records)
+        if width < 2 or other == record:
+            return
+        _swap(chain, program, record, other, words[1], proposal)
+    else:
+        record = _direct(chain, program, words, proposal.here)
+        if record < 0:
+            return
+    by_two = _compare(chain, program, record, other, proposal)
+    if kind >= COLD:
+        _weigh(chain, program, record, other, proposal)
+        worse = _worse(chain, program, proposal)
+        fits = worse <= 0 or (kind == WARM and worse <= GRID and words[1] < _WARM_CHANCE)
+    else:
+        fits = not by_two and _counts_fit(chain, proposal)
+        if fits and len(chain.sums):
+            _weigh(chain, program, record, other, proposal)
+            fits = _sums_fit(chain, program, proposal)
+    if fits:
+        _accept(chain, program, record, other, proposal)
 
 
-def upper(words: Words, number: Any) -> Ints:
-    """A number below `number` from the upper half of each word."""
-    return np.asarray(((words >> _32) * np.asarray(number, dtype=np.uint64)) >> _32).astype(np.int64)
+@inlined
+def _swap(chain: Chain, program: Program, record: int, other: int, word: np.uint64, proposal: Proposal) -> None:
+    """Two records that exchange a cyclic block of attributes."""
+    width = len(program.moving)
+    start, length = _upper(word, width), 1 + _lower(word, width - 1)
+    for k in range(width):
+        attribute = program.moving[k]
+        mine, theirs = chain.codes[attribute, record], chain.codes[attribute, other]
+        place = k - start if k >= start else k - start + width
+        proposal.here[attribute] = theirs if place < length else mine
+        proposal.there[attribute] = mine if place < length else theirs
 
 
-def lower(words: Words, number: Any) -> Ints:
-    return np.asarray(((words & _LOWER) * np.asarray(number, dtype=np.uint64)) >> _32).astype(np.int64)
+@inlined
+def _direct(chain: Chain, program: Program, words: Words, values: Ints) -> Any:
+    """A record on the wrong side of a violated slab, and new values for it; -1 where none is found."""
+    queries, records, slabs = len(chain.counts), chain.codes.shape[1], len(chain.counts) + len(chain.sums)
+    violated = 0
+    for slab in range(slabs):
+        violated += _beyond(chain, program, slab) > 0
+    if violated == 0:
+        return -1
+    rank, query = _upper(words[0], violated), 0
+    for slab in range(slabs):
+        if _beyond(chain, program, slab) > 0:
+            if rank == 0:
+                query = slab
+            rank -= 1
+    into = query < queries and chain.counts[query] < program.counted.low[query]
+    start = _lower(words[0], records)
+    for k in range(min(_WINDOW, records)):
+        record = (start + k) % records
+        if query >= queries or _is_member(chain, record, query) != into:
+            _redraw_scope(chain, program, record, query, into, words, values)
+            return record
+    return -1
 
 
-def _resample(state: Chains, program: Program, words: Words) -> None:
-    rows, width = np.arange(len(state.codes)), len(program.moving)
-    record = upper(words[:, 0], state.codes.shape[2])
-    start, length = lower(words[:, 0], width), 1 + upper(words[:, 1], min(LONGEST, width))
-    fresh = cells_of(state, rows, record)
-    for k in range(min(LONGEST, width)):
-        some = np.flatnonzero(k < length)
-        attribute = program.moving[(start[some] + k) % width]
-        fresh[some, attribute] = upper(words[some, 2 + k], program.sizes[attribute])
-    _settle(state, program, rows, record, fresh)
+@inlined
+def _redraw_scope(
+    chain: Chain, program: Program, record: int, query: int, into: bool, words: Words, values: Ints
+) -> None:
+    """A record with the query's scope drawn anew: uniformly inside the query, or (not `into`) from all its cells."""
+    _copy(chain, program, record, values)
+    counted, parts = program.counted, program.parts
+    if into:
+        for k in range(counted.part_count[query]):
+            part = counted.parts[query, k]
+            cell = parts.cells[parts.first_cell[part] + _upper(words[2 + k], parts.cell_count[part])]
+            for slot in range(parts.attributes.shape[1]):
+                attribute = parts.attributes[part, slot]
+                values[attribute] = cell // parts.strides[part, slot] % program.sizes[attribute]
+    else:
+        for k in range(counted.scope_length[query]):
+            attribute = counted.scope[query, k]
+            values[attribute] = _upper(words[2 + k], program.sizes[attribute])
 
 
-def _toggle(state: Chains, program: Program, words: Words) -> None:
-    record = upper(words[:, 0], state.codes.shape[2])
-    query = lower(words[:, 0], len(program.low))
-    inside = is_member(state, np.arange(len(record)), record, query)
-    rows = np.flatnonzero(inside | (words[:, 1] < program.chance[query]))
-    if len(rows):
-        record, query, inside = record[rows], query[rows], inside[rows]
-        fresh = drawn(state, program, rows, record, query, ~inside, words[rows, 2:])
-        _settle(state, program, rows, record, fresh)
+@inlined
+def _compare(chain: Chain, program: Program, record: int, other: int, proposal: Proposal) -> bool:
+    """The new memberships, and which counts rise and fall; whether one would do so by two."""
+    _memberships(proposal.here, proposal.members_here, program)
+    for w in range(len(proposal.rise)):
+        old, new = chain.members[record, w], proposal.members_here[w]
+        proposal.rise[w], proposal.fall[w] = new & ~old, old & ~new
+    if other < 0:
+        return False
+    by_two = _0
+    _memberships(proposal.there, proposal.members_there, program)
+    for w in range(len(proposal.rise)):
+        old, new = chain.members[other, w], proposal.members_there[w]
+        up, down = new & ~old, old & ~new
+        by_two |= (proposal.rise[w] & up) | (proposal.fall[w] & down)
+        ups, downs = proposal.rise[w] | up, proposal.fall[w] | down
+        proposal.rise[w], proposal.fall[w] = ups & ~downs, downs & ~ups
+    return bool(by_two != _0)
 
 
-def _swap(state: Chains, program: Program, words: Words) -> None:
-    rows, width = np.arange(len(state.codes)), len(program.moving)
-    one, other = (half(words[:, 0], state.codes.shape[2]) for half in (upper, lower))
-    start, length = upper(words[:, 1], width), 1 + lower(words[:, 1], width - 1)
-    chosen = (np.arange(width) - start[:, None]) % width < length[:, None]
-    here, there = cells_of(state, rows, one), cells_of(state, rows, other)
-    mine, theirs = here[:, program.moving], there[:, program.moving]
-    here[:, program.moving] = np.where(chosen, theirs, mine)
-    there[:, program.moving] = np.where(chosen, mine, theirs)
-    old, new = state.members[rows, one], memberships(here, program)
-    old_2, new_2 = state.members[rows, other], memberships(there, program)
-    up, up_2, down, down_2 = new & ~old, new_2 & ~old_2, old & ~new, old_2 & ~new_2
-    ups, downs = np.bitwise_or(up, up_2), np.bitwise_or(down, down_2)
-    rise, fall = ups & ~downs, downs & ~ups
-    bad = (rise & state.full) | (fall & state.bare) | (up & up_2) | (down & down_2)
-    keep = np.flatnonzero(~bad.any(axis=1) & (one != other))
-    if len(program.gauge_low):
-        keep = keep[_weigh(state, program, keep, [(one[keep], here[keep]), (other[keep], there[keep])])]
-    for record, cells, member in ((one, here, new), (other, there, new_2)):
-        state.codes[keep, :, record[keep]] = cells[keep, :-1]
-        state.members[keep, record[keep]] = member[keep]
-    _count(state, program, keep, rise[keep], fall[keep])
+@inlined
+def _weigh(chain: Chain, program: Program, record: int, other: int, proposal: Proposal) -> None:
+    """The gauges' sums with the proposal in place."""
+    for g in range(len(chain.sums)):
+        proposal.sums[g] = chain.sums[g] + _weight(g, proposal.here, program)
+    _lighten(chain, program, record, proposal)
+    if other >= 0:
+        for g in range(len(chain.sums)):
+            proposal.sums[g] += _weight(g, proposal.there, program)
+        _lighten(chain, program, other, proposal)
 
 
-def _settle(state: Chains, program: Program, rows: Ints, record: Ints, fresh: Ints) -> None:
-    """Replaces one record in each of these chains by a proposal, where no slab objects."""
-    old, new = state.members[rows, record], memberships(fresh, program)
-    rise, fall = new & ~old, old & ~new
-    keep = np.flatnonzero(~((rise & state.full[rows]) | (fall & state.bare[rows])).any(axis=1))
-    if len(program.gauge_low):
-        keep = keep[_weigh(state, program, rows[keep], [(record[keep], fresh[keep])])]
-    replace(state, program, rows[keep], record[keep], fresh[keep], new[keep])
+@inlined
+def _lighten(chain: Chain, program: Program, record: int, proposal: Proposal) -> None:
+    _copy(chain, program, record, proposal.old)
+    for g in range(len(chain.sums)):
+        proposal.sums[g] -= _weight(g, proposal.old, program)
 
 
-def replace(state: Chains, program: Program, rows: Ints, record: Ints, fresh: Ints, new: Words) -> None:
-    """Puts a new record, with these memberships, into each of these chains."""
-    old = state.members[rows, record]
-    state.codes[rows, :, record] = fresh[:, :-1]
-    state.members[rows, record] = new
-    _count(state, program, rows, new & ~old, old & ~new)
+@inlined
+def _counts_fit(chain: Chain, proposal: Proposal) -> bool:
+    """Whether no count rises that is full, and none falls that is bare."""
+    bad = _0
+    for w in range(len(proposal.rise)):
+        bad |= (proposal.rise[w] & chain.full[w]) | (proposal.fall[w] & chain.bare[w])
+    return bool(bad == _0)
 
 
-def _weigh(state: Chains, program: Program, rows: Ints, changes: list[tuple[Ints, Ints]]) -> Bools:
-    """Where no gauge objects to these new records in these chains; its sums are then brought up to date."""
-    before = state.sums[rows]
-    after = before.copy()
-    for record, fresh in changes:
-        after += weights_of(fresh, program) - weights_of(cells_of(state, rows, record), program)
-    fine = (gauge_excess(after, program) <= gauge_excess(before, program)).all(axis=1)
-    state.sums[rows[fine]] = after[fine]
-    return np.asarray(fine)
+@inlined
+def _sums_fit(chain: Chain, program: Program, proposal: Proposal) -> bool:
+    """Whether no gauge is further outside its slab than before."""
+    gauges = program.gauges
+    for g in range(len(chain.sums)):
+        now = _outside(proposal.sums[g], gauges.low[g], gauges.high[g])
+        if now > _outside(chain.sums[g], gauges.low[g], gauges.high[g]):
+            return False
+    return True
 
 
-def gauge_excess(sums: Ints, program: Program) -> Ints:
-    """How far the gauges' sums are outside their slabs, in grid steps."""
-    return np.asarray(np.maximum(np.maximum(program.gauge_low - sums, sums - program.gauge_high), 0))
+@inlined
+def _worse(chain: Chain, program: Program, proposal: Proposal) -> int:
+    """By how much the proposal makes the violation larger, in grid steps."""
+    change = 0
+    for j in range(len(chain.counts)):
+        count, bit = chain.counts[j], _1 << (np.uint64(j) & _63)
+        count += (proposal.rise[j // 64] & bit) != _0
+        count -= (proposal.fall[j // 64] & bit) != _0
+        change += GRID * _outside(count, program.counted.low[j], program.counted.high[j]) - _beyond(chain, program, j)
+    for g in range(len(chain.sums)):
+        change += _outside(proposal.sums[g], program.gauges.low[g], program.gauges.high[g])
+        change -= _beyond(chain, program, len(chain.counts) + g)
+    return change
 
 
-def weights_of(fresh: NDArray[Any], program: Program) -> Ints:
-    """The gauges' weights of these records [n, g], rounded as `tacit.model.query.multiply` does."""
-    result = np.ones((len(fresh), len(program.gauge_low)), dtype=np.int64)
-    padding = len(program.sizes) - 1
-    for g in range(result.shape[1]):
-        fine = 0
-        for part in range(program.gauge_start[g], program.gauge_start[g + 1]):
-            entry = np.full(len(fresh), program.gauge_first[part])
-            for attribute, stride in zip(program.gauge_attributes[part], program.gauge_strides[part], strict=True):
-                if attribute < padding:
-                    entry += fresh[:, attribute].astype(np.int64) * stride
-            result[:, g] *= program.gauge_weights[entry]
-            if fine and program.gauge_fine[part]:
-                result[:, g] = (result[:, g] + GRID // 2) // GRID
-            fine |= program.gauge_fine[part]
+@inlined
+def _accept(chain: Chain, program: Program, record: int, other: int, proposal: Proposal) -> None:
+    """Puts the proposal in place, and brings up to date what follows from it."""
+    for k in range(len(program.moving)):
+        attribute = program.moving[k]
+        chain.codes[attribute, record] = proposal.here[attribute]
+        if other >= 0:
+            chain.codes[attribute, other] = proposal.there[attribute]
+    for g in range(len(chain.sums)):
+        chain.sums[g] = proposal.sums[g]
+    for w in range(len(proposal.rise)):
+        chain.members[record, w] = proposal.members_here[w]
+        if other >= 0:
+            chain.members[other, w] = proposal.members_there[w]
+        changed, j = proposal.rise[w] | proposal.fall[w], w * 64
+        while changed:
+            if changed & _1:
+                chain.counts[j] += 1 if (proposal.rise[w] >> (np.uint64(j) & _63)) & _1 else -1
+                _mark(chain, program, j)
+            changed >>= _1
+            j += 1
+
+
+@inlined
+def _mark(chain: Chain, program: Program, j: int) -> None:
+    """Whether the count of query j may rise, and whether it may fall."""
+    w, bit = j // 64, _1 << (np.uint64(j) & _63)
+    chain.full[w] = chain.full[w] | bit if chain.counts[j] >= program.counted.high[j] else chain.full[w] & ~bit
+    chain.bare[w] = chain.bare[w] | bit if chain.counts[j] <= program.counted.low[j] else chain.bare[w] & ~bit
+
+
+@inlined
+def _memberships(values: Ints, members: Words, program: Program) -> None:
+    """The queries that hold a record with these values: the AND of its values' masks, and a look-up of joint parts."""
+    row = program.offsets[program.moving[0]] + values[program.moving[0]]
+    for w in range(len(members)):
+        members[w] = program.masks[row, w]
+    for k in range(1, len(program.moving)):
+        row = program.offsets[program.moving[k]] + values[program.moving[k]]
+        for w in range(len(members)):
+            members[w] &= program.masks[row, w]
+    joints, parts = program.joints, program.parts
+    for index in range(len(joints.part)):
+        query = joints.query[index]
+        bit = _1 << (np.uint64(query) & _63)
+        if members[query // 64] & bit:
+            entry = joints.first_entry[index] + _place(values, parts.attributes, parts.strides, joints.part[index])
+            if joints.entries[entry] == 0:
+                members[query // 64] &= ~bit
+
+
+@inlined
+def _weight(g: int, values: Ints, program: Program) -> int:
+    """A gauge's weight of a record, rounded as `tacit.model.query.multiply` does."""
+    gauges = program.gauges
+    result, on_grid = 1, False
+    for part in range(gauges.start[g], gauges.start[g + 1]):
+        result *= gauges.weights[gauges.first[part] + _place(values, gauges.attributes, gauges.strides, part)]
+        if on_grid and gauges.fine[part]:
+            result = (result + GRID // 2) // GRID
+        on_grid = on_grid or gauges.fine[part] > 0
     return result
 
 
-def drawn(state: Chains, program: Program, rows: Ints, record: Ints, query: Ints, into: Bools, words: Words) -> Ints:
-    """Records with the query's scope drawn anew: uniformly inside the query, or (not `into`) from all its cells."""
-    fresh = cells_of(state, rows, record)
-    out = np.flatnonzero(~into)
-    for k in range(program.scope.shape[1]):
-        attribute = program.scope[query[out], k]
-        fresh[out, attribute] = upper(words[out, k], program.sizes[attribute])
-    within = np.flatnonzero(into)
-    for k in range(program.parts.shape[1]):
-        some = within[k < program.part_count[query[within]]]
-        part = program.parts[query[some], k]
-        cell = program.cells[program.first_cell[part] + upper(words[some, k], program.cell_count[part])]
-        for slot in range(program.attributes_of.shape[1]):
-            attribute = program.attributes_of[part, slot]
-            fresh[some, attribute] = cell // program.strides[part, slot] % program.sizes[attribute]
-    return fresh
+@inlined
+def _place(values: Ints, attributes: Ints, strides: Ints, part: int) -> int:
+    """Where a record stands in a part's table."""
+    place = 0
+    for slot in range(attributes.shape[1]):
+        if attributes[part, slot] < len(values) - 1:
+            place += values[attributes[part, slot]] * strides[part, slot]
+    return place
 
 
-def is_member(state: Chains, rows: Ints, record: Ints, query: Ints) -> Bools:
-    bits: Words = state.members[rows, record, query // 64] >> (query % 64).astype(np.uint64)
-    return np.asarray((bits & _ONE).astype(bool))
+@inlined
+def _beyond(chain: Chain, program: Program, slab: int) -> int:
+    """How far a chain is outside one slab, in grid steps; the gauges follow the counted queries."""
+    if slab < len(chain.counts):
+        return GRID * _outside(chain.counts[slab], program.counted.low[slab], program.counted.high[slab])
+    g = slab - len(chain.counts)
+    return _outside(chain.sums[g], program.gauges.low[g], program.gauges.high[g])
 
 
-def memberships(fresh: Ints, program: Program) -> Words:
-    """The words of these records [n, A + 1]."""
-    index = program.offsets[program.moving] + fresh[:, program.moving]
-    members: Words = np.bitwise_and.reduce(program.masks[index], axis=1)
-    if len(program.joint_parts):
-        _look_up(members, fresh, program)
-    return members
+@inlined
+def _outside(value: int, low: int, high: int) -> int:
+    return max(low - value, value - high, 0)
 
 
-def _look_up(members: Words, fresh: NDArray[Any], program: Program) -> None:
-    """Clears the bits of the queries whose joint parts do not allow these records."""
-    for index, part in enumerate(program.joint_parts):
-        entry = np.full(len(fresh), program.first_entry[index])
-        for attribute, stride in zip(program.attributes_of[part], program.strides[part], strict=True):
-            if attribute < len(program.sizes) - 1:
-                entry += fresh[:, attribute].astype(np.int64) * stride
-        query = int(program.joint_query[index])
-        members[:, query // 64] &= ~(np.uint64(1 << (query % 64)) * (1 - program.entries[entry]).astype(np.uint64))
+@inlined
+def _is_member(chain: Chain, record: int, query: int) -> bool:
+    return bool((chain.members[record, query // 64] >> (np.uint64(query) & _63)) & _1)
 
 
-def cells_of(state: Chains, rows: Ints, record: Ints) -> Ints:
-    """The chosen records' values, and a column for padding's attribute."""
-    fresh = np.zeros((len(rows), state.codes.shape[1] + 1), dtype=np.int64)
-    fresh[:, :-1] = state.codes[rows, :, record]
-    return fresh
+@inlined
+def _copy(chain: Chain, program: Program, record: int, values: Ints) -> None:
+    for k in range(len(program.moving)):
+        values[program.moving[k]] = chain.codes[program.moving[k], record]
 
 
-def _count(state: Chains, program: Program, rows: Ints, rise: Words, fall: Words) -> None:
-    changed = np.flatnonzero((rise | fall).any(axis=1))
-    if len(changed):
-        number, rows = len(program.low), rows[changed]
-        state.counts[rows] += unpack(rise[changed], number)
-        state.counts[rows] -= unpack(fall[changed], number)
-        _mark(state, program, rows)
+@inlined
+def _word(key: np.uint64, counter: np.uint64) -> np.uint64:
+    """SplitMix64 (Steele, Lea & Flood 2014) at any place of its sequence."""
+    z = key + (counter + _1) * _GAMMA
+    z = (z ^ (z >> _30)) * _MIX_1
+    z = (z ^ (z >> _27)) * _MIX_2
+    return z ^ (z >> _31)
 
 
-def _mark(state: Chains, program: Program, rows: Ints) -> None:
-    counts = state.counts[rows]
-    state.full[rows] = _pack(counts >= program.high, program.words)
-    state.bare[rows] = _pack(counts <= program.low, program.words)
+@inlined
+def _upper(word: np.uint64, number: int) -> Any:
+    """A number below `number` from the upper half of a word."""
+    return np.int64(((word >> _32) * np.uint64(number)) >> _32)
 
 
-def unpack(words: Words, number: int) -> NDArray[np.uint8]:
-    """The first bits of each row of words, one byte each."""
-    octets = np.ascontiguousarray(words, dtype="<u8").view(np.uint8)
-    return np.unpackbits(octets, axis=1, count=number, bitorder="little")
-
-
-def _pack(bits: Bools, words: int) -> Words:
-    octets = np.zeros((len(bits), words * 8), dtype=np.uint8)
-    packed = np.packbits(bits, axis=1, bitorder="little")
-    octets[:, : packed.shape[1]] = packed
-    return octets.view("<u8").astype(np.uint64)
+@inlined
+def _lower(word: np.uint64, number: int) -> Any:
+    return np.int64(((word & _LOWER) * np.uint64(number)) >> _32)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,10 @@ from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import Factor, Query
 
+Codes = NDArray[np.unsignedinteger[Any]]
 Words = NDArray[np.uint64]
 Ints = NDArray[np.int64]
+LONGEST = 3  # attributes that a resampling draws together, at most
 _NEAR = 1e-9  # m * (centre - width) is an integer up to rounding
 
 
@@ -51,22 +54,12 @@ def slab(query: Query, centre: float, width: float, records: int) -> Slab:
     return Slab(query, min(max(low, 0), most), min(max(high, 0), most))
 
 
-@dataclass(frozen=True, eq=False)
-class Program:
-    """Slabs and the attributes that may move, as flat arrays. `A`, the number of attributes, is padding's attribute.
+class Counted(NamedTuple):
+    """The 0/1 queries. chance[j] is 2^64 times the share of query j among the cells of its scope.
 
-    chance[j] is 2^64 times the share of query j among the cells of its scope. scope[j] lists j's attributes and
-    parts[j] its parts, padded; part p covers the attributes attributes_of[p] with strides strides[p], and its allowed
-    cells are cells[first_cell[p] :][: cell_count[p]]. Joint parts have a 0/1 table from first_entry on.
-
-    Gauge g has the weighted parts gauge_start[g] to gauge_start[g + 1]; `fine` ones are on the grid, the others 0/1.
-    The scopes of the gauges follow those of the counted queries.
+    scope[j] lists j's attributes and parts[j] its parts, padded. The scopes of the gauges follow those of the queries.
     """
 
-    moving: Ints
-    sizes: Ints
-    offsets: Ints
-    masks: Words
     low: Ints
     high: Ints
     chance: Words
@@ -74,33 +67,87 @@ class Program:
     scope_length: Ints
     parts: Ints
     part_count: Ints
-    attributes_of: Ints
+
+
+class Parts(NamedTuple):
+    """The factors of the 0/1 queries: part p covers the attributes attributes[p] with strides strides[p], padded.
+
+    Its allowed cells are cells[first_cell[p] :][: cell_count[p]].
+    """
+
+    attributes: Ints
     strides: Ints
     first_cell: Ints
     cell_count: Ints
     cells: Ints
-    joint_parts: Ints
-    joint_query: Ints
+
+
+class Joints(NamedTuple):
+    """The parts over several attributes, whose 0/1 tables are looked up: from first_entry on, among the entries."""
+
+    part: Ints
+    query: Ints
     first_entry: Ints
     entries: NDArray[np.uint8]
-    gauge_start: Ints
-    gauge_attributes: Ints
-    gauge_strides: Ints
-    gauge_first: Ints
-    gauge_fine: Ints
-    gauge_weights: Ints
-    gauge_low: Ints
-    gauge_high: Ints
+
+
+class Gauges(NamedTuple):
+    """The weighted queries: g has the parts start[g] to start[g + 1]; `fine` ones are on the grid, the others 0/1."""
+
+    low: Ints
+    high: Ints
+    start: Ints
+    attributes: Ints
+    strides: Ints
+    first: Ints
+    fine: Ints
+    weights: Ints
+
+
+class Program(NamedTuple):
+    """Slabs and the attributes that may move, as flat arrays. `A`, the number of attributes, is padding's attribute.
+
+    Bit j of masks[offsets[a] + v] says whether query j allows value v of attribute a.
+    """
+
+    moving: Ints
+    sizes: Ints
+    offsets: Ints
+    masks: Words
+    counted: Counted
+    parts: Parts
+    joints: Joints
+    gauges: Gauges
 
     @property
     def stride(self) -> int:
         """Random words that one step may use: two, and one for each attribute that it draws."""
-        return 2 + max(3, int(self.scope.shape[1]))
+        return 2 + max(LONGEST, int(self.counted.scope.shape[1]))
 
-    @property
-    def words(self) -> int:
-        """64-bit words of a record's memberships."""
-        return int(self.masks.shape[1])
+
+class Chains(NamedTuple):
+    """N chains: codes [N, A, m], and all that follows from them. The moves change them in place.
+
+    members [N, m, words]: bit j of a record says whether it lies in query j. counts [N, h]: how many records do.
+    full and bare [N, words]: the queries whose count may not rise, may not fall. sums [N, g]: of the gauges.
+    """
+
+    codes: Codes
+    members: Words
+    counts: Ints
+    full: Words
+    bare: Words
+    sums: Ints
+
+    def take(self, rows: Ints) -> Chains:
+        """A copy of some chains."""
+        members, counts, sums = self.members[rows], self.counts[rows], self.sums[rows]
+        return Chains(self.codes[rows], members, counts, self.full[rows], self.bare[rows], sums)
+
+    def put(self, rows: Ints, others: Chains) -> None:
+        """Overwrites some chains."""
+        for mine, theirs in zip(self, others, strict=True):
+            mine[rows] = theirs
 
 
 def program(domain: Domain, slabs: Sequence[Slab], also_moving: Sequence[str] = ()) -> Program:
@@ -131,37 +178,44 @@ def program(domain: Domain, slabs: Sequence[Slab], also_moving: Sequence[str] = 
     gauge_attributes, gauge_strides = _layout(weighted, place)
     parts = [[p for p, (owner, _) in enumerate(factors) if owner == j] for j in range(len(slabs))]
     counts = [len(cells) for cells in allowed]
+    moving = {a for scope in scopes for a in scope} | {place[name] for name in also_moving}
     return Program(
-        moving=np.array(
-            sorted({a for scope in scopes for a in scope} | {place[name] for name in also_moving}), dtype=np.int64
-        ),
+        moving=_ints(sorted(moving)),
         sizes=sizes,
         offsets=offsets,
         masks=masks,
-        low=np.array([one.low for one in slabs], dtype=np.int64),
-        high=np.array([one.high for one in slabs], dtype=np.int64),
-        chance=np.array([_share(one.query) for one in slabs], dtype=np.uint64),
-        scope=_padded(scopes, len(place)),
-        scope_length=np.array([len(scope) for scope in scopes], dtype=np.int64),
-        parts=_padded(parts, 0),
-        part_count=np.array([len(own) for own in parts], dtype=np.int64),
-        attributes_of=attributes_of,
-        strides=strides,
-        first_cell=_running(counts),
-        cell_count=np.array(counts, dtype=np.int64),
-        cells=np.concatenate([*allowed, np.zeros(1, dtype=np.int64)]).astype(np.int64),
-        joint_parts=np.array(joint, dtype=np.int64),
-        joint_query=np.array([factors[p][0] for p in joint], dtype=np.int64),
-        first_entry=_running([len(table) for table in tables]),
-        entries=np.concatenate([*tables, np.zeros(1, dtype=np.uint8)]),
-        gauge_start=_running([len(one.query.factors) for one in gauges]),
-        gauge_attributes=gauge_attributes,
-        gauge_strides=gauge_strides,
-        gauge_first=_running([factor.weights.size for factor in weighted]),
-        gauge_fine=np.array([factor.unit > 1 for factor in weighted], dtype=np.int64),
-        gauge_weights=np.concatenate([*(factor.weights.ravel() for factor in weighted), [0]]).astype(np.int64),
-        gauge_low=np.array([one.low for one in gauges], dtype=np.int64),
-        gauge_high=np.array([one.high for one in gauges], dtype=np.int64),
+        counted=Counted(
+            low=_ints([one.low for one in slabs]),
+            high=_ints([one.high for one in slabs]),
+            chance=np.array([_share(one.query) for one in slabs], dtype=np.uint64),
+            scope=_padded(scopes, len(place)),
+            scope_length=_ints([len(scope) for scope in scopes]),
+            parts=_padded(parts, 0),
+            part_count=_ints([len(own) for own in parts]),
+        ),
+        parts=Parts(
+            attributes=attributes_of,
+            strides=strides,
+            first_cell=_running(counts),
+            cell_count=_ints(counts),
+            cells=np.concatenate([*allowed, np.zeros(1, dtype=np.int64)]).astype(np.int64),
+        ),
+        joints=Joints(
+            part=_ints(joint),
+            query=_ints([factors[p][0] for p in joint]),
+            first_entry=_running([len(table) for table in tables]),
+            entries=np.concatenate([*tables, np.zeros(1, dtype=np.uint8)]),
+        ),
+        gauges=Gauges(
+            low=_ints([one.low for one in gauges]),
+            high=_ints([one.high for one in gauges]),
+            start=_running([len(one.query.factors) for one in gauges]),
+            attributes=gauge_attributes,
+            strides=gauge_strides,
+            first=_running([factor.weights.size for factor in weighted]),
+            fine=_ints([factor.unit > 1 for factor in weighted]),
+            weights=np.concatenate([*(factor.weights.ravel() for factor in weighted), [0]]).astype(np.int64),
+        ),
     )
 
 
@@ -170,6 +224,10 @@ def _layout(factors: Sequence[Factor], place: dict[str, int]) -> tuple[Ints, Int
     attributes = _padded([[place[name] for name in factor.scope] for factor in factors], len(place))
     strides = [np.cumprod([1, *factor.weights.shape[:0:-1]])[::-1].tolist() for factor in factors]
     return attributes, _padded(strides, 1)
+
+
+def _ints(numbers: Sequence[int]) -> Ints:
+    return np.array(numbers, dtype=np.int64)
 
 
 def _running(lengths: Sequence[int]) -> Ints:

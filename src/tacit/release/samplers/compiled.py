@@ -1,0 +1,41 @@
+"""How the inner loops of the samplers are compiled. For the samplers; needs numba, the extra `median`.
+
+A loop is written once, in plain Python over numbers and numpy arrays. numba compiles it when it is first called; with
+NUMBA_DISABLE_JIT=1 it runs as it is written, to the same bits, some hundred times slower.
+
+No fast-math: it would fuse multiplications with additions, and the bits would depend on the machine. nogil, and threads
+of our own: numba's thread pools do not bear forks, or calls from several threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def compiled(function: F) -> F:
+    """A loop that is called from Python: compiled once per machine where a cache can be written, else once per run.
+
+    The cache of a file is renewed when that file changes, and only then: all that a loop calls stands in its own file.
+    """
+    try:
+        return cast(F, numba.njit(function, nogil=True, error_model="numpy", cache=True))
+    except RuntimeError:  # no place for a cache
+        return cast(F, numba.njit(function, nogil=True, error_model="numpy"))
+
+
+def inlined(function: F) -> F:
+    """A piece of such a loop: it takes numbers, arrays and records of arrays, and makes and returns none of the latter.
+
+    So it needs no reference counts, which would cost five times what the pieces do: an array is counted in and out
+    again wherever it is handed on, and a record of thirty arrays is thirty of them.
+    """
+    options = {"forceinline": True, "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    try:
+        return cast(F, numba.njit(function, nogil=True, error_model="numpy", **options))
+    except KeyError:  # a numba that does not know one of these
+        return cast(F, numba.njit(function, nogil=True, error_model="numpy"))
