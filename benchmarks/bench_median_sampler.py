@@ -92,9 +92,7 @@ def _learn(ensemble: Ensemble, truth: Ensemble, questions: Iterator[Query], widt
     for query in questions:
         answer = float(truth.values(query)[0])
         if np.exp(-np.abs(ensemble.values(query) - answer) / (2 * width)).mean() < 0.5:
-            return restrict(
-                ensemble, query.core, 1 - answer if query.complement else answer, width, seed=2
-            )
+            return restrict(ensemble, query.core, 1 - answer if query.complement else answer, width, seed=2)
     raise AssertionError
 
 

@@ -99,6 +99,7 @@ def open_session(
         choice = choose(mechanism, domain, budget, rows.rows, named, rows_per_person=people)
         confidence = checked(Common, named).confidence
         written = _written(choice, confidence)
+    MECHANISMS[choice.mechanism].check()
     binding: Terms = {"domain": domain.key, "data": rows.fingerprint, **written}
     if person is not None:  # ledgers where a row is the unit say nothing of it
         binding = {**binding, "person": person, "rows_per_person": str(people)}

@@ -16,9 +16,10 @@ from tacit.errors import ConfigError, InvalidQuery, LedgerError
 from tacit.model.budget import Loss
 from tacit.model.query import Query
 from tacit.release import median as median_module
+from tacit.release import samplers
 from tacit.release.median import Voters
 from tacit.release.online import OWNER, Online, Terms
-from tacit.release.rules.voters import Databases, Polytope
+from tacit.release.rules.voters import DatabaseVotes, FractionVotes
 from tacit.release.settings import MedianSettings
 from tacit.session import Session
 from tacit.trusted.curator import Curator, Disagreement
@@ -91,7 +92,7 @@ def test_easy_is_free_hard_is_paid_and_all_is_within_the_bar(tmp_path: Path) -> 
             assert abs(answer.value - exact) <= answer.error
         # Every database agrees with every hard answer, up to the slab's width.
         votes = voters(session).votes
-        assert isinstance(votes, Databases)
+        assert isinstance(votes, DatabaseVotes)
         assert len(votes.ensemble.slabs) == len(hard)
         assert votes.ensemble.diagnostics is not None
         assert votes.ensemble.diagnostics.infeasible == 0
@@ -245,7 +246,7 @@ def test_fractional_databases_vote_too(tmp_path: Path) -> None:
         for answer, exact in zip(answers, truth(session, queries), strict=True):
             assert answer.error is None or abs(answer.value - exact) <= answer.error
         votes = voters(session).votes
-        assert isinstance(votes, Polytope)
+        assert isinstance(votes, FractionVotes)
         guesses = voters(session).guess(queries)[0]
         for ask in (lambda: session.synthetic(5), lambda: session.ask(tacit.stump("a", predicts="c"))):
             with pytest.raises(InvalidQuery, match="databases"):
@@ -278,3 +279,18 @@ def test_terms_choose_a_reach_that_leaves_room(tmp_path: Path) -> None:
         assert 2 * shown < error < 2.4 * shown
         assert math.isclose(voters(session).reach, 8 * shown)
         assert isinstance(session._curator, Curator)
+
+
+@pytest.mark.parametrize("sampler", ["databases", "fractions"])
+def test_without_numba_it_is_refused_before_there_is_a_ledger(
+    sampler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(samplers, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r'pip install "tacit\[median\]"\. Nothing was spent'):
+        start(tmp_path, sampler=sampler)
+    assert not (tmp_path / "l.tacit").exists()
+    with start(tmp_path, mechanism="direct"):
+        pass  # the others do without
+    for votes in (lambda: DatabaseVotes.start(DOMAIN, 10, 10, 1), lambda: FractionVotes.start(DOMAIN, 10, 1)):
+        with pytest.raises(ConfigError, match="needs numba"):
+            votes()

@@ -25,7 +25,7 @@ from tacit.publishing.transcript import Declared, Reading, Transcript
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.iterative import Weights
 from tacit.release.median import Voters
-from tacit.release.rules.voters import Databases, Polytope
+from tacit.release.rules.voters import DatabaseVotes, FractionVotes
 from tacit.session import Session
 from tacit.store.chain import Line
 from tacit.trusted.ledger import Ledger
@@ -168,9 +168,9 @@ def _knowledge(path: Path, reading: Session) -> str:
         parts = [found.weights, *found.laws] if isinstance(found, Mixture) else [found.marginal(reading.domain.names)]
         for part in parts:
             digest.update(np.ascontiguousarray(part, dtype="<f8").tobytes())
-    elif isinstance(known, Voters) and isinstance(known.votes, Databases):
+    elif isinstance(known, Voters) and isinstance(known.votes, DatabaseVotes):
         digest.update(np.ascontiguousarray(known.votes.ensemble.codes, dtype="<u4").tobytes())
-    elif isinstance(known, Voters) and isinstance(known.votes, Polytope):
+    elif isinstance(known, Voters) and isinstance(known.votes, FractionVotes):
         digest.update(np.ascontiguousarray(known.votes.fractions.state.masses, dtype="<f8").tobytes())
     else:
         for past in reading.history:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import to_builtins
 
 from tacit.errors import ConfigError
-from tacit.release import forecast
+from tacit.release import forecast, samplers
 from tacit.release.direct import Direct
 from tacit.release.estimate import Answerer
 from tacit.release.histogram import Histogram
@@ -50,6 +50,7 @@ class Mechanism:
 
     learns: its free answers are kept with their error bars, so a ledger keeps the confidence of these too.
     planned: None where `tacit.plan` says nothing about it.
+    check: refuses where something is not installed that the mechanism needs.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Mechanism:
     build: Callable[[Public, Curator | None, Any, float, Progress | None], Answerer]
     learns: bool = False
     planned: Planned | None = None
+    check: Callable[[], None] = lambda: None
 
     @property
     def words(self) -> str:
@@ -109,7 +111,7 @@ MECHANISMS = {
                 fitted=True,
             ),
         ),
-        Mechanism("median", MedianSettings, lambda *given: median(*given[:4]), learns=True),
+        Mechanism("median", MedianSettings, lambda *given: median(*given[:4]), learns=True, check=samplers.check),
     )
 }
 PLANNED = {row.name: row.planned for row in MECHANISMS.values() if row.planned is not None}

@@ -28,7 +28,7 @@ from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
 from tacit.release.online import Online, Terms
 from tacit.release.public import Public
-from tacit.release.rules.voters import Databases, Polytope, Votes
+from tacit.release.rules.voters import DatabaseVotes, FractionVotes, Votes
 from tacit.release.settings import MedianSettings
 from tacit.trusted.lens import Disagreement, Lens
 
@@ -41,8 +41,8 @@ STIR_EVERY = 1024  # ledger entries: adaptive questions could come to know one f
 
 # Each sampler by its name: what it starts with for a domain, from the settings and a seed.
 SAMPLERS: dict[str, Callable[[Domain, MedianSettings, int], Votes]] = {
-    "databases": lambda domain, settings, seed: Databases.start(domain, settings.databases, settings.records, seed),
-    "fractions": lambda domain, settings, seed: Polytope.start(domain, settings.databases, seed),
+    "databases": lambda domain, settings, seed: DatabaseVotes.start(domain, settings.databases, settings.records, seed),
+    "fractions": lambda domain, settings, seed: FractionVotes.start(domain, settings.databases, seed),
 }
 
 

@@ -18,9 +18,10 @@ from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
-from tacit.release.samplers import databases as sampler
+from tacit.release import samplers
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the samplers bring numba and scipy along: half a second, and only where there is voting
+    from tacit.release.samplers.databases import Ensemble
     from tacit.release.samplers.fractions import Fractions
 
 SLAB_RECORDS = 5  # a slab is at least this many records wide to either side, or the walk between databases is stuck
@@ -57,14 +58,17 @@ class Votes(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Databases:
+class DatabaseVotes:
     """Databases of m records, for any question and a domain of any size."""
 
-    ensemble: sampler.Ensemble
+    ensemble: Ensemble
 
     @classmethod
-    def start(cls, domain: Domain, databases: int, records: int, seed: int) -> Databases:
-        return cls(sampler.start(domain, databases=databases, records=records, seed=seed))
+    def start(cls, domain: Domain, databases: int, records: int, seed: int) -> DatabaseVotes:
+        samplers.check()
+        from tacit.release.samplers.databases import start
+
+        return cls(start(domain, databases=databases, records=records, seed=seed))
 
     @property
     def floor(self) -> float:
@@ -88,22 +92,26 @@ class Databases:
     def values(self, question: Query | Statistic) -> Values:
         return _values_of(question)(self.ensemble)
 
-    def restrict(self, question: Query | Statistic, centre: float, width: float, *, seed: int) -> Databases:
+    def restrict(self, question: Query | Statistic, centre: float, width: float, *, seed: int) -> DatabaseVotes:
+        from tacit.release.samplers.databases import restrict
+
         what = question if isinstance(question, Query) else _values_of(question)
         width = max(width, SLAB_RECORDS / self.ensemble.records)
-        return Databases(sampler.restrict(self.ensemble, what, centre, width, seed=seed))
+        return DatabaseVotes(restrict(self.ensemble, what, centre, width, seed=seed))
 
-    def stir(self, *, seed: int) -> Databases:
-        return Databases(sampler.stir(self.ensemble, seed=seed, sweeps=STIR_SWEEPS))
+    def stir(self, *, seed: int) -> DatabaseVotes:
+        from tacit.release.samplers.databases import stir
+
+        return DatabaseVotes(stir(self.ensemble, seed=seed, sweeps=STIR_SWEEPS))
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         chosen = rng.integers(len(self.ensemble) * self.ensemble.records, size=rows)
-        columns = sampler.records(self.ensemble)
-        return [columns[name][chosen].astype(np.intp) for name in self.ensemble.domain.names]
+        columns = (self.ensemble.column(name).reshape(-1) for name in self.ensemble.domain.names)
+        return [column[chosen].astype(np.intp) for column in columns]
 
 
 @dataclass(frozen=True, eq=False)
-class Polytope:
+class FractionVotes:
     """Fractional databases: samples of a polytope of distributions, for linear questions that cut X into few atoms."""
 
     fractions: Fractions
@@ -111,8 +119,9 @@ class Polytope:
     floor = 0.0
 
     @classmethod
-    def start(cls, domain: Domain, databases: int, seed: int) -> Polytope:
-        from tacit.release.samplers.fractions import Fractions  # with scipy and, where it is, numba: half a second
+    def start(cls, domain: Domain, databases: int, seed: int) -> FractionVotes:
+        samplers.check()
+        from tacit.release.samplers.fractions import Fractions
 
         return cls(Fractions.start(domain, databases, seed))
 
@@ -131,7 +140,7 @@ class Polytope:
         assert isinstance(question, Query)
         return self.fractions.values(question)
 
-    def restrict(self, question: Query | Statistic, centre: float, width: float, *, seed: int) -> Polytope:
+    def restrict(self, question: Query | Statistic, centre: float, width: float, *, seed: int) -> FractionVotes:
         if not isinstance(question, Query):
             return self
         try:
@@ -139,15 +148,15 @@ class Polytope:
         except InvalidQuery:  # paid for and answered all the same
             return replace(self, left_out=self.left_out + 1)
 
-    def stir(self, *, seed: int) -> Polytope:
+    def stir(self, *, seed: int) -> FractionVotes:
         return replace(self, fractions=self.fractions.stir(STIR_SWEEPS, seed))
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         raise InvalidQuery('fractional databases have no rows; sampler="databases" has.')
 
 
-def _values_of(question: Query | Statistic) -> Callable[[sampler.Ensemble], Values]:
-    def evaluate(ensemble: sampler.Ensemble) -> Values:
+def _values_of(question: Query | Statistic) -> Callable[[Ensemble], Values]:
+    def evaluate(ensemble: Ensemble) -> Values:
         if isinstance(question, Query):
             return ensemble.values(question)
         steps = question.evaluate(ensemble.tables(question.scope))

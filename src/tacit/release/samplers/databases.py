@@ -152,11 +152,6 @@ def stir(ensemble: Ensemble, *, seed: int, sweeps: int = SWEEPS) -> Ensemble:
     return replace(moved, diagnostics=found)
 
 
-def records(ensemble: Ensemble) -> dict[str, Codes]:
-    """All N * m rows as one column of codes for each attribute: synthetic data, one database after another."""
-    return {name: ensemble.column(name).reshape(-1).copy() for name in ensemble.domain.names}
-
-
 def _repair(state: Chains, program: Program, key: int) -> int:
     """Moves the databases outside their slabs, in place, until all are inside or the rounds are over: the rounds used.
 
