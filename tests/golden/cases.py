@@ -171,7 +171,7 @@ def observe_http(folder: Path) -> list[dict[str, Any]]:
     """What a server says to a reader about the direct session that `folder` holds."""
     from starlette.testclient import TestClient
 
-    from tacit.serve.api import State
+    from tacit.serve.api import Server
     from tacit.serve.app import make_app
     from tacit.serve.dataset import Dataset
     from tacit.serve.guard import LOOPBACK
@@ -187,7 +187,7 @@ def observe_http(folder: Path) -> list[dict[str, Any]]:
     )
     secret = make_key(folder / "tacit.keys", "rea", "reader", None)
     ring = KeyRing(folder / "tacit.keys")
-    state = State({"golden": Dataset.open("golden", config, ring)}, ring, Limits(), LOOPBACK, 8470)
+    state = Server({"golden": Dataset.open("golden", config, ring)}, ring, Limits(), LOOPBACK, 8470)
     headers = {"authorization": f"Bearer {secret}"}
     found = []
     with TestClient(make_app(state), base_url="http://127.0.0.1:8470", headers=headers) as client:

@@ -10,7 +10,7 @@ import pytest
 from serving import WHO, Serve, Served, write_config
 from starlette.testclient import TestClient
 
-from tacit.serve.api import State
+from tacit.serve.api import Server
 from tacit.serve.app import make_app
 from tacit.serve.dataset import Dataset
 from tacit.serve.guard import LOOPBACK
@@ -28,7 +28,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
         file = tmp_path / "tacit.keys"
         secrets = {name: make_key(file, name, role, quota) for name, (role, quota) in WHO.items()}
         ring = KeyRing(file)
-        state = State({"people": Dataset.open("people", config, ring)}, ring, limits or Limits(), LOOPBACK, 8470)
+        state = Server({"people": Dataset.open("people", config, ring)}, ring, limits or Limits(), LOOPBACK, 8470)
         app = make_app(state)
         lasting = TestClient(app, base_url="http://127.0.0.1:8470")
         lasting.__enter__()

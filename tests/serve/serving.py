@@ -9,7 +9,7 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from tacit.serve.api import State
+from tacit.serve.api import Server
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import Role
 
@@ -57,7 +57,7 @@ class Served:
     """A running application and its folder; `ana`, `bob`, `rea` and `olga` are clients with keys of their own."""
 
     folder: Path
-    state: State
+    state: Server
     keys: dict[str, str]
     clients: dict[str, TestClient] = field(default_factory=dict)
 

@@ -57,7 +57,7 @@ def valid(body: Any, schema: str) -> None:
 def refused(response: Any, status: int, code: str) -> str:
     """The refusal's sentence; its body is as described, and the status is one that its address may answer with."""
     assert response.status_code == status, response.text
-    valid(response.json(), "Refused")
+    valid(response.json(), "ErrorReply")
     error = response.json()["error"]
     assert error["code"] == code
     for path, methods in DOCUMENT["paths"].items():
@@ -89,10 +89,10 @@ def test_every_kind_of_question_is_answered_as_described(serve: Serve) -> None:
     for question in KINDS:
         valid(question, "Question")
         priced = served.ask(question, path="/v1/people/cost")
-        valid(priced, "Cost")
+        valid(priced, "CostReply")
         before = served.people.session.spent
         answer = served.ask(question)
-        valid(answer, "Told")
+        valid(answer, "AnswerLine")
         charged = served.people.session.spent - before
         most = round(priced["cost_at_most"]["rho"] * 10**12)
         assert charged.atoms == round(answer["cost"]["rho"] * 10**12) <= most, question
@@ -106,7 +106,7 @@ def test_a_batch_shares_its_commit(served: Served) -> None:
     questions = [WOMEN, {"count": {"age": [20, 29]}}, {"count": {"sex": "F"}}]
     before = served.people.writer.batches
     response = served.ana.post("/v1/people/ask_many", json={"questions": questions})
-    valid(response.json(), "AskedMany")
+    valid(response.json(), "AskManyReply")
     first, second, third = response.json()["answers"]
     assert served.people.writer.batches == before + 1
     assert first["value"] == third["value"]
@@ -122,9 +122,10 @@ def test_reads_are_as_described(served: Served) -> None:
     served.ask(WOMEN)
     served.ask({"count": {"active": True}}, "bob")
     for path, schema in (
-        ("/v1/health", "Health"), ("/v1/openapi.json", "Document"), ("/v1/whoami", "Whoami"),
-        ("/v1/datasets", "Datasets"), ("/v1/keys", "Keys"), ("/v1/people/domain", "Declared"),
-        ("/v1/people/budget", "Budgeted"), ("/v1/people/history", "Purchases"), ("/v1/people/audit", "Audited"),
+        ("/v1/health", "HealthReply"), ("/v1/openapi.json", "DocumentReply"), ("/v1/whoami", "WhoamiReply"),
+        ("/v1/datasets", "DatasetsReply"), ("/v1/keys", "KeysReply"), ("/v1/people/domain", "DomainReply"),
+        ("/v1/people/budget", "BudgetReply"), ("/v1/people/history", "HistoryReply"),
+        ("/v1/people/audit", "AuditReply"),
     ):  # fmt: skip
         response = served.olga.get(path)
         assert response.status_code == 200

@@ -26,7 +26,7 @@ import tacit
 from tacit.cli import main
 from tacit.errors import InvalidQuery
 from tacit.model import sql
-from tacit.serve.api import State
+from tacit.serve.api import Server
 from tacit.serve.app import make_app
 from tacit.serve.dataset import Dataset
 from tacit.serve.guard import LOOPBACK
@@ -74,7 +74,7 @@ PLACES = ("", "/history", "/history?free=1", "/plan")
 class Site:
     """A running application with pages; a browser for each key, logged in."""
 
-    state: State
+    state: Server
     keys: dict[str, str]
     open: Callable[[], TestClient]
 
@@ -107,7 +107,7 @@ def started(folder: Path, configs: dict[str, Path]) -> Iterator[Site]:
     file = folder / "tacit.keys"
     keys = {name: make_key(file, name, role, quota) for name, (role, quota) in WHO.items()}
     ring = KeyRing(file)
-    state = State({n: Dataset.open(n, c, ring) for n, c in configs.items()}, ring, Limits(), LOOPBACK, 8470)
+    state = Server({n: Dataset.open(n, c, ring) for n, c in configs.items()}, ring, Limits(), LOOPBACK, 8470)
     app = make_app(state, pages=routes({"come-in": keys["ana"]}))
     with TestClient(app, base_url=BASE):
         yield Site(state, keys, lambda: TestClient(app, base_url=BASE))

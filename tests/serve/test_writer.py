@@ -25,7 +25,7 @@ from tacit.errors import ConfigError, InvalidQuery, LedgerError
 from tacit.model.ask import Count
 from tacit.model.query import Query
 from tacit.serve import make_key, run
-from tacit.serve.api import State
+from tacit.serve.api import Server
 from tacit.serve.app import make_app
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import KeyRing
@@ -168,7 +168,7 @@ def test_several_data_sets_have_budgets_of_their_own(tmp_path: Path) -> None:
     secret = make_key(tmp_path / "tacit.keys", "ana", "analyst")
     ring = KeyRing(tmp_path / "tacit.keys")
     names = ("people", "others")
-    state = State({name: Dataset.open(name, write_config(tmp_path, name), ring) for name in names}, ring)
+    state = Server({name: Dataset.open(name, write_config(tmp_path, name), ring) for name in names}, ring)
     with TestClient(make_app(state), headers={"authorization": f"Bearer {secret}"}) as client:
         assert client.get("/v1/datasets").json() == {"datasets": ["others", "people"]}
         client.post("/v1/people/ask", json={"question": {"count": {"sex": "F"}}})

@@ -39,7 +39,7 @@ HISTORY_TOKENS, PUBLISHED_TOKENS = 4, 10  # more of a key's rate, for reading th
 
 
 @dataclass
-class State:
+class Server:
     """One server. `hosts` are the names it goes by, None for any; `port` and `secure` are for its cookies."""
 
     datasets: Mapping[str, Dataset]
@@ -66,11 +66,11 @@ class State:
         self.keys.close()
 
 
-def state_of(request: Request) -> State:
+def server_of(request: Request) -> Server:
     """The server that a request came to."""
-    state = request.app.state.tacit
-    assert isinstance(state, State)
-    return state
+    server = request.app.state.tacit
+    assert isinstance(server, Server)
+    return server
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Call:
     """A checked request."""
 
     request: Request
-    state: State
+    server: Server
     key: Key | None
     dataset: Dataset | None
     parameters: Mapping[str, int]
@@ -109,9 +109,9 @@ class Endpoint:
     parameters: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
 
 
-async def health(call: Call) -> schema.Health:
+async def health(call: Call) -> schema.HealthReply:
     """Whether the server is up. Says nothing about any data."""
-    return schema.Health("ok")
+    return schema.HealthReply("ok")
 
 
 async def openapi(call: Call) -> Json:
@@ -123,35 +123,35 @@ async def openapi(call: Call) -> Json:
 
 async def login(call: Call) -> Response:
     """Exchange a key for a session cookie, for pages of this server."""
-    call.state.logins.check_origin(call.request)
+    call.server.logins.check_origin(call.request)
     body = shaped(call.body, schema.LoginBody)
     response = Response(status_code=204)
-    call.state.logins.start(body.key, response)
+    call.server.logins.start(body.key, response)
     return response
 
 
 async def logout(call: Call) -> Response:
     """End the session of the cookie."""
-    call.state.logins.check_origin(call.request)
+    call.server.logins.check_origin(call.request)
     response = Response(status_code=204)
-    call.state.logins.end(call.request, response)
+    call.server.logins.end(call.request, response)
     return response
 
 
-async def whoami(call: Call) -> schema.Whoami:
+async def whoami(call: Call) -> schema.WhoamiReply:
     """The name and the role of the key."""
-    return schema.Whoami(call.asker.name, call.asker.role)
+    return schema.WhoamiReply(call.asker.name, call.asker.role)
 
 
-async def datasets(call: Call) -> schema.Datasets:
+async def datasets(call: Call) -> schema.DatasetsReply:
     """The names of the data sets that are served."""
-    return schema.Datasets(sorted(call.state.datasets))
+    return schema.DatasetsReply(sorted(call.server.datasets))
 
 
-async def keys(call: Call) -> schema.Keys:
+async def keys(call: Call) -> schema.KeysReply:
     """Every key that was made, without its secret."""
-    return schema.Keys(
-        [schema.KeyLine(key.name, key.role, key.quota, key.created, key.revoked) for key in call.state.keys.all()]
+    return schema.KeysReply(
+        [schema.KeyLine(key.name, key.role, key.quota, key.created, key.revoked) for key in call.server.keys.all()]
     )
 
 
@@ -167,7 +167,7 @@ async def ask(call: Call) -> Json | Response:
 async def ask_many(call: Call) -> Response:
     """Answer a batch of counts, which share their commits."""
     given = shaped(call.body, schema.AskManyBody, "bad_batch").questions
-    call.state.traffic.take(call.asker.id, len(given) // QUESTIONS_A_TOKEN)
+    call.server.traffic.take(call.asker.id, len(given) // QUESTIONS_A_TOKEN)
     domain = call.about.session.domain
     questions = await run_in_threadpool(lambda: [read(each, domain) for each in given])
     if not all(question.is_count for question in questions):
@@ -176,10 +176,10 @@ async def ask_many(call: Call) -> Response:
     return await _made(lambda: {"answers": [shown(*pair) for pair in zip(questions, answers, strict=True)]})
 
 
-async def cost(call: Call) -> schema.Cost:
+async def cost(call: Call) -> schema.CostReply:
     """The most that a question could cost if it were asked now. Asks nothing."""
     found = await _wait(call.about.price(await _question(call)))
-    return schema.Cost(found.known, amount(found.cost_at_most), found.why)
+    return schema.CostReply(found.known, amount(found.cost_at_most), found.why)
 
 
 async def domain(call: Call) -> Response:
@@ -190,12 +190,12 @@ async def domain(call: Call) -> Response:
 async def budget(call: Call) -> Response:
     """The one budget of the data set: fixed, spent and left; and the asker's quota, if there is one."""
 
-    def look() -> schema.Budgeted:
+    def look() -> schema.BudgetReply:
         session = call.about.session
         spent, total = session.spent, session.total
         left = type(total)(total.measure, max(0, total.atoms - spent.atoms))
-        return schema.Budgeted(
-            budget=schema.Limit(session.budget.epsilon, session.budget.delta),
+        return schema.BudgetReply(
+            budget=schema.BudgetLine(session.budget.epsilon, session.budget.delta),
             total=amount(total),
             spent=amount(spent),
             left=amount(left),
@@ -208,20 +208,20 @@ async def budget(call: Call) -> Response:
 
 async def history(call: Call) -> Response:
     """What was bought so far, oldest first, after an entry of the ledger."""
-    call.state.traffic.take(call.asker.id, HISTORY_TOKENS)
+    call.server.traffic.take(call.asker.id, HISTORY_TOKENS)
     after, limit = call.parameters["after"], call.parameters["limit"]
 
-    def look() -> schema.Purchases:
+    def look() -> schema.HistoryReply:
         found = [past for past in call.about.session.history if past.receipt.entry > after]
-        page = [schema.Purchase(p.question, amount(p.cost), p.receipt.entry, p.receipt.seal) for p in found[:limit]]
-        return schema.Purchases(page, page[-1].entry if len(found) > limit else None)
+        page = [schema.HistoryLine(p.question, amount(p.cost), p.receipt.entry, p.receipt.seal) for p in found[:limit]]
+        return schema.HistoryReply(page, page[-1].entry if len(found) > limit else None)
 
     return await _made(look)
 
 
 async def published(call: Call) -> Response:
     """All that was ever released, as one file that answers without the data (`tacit.read`)."""
-    call.state.traffic.take(call.asker.id, PUBLISHED_TOKENS)
+    call.server.traffic.take(call.asker.id, PUBLISHED_TOKENS)
     folder = await run_in_threadpool(tempfile.mkdtemp, prefix="tacit-published-")
     path = Path(folder) / f"{call.about.name}.tacit.jsonl"
     try:
@@ -252,29 +252,29 @@ async def audit(call: Call) -> Response:
 
 
 ENDPOINTS = (
-    Endpoint("GET", "/v1/health", "anyone", health, result=schema.Health),
-    Endpoint("GET", "/v1/openapi.json", "anyone", openapi, result=schema.Document),
+    Endpoint("GET", "/v1/health", "anyone", health, result=schema.HealthReply),
+    Endpoint("GET", "/v1/openapi.json", "anyone", openapi, result=schema.DocumentReply),
     Endpoint("POST", "/v1/login", "anyone", login, schema.LoginBody),
     Endpoint("POST", "/v1/logout", "anyone", logout),
-    Endpoint("GET", "/v1/whoami", "reader", whoami, result=schema.Whoami),
-    Endpoint("GET", "/v1/datasets", "reader", datasets, result=schema.Datasets),
-    Endpoint("GET", "/v1/keys", "owner", keys, result=schema.Keys),
-    Endpoint("POST", "/v1/{dataset}/ask", "reader", ask, schema.AskBody, schema.Asked),
-    Endpoint("POST", "/v1/{dataset}/ask_many", "reader", ask_many, schema.AskManyBody, schema.AskedMany),
-    Endpoint("POST", "/v1/{dataset}/cost", "reader", cost, schema.AskBody, schema.Cost),
-    Endpoint("GET", "/v1/{dataset}/domain", "reader", domain, result=schema.Declared),
-    Endpoint("GET", "/v1/{dataset}/budget", "reader", budget, result=schema.Budgeted),
+    Endpoint("GET", "/v1/whoami", "reader", whoami, result=schema.WhoamiReply),
+    Endpoint("GET", "/v1/datasets", "reader", datasets, result=schema.DatasetsReply),
+    Endpoint("GET", "/v1/keys", "owner", keys, result=schema.KeysReply),
+    Endpoint("POST", "/v1/{dataset}/ask", "reader", ask, schema.AskBody, schema.AskReply),
+    Endpoint("POST", "/v1/{dataset}/ask_many", "reader", ask_many, schema.AskManyBody, schema.AskManyReply),
+    Endpoint("POST", "/v1/{dataset}/cost", "reader", cost, schema.AskBody, schema.CostReply),
+    Endpoint("GET", "/v1/{dataset}/domain", "reader", domain, result=schema.DomainReply),
+    Endpoint("GET", "/v1/{dataset}/budget", "reader", budget, result=schema.BudgetReply),
     Endpoint(
         "GET",
         "/v1/{dataset}/history",
         "reader",
         history,
-        result=schema.Purchases,
+        result=schema.HistoryReply,
         parameters={"after": (0, 2**53, 0), "limit": (1, 1_000, 100)},
     ),
     Endpoint("GET", "/v1/{dataset}/published", "reader", published),
     Endpoint(
-        "GET", "/v1/{dataset}/audit", "owner", audit, result=schema.Audited, parameters={"limit": (1, 10_000, 100)}
+        "GET", "/v1/{dataset}/audit", "owner", audit, result=schema.AuditReply, parameters={"limit": (1, 10_000, 100)}
     ),
 )
 

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from tacit.serve.api import ENDPOINTS, Call, Endpoint, State, state_of
+from tacit.serve.api import ENDPOINTS, Call, Endpoint, Server, server_of
 from tacit.serve.guard import Guard, is_loopback, refused
 from tacit.serve.limits import MAX_BODY, read_body, too_large
 from tacit.serve.login import check_owner
@@ -29,8 +29,8 @@ _JSON = re.compile(r'application/json(?:\s*;\s*charset="?utf-8"?)?', re.IGNORECA
 _WHOLE = re.compile(r"\d{1,16}", re.ASCII)
 
 
-def make_app(state: State, *, pages: Sequence[BaseRoute] = (), ready: Callable[[], None] = lambda: None) -> Starlette:
-    """The application of one server. `pages` are routes beside the API; they find `state` with `state_of(request)`."""
+def make_app(server: Server, *, pages: Sequence[BaseRoute] = (), ready: Callable[[], None] = lambda: None) -> Starlette:
+    """The application of a server. `pages` are routes beside the API, which find it with `server_of(request)`."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -38,17 +38,17 @@ def make_app(state: State, *, pages: Sequence[BaseRoute] = (), ready: Callable[[
         try:
             yield
         finally:
-            await run_in_threadpool(state.close)
+            await run_in_threadpool(server.close)
 
-    hsts = state.secure and state.hosts is not None and not any(map(is_loopback, state.hosts))
+    hsts = server.secure and server.hosts is not None and not any(map(is_loopback, server.hosts))
     app = Starlette(
         routes=[*(_route(endpoint) for endpoint in ENDPOINTS), *pages],
-        middleware=[Middleware(Guard, state.hosts, hsts=hsts)],
+        middleware=[Middleware(Guard, server.hosts, hsts=hsts)],
         exception_handlers={HTTPException: _no_such},
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False  # a redirect would quote the Host header
-    app.state.tacit = state
+    app.state.tacit = server
     return app
 
 
@@ -63,22 +63,22 @@ def _route(endpoint: Endpoint) -> Route:
 
 
 async def _respond(endpoint: Endpoint, request: Request) -> Response:
-    state = state_of(request)
+    server = server_of(request)
     key = None
     if endpoint.access != "anyone":
-        key = state.logins.who(request)
+        key = server.logins.who(request)
         if endpoint.access == "owner":
             check_owner(key)
     # Without a key all callers share one bucket and a few places: number 0 is no key's. Health is always told.
     number = 0 if key is None else key.id
     if key is not None or endpoint.body:
-        state.traffic.take(number)
-    with state.traffic.slot(number):
-        dataset = state.find(request.path_params["dataset"]) if "{dataset}" in endpoint.path else None
+        server.traffic.take(number)
+    with server.traffic.slot(number):
+        dataset = server.find(request.path_params["dataset"]) if "{dataset}" in endpoint.path else None
         parameters = _parameters(endpoint, request)
-        text = await _body(request, state) if endpoint.body else b""
+        text = await _body(request, server) if endpoint.body else b""
         body = parse(text) if endpoint.body else None
-        result = await endpoint.answer(Call(request, state, key, dataset, parameters, body, len(text)))
+        result = await endpoint.answer(Call(request, server, key, dataset, parameters, body, len(text)))
         if isinstance(result, Response):
             return result
         return Response(encode(result), media_type="application/json")  # what is large comes as a Response
@@ -99,7 +99,7 @@ def _parameters(endpoint: Endpoint, request: Request) -> Mapping[str, int]:
     return found
 
 
-async def _body(request: Request, state: State) -> bytes:
+async def _body(request: Request, server: Server) -> bytes:
     headers = request.headers
     if len(headers.getlist("content-type")) != 1 or not _JSON.fullmatch(headers["content-type"].strip()):
         raise Refusal(415, "wrong_content_type", "The body is JSON: Content-Type: application/json.")
@@ -108,7 +108,7 @@ async def _body(request: Request, state: State) -> bytes:
     announced = headers.get("content-length", "0")
     if not _WHOLE.fullmatch(announced) or int(announced) > MAX_BODY:
         raise too_large()
-    return await read_body(request, state.limits)
+    return await read_body(request, server.limits)
 
 
 async def _no_such(request: Request, error: Exception) -> Response:

@@ -27,7 +27,7 @@ from tacit.serve.audit import Audit
 from tacit.serve.keys import Key, KeyRing
 from tacit.serve.question import Question
 from tacit.serve.refusal import Refusal, code_of, log
-from tacit.serve.schema import Amount, Column, Declared, Quota
+from tacit.serve.schema import Amount, AttributeLine, DomainReply, QuotaLine
 from tacit.serve.writer import Cut, Writer, accounted
 from tacit.session import DryRun, Session
 
@@ -97,11 +97,11 @@ class Dataset:
             raise
 
     @cached_property
-    def described(self) -> Declared:
+    def described(self) -> DomainReply:
         """What may be asked about: the declared attributes. All of it is public and never changes."""
         session = self.session
         attributes = [
-            Column(
+            AttributeLine(
                 name=name,
                 kind=attribute.kind,
                 ordered=attribute.ordered,
@@ -111,7 +111,7 @@ class Dataset:
             )
             for name, attribute in session.domain.items()
         ]
-        return Declared(session.rows, session.domain.size, attributes, session.confidence, session.choice.mechanism)
+        return DomainReply(session.rows, session.domain.size, attributes, session.confidence, session.choice.mechanism)
 
     def ask(self, key: Key, questions: list[Question]) -> Future[list[Answers]] | list[Answers]:
         """Answers to all of the questions, or a refusal. Several questions are plain counts."""
@@ -138,12 +138,12 @@ class Dataset:
         """The most that a question could cost now. Asks nothing."""
         return self.writer.do(lambda: price(self.session, question))
 
-    def quota(self, key: Key) -> Quota | None:
+    def quota(self, key: Key) -> QuotaLine | None:
         """What a key may spend out of the budget, and has spent; None if it may spend all there is."""
         if key.quota is None:
             return None
         used = Loss(self.session.total.measure, self._keys.used(self.name, key.name))
-        return Quota(key.quota, amount(used), amount(self._allowed(key)), FAIRNESS)
+        return QuotaLine(key.quota, amount(used), amount(self._allowed(key)), FAIRNESS)
 
     def close(self) -> None:
         """Finish what is queued, then let go of everything."""

@@ -13,7 +13,7 @@ import msgspec
 
 from tacit.serve.api import ENDPOINTS, Endpoint
 from tacit.serve.question import KINDS
-from tacit.serve.schema import Refused, Text
+from tacit.serve.schema import ErrorReply, Text
 
 Schema = dict[str, Any]
 
@@ -55,7 +55,7 @@ def document() -> Schema:
         "components": {
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "bearerFormat": "tacit_…"}},
             "responses": {
-                f"Refused{status}": {"description": words, "content": _json(Refused)}
+                f"Refused{status}": {"description": words, "content": _json(ErrorReply)}
                 for status, words in sorted(_ERRORS.items())
             },
             "schemas": _schemas(),
@@ -65,8 +65,8 @@ def document() -> Schema:
 
 def _schemas() -> dict[str, Schema]:
     named = [kind for endpoint in ENDPOINTS for kind in (endpoint.body, endpoint.result) if kind is not None]
-    _, schemas = msgspec.json.schema_components([*named, *KINDS.values(), Refused], ref_template=_REF)
-    schemas["Told"]["properties"]["kind"]["enum"] = ["sql", *KINDS]
+    _, schemas = msgspec.json.schema_components([*named, *KINDS.values(), ErrorReply], ref_template=_REF)
+    schemas["AnswerLine"]["properties"]["kind"]["enum"] = ["sql", *KINDS]
     sql = msgspec.json.schema(Text) | {"description": "SQL about the one table `data`."}
     forms = [{"$ref": _REF.format(name=kind.__name__)} for kind in KINDS.values()]
     return dict(sorted({**schemas, "Question": {"oneOf": [sql, *forms]}}.items()))

@@ -69,7 +69,7 @@ def serve(
     except ImportError:
         raise ConfigError('the server needs Starlette and uvicorn: pip install "tacit[serve]".') from None
     del starlette
-    from tacit.serve.api import State
+    from tacit.serve.api import Server
     from tacit.serve.app import make_app
     from tacit.serve.dataset import Dataset
     from tacit.serve.guard import LOOPBACK, is_loopback
@@ -96,13 +96,13 @@ def serve(
             datasets[name] = Dataset.open(name, config, ring)
             undo.callback(datasets[name].close)
         undo.pop_all()  # from here on the application closes them, when it has answered what was queued
-    state = State(datasets, ring, limits or Limits(), known, at, secure)
+    server = Server(datasets, ring, limits or Limits(), known, at, secure)
     shown = f"[{host}]" if ":" in host else host
     address = f"{'https' if secure else 'http'}://{shown}:{at}"
     logging.basicConfig(format="tacit: %(message)s")
-    server = uvicorn.Server(
+    uvicorn.Server(
         uvicorn.Config(
-            make_app(state, pages=routes(invitations), ready=lambda: ready(address)),
+            make_app(server, pages=routes(invitations), ready=lambda: ready(address)),
             http="h11",
             ws="none",
             loop="asyncio",
@@ -117,8 +117,7 @@ def serve(
             ssl_certfile=None if tls_cert is None else os.fspath(tls_cert),
             ssl_keyfile=None if tls_key is None else os.fspath(tls_key),
         )
-    )
-    server.run(sockets=[listening])
+    ).run(sockets=[listening])
 
 
 def serve_demo(port: int = PORT, *, say: Callable[[str], None] = print) -> None:

@@ -83,21 +83,21 @@ class AskManyBody(Closed):
 
 
 # Results.
-class Health(Closed):
+class HealthReply(Closed):
     status: Literal["ok"]
 
 
-class Document(Struct):
+class DocumentReply(Struct):
     openapi: str
     paths: dict[str, Any]
 
 
-class Whoami(Closed):
+class WhoamiReply(Closed):
     name: str
     role: Role
 
 
-class Datasets(Closed):
+class DatasetsReply(Closed):
     datasets: list[str]
 
 
@@ -111,11 +111,11 @@ class KeyLine(Closed):
     revoked: str | None
 
 
-class Keys(Closed):
+class KeysReply(Closed):
     keys: list[KeyLine]
 
 
-class Told(Struct, kw_only=True):
+class AnswerLine(Struct, kw_only=True):
     """With probability `confidence` the truth is within `error` of the value; null: no guarantee."""
 
     # For the description alone: an answer writes its own fields, and may have more than these.
@@ -135,21 +135,21 @@ class Told(Struct, kw_only=True):
     note: str | UnsetType = UNSET
 
 
-class Asked(Closed):
-    answer: Told
+class AskReply(Closed):
+    answer: AnswerLine
 
 
-class AskedMany(Closed):
-    answers: list[Told]
+class AskManyReply(Closed):
+    answers: list[AnswerLine]
 
 
-class Cost(Closed):
+class CostReply(Closed):
     known: bool
     cost_at_most: Amount
     why: str
 
 
-class Column(Closed):
+class AttributeLine(Closed):
     name: str
     kind: str
     ordered: bool
@@ -158,44 +158,44 @@ class Column(Closed):
     takes: str
 
 
-class Declared(Closed):
+class DomainReply(Closed):
     rows: Whole
     cells: Whole
-    attributes: list[Column]
+    attributes: list[AttributeLine]
     confidence: float
     mechanism: str
 
 
-class Limit(Closed):
+class BudgetLine(Closed):
     epsilon: float
     delta: float
 
 
-class Quota(Closed):
+class QuotaLine(Closed):
     share: Annotated[float, Meta(gt=0, le=1)]
     used: Amount
     of: Amount
     note: str
 
 
-class Budgeted(Closed):
-    budget: Limit
+class BudgetReply(Closed):
+    budget: BudgetLine
     total: Amount
     spent: Amount
     left: Amount
     epsilon_spent: float
-    quota: Quota | None
+    quota: QuotaLine | None
 
 
-class Purchase(Closed):
+class HistoryLine(Closed):
     question: str
     cost: Amount
     entry: Whole
     seal: str
 
 
-class Purchases(Closed):
-    history: list[Purchase]
+class HistoryReply(Closed):
+    history: list[HistoryLine]
     next: int | None
 
 
@@ -205,18 +205,18 @@ class AuditLine(Struct):
     role: str
 
 
-class Audited(Closed):
+class AuditReply(Closed):
     audit: list[AuditLine]
 
 
-class Problem(Closed):
+class ErrorLine(Closed):
     code: str
     message: str
     nothing_spent: bool
 
 
-class Refused(Closed):
-    error: Problem
+class ErrorReply(Closed):
+    error: ErrorLine
 
 
 def parse(body: bytes) -> Any:

@@ -37,7 +37,7 @@ Fields = list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Kind:
+class FormKind:
     """One thing that can be asked by clicking: its title and a hint on the form, and its SQL."""
 
     title: str
@@ -47,14 +47,14 @@ class Kind:
 
 
 KINDS = {
-    "count": Kind("How many rows", "one number", "COUNT(*)", of_one=False),
-    "table": Kind("A table", "all combinations", "{by}, COUNT(*)", of_one=False),
-    "cdf": Kind("A distribution", "up to each value", ""),  # SQL has no word for it
-    "quantile": Kind("A quantile", "the median, say", "QUANTILE_CONT({of}, {q})"),
-    "mean": Kind("A mean", "an average", "AVG({of})"),
-    "sum": Kind("A sum", "a total", "SUM({of})"),
-    "stddev": Kind("A spread", "standard deviation", "STDDEV({of})"),
-    "variance": Kind("A variance", "the spread squared", "VARIANCE({of})"),
+    "count": FormKind("How many rows", "one number", "COUNT(*)", of_one=False),
+    "table": FormKind("A table", "all combinations", "{by}, COUNT(*)", of_one=False),
+    "cdf": FormKind("A distribution", "up to each value", ""),  # SQL has no word for it
+    "quantile": FormKind("A quantile", "the median, say", "QUANTILE_CONT({of}, {q})"),
+    "mean": FormKind("A mean", "an average", "AVG({of})"),
+    "sum": FormKind("A sum", "a total", "SUM({of})"),
+    "stddev": FormKind("A spread", "standard deviation", "STDDEV({of})"),
+    "variance": FormKind("A variance", "the spread squared", "VARIANCE({of})"),
 }
 
 
@@ -76,7 +76,7 @@ class Built:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Forms:
     """What the forms hold: the SQL, what was clicked, and whether the clicking form was used."""
 
     sql: str = ""

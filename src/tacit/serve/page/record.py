@@ -14,7 +14,7 @@ from tacit.model.answer import Measured
 from tacit.model.workload import Marginal
 from tacit.serve.dataset import Dataset
 from tacit.serve.page.answer import WIDTH, number
-from tacit.serve.schema import Quota
+from tacit.serve.schema import QuotaLine
 from tacit.session import Session
 from tacit.show.chart import Gauge
 from tacit.show.events import Event, events, single, spending
@@ -45,7 +45,7 @@ class Kept:
             "odds": odds(session),
         }
 
-    def budget(self, dataset: Dataset, quota: Quota | None) -> dict[str, Any]:
+    def budget(self, dataset: Dataset, quota: QuotaLine | None) -> dict[str, Any]:
         """The one budget: what is left, what was bought, and a quota if the key has one."""
         session, gauge = dataset.session, self.gauge(dataset)
         total, spent = session.total.atoms, session.spent.atoms

@@ -23,13 +23,13 @@ from starlette.routing import Route
 from tacit.model.domain import Domain
 from tacit.release.answering import Answers
 from tacit.serve import api
-from tacit.serve.api import HISTORY_TOKENS, PUBLISHED_TOKENS, Call, State, state_of
+from tacit.serve.api import HISTORY_TOKENS, PUBLISHED_TOKENS, Call, Server, server_of
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import PREFIX, Key
 from tacit.serve.login import check_owner
 from tacit.serve.page import record
 from tacit.serve.page.answer import panel, price_words, ways
-from tacit.serve.page.form import Asked, Fields, last, question, read_built, read_form, words_of
+from tacit.serve.page.form import Fields, Forms, last, question, read_built, read_form, words_of
 from tacit.serve.page.frame import ASSETS, Place, address, asset, page, refused_page
 from tacit.serve.page.record import Kept
 from tacit.serve.question import Question, read
@@ -48,7 +48,7 @@ class Visit:
     """A request of somebody who is logged in, about a data set."""
 
     request: Request
-    state: State
+    server: Server
     key: Key
     about: Dataset
     fields: Fields
@@ -57,11 +57,11 @@ class Visit:
     @property
     def base(self) -> str:
         """This server's address as the browser has it: a proxy may have added TLS."""
-        scheme = "https" if self.state.secure else "http"
+        scheme = "https" if self.server.secure else "http"
         return self.request.headers.get("origin") or f"{scheme}://{self.request.headers['host']}"
 
     def place(self, page: str = "") -> Place:
-        return Place(self.key, self.about.name, page, len(self.state.datasets) > 1)
+        return Place(self.key, self.about.name, page, len(self.server.datasets) > 1)
 
 
 Doing = Callable[[Visit], Awaitable[Response]]
@@ -103,48 +103,48 @@ def routes(invitations: Mapping[str, str] | None = None) -> list[Route]:
 
 async def _serve(request: Request, do: Doing, kept: Kept, *, owner: bool) -> Response:
     """The same checks in the same order as in the API: who, how often, which data set, the form."""
-    state, place = state_of(request), Place()
+    server, place = server_of(request), Place()
     try:
-        key = state.logins.by_cookie(request)
+        key = server.logins.by_cookie(request)
         if key is None:
             return RedirectResponse("/", 303)
         place = Place(key)
         acts = request.method == "POST"
         if acts:
-            state.logins.check_origin(request)
+            server.logins.check_origin(request)
         if owner:
             check_owner(key)
-        state.traffic.take(key.id)
-        with state.traffic.slot(key.id):
-            dataset = state.find(request.path_params["dataset"])
-            place = Place(key, dataset.name, "-", len(state.datasets) > 1)
-            fields = await read_form(request, state.limits) if acts else []
-            return await do(Visit(request, state, key, dataset, fields, kept))
+        server.traffic.take(key.id)
+        with server.traffic.slot(key.id):
+            dataset = server.find(request.path_params["dataset"])
+            place = Place(key, dataset.name, "-", len(server.datasets) > 1)
+            fields = await read_form(request, server.limits) if acts else []
+            return await do(Visit(request, server, key, dataset, fields, kept))
     except Exception as error:
         return refused_page(refusal_of(error), place)
 
 
 async def _start(request: Request) -> Response:
     """The way in: a key, then a data set."""
-    state = state_of(request)
-    key = state.logins.by_cookie(request)
+    server = server_of(request)
+    key = server.logins.by_cookie(request)
     if key is None:
         return page("login.html", Place(), refusal=None, prefix=PREFIX)
-    names = sorted(state.datasets)
+    names = sorted(server.datasets)
     if len(names) == 1:
         return RedirectResponse(f"/data/{names[0]}", 303)
     return page("datasets.html", Place(key), names=names)
 
 
 async def _login(request: Request) -> Response:
-    state = state_of(request)
+    server = server_of(request)
     try:
-        state.logins.check_origin(request)
-        state.traffic.take(0)
-        with state.traffic.slot(0):
-            secret = last(await read_form(request, state.limits), "key").strip()
+        server.logins.check_origin(request)
+        server.traffic.take(0)
+        with server.traffic.slot(0):
+            secret = last(await read_form(request, server.limits), "key").strip()
             response = RedirectResponse("/", 303)
-            state.logins.start(secret, response)
+            server.logins.start(secret, response)
             return response
     except Exception as error:
         refusal = refusal_of(error)
@@ -154,27 +154,27 @@ async def _login(request: Request) -> Response:
 
 
 async def _logout(request: Request) -> Response:
-    state = state_of(request)
+    server = server_of(request)
     try:
-        state.logins.check_origin(request)
+        server.logins.check_origin(request)
     except Refusal as refusal:
         return refused_page(refusal, Place())
     response = RedirectResponse("/", 303)
-    state.logins.end(request, response)
+    server.logins.end(request, response)
     return response
 
 
 def _enter(request: Request, invitations: dict[str, str]) -> Response:
     """An invitation is a word that logs its holder in once, with the key beside it."""
     try:
-        state = state_of(request)
-        state.traffic.take(0)
+        server = server_of(request)
+        server.traffic.take(0)
         given = request.path_params["word"].encode("utf-8", "surrogatepass")
         word = next((one for one in invitations if secrets.compare_digest(one.encode(), given)), None)
         if word is None:
             raise Refusal(404, "no_such_invitation", "This invitation is not known, or was used: it opens once.")
         response = RedirectResponse("/", 303)
-        state.logins.start(invitations.pop(word), response)
+        server.logins.start(invitations.pop(word), response)
         return response
     except Exception as error:
         return refused_page(refusal_of(error), Place())
@@ -190,12 +190,12 @@ async def _asset(request: Request) -> Response:
 
 
 async def _main(visit: Visit) -> Response:
-    return await _show(visit, Asked())
+    return await _show(visit, Forms())
 
 
 async def _ask(visit: Visit) -> Response:
     """Answer the form, or say what it would cost. A refusal stands where the answer would."""
-    session, asked = visit.about.session, Asked()
+    session, asked = visit.about.session, Forms()
     try:
         asked = await run_in_threadpool(_asked, visit)
         given = await run_in_threadpool(_given, asked, session.domain)
@@ -214,13 +214,13 @@ async def _ask(visit: Visit) -> Response:
         return await _show(visit, asked, refusal=refusal_of(error))
 
 
-def _asked(visit: Visit) -> Asked:
+def _asked(visit: Visit) -> Forms:
     if last(visit.fields, "way") == "click":
-        return Asked(built=read_built(visit.fields, visit.about.session.domain), clicked=True)
-    return Asked(sql=last(visit.fields, "sql"))
+        return Forms(built=read_built(visit.fields, visit.about.session.domain), clicked=True)
+    return Forms(sql=last(visit.fields, "sql"))
 
 
-def _given(asked: Asked, domain: Domain) -> str | Json:
+def _given(asked: Forms, domain: Domain) -> str | Json:
     """The question that a form asks."""
     if asked.clicked:
         return question(asked.built, domain)
@@ -236,7 +236,7 @@ async def _answer(visit: Visit, parsed: Question) -> Answers:
 
 
 async def _show(
-    visit: Visit, asked: Asked, panel: str = "", *, refusal: Refusal | None = None, **words: Any
+    visit: Visit, asked: Forms, panel: str = "", *, refusal: Refusal | None = None, **words: Any
 ) -> Response:
     """The page where questions are asked, with what came of the last one."""
 
@@ -279,7 +279,7 @@ def _json(value: Any) -> Response:
 
 
 async def _history(visit: Visit) -> Response:
-    visit.state.traffic.take(visit.key.id, HISTORY_TOKENS)
+    visit.server.traffic.take(visit.key.id, HISTORY_TOKENS)
     before, free = _parameter(visit, "before", 0, 2**53), "free" in visit.request.query_params
 
     def made() -> Response:
@@ -293,7 +293,7 @@ async def _history(visit: Visit) -> Response:
 
 
 async def _plan(visit: Visit) -> Response:
-    visit.state.traffic.take(visit.key.id, HISTORY_TOKENS)
+    visit.server.traffic.take(visit.key.id, HISTORY_TOKENS)
     return await run_in_threadpool(lambda: page("plan.html", visit.place("plan"), **visit.kept.plan(visit.about)))
 
 
@@ -308,11 +308,11 @@ async def _audit(visit: Visit) -> Response:
 
 
 async def _published(visit: Visit) -> Response:
-    return await api.published(Call(visit.request, visit.state, visit.key, visit.about, {}, None))
+    return await api.published(Call(visit.request, visit.server, visit.key, visit.about, {}, None))
 
 
 async def _report(visit: Visit) -> Response:
-    visit.state.traffic.take(visit.key.id, PUBLISHED_TOKENS)
+    visit.server.traffic.take(visit.key.id, PUBLISHED_TOKENS)
     name = visit.about.name
     text = await run_in_threadpool(report_page, visit.about.session, name)
     attached = {"content-disposition": f'attachment; filename="{name}.html"'}
