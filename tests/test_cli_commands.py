@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 
 from support import PATIENCE
 from tacit.cli import main
-from tacit.cli.sketch import curve, error_bar
-from tacit.cli.statements import Statement, split
+from tacit.cli.ask import Statement, split
+from tacit.cli.show import curve, error_bar
 from tacit.errors import InvalidQuery
 
 CONFIG = """

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from tacit import __version__
-from tacit.cli import asking, handing_on, owning, serving, trying
+from tacit.cli import ask, demo, own, publish, serve
 from tacit.cli.show import as_document
 from tacit.errors import BudgetExhausted, TacitError
 
@@ -89,12 +89,6 @@ def main() -> None:
     """
 
 
-for _command in (
-    *owning.BEFORE,
-    *asking.COMMANDS,
-    *owning.AFTER,
-    *handing_on.COMMANDS,
-    *serving.COMMANDS,
-    *trying.COMMANDS,
-):  # in the order of need
-    main.add_command(_command)
+for _room in (own, ask, publish, serve, demo):  # in the order of need
+    for _command in _room.COMMANDS:
+        main.add_command(_command)

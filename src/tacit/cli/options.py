@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from tacit.config import Config
     from tacit.session import Session
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+    Command = Callable[..., Any]
 
 config_option = click.option(
     "--config", "-c", default="tacit.toml", show_default=True, envvar="TACIT_CONFIG", help="The configuration file."
@@ -35,35 +37,56 @@ where_option = click.option("--where", metavar="CONDITION", help="Of these rows 
 svg_option = click.option("--svg", metavar="FILE", help="Also draw it.")
 
 
+@dataclass(frozen=True)
+class Options:
+    """The options of every command that opens a table or a published file."""
+
+    config: str
+    as_json: bool = False
+    accept_rollback: str | None = None
+    published: str | None = None
+
+
 def owner_options(command: Command) -> Command:
-    """The options of a command that opens the owner's table."""
-    for option in (rollback_option, json_option, config_option):
-        command = option(command)
-    return command
+    """Gives a command that opens the owner's table its options, as one record."""
+    return _with_record(command, config_option, json_option, rollback_option)
 
 
 def analyst_options(command: Command) -> Command:
-    """The options of a command that can also answer from a published file."""
-    return owner_options(published_option(command))
+    """Gives a command that can also answer from a published file its options, as one record."""
+    return _with_record(command, config_option, json_option, rollback_option, published_option)
+
+
+def _with_record(command: Command, *options: Callable[[Command], Command]) -> Command:
+    names = [field.name for field in fields(Options)]
+
+    @wraps(command)
+    def call(**given: Any) -> Any:
+        shared = {name: given.pop(name) for name in names if name in given}
+        return command(Options(**shared), **given)
+
+    made: Command = call
+    for option in reversed(options):  # click lists the last one added first
+        made = option(made)
+    return made
 
 
 @contextmanager
-def opened(config: str, accept_rollback: str | None = None, published: str | None = None) -> Iterator[Session]:
+def opened(options: Options) -> Iterator[Session]:
     """The configured session, or what a published file knows. Closed at the end."""
-    if published is not None:
-        context = click.get_current_context()
-        given = context.get_parameter_source("config") is click.core.ParameterSource.COMMANDLINE
-        if given or accept_rollback:
+    if options.published is None:
+        from tacit.config import read_config
+
+        with waiting("Reading the table") as loading:
+            session = open_configured(read_config(options.config), options.accept_rollback, loading)
+    else:
+        source = click.get_current_context().get_parameter_source("config")
+        if source is click.core.ParameterSource.COMMANDLINE or options.accept_rollback:
             raise click.UsageError("--published stands instead of --config and --accept-rollback.")
         from tacit.publishing import read
 
         with waiting("Reading what was published"):
-            known = read(published)
-        with known:
-            yield known
-        return
-    with waiting("Reading the table") as loading:
-        session = open_configured(_settings(config), accept_rollback, loading)
+            session = read(options.published)
     with session:
         yield session
 
@@ -85,19 +108,6 @@ def open_configured(
         progress=advance,
         **settings.options,
     )
-
-
-def _settings(config: str) -> Config:
-    from tacit.config import read_config
-
-    return read_config(config)
-
-
-def condition(where: str | None) -> str | None:
-    """A condition as the statement that counts its rows."""
-    if where is not None and not where.strip():
-        raise click.UsageError("--where has no condition.")
-    return None if where is None else f"SELECT COUNT(*) FROM data WHERE {where}"
 
 
 def check_writable(*paths: str | None) -> None:

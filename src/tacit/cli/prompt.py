@@ -8,8 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tacit.cli.show import escape, print_answer, waiting
-from tacit.cli.statements import Statement
+from tacit.cli.show import escape, print_answer, print_dry_run, waiting
 from tacit.errors import TacitError
 
 if TYPE_CHECKING:
@@ -69,10 +68,8 @@ def _obey(line: str, session: Session, to: Console) -> None:
         return
     command, _, rest = line.partition(" ")
     if command == "\\c" and rest.strip():
-        from tacit.cli.asking import print_dry_run
-
         question = rest.strip().rstrip("; ")
-        print_dry_run(Statement(question), session.dry_run(question), to)
+        print_dry_run(question, session.dry_run(question), to)
     elif command == "\\d":
         for name, attribute in session.domain.items():
             to.print(f"[bold]{escape(name)}[/] {attribute.kind}: {escape(attribute.takes)}")

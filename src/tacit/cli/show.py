@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import click
-
-from tacit.cli.sketch import curve, error_bar
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,11 +17,14 @@ if TYPE_CHECKING:
     from tacit.model.answer import Answer, Table
     from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
     from tacit.model.listing import Listing
+    from tacit.session import DryRun
 
     Shown = Answer | Table | CdfAnswer | QuantileAnswer | Listing
 
 MOST_ROWS = 200  # of a table on the screen; --csv and --json have them all
 WIDE = 160  # letters in a line when nobody's window says otherwise
+WIDTH, HEIGHT = 56, 10  # letters, of a curve
+_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # of a braille letter: four down, two across
 
 
 def console(*, error: bool = False) -> Console:
@@ -41,9 +43,14 @@ def console(*, error: bool = False) -> Console:
 def show(facts: dict[str, Any], as_json: bool, text: Callable[[Console], None]) -> None:
     """One JSON document on one line, or text."""
     if as_json:
-        click.echo(as_document(facts))
+        print_json(facts)
     else:
         text(console())
+
+
+def print_json(facts: dict[str, Any]) -> None:
+    """One JSON document on one line."""
+    click.echo(as_document(facts))
 
 
 def as_document(facts: dict[str, Any]) -> str:
@@ -112,12 +119,22 @@ def print_answer(answer: Shown, rows: int, to: Console) -> None:
             to.print(f"[green]{bar}[/] [dim]of {rows:,} rows[/]")
 
 
+def print_grid(to: Console, left: Iterable[str], right: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
+    """A table fitted to the window: columns of words on the left, columns of numbers on the right."""
+    from rich.table import Table as Grid
+
+    grid = Grid(*left)
+    for heading in right:
+        grid.add_column(heading, justify="right")
+    for row in rows:
+        grid.add_row(*row)
+    to.print(grid, soft_wrap=False)
+
+
 def _print_table(table: Table, to: Console) -> None:
     from rich.table import Table as Grid
 
-    grid = Grid()
-    for name in table.names:
-        grid.add_column(escape(name))
+    grid = Grid(*map(escape, table.names))
     grid.add_column("rows", justify="right")
     grid.add_column("" if table.error is None else f"± {table.error:,.0f}", no_wrap=True)
     most = max(float(table.values.max()) + (table.error or 0.0), 1.0)
@@ -131,15 +148,8 @@ def _print_table(table: Table, to: Console) -> None:
 
 
 def _print_listing(listing: Listing, to: Console) -> None:
-    from rich.table import Table as Grid
-
-    grid = Grid(*map(escape, listing.names))
-    for title in listing.titles:
-        grid.add_column(escape(title), justify="right")
-    for row in listing.listed[:MOST_ROWS]:
-        cells = (_with_error(value, error) for value, error in zip(row.values, row.errors, strict=True))
-        grid.add_row(*map(escape, row.labels), *cells)
-    to.print(grid, soft_wrap=False)
+    rows = ([*map(escape, row.labels), *map(_with_error, row.values, row.errors)] for row in listing.listed[:MOST_ROWS])
+    print_grid(to, map(escape, listing.names), map(escape, listing.titles), rows)
     if len(listing.listed) > MOST_ROWS:
         to.print(f"… and {len(listing.listed) - MOST_ROWS:,} more rows: see them all with --json")
     to.print(escape(listing.caption), style="dim")
@@ -168,15 +178,22 @@ def _print_cdf(cdf: CdfAnswer, to: Console) -> None:
     )
 
 
-def print_quantiles(found: list[QuantileAnswer], to: Console) -> None:
+def print_quantiles(found: Sequence[QuantileAnswer], to: Console) -> None:
     """Quantiles as a table: one line each."""
-    from rich.table import Table as Grid
-
     sure = f"{100 * found[0].confidence:.10g}%"
-    grid = Grid("quantile", "value", f"between ({sure})")
-    for one in found:
-        grid.add_row(f"{one.share:g}", escape(str(one.value)), f"{escape(str(one.low))} to {escape(str(one.high))}")
-    to.print(grid, soft_wrap=False)
+    rows = (
+        (f"{one.share:g}", escape(str(one.value)), f"{escape(str(one.low))} to {escape(str(one.high))}")
+        for one in found
+    )
+    print_grid(to, ("quantile", "value", f"between ({sure})"), (), rows)
+
+
+def print_dry_run(question: str, cost: DryRun, to: Console) -> None:
+    """What asking would mean."""
+    text = f"at most {cost.cost_at_most}" if cost.cost_at_most.atoms else "free"
+    known = ", and known" if cost.known else ""
+    to.print(f"[bold]{escape(question)}[/]")
+    to.print(f"[green]{text}[/]{known}: {escape(cost.why)}")
 
 
 def escape(text: str) -> str:
@@ -184,3 +201,65 @@ def escape(text: str) -> str:
     from rich.markup import escape as plain
 
     return plain(text)
+
+
+# -- small pictures made of letters: they know only numbers ------------------------------------------------------------
+
+
+def error_bar(value: float, error: float | None, most: float, width: int = 24) -> str:
+    """A bar up to `value` on a scale from 0 to `most`, with the interval around its end.
+
+    >>> error_bar(50, 20, 100, width=20)
+    '━━━━━━├───┼───┤     '
+    >>> error_bar(50, 1, 100, width=20)
+    '━━━━━━━━━━┃         '
+    >>> error_bar(50, None, 100, width=20)
+    '━━━━━━━━━━          '
+    """
+    if not most > 0:
+        return " " * width
+
+    def place(number: float) -> int:
+        return min(max(int(width * number / most), 0), width - 1)
+
+    if error is None:
+        return ("━" * round(width * min(max(value / most, 0), 1))).ljust(width)
+    low, middle, high = place(value - error), place(value), place(value + error)
+    if high - low < 2:
+        return ("━" * middle + "┃").ljust(width)
+    letters = list("━" * low + "─" * (high - low + 1) + " " * (width - high - 1))
+    letters[low], letters[high], letters[middle] = "├", "┤", "┼"
+    return "".join(letters)
+
+
+def curve(
+    x: Sequence[float], shares: Sequence[float], error: float, *, width: int = WIDTH, height: int = HEIGHT
+) -> list[str]:
+    """A curve of shares of the rows from 0 to 1, with its band dotted around it: lines of text, the top one first."""
+    canvas = [[0] * width for _ in range(height)]
+    across, down = 2 * width, 4 * height
+
+    def dot(column: int, share: float) -> None:
+        row = min(max(round((1 - min(max(share, 0.0), 1.0)) * (down - 1)), 0), down - 1)
+        canvas[row // 4][column // 2] |= _DOTS[row % 4][column % 2]
+
+    lowest, span = x[0], (x[-1] - x[0]) or 1.0
+    before: float | None = None
+    for column in range(across):
+        share = _between(x, shares, lowest + span * column / (across - 1))
+        steps = 1 if before is None else max(1, round(abs(share - before) * down))  # steep parts have no gaps
+        for step in range(1, steps + 1):
+            dot(column, share if before is None else before + (share - before) * step / steps)
+        if column % 3 == 0 and error * down >= 2:  # a band thinner than the line is not drawn
+            dot(column, share - error)
+            dot(column, share + error)
+        before = share
+    words = {0: "100%", height // 2: " 50%", height - 1: "  0%"}
+    return [f"{words.get(i, ''):>4} ┤" + "".join(chr(0x2800 + cell) for cell in line) for i, line in enumerate(canvas)]
+
+
+def _between(x: Sequence[float], y: Sequence[float], at: float) -> float:
+    for (left, right), (low, high) in zip(pairwise(x), pairwise(y), strict=True):
+        if at <= right:
+            return low + (high - low) * ((at - left) / (right - left) if right > left else 1.0)
+    return y[-1]

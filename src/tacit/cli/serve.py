@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tacit.cli.options import json_option
-from tacit.cli.show import say, show
+from tacit.cli.show import escape, print_grid, say, show
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -135,14 +135,11 @@ def revoke(name: str, keys: str, as_json: bool) -> None:
 
 
 def _print_keys(keys: list[Key], out: Console) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    grid = Table("name", "role", "quota", "made", "revoked")
-    for key in keys:
-        quota = "" if key.quota is None else f"{key.quota:.0%}"
-        grid.add_row(escape(key.name), key.role, quota, key.created, key.revoked or "")
-    out.print(grid)
+    rows = (
+        (escape(key.name), key.role, "" if key.quota is None else f"{key.quota:.0%}", key.created, key.revoked or "")
+        for key in keys
+    )
+    print_grid(out, ("name", "role", "quota", "made", "revoked"), (), rows)
 
 
 COMMANDS = (serve, token)

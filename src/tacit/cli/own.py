@@ -1,0 +1,283 @@
+"""The owner's commands before the first question: draft a configuration, and plan.
+
+The names and types of columns are taken to be public. Their values are not: they are looked at only when the owner says
+so.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tacit.cli.options import json_option, writing
+from tacit.cli.show import escape, print_json, say, show, waiting
+from tacit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tacit.load.columns import Column
+    from tacit.load.peek import Seen
+    from tacit.release.plan import Plan
+
+_HEAD = """\
+# What Tacit may be asked about {shown}. Fill in what is missing, then:  tacit ask "SELECT COUNT(*) FROM data"
+
+[data]
+source = {source}
+{table}# person = "patient_id"  # whose row it is, where a person may have several; then their privacy is protected
+# rows_per_person = 3    # of each person's rows at most so many are counted, and the noise is so many times as wide
+
+[budget]               # ONE budget for everything that will ever be answered from this table
+epsilon = 1.0          # smaller is more private; 1.0 is a common choice
+delta = 1e-9           # well below 1/rows; 0 for pure differential privacy
+
+[session]
+ledger = {ledger}      # records every charge and every answer; keep it as secret as the data, and never delete it
+mechanism = "auto"     # auto | direct | histogram | iterative | median; `tacit plan` says what auto chooses
+questions = 10000      # about how many are expected; direct: how many new questions share the budget
+# hits = 5             # iterative, median: how many hard answers share the budget, if you know better than the plan
+# warm = 0.8           # iterative: the share of the budget for the tables it starts from
+confidence = 0.95      # of the error bars
+
+# The domain: every attribute that may be asked about, with its values or bins. It is public, so declare it from what
+# everybody knows, not from the rows. Delete the attributes that nobody should ask about.
+# Where rows may have no value, add     missing = "unknown"
+# Where values may lie outside, add     clamp = true     (numbers and dates)     or     other = "other"
+# Without these, such a row refuses the load.
+"""
+_PEEKED = """\
+# The bounds and values marked `seen` were read from the rows, because you asked for it: by keeping them you decide to
+# treat them as public. An extreme value can point to one person: round it to what everybody knows.
+"""
+_ASK_NUMBER = """\
+kind = "integer"          # or "numeric", with edges = [0, 10.5, 20]
+# low = 0                 # the lowest and the highest value, both included
+# high = 99
+# width = 5               # of the bins
+"""
+_ASK_DATE = """\
+kind = "date"
+# low = 2020-01-01        # the first and the last day, both included
+# high = 2024-12-31
+by = "month"              # day | month | year
+"""
+_ASK_CATEGORY = """\
+kind = "category"
+# values = ["F", "M"]     # list them
+other = "other"           # for what is not listed
+"""
+
+
+@click.command()
+@click.argument("data")
+@click.option("--table", help="The table, where DATA is a database.")
+@click.option("--output", "-o", default="tacit.toml", show_default=True, help="The file to write.")
+@click.option(
+    "--peek-at-values",
+    is_flag=True,
+    help="Look at the rows to guess bounds and categories. What is written then is exact and no longer private: using "
+    "it is your decision to treat it as public.",
+)
+@json_option
+def init(data: str, table: str | None, output: str, peek_at_values: bool, as_json: bool) -> None:
+    """Draft a commented configuration for DATA.
+
+    DATA is a file, a SELECT over files, or a postgresql:// address. Only the names and types of the columns are looked
+    at; you fill in bounds and categories.
+
+    \b
+    Examples:
+      tacit init people.csv
+      tacit init warehouse.duckdb --table people -o people.toml
+      tacit init people.parquet --peek-at-values
+    """
+    from tacit.load.peek import look
+    from tacit.load.source import is_address, is_query, open_source
+
+    path = Path(output)
+    if path.exists():
+        raise ConfigError(f"{output} exists already; choose another name with --output.")
+    with waiting("Looking at the columns"):
+        found = open_source(data, table).describe()
+        seen = look(data, table) if peek_at_values else None
+    is_file = not (is_query(data) or is_address(data))
+    source = os.path.relpath(data, path.parent) if is_file else data
+    ledger = f"{Path(data).stem if is_file else 'data'}.tacit"
+    text = draft(source, Path(data).name if is_file else "the data", table, ledger, found, seen)
+    with writing(output) as file:
+        file.write_text(text, encoding="utf-8")
+    say(f"Wrote {output} with {len(found)} columns.")
+    if seen is None:
+        say("Fill in the values and bins: only the names and types of the columns were looked at.")
+    else:
+        say("Bounds and categories were read from the rows: keep only what you are content to make public.")
+    if as_json:
+        names = [column.name for column in found]
+        print_json({"wrote": output, "columns": names, "peeked": peek_at_values})
+
+
+@click.command()
+@click.argument("config", default="tacit.toml", envvar="TACIT_CONFIG")
+@click.option("--rows", type=int, metavar="N", help="How many rows there are.")
+@click.option("--count-rows", is_flag=True, help="Count the rows of the configured data: n is public by convention.")
+@click.option(
+    "--questions", type=int, metavar="K", help="About how many questions. [default: as configured, or 10,000]"
+)
+@click.option(
+    "--accuracy", type=float, metavar="A", help="The error wanted for all of them, of the rows: 0.01 is ±1 %."
+)
+@click.option("--epsilon", type=float, metavar="E", help="Another epsilon than the configured one.")
+@click.option("--svg", metavar="FILE", help="Also draw the errors against epsilon and the number of questions.")
+@json_option
+def plan(
+    config: str,
+    rows: int | None,
+    count_rows: bool,
+    questions: int | None,
+    accuracy: float | None,
+    epsilon: float | None,
+    svg: str | None,
+    as_json: bool,
+) -> None:
+    """Say which mechanism to use, and what errors to expect.
+
+    Nothing is bought, and only public facts are used: the domain, the budget and the number of rows. The data are not
+    looked at, unless you ask for their rows to be counted.
+
+    \b
+    Examples:
+      tacit plan --rows 48842
+      tacit plan people.toml --rows 48842 --questions 10000 --accuracy 0.01
+      tacit plan --count-rows --epsilon 0.5 --svg plan.svg
+    """
+    from tacit.config import read_config
+    from tacit.model.budget import Budget
+    from tacit.release.plan import plan as make
+
+    if (rows is None) != count_rows:
+        raise click.UsageError("give the number of rows with --rows N, or have them counted with --count-rows.")
+    settings = read_config(config)
+    budget = settings.budget if epsilon is None else Budget(epsilon=epsilon, delta=settings.budget.delta)
+    if rows is None:
+        from tacit.load.source import open_source
+        from tacit.trusted.cells import read_records
+
+        with waiting("Counting the rows"):
+            whose = {k: v for k, v in settings.options.items() if k in ("person", "rows_per_person")}
+            rows = read_records(open_source(settings.data, settings.table), settings.domain, **whose).rows
+    made = make(
+        rows=rows,
+        domain=settings.domain,
+        budget=budget,
+        questions=settings.options.get("questions", 10_000) if questions is None else questions,
+        accuracy=accuracy,
+        confidence=settings.options.get("confidence", 0.95),
+        rows_per_person=settings.options.get("rows_per_person", 1),
+    )
+    if svg is not None:
+        with writing(svg) as file:
+            made.chart().save(file)
+    show(made.to_dict(), as_json, partial(_print_plan, made))
+
+
+def _print_plan(plan: Plan, to: Console) -> None:
+    to.print(plan.table(), soft_wrap=False)
+    for note in plan.footnotes:
+        to.print(escape(note), style="dim")
+    to.print(f"\n[bold green]{plan.name}[/]: {escape(plan.reason)}")
+    settings = (
+        f'{key} = "{value}"' if isinstance(value, str) else f"{key} = {value}" for key, value in plan.options.items()
+    )
+    to.print("In [session]: " + ", ".join(settings), markup=False)
+
+
+# -- the draft of a configuration --------------------------------------------------------------------------------------
+
+
+def draft(
+    source: str,
+    shown: str,
+    table: str | None,
+    ledger: str,
+    columns: tuple[Column, ...],
+    seen: Mapping[str, Seen] | None,
+) -> str:
+    """The text of a configuration. `seen` holds what was read from the rows, if the owner allowed it."""
+    from tacit.model.domain import toml_value
+
+    named = f"table = {toml_value(table)}\n" if table else ""
+    head = _HEAD.format(shown=shown, source=toml_value(source), table=named, ledger=toml_value(ledger))
+    parts = [_attribute(column, seen.get(column.name) if seen is not None else None) for column in columns]
+    return head + (_PEEKED if seen is not None else "") + "\n" + "\n".join(parts)
+
+
+def _attribute(column: Column, seen: Seen | None) -> str:
+    from tacit.model.domain import toml_key
+
+    title = f"[domain.{toml_key(column.name)}]\n"
+    missing = 'missing = "unknown"   # seen: some rows have no value\n' if seen and seen.has_missing else ""
+    if column.type in ("number", "decimal"):
+        return title + _number(seen) + missing
+    if column.type == "boolean":
+        return title + 'kind = "boolean"\n' + missing
+    if column.type in ("date", "timestamp"):
+        return title + _dates(seen) + missing
+    if column.type not in ("text", "empty"):
+        return _commented(
+            title, "This type of column cannot be asked about; make it text, a number or a date in a view."
+        )
+    if seen is not None and seen.values is None:
+        return _commented(title + _ASK_CATEGORY, "Too many values to list. A name or an identifier is better left out.")
+    return title + _category(seen) + missing
+
+
+def _number(seen: Seen | None) -> str:
+    if seen is None or seen.low is None:
+        return _ASK_NUMBER
+    from tacit.model.domain import toml_value
+
+    low, high = float(seen.low), float(seen.high)
+    if seen.whole:
+        width = max(1, round(_round_step((high - low) / 40)))
+        first, last = math.floor(low / width) * width, math.floor(high / width) * width + width - 1
+        return f'kind = "integer"\nlow = {first}   # seen\nhigh = {last}   # seen\nwidth = {width}\nclamp = true\n'
+    step = _round_step((high - low) / 10)
+    edges = [float(f"{i * step:.12g}") for i in range(math.floor(low / step), math.floor(high / step) + 2)]
+    return f'kind = "numeric"\nedges = {toml_value(edges)}   # seen\nclamp = true\n'
+
+
+def _round_step(wanted: float) -> float:
+    """The smallest of 1, 2, 5 times a power of ten that is at least `wanted`: round bounds say less than exact ones."""
+    power = 10.0 ** math.floor(math.log10(wanted)) if wanted > 0 else 1.0
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= wanted)
+
+
+def _dates(seen: Seen | None) -> str:
+    if seen is None or seen.low is None:
+        return _ASK_DATE
+    first, last = seen.low.year, seen.high.year
+    return (
+        f'kind = "date"\nlow = {first:04}-01-01   # seen\nhigh = {last:04}-12-31   # seen\nby = "month"\nclamp = true\n'
+    )
+
+
+def _category(seen: Seen | None) -> str:
+    if seen is None or seen.values is None:
+        return _ASK_CATEGORY
+    from tacit.model.domain import toml_value
+
+    return f'kind = "category"\nvalues = {toml_value(list(seen.values))}   # seen\nother = "other"\n'
+
+
+def _commented(text: str, why: str) -> str:
+    return f"# {why}\n" + "".join(f"# {line}\n" for line in text.splitlines())
+
+
+COMMANDS = (init, plan)

@@ -1,0 +1,239 @@
+"""Commands about what was released, which cost nothing: the budget and its history, published answers, synthetic rows,
+a report, and checking what others published.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tacit.cli.options import Options, analyst_options, check_writable, json_option, opened, owner_options, writing
+from tacit.cli.show import console, escape, print_grid, print_json, say, show, waiting
+from tacit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tacit.publishing import Verified
+    from tacit.session import Past, Session
+
+TABLES = (".csv", ".parquet")
+_force = click.option("--force", is_flag=True, help="Replace the file if there is one.")
+
+
+@click.command()
+@analyst_options
+def status(options: Options) -> None:
+    """Show the budget, what was bought with it, and the domain.
+
+    \b
+    Examples:
+      tacit status
+      tacit status --json
+    """
+    with opened(options) as session:
+        past = session.history
+        facts = {
+            "rows": session.rows,
+            "cells": session.domain.size,
+            "budget": {"epsilon": session.budget.epsilon, "delta": session.budget.delta},
+            "mechanism": session.choice.mechanism,
+            "reason": session.choice.reason,
+            "total": {session.total.measure: float(session.total)},
+            "spent": {session.spent.measure: float(session.spent)},
+            "left": {session.left.measure: float(session.left)},
+            "epsilon_spent": session.epsilon_spent,
+            "history": [_line(one) for one in past],
+        }
+        show(facts, options.as_json, partial(_print_status, session, past))
+
+
+@click.command()
+@click.option("--all", "everything", is_flag=True, help="Everything ever bought.")
+@click.option("-n", "newest", type=click.IntRange(min=1), default=20, show_default=True, help="The newest so many.")
+@analyst_options
+def history(options: Options, everything: bool, newest: int) -> None:
+    """List what was bought, what it cost, and its receipt.
+
+    Each question in words, the oldest first. Free answers cost nothing and are not listed. With --json, one document a
+    line.
+
+    \b
+    Examples:
+      tacit history
+      tacit history -n 5
+      tacit history --all --json
+      tacit history --published people-public.tacit
+    """
+    with opened(options) as session:
+        past = session.history
+    shown = past if everything else past[-newest:]
+    if options.as_json:
+        for one in shown:
+            print_json(_line(one))
+    else:
+        _print_history(shown, len(past), console())
+
+
+@click.command()
+@click.option("--output", "-o", required=True, metavar="FILE", help="The file to write.")
+@_force
+@owner_options
+def publish(options: Options, output: str, force: bool) -> None:
+    """Write what was released to a file for anybody.
+
+    Costs nothing. Whoever has it can ask what it determines, for ever, without the data:  tacit ask --published FILE
+    "SELECT …"
+
+    \b
+    Examples:
+      tacit publish -o people-public.tacit
+      tacit publish -o people-public.tacit --force --json
+    """
+    from tacit.publishing import publish as write
+
+    _free(output, force)
+    with opened(options) as session, waiting("Writing"), writing(output) as path:
+        digest = write(session, path, overwrite=force)
+    _wrote(options, output, sha256=digest)
+
+
+@click.command()
+@click.option("--rows", "-n", type=click.IntRange(min=1), required=True, metavar="N", help="How many rows.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Public; the same, the same rows."
+)
+@click.option("--output", "-o", required=True, metavar="FILE", help="A .csv or .parquet file to write.")
+@_force
+@analyst_options
+def synthesize(options: Options, rows: int, seed: int, output: str, force: bool) -> None:
+    """Make up rows that look like what was released so far.
+
+    Costs nothing. They are drawn from the answers that were released, never from the data: ask first what they should
+    get right.
+
+    \b
+    Examples:
+      tacit synthesize --rows 1000 --seed 7 -o synthetic.csv
+      tacit synthesize --rows 1000 -o synthetic.csv --force --json
+    """
+    if Path(output).suffix not in TABLES:
+        raise click.UsageError(f"the file ends in {' or '.join(TABLES)}, not {Path(output).suffix or 'nothing'}.")
+    _free(output, force)
+    with opened(options) as session, waiting("Drawing rows"):
+        made = session.synthetic(rows, seed=seed)
+        with writing(output) as path:
+            made.save(path, overwrite=True)
+    say(made.note)
+    _wrote(options, output, rows=rows, seed=seed, note=made.note)
+
+
+@click.command()
+@click.option("--output", "-o", required=True, metavar="FILE", help="The .html file to write.")
+@click.option("--title", metavar="TEXT", help="The heading of the page.")
+@_force
+@analyst_options
+def report(options: Options, output: str, title: str | None, force: bool) -> None:
+    """Write a page about the budget and the answers.
+
+    Costs nothing. One file, no scripts, nothing loaded from elsewhere; it shows only what was released.
+
+    \b
+    Examples:
+      tacit report -o report.html
+      tacit report -o people.html --title "Our people" --published people-public.tacit
+    """
+    from tacit.show.report import report as write
+
+    _free(output, force)
+    with opened(options) as session, waiting("Drawing"), writing(output) as path:
+        write(session, path, title=title)
+    _wrote(options, output)
+
+
+@click.command()
+@click.argument("file")
+@click.option("--config", "-c", metavar="CONFIG", help="Also check that the owner's ledger begins with this very file.")
+@click.option("--receipt", type=(int, str), metavar="ENTRY SEAL", help="Also check that it holds this receipt.")
+@json_option
+def verify(file: str, config: str | None, receipt: tuple[int, str] | None, as_json: bool) -> None:
+    """Check a FILE that `tacit publish` wrote.
+
+    Every hash, running total and price in it is derived again, and the hypothesis that its answers make. A receipt is
+    the "entry" and "seal" that came with an answer in JSON.
+
+    \b
+    Examples:
+      tacit verify people-public.tacit
+      tacit verify people-public.tacit --config tacit.toml --json
+    """
+    from tacit.model.facts import Receipt
+    from tacit.publishing import verify as check
+
+    given = None if receipt is None else Receipt(*receipt)
+    with nullcontext() if config is None else opened(Options(config)) as session, waiting("Deriving it again"):
+        found = check(file, receipt=given, session=session)
+    show(found.to_dict(), as_json, partial(_print_verified, file, found))
+
+
+def _line(past: Past) -> dict[str, Any]:
+    return {
+        "question": past.question,
+        "cost": float(past.cost),
+        "measure": past.cost.measure,
+        "entry": past.receipt.entry,
+        "seal": past.receipt.seal,
+    }
+
+
+def _print_status(session: Session, past: list[Past], to: Console) -> None:
+    spent = session.spent.atoms / session.total.atoms
+    filled = round(40 * spent)
+    to.print(f"[bold]{session.rows:,}[/] rows, [bold]{session.domain.size:,}[/] cells; {session.budget}")
+    to.print(f"mechanism {session.choice.mechanism} ({escape(session.choice.reason.rstrip('.'))})")
+    to.print(f"[red]{'█' * filled}[/][green]{'░' * (40 - filled)}[/] {spent:.1%} spent")
+    to.print(
+        f"spent {session.spent} (epsilon so far {session.epsilon_spent:.4g}), left {session.left} of {session.total}"
+    )
+    if session.choice.mechanism == "histogram" and past:
+        to.print("All was bought at once, one noisy histogram: every question is free from now on.")
+    for name, attribute in session.domain.items():
+        to.print(f"  {escape(name)}: {attribute.kind}, {escape(attribute.takes)}", style="dim")
+    if past:
+        _print_history(past[-5:], len(past), to)
+
+
+def _print_history(shown: list[Past], bought: int, to: Console) -> None:
+    if not bought:
+        say("Nothing was bought yet.")
+        return
+    rows = ((str(past.receipt.entry), escape(past.question), str(past.cost)) for past in shown)
+    print_grid(to, ("entry", "bought", "cost"), (), rows)
+    if len(shown) < bought:
+        say(f"The newest {len(shown):,} of {bought:,}; `tacit history --all` lists them all.")
+
+
+def _print_verified(file: str, found: Verified, to: Console) -> None:
+    to.print(f"[bold green]{escape(Path(file).name)} holds.[/] {escape(str(found))}")
+
+
+def _free(output: str, force: bool) -> None:
+    """Refuses, before any work, to replace a file: it may be one that cannot be made again."""
+    check_writable(output)
+    if Path(output).exists() and not force:
+        raise ConfigError(f"{output} exists already; --force replaces it.")
+
+
+def _wrote(options: Options, output: str, **facts: Any) -> None:
+    size = Path(output).stat().st_size
+    if options.as_json:
+        print_json({"wrote": output, "bytes": size, **facts})
+    else:
+        say(f"Wrote {output} ({size:,} bytes). Nothing was spent.")
+
+
+COMMANDS = (status, history, publish, synthesize, report, verify)
