@@ -16,7 +16,8 @@ import pandas as pd
 
 import tacit
 from tacit import demo
-from tacit.show.chart import Axis, Chart, Grid, Line, Points
+from tacit.model.expression import Expression
+from tacit.show.chart import Axis, Chart, Grid, Line, Points, Ticks
 from tacit.show.chart.paint import Drawing, Picture, p, paint, text
 
 HERE = Path(__file__).parent
@@ -179,6 +180,76 @@ def timeline() -> Grid:
     return Grid("Hard questions become rare", [money, rare], columns=1)
 
 
+def median() -> Grid:
+    """One session with the median mechanism: 2,000 questions over 4,320 cells, and the databases that vote."""
+    rng = np.random.default_rng(7)
+    age = rng.choice(12, 100_000, p=np.arange(12, 0, -1) / 78)
+    regions = ["north", "east", "south", "west", "islands"]
+    table = pd.DataFrame(
+        {
+            "age": 20 + 5 * age,
+            "region": np.array(regions)[(age + rng.integers(0, 3, 100_000)) % 5],
+            "smoker": rng.random(100_000) < 0.15 + age / 40,
+            "ill": rng.random(100_000) < 0.05 + age / 30,
+            "visits": np.minimum(rng.poisson(1 + age / 4), 11),
+        }
+    )
+    domain = tacit.Domain(
+        {
+            "age": tacit.integer(20, 79, width=5),
+            "region": tacit.category(regions),
+            "smoker": tacit.boolean(),
+            "ill": tacit.boolean(),
+            "visits": tacit.integer(0, 11),
+        }
+    )
+
+    def random_question() -> Expression:
+        low, visits = rng.integers(0, 12, 2)
+        conditions = {"age": (20 + 5 * int(low), 79), "visits": (0, int(visits)), "smoker": bool(rng.integers(2))}
+        conditions |= {"ill": bool(rng.integers(2)), "region": str(rng.choice(regions))}
+        chosen = rng.choice(list(conditions), size=rng.integers(1, 4), replace=False)
+        return tacit.count(**{name: conditions[name] for name in chosen})
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        tacit.open(
+            data=table, domain=domain, budget=tacit.Budget(epsilon=1.0, delta=1e-9), ledger=Path(folder) / "t.tacit",
+            anchor=Path(folder) / "anchor", mechanism="median", hits=40, questions=2_000, databases=50, records=400,
+        ) as session,
+    ):  # fmt: skip
+        questions = [random_question() for _ in range(2_000)]
+        probes = [question.bind(domain) for question in questions[:50]]
+
+        def apart() -> float:
+            """How far the databases are from each other, on average over some questions."""
+            return float(np.mean([session.knowledge.votes.values(probe).std() for probe in probes]))
+
+        sources, spread = [], [apart()]
+        for first in range(0, 2_000, 100):
+            sources += [answer.source for answer in session.ask_many(questions[first : first + 100])]
+            spread.append(apart())
+    hard = [i for i, source in enumerate(sources) if source == "measured"]
+    easy = [i for i, source in enumerate(sources) if source == "hypothesis"]
+    bought = Chart(
+        "Hard questions become rare",
+        x=Axis("question"),
+        y=Axis("bought so far"),
+        marks=[
+            Line(hard, range(1, len(hard) + 1), name="bought", steps=True),
+            Ticks(hard, name="hard"),
+            Ticks(easy, name="easy"),
+        ],
+    )
+    shrinking = Chart(
+        "The consistent databases draw together",
+        x=Axis("question"),
+        y=Axis("standard deviation of their answers", percent=True, low=0),
+        marks=[Line(range(0, 2_001, 100), spread)],
+    )
+    return Grid("The median mechanism at work", [bought, shrinking], columns=1)
+
+
 def visits() -> Chart:
     """The first picture of the README: a cumulative distribution with its band, from the demonstration's table."""
     with (
@@ -194,7 +265,7 @@ def visits() -> Chart:
 
 
 def main() -> None:
-    pictures = {"tree": Tree(), "triangle": Triangle(), "timeline": timeline(), "visits": visits()}
+    pictures = {"tree": Tree(), "triangle": Triangle(), "timeline": timeline(), "median": median(), "visits": visits()}
     for name, picture in pictures.items():
         print(picture.save(HERE / f"{name}.svg").name)
 

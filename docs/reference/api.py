@@ -16,7 +16,7 @@ PAGE = Path(__file__).parent / "api.md"
 SECTIONS = {
     "Opening, planning, publishing": ["open", "plan", "publish", "read", "verify", "report"],
     "Asking": ["Session", "count", "weigh", "Query"],
-    "Answers": ["Answer", "Table", "CdfAnswer", "QuantileAnswer", "Synthetic", "Receipt"],
+    "Answers": ["Answer", "Table", "Listing", "Facts", "Receipt", "frame"],
     "Declaring": ["Domain", "Attribute", "category", "boolean", "integer", "numeric", "date", "Budget", "Loss"],
     "Nonlinear questions": ["Statistic", "statistic", "stump", "largest_mean", "matching", "quantile_distance"],
     "Bins": ["bin_widths", "bin_width_chart"],
@@ -30,7 +30,8 @@ def page() -> str:
     lines = [
         "# API reference",
         "",
-        "Everything that `import tacit` gives, from its own docstrings. Written by `docs/reference/api.py`.",
+        "Everything that `import tacit` gives, from its own docstrings. Written by `docs/reference/api.py`. The",
+        "records that `answer` and `price` take are in `tacit.model.ask`: [by example](../do/analysts.md).",
     ]
     for title, names in {**SECTIONS, "More": rest, "Errors": errors}.items():
         known = [name for name in names if name in tacit.__all__]
@@ -52,12 +53,11 @@ def _entry(name: str, thing: Any) -> Iterator[str]:
     yield from _words(thing)
     if isinstance(thing, type) and not _is_error(thing):
         if is_dataclass(thing):
-            yield from ("", "Fields: " + ", ".join(f"`{field.name}`" for field in fields(thing)) + ".")
+            public = [field.name for field in fields(thing) if not field.name.startswith("_")]
+            yield from ("", "Fields: " + ", ".join(f"`{name}`" for name in public) + ".")
         for own, member in _members(thing):
-            if isinstance(member, property):
-                yield from ("", f"**`.{own}`** " + " ".join(_words(member)).strip())
-            else:
-                yield from ("", _code(own, member), *_words(member))
+            first, *more = list(_words(member))[1].split("\n")
+            yield from ("", f"**`.{own}{_arguments(member)}`** {first}", *more)
 
 
 def _members(thing: type) -> Iterator[tuple[str, Any]]:
@@ -68,7 +68,24 @@ def _members(thing: type) -> Iterator[tuple[str, Any]]:
             yield name, member
 
 
+def _arguments(member: Any) -> str:
+    """What a method takes, by name, and what it gives: `(name, where=None) -> Answer`."""
+    if isinstance(member, property):
+        return ""
+    parts = [part.split(": ")[0] + (f"={part.split(' = ')[1]}" if " = " in part else "") for part in _parts(member)]
+    return f"({', '.join(parts)}) -> {inspect.signature(member).return_annotation}"
+
+
 def _code(name: str, function: FunctionType) -> str:
+    parts, after = _parts(function), f" -> {inspect.signature(function).return_annotation}"
+    line = f"{name}({', '.join(parts)}){after}"
+    if len(line) > 120:
+        line = f"{name}(\n" + "".join(f"    {part},\n" for part in parts) + f"){after}"
+    return f"```\n{line}\n```"
+
+
+def _parts(function: FunctionType) -> list[str]:
+    """Each parameter with its type and its default."""
     signature = inspect.signature(function)
     parts, starred = [], False
     for parameter in signature.parameters.values():
@@ -80,19 +97,18 @@ def _code(name: str, function: FunctionType) -> str:
         starred = starred or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
         default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
         parts.append(f"{stars}{parameter.name}: {parameter.annotation}{default}")
-    after = f" -> {signature.return_annotation}"
-    line = f"{name}({', '.join(parts)}){after}"
-    if len(line) > 120:
-        line = f"{name}(\n" + "".join(f"    {part},\n" for part in parts) + f"){after}"
-    return f"```\n{line}\n```"
+    return parts
 
 
 def _words(thing: Any) -> Iterator[str]:
-    """The docstring as prose, without its examples."""
+    """The docstring as prose, without its examples; what it says about each parameter is a list."""
     text = inspect.getdoc(thing) or ""
     text = re.split(r"^>>> ", text, maxsplit=1, flags=re.MULTILINE)[0].strip()
+    if text and isinstance(thing, FunctionType):
+        named = "|".join(inspect.signature(thing).parameters)
+        text = re.sub(rf"^((?:{named})(?:, (?:{named}))*): ", r"- `\1`: ", text, flags=re.MULTILINE)
     if text:
-        yield from ("", re.sub(r"^(\w+(?:, \w+)*): ", r"- `\1`: ", text, flags=re.MULTILINE))
+        yield from ("", text)
 
 
 if __name__ == "__main__":
