@@ -1,11 +1,15 @@
-"""What all tests share: an anchor of their own, so that no test touches the user's, and examples that do not change."""
+"""What all tests share: an anchor of their own, not the user's, and the same noise and examples in every run."""
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+import seeded_noise
 
 # The same examples in every run, and no clock: a test fails because of a change, never by chance. To look for examples
 # that nobody has seen: pytest --hypothesis-profile=explore
@@ -13,6 +17,24 @@ no_clock = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", no_clock, derandomize=True)
 settings.register_profile("explore", no_clock)
 settings.load_profile("same")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """The same private noise in every run of a test."""
+    seeded_noise.begin(real=item.get_closest_marker("real_noise") is not None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> Generator[None]:
+    """What several tests share draws for itself: whichever of them comes first, each starts from the seed's start."""
+    if fixturedef.scope == "function":
+        return (yield)
+    real = request.node.get_closest_marker("real_noise") is not None
+    seeded_noise.begin(real=real)
+    found = yield
+    seeded_noise.begin(real=real)
+    return found
 
 
 @pytest.fixture(autouse=True)
