@@ -26,9 +26,9 @@ from tacit.model.attribute import integer
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release.samplers.centre import centre
-from tacit.release.samplers.exchange import COMPILED
 from tacit.release.samplers.fractions import Fractions
-from tacit.release.samplers.polytope import Slabs, pair_step, settled
+from tacit.release.samplers.pairs import pair_step
+from tacit.release.samplers.polytope import Slabs, settled
 
 Array = NDArray[np.float64]
 SIZES, SLABS, WIDTH, PROBES, CHAINS = (100, 1_000, 5_000), (0, 10, 50), 0.01, 40, 64
@@ -224,7 +224,7 @@ def verdict(mine: Efficiency, theirs: Efficiency) -> str:
 
 
 def compare(limit: float) -> None:
-    print(f"kernel: {'numba' if COMPILED else 'numpy'}; {limit:g} s each; effective samples a second, median (worst)")
+    print(f"{limit:g} s each; effective samples a second, median (worst)")
     for cells in SIZES:
         for number in SLABS:
             slabs, probes = problem(cells, number)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib.util import module_from_spec, spec_from_file_location
-from types import FunctionType, ModuleType
+from types import ModuleType
 
 import numba
 import numpy as np
 import pytest
+from uncompiled import uncompiled
 
 from tacit.errors import InvalidQuery
 from tacit.model.attribute import category, integer
@@ -98,20 +98,7 @@ def joint_queries() -> list[Query]:
 
 @pytest.fixture(scope="module")
 def plain() -> ModuleType:
-    """The moves as they are written, not compiled: the same source, loaded once more."""
-    spec = spec_from_file_location("plain_moves", database_moves.__file__)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(numba.config, "DISABLE_JIT", True)
-        spec.loader.exec_module(module)
-    return module
-
-
-def test_what_is_compared_is_compiled_and_plain(plain: ModuleType) -> None:
-    assert isinstance(plain.step, FunctionType)
-    assert not isinstance(database_moves.step, FunctionType)
+    return uncompiled(database_moves, "_advance", "_survey", "step", "redraw")
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered")

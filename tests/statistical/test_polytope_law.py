@@ -21,12 +21,13 @@ from tacit.model.attribute import category
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release.samplers import fractions as fractional
+from tacit.release.samplers import pairs as pair_moves
 from tacit.release.samplers import polytope
 from tacit.release.samplers.atoms import atoms
 from tacit.release.samplers.centre import centre
-from tacit.release.samplers.exchange_plain import beta_moves_numpy, uniform_moves_numpy
 from tacit.release.samplers.fractions import Fractions
-from tacit.release.samplers.polytope import Slabs, State, dirichlet, pair_step, settled
+from tacit.release.samplers.pairs import pair_step
+from tacit.release.samplers.polytope import Points, Slabs, dirichlet, settled
 from tacit.theory.median_efficient import GridState, grid_masses, grid_start, grid_step, member
 
 FALSE_ALARM = 1e-9
@@ -101,7 +102,7 @@ def agrees(values: Values, law: Values) -> bool:
     return all(distance(a, b) <= limit for a, b in zip(values, law, strict=True))
 
 
-def corner(slabs: Slabs, chains: int) -> State:
+def corner(slabs: Slabs, chains: int) -> Points:
     """All chains at one point near an edge of the polytope: what they show later, they must have found by moving."""
     rng = np.random.default_rng(3)
     state = polytope.repair(rng, slabs, dirichlet(rng, slabs, 100))
@@ -114,18 +115,10 @@ def pairs() -> Values:
     return PROBE_ROWS @ pair_step(np.random.default_rng(4), slabs, corner(slabs, CHAINS), SWEEPS).masses
 
 
-def numpy_pairs() -> Values:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(polytope, "uniform_moves", uniform_moves_numpy)
-        return pairs()
-
-
-def ensemble(*, numpy_kernel: bool = False, large: float = math.inf, sweeps: int = SWEEPS) -> Values:
+def ensemble(*, large: float = math.inf, sweeps: int = SWEEPS) -> Values:
     """Atoms, with exact Beta draws inside them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fractional, "LARGE", large)
-        if numpy_kernel:
-            patch.setattr(polytope, "beta_moves", beta_moves_numpy)
         samples = Fractions.start(DOMAIN, CHAINS, seed=5)
         for query, answer, width in ANSWERS:
             samples = samples.restrict(query, answer, width, sweeps=sweeps)
@@ -139,7 +132,7 @@ def atoms_from_a_corner() -> Values:
     return inside_atoms(pair_step(np.random.default_rng(6), slabs, corner(slabs, CHAINS), SWEEPS))
 
 
-def inside_atoms(state: State) -> Values:
+def inside_atoms(state: Points) -> Values:
     found = atoms(DOMAIN, [query.core for query, _, _ in ANSWERS])
     samples = Fractions(DOMAIN, 7, found, collapsed(), state, state)
     return np.array([samples.values(query) for query in PROBES])
@@ -147,10 +140,8 @@ def inside_atoms(state: State) -> Values:
 
 SAMPLERS: dict[str, Callable[[], Values]] = {
     "pair moves on cells": pairs,
-    "pair moves on cells, numpy": numpy_pairs,
     "collapsed": atoms_from_a_corner,
     "ensemble": ensemble,
-    "ensemble, numpy": lambda: ensemble(numpy_kernel=True),
     "ensemble, from the centre": lambda: ensemble(large=0),
 }
 
@@ -177,13 +168,12 @@ def wide_slab() -> Values:
 def skewed_segment() -> Values:
     """Not quite uniform points of the segments."""
 
-    def skewed(*arguments: NDArray[np.float64]) -> None:
-        *rest, uniforms = arguments
-        polytope_moves(*rest, 0.5 + (uniforms - 0.5) * np.abs(2 * uniforms - 1))
+    def skewed(points: Points, slabs: Slabs, some: NDArray[np.intp], uniforms: Values) -> None:
+        right(points, slabs, some, 0.5 + (uniforms - 0.5) * np.abs(2 * uniforms - 1))
 
-    polytope_moves = polytope.uniform_moves
+    right = pair_moves.uniform_moves
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(polytope, "uniform_moves", skewed)
+        patch.setattr(pair_moves, "uniform_moves", skewed)
         return pairs()
 
 
@@ -207,12 +197,12 @@ def test_collapsed_and_plain_pair_moves_agree_on_more_cells() -> None:
     for j, (answer, width) in enumerate([(0.4, 0.03), (0.2, 0.02), (0.2, 0.02)]):
         fine, coarse = fine.within(patterns[label, j], answer, width), coarse.within(patterns[:, j], answer, width)
     chains = 10_000
-    plain = polytope.start(rng, fine, chains, 60)
-    atomic = polytope.start(rng, coarse, chains, 60)
+    plain = pair_moves.start(rng, fine, chains, 60)
+    atomic = pair_moves.start(rng, coarse, chains, 60)
     sums = np.array([plain.masses[label == a].sum(axis=0) for a in range(5)])
     assert agrees(atomic.masses, sums)
     loose = Slabs(coarse.sizes, coarse.weights[:, :2], coarse.low[:2], coarse.high[:2])
-    assert not agrees(polytope.start(rng, loose, chains, 60).masses, sums)
+    assert not agrees(pair_moves.start(rng, loose, chains, 60).masses, sums)
 
 
 @pytest.mark.parametrize("sizes", [(2.0, 3.0), (1.0, 40.0), (1e6, 3e6), (1e12, 3.0), (1e12, 7e11)])
@@ -224,7 +214,7 @@ def test_two_atoms_have_the_truncated_beta_law(sizes: tuple[float, float]) -> No
     slabs = Slabs(np.array(sizes), np.array([[1.0], [0.0]]), np.array([low]), np.array([high]))
     start = np.full((2, chains), low + (high - low) / 7)
     start[1] = 1 - start[0]
-    state = pair_step(np.random.default_rng(12), slabs, State(start, start[:1].copy()), 15)
+    state = pair_step(np.random.default_rng(12), slabs, Points(start, start[:1].copy()), 15)
 
     def gap(shift: float) -> float:
         chances = (law.cdf(np.sort(state.masses[0]) + shift) - law.cdf(low)) / (law.cdf(high) - law.cdf(low))
@@ -298,7 +288,7 @@ def test_the_centre_has_the_means_and_deviations_of_the_samples() -> None:
     assert (np.abs(found.forces) > 50).sum() >= 3
     probes = (rng.random((1_000, 30)) < 0.3).astype(float)
     chains = 600
-    values = probes.T @ polytope.start(rng, slabs, chains, 30).masses
+    values = probes.T @ pair_moves.start(rng, slabs, chains, 30).masses
     deviations = np.sqrt(found.covariance(probes).diagonal())
     drawn = probes.T @ found.draw(rng, chains).masses
     for mean, deviation in ((probes.T @ found.masses, deviations), (drawn.mean(axis=1), drawn.std(axis=1))):

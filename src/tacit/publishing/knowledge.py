@@ -171,7 +171,7 @@ def _knowledge(path: Path, reading: Session) -> str:
     elif isinstance(known, Voters) and isinstance(known.votes, DatabaseVotes):
         digest.update(np.ascontiguousarray(known.votes.ensemble.codes, dtype="<u4").tobytes())
     elif isinstance(known, Voters) and isinstance(known.votes, FractionVotes):
-        digest.update(np.ascontiguousarray(known.votes.fractions.state.masses, dtype="<f8").tobytes())
+        digest.update(np.ascontiguousarray(known.votes.fractions.points.masses, dtype="<f8").tobytes())
     else:
         for past in reading.history:
             digest.update(past.receipt.seal.encode("ascii"))

@@ -127,7 +127,7 @@ class FractionVotes:
 
     @property
     def note(self) -> str:
-        apart = float((self.fractions.slabs.violation(self.fractions.state.values) > 1e-9).mean())
+        apart = float((self.fractions.slabs.violation(self.fractions.points.values) > 1e-9).mean())
         if self.left_out:
             return f"{self.left_out:,} past answers could not be learned: they cut the domain into too many parts"
         return f"{apart:.0%} of the databases disagree with past answers" if apart else ""

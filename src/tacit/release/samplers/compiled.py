@@ -20,7 +20,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 def compiled(function: F) -> F:
     """A loop that is called from Python: compiled once per machine where a cache can be written, else once per run.
 
-    The cache of a file is renewed when that file changes, and only then: all that a loop calls stands in its own file.
+    The cache of a file is renewed when that file changes, and only then. So all that a loop calls stands in its own
+    file, and whoever reorders the fields of a record that it takes touches that file too.
     """
     try:
         return cast(F, numba.njit(function, nogil=True, error_model="numpy", cache=True))

@@ -18,7 +18,9 @@ from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release.samplers.atoms import Atoms, atoms
 from tacit.release.samplers.centre import centre
-from tacit.release.samplers.polytope import MAX_MASSES, Slabs, State, dirichlet, pair_step, repair, settled
+from tacit.release.samplers.diagnostics import PROBES, median_error, probes
+from tacit.release.samplers.pairs import pair_step
+from tacit.release.samplers.polytope import MAX_MASSES, Points, Slabs, dirichlet, repair, settled
 
 Array = NDArray[np.float64]
 
@@ -27,7 +29,7 @@ SWEEPS = 20
 ROUNDING = 1e-9  # how far beyond a slab still counts as inside it
 
 
-class Diagnostics(NamedTuple):
+class FractionDiagnostics(NamedTuple):
     """What tells whether the samples can be trusted. Published figures are functions of public things alone.
 
     `drift` and `renewed` compare the middle and the end of the last stirring over public probe queries. Drift is the
@@ -62,8 +64,8 @@ class Fractions:
     seed: int
     atoms: Atoms
     slabs: Slabs
-    state: State
-    halfway: State
+    points: Points
+    halfway: Points
     turn: int = 0  # how often it was stirred: every turn has random numbers of its own
 
     @classmethod
@@ -73,18 +75,18 @@ class Fractions:
             raise InvalidQuery(f"an ensemble has at least 1 sample, not {samples}.")
         whole = atoms(domain, [])
         slabs = Slabs.whole(whole.sizes)
-        state = dirichlet(_rng(seed, 0), slabs, samples)
-        return cls(domain, seed, whole, slabs, state, state)
+        points = dirichlet(_rng(seed, 0), slabs, samples)
+        return cls(domain, seed, whole, slabs, points, points)
 
     def __len__(self) -> int:
-        return int(self.state.masses.shape[1])
+        return int(self.points.masses.shape[1])
 
     def values(self, query: Query) -> Array:
         """The query's value on each sample. The same ensemble gives the same query the same values."""
         if query.is_constant:
             return np.full(len(self), query.table((), ()).item() / query.unit)
         finer, parent = self.atoms.split(query.core)
-        values = self._values(self.state.masses, finer, parent, query)
+        values = self._values(self.points.masses, finer, parent, query)
         return 1 - values if query.complement else values
 
     def answer(self, query: Query) -> float:
@@ -113,32 +115,31 @@ class Fractions:
         low, high = self.slabs.low, self.slabs.high
         slabs = Slabs(finer.sizes, finer.weights[:, :-1], low, high).within(finer.newest, middle, width)
         rng = _rng(self.seed if seed is None else seed, self.turn + 1)
-        masses = self.state.masses[parent] * _shares(rng, finer.sizes, parent, len(self))
-        moved = replace(self, atoms=finer, slabs=slabs, state=_enter(rng, slabs, settled(slabs, masses)))
+        masses = self.points.masses[parent] * _shares(rng, finer.sizes, parent, len(self))
+        moved = replace(self, atoms=finer, slabs=slabs, points=_enter(rng, slabs, settled(slabs, masses)))
         return moved.stir(sweeps, seed)
 
     def stir(self, sweeps: int = SWEEPS, seed: int | None = None) -> Fractions:
         """Moves all samples on, by this many sweeps of pair moves."""
         rng = _rng(self.seed if seed is None else seed, self.turn + 1, 1)
-        halfway = pair_step(rng, self.slabs, self.state, sweeps // 2)
-        state = pair_step(rng, self.slabs, halfway, sweeps - sweeps // 2)
-        return replace(self, state=state, halfway=halfway, turn=self.turn + 1)
+        halfway = pair_step(rng, self.slabs, self.points, sweeps // 2)
+        points = pair_step(rng, self.slabs, halfway, sweeps - sweeps // 2)
+        return replace(self, points=points, halfway=halfway, turn=self.turn + 1)
 
-    def diagnostics(self, probes: int = 40) -> Diagnostics:
-        """Feasibility of all samples, and drift and precision over this many random conjunctions."""
-        rng = _rng(self.seed, 0, 2)
-        violation = self.slabs.violation(self.state.values)
+    def diagnostics(self, number: int = PROBES) -> FractionDiagnostics:
+        """Feasibility of all samples, and drift and precision over this many of the probes."""
+        violation = self.slabs.violation(self.points.values)
         changes, moves, errors = [], [], []
-        for query in (_conjunction(rng, self.domain) for _ in range(probes)):
+        for query in probes(self.domain, ())[:number]:
             finer, parent = self.atoms.split(query.core)
             before = self._values(self.halfway.masses, finer, parent, query, 1)
-            after = self._values(self.state.masses, finer, parent, query)
+            after = self._values(self.points.masses, finer, parent, query)
             both = np.cov(before, after) if len(self) > 1 else np.zeros((2, 2))
             if both[0, 0] > 0 and both[1, 1] > 0:
                 changes.append((after.mean() - before.mean()) / np.sqrt(np.trace(both) / len(self)))
                 moves.append(1 - both[0, 1] / np.sqrt(both[0, 0] * both[1, 1]))
-            errors.append(_median_error(after))
-        return Diagnostics(
+            errors.append(median_error(after))
+        return FractionDiagnostics(
             atoms=len(self.atoms),
             slabs=len(self.slabs.low),
             infeasible=float((violation > ROUNDING).mean()),
@@ -160,12 +161,12 @@ class Fractions:
         return values
 
 
-def _enter(rng: np.random.Generator, slabs: Slabs, state: State) -> State:
+def _enter(rng: np.random.Generator, slabs: Slabs, points: Points) -> Points:
     """Chains in the slabs, as far as that can be done: around the centre on large domains, else from where they are."""
     if slabs.sizes.sum() >= LARGE:
         with suppress(InvalidQuery, np.linalg.LinAlgError):  # no common point: `infeasible` will say so
-            state = centre(slabs).draw(rng, state.masses.shape[1])
-    return repair(rng, slabs, state)
+            points = centre(slabs).draw(rng, points.masses.shape[1])
+    return repair(rng, slabs, points)
 
 
 def _shares(rng: np.random.Generator, sizes: Array, parent: NDArray[np.intp], chains: int) -> Array:
@@ -175,21 +176,6 @@ def _shares(rng: np.random.Generator, sizes: Array, parent: NDArray[np.intp], ch
     group = np.cumsum(np.concatenate([[False], parent[1:] != parent[:-1]]))
     shares: Array = drawn / np.add.reduceat(drawn, starts, axis=0)[group]
     return shares
-
-
-def _median_error(values: Array) -> float:
-    """The standard error of the median: half the gap of the order statistics one binomial deviation to either side."""
-    ordered, n = np.sort(values), len(values)
-    reach = np.sqrt(n) / 2
-    low, high = int(max(n / 2 - reach, 0)), int(min(np.ceil(n / 2 + reach), n - 1))
-    return float(ordered[high] - ordered[low]) / 2
-
-
-def _conjunction(rng: np.random.Generator, domain: Domain) -> Query:
-    """A random condition on up to three attributes: half of an attribute's values, rounded up."""
-    names = rng.permutation(list(domain.names))[: rng.integers(1, 4)]
-    chosen = {n: rng.permutation(domain[n].size)[: (domain[n].size + 1) // 2].tolist() for n in map(str, names)}
-    return Query.all(Query.among(domain, name, indices) for name, indices in chosen.items())
 
 
 def _rng(*seed: int) -> np.random.Generator:

@@ -1,4 +1,4 @@
-"""The fractional databases that agree with the answers so far, and pair moves that sample them. Public post-processing.
+"""The fractional databases that agree with the answers so far, and points among them. Public post-processing.
 
 Roth & Roughgarden 2010, section 5.1: C_i is the set of distributions F over X with |q_j(F) - a_j| <= w_j for the hard
 queries j, and the median mechanism needs uniform samples of it. Cells that no query tells apart form an atom. Under the
@@ -8,22 +8,18 @@ of size 1. So one sampler serves cells and atoms, and the atoms' law is exact, n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import InvalidQuery
-from tacit.release.samplers.exchange import beta_moves, uniform_moves
 
 Array = NDArray[np.float64]
-_BATCH = 2**20  # random numbers that are drawn at a time
 MAX_MASSES = 2**26  # half a gigabyte, of which a stir needs four
 
 
-@dataclass(frozen=True, eq=False)
-class Slabs:
+class Slabs(NamedTuple):
     """The polytope {p >= 0, sum p = 1, low <= weights' p <= high}, with the Dirichlet law of these sizes on it.
 
     `weights` has a row for each atom and a column for each slab.
@@ -80,14 +76,14 @@ class Slabs:
         return worst
 
 
-class State(NamedTuple):
+class Points(NamedTuple):
     """Many chains: the masses of the atoms, a column for each chain, and the slabs' values on them."""
 
     masses: Array
     values: Array
 
 
-def dirichlet(rng: np.random.Generator, slabs: Slabs, chains: int) -> State:
+def dirichlet(rng: np.random.Generator, slabs: Slabs, chains: int) -> Points:
     """Independent draws of the Dirichlet law without regard to the slabs: exact where there are none."""
     if len(slabs.sizes) * chains > MAX_MASSES:
         raise InvalidQuery(
@@ -96,42 +92,19 @@ def dirichlet(rng: np.random.Generator, slabs: Slabs, chains: int) -> State:
     return settled(slabs, rng.standard_gamma(slabs.sizes[:, None], size=(len(slabs.sizes), chains)))
 
 
-def settled(slabs: Slabs, masses: Array) -> State:
-    """The state of these masses, normalised, with the slabs' values computed afresh."""
+def settled(slabs: Slabs, masses: Array) -> Points:
+    """The points with these masses, normalised, with the slabs' values computed afresh."""
     masses = masses / masses.sum(axis=0)
-    return State(masses, slabs.weights.T @ masses)
+    return Points(masses, slabs.weights.T @ masses)
 
 
-def pair_step(rng: np.random.Generator, slabs: Slabs, state: State, sweeps: int = 1) -> State:
-    """Gibbs steps that exchange mass between two atoms within the slabs: the best plain walk we know.
-
-    A sweep pairs all atoms at random, twice. Of two cells the masses are uniform on a segment; of two atoms the share
-    of one is a truncated Beta. A chain outside a slab never moves further out, so that chains also find their way in.
-    """
-    masses, values = state.masses.copy(), state.values.copy()
-    atoms, chains = masses.shape
-    plain = bool((slabs.sizes == 1).all())
-    rows = max(1, _BATCH // chains)
-    for _ in range(2 * sweeps):
-        pairs = rng.permutation(atoms)[: atoms // 2 * 2].reshape(-1, 2)
-        for start in range(0, len(pairs), rows):
-            some = pairs[start : start + rows]
-            if plain:
-                uniforms = rng.random((len(some), chains))
-                uniform_moves(masses, values, slabs.weights, slabs.low, slabs.high, some, uniforms)
-            else:
-                uniforms, coins = rng.random((2, len(some), chains))
-                beta_moves(masses, values, slabs.weights, slabs.low, slabs.high, slabs.sizes, some, uniforms, coins)
-    return settled(slabs, masses)  # the sums had drifted by rounding
-
-
-def repair(rng: np.random.Generator, slabs: Slabs, state: State, rounds: int = 50) -> State:
+def repair(rng: np.random.Generator, slabs: Slabs, points: Points, rounds: int = 50) -> Points:
     """Brings chains into the slabs by reweighting: each violated slab in turn scales what is in it and what is not.
 
     This is iterative proportional fitting, chain by chain, aimed at a random point of the slab. It is a start, not a
     sample: the chains still have to be stirred. Chains that are inside are left alone.
     """
-    masses, values = state.masses.copy(), state.values
+    masses, values = points.masses.copy(), points.values
     for _ in range(rounds):
         outside = np.flatnonzero(slabs.violation(values) > 0)
         if not len(outside):
@@ -150,11 +123,3 @@ def repair(rng: np.random.Generator, slabs: Slabs, state: State, rounds: int = 5
         masses[:, outside] = some / some.sum(axis=0)
         values = slabs.weights.T @ masses
     return settled(slabs, masses)
-
-
-def start(rng: np.random.Generator, slabs: Slabs, chains: int, sweeps: int = 20) -> State:
-    """Chains from scratch: Dirichlet draws, brought into the slabs and stirred."""
-    state = dirichlet(rng, slabs, chains)
-    if not len(slabs.low):
-        return state
-    return pair_step(rng, slabs, repair(rng, slabs, state), sweeps)

@@ -1,44 +1,84 @@
-"""The inner loops of the pair moves: compiled where numba is installed, else in numpy. Called by polytope.py only.
+"""Pair moves: the walk that samples the fractional databases. For `fractions`; public post-processing.
 
-All chains make the same exchange at the same time, with their own random numbers. So the slabs that an exchange
-touches are found once for all of them, and the rest is arithmetic on rows with one entry for each chain. Both forms
-take the same random numbers. For cells (`uniform_moves`) they give the same bits; for atoms (`beta_moves`) the same up
-to the last bits of the logarithm. The numpy form is in plain.py.
+All chains make the same exchange at the same time, with their own random numbers. So the slabs that an exchange touches
+are found once for all of them, and the rest is arithmetic on rows with one entry for each chain.
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tacit.release.samplers.exchange_plain import Array, Pairs, beta_moves_numpy, uniform_moves_numpy
+from tacit.release.samplers.compiled import compiled, inlined
+from tacit.release.samplers.polytope import Array, Points, Slabs, dirichlet, repair, settled
 
-_numba: Any = importlib.import_module("numba") if importlib.util.find_spec("numba") else None  # the extra `fast`
-
-COMPILED = _numba is not None
+Pairs = NDArray[np.intp]
+_BATCH = 2**20  # random numbers that are drawn at a time
 _TINY = 1e-300
-_F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def _compiled(function: _F) -> _F:
-    """Compiled, once for each machine where a cache can be written; left as it is where numba is not installed.
+def pair_step(rng: np.random.Generator, slabs: Slabs, points: Points, sweeps: int = 1) -> Points:
+    """Gibbs steps that exchange mass between two atoms within the slabs: the best plain walk we know.
 
-    No fast-math: it would fuse multiplications with additions, and the bits would depend on the machine.
+    A sweep pairs all atoms at random, twice. Of two cells the masses are uniform on a segment; of two atoms the share
+    of one is a truncated Beta. A chain outside a slab never moves further out, so that chains also find their way in.
     """
-    if not COMPILED:
-        return function
-    try:
-        return cast(_F, _numba.njit(function, nogil=True, cache=True, error_model="numpy"))
-    except RuntimeError:  # no place for a cache
-        return cast(_F, _numba.njit(function, nogil=True, error_model="numpy"))
+    moved = Points(points.masses.copy(), points.values.copy())
+    atoms, chains = moved.masses.shape
+    plain = bool((slabs.sizes == 1).all())
+    rows = max(1, _BATCH // chains)
+    for _ in range(2 * sweeps):
+        pairs = rng.permutation(atoms)[: atoms // 2 * 2].reshape(-1, 2)
+        for start in range(0, len(pairs), rows):
+            some = pairs[start : start + rows]
+            if plain:
+                uniforms = rng.random((len(some), chains))
+                uniform_moves(moved, slabs, some, uniforms)
+            else:
+                uniforms, coins = rng.random((2, len(some), chains))
+                beta_moves(moved, slabs, some, uniforms, coins)
+    return settled(slabs, moved.masses)  # the sums had drifted by rounding
 
 
-@_compiled
+def start(rng: np.random.Generator, slabs: Slabs, chains: int, sweeps: int = 20) -> Points:
+    """Chains from scratch: Dirichlet draws, brought into the slabs and stirred."""
+    points = dirichlet(rng, slabs, chains)
+    if not len(slabs.low):
+        return points
+    return pair_step(rng, slabs, repair(rng, slabs, points), sweeps)
+
+
+@compiled
+def uniform_moves(points: Points, slabs: Slabs, pairs: Pairs, uniforms: Array) -> None:
+    """For each pair of cells in turn, a uniform point of the segment on which they can exchange mass. In place."""
+    chains = points.masses.shape[1]
+    least, most = np.empty(chains), np.empty(chains)
+    for k in range(len(pairs)):
+        a, b = pairs[k]
+        _limits(points, slabs, a, b, least, most)
+        for c in range(chains):
+            least[c] += (most[c] - least[c]) * uniforms[k, c]
+        _move(points, slabs, a, b, least)
+
+
+@compiled
+def beta_moves(points: Points, slabs: Slabs, pairs: Pairs, uniforms: Array, coins: Array) -> None:
+    """For each pair of atoms in turn, a step that leaves the truncated Beta law of their exchange alone. In place."""
+    chains = points.masses.shape[1]
+    least, most = np.empty(chains), np.empty(chains)
+    for k in range(len(pairs)):
+        a, b = pairs[k]
+        _limits(points, slabs, a, b, least, most)
+        more, less = slabs.sizes[a] - 1, slabs.sizes[b] - 1
+        for c in range(chains):
+            x, y = points.masses[a, c], points.masses[b, c]
+            least[c] = _exchange(x, y, more, less, least[c], most[c], uniforms[k, c], coins[k, c])
+        _move(points, slabs, a, b, least)
+
+
+@inlined
 def _exchange(x: float, y: float, a: float, b: float, least: float, most: float, u: float, coin: float) -> float:
     """How much moves from mass x to mass y, if t has density (x - t)^a (y + t)^b on [least, most]; a, b >= 0.
 
@@ -89,7 +129,7 @@ def _exchange(x: float, y: float, a: float, b: float, least: float, most: float,
     return t if math.log(coin) < proposed - current else 0.0
 
 
-@_compiled
+@inlined
 def _height(t: float, mode: float, p: float, q: float, a: float, b: float) -> float:
     """The logarithm of the density at t, less that at the mode."""
     total = 0.0
@@ -106,7 +146,7 @@ def _height(t: float, mode: float, p: float, q: float, a: float, b: float) -> fl
     return total
 
 
-@_compiled
+@inlined
 def _bound(t: float, edge_left: float, edge_right: float, rise: float, fall: float) -> float:
     """The envelope's logarithm."""
     if t < edge_left:
@@ -116,25 +156,16 @@ def _bound(t: float, edge_left: float, edge_right: float, rise: float, fall: flo
     return 0.0
 
 
-@_compiled
-def _limits(
-    masses: Array,
-    values: Array,
-    weights: Array,
-    low: Array,
-    high: Array,
-    a: int,
-    b: int,
-    least: Array,
-    most: Array,
-) -> None:
+@inlined
+def _limits(points: Points, slabs: Slabs, a: int, b: int, least: Array, most: Array) -> None:
     """Where the exchange of a and b may end, for each chain, into `least` and `most`."""
+    masses, values = points.masses, points.values
     chains = masses.shape[1]
     for c in range(chains):
         least[c], most[c] = -masses[b, c], masses[a, c]
-    for j in range(len(low)):
-        change = weights[b, j] - weights[a, j]
-        bottom, top = low[j], high[j]
+    for j in range(len(slabs.low)):
+        change = slabs.weights[b, j] - slabs.weights[a, j]
+        bottom, top = slabs.low[j], slabs.high[j]
         if change == 1:  # predicates: a division by 1 or -1 changes no bit, so it is left out
             for c in range(chains):
                 v = values[j, c]
@@ -157,56 +188,16 @@ def _limits(
                 most[c] = min(most[c], (min(bottom, v) - v) / change)
 
 
-@_compiled
-def _apply(masses: Array, values: Array, weights: Array, a: int, b: int, moved: Array) -> None:
+@inlined
+def _move(points: Points, slabs: Slabs, a: int, b: int, moved: Array) -> None:
+    """Moves so much mass, in each chain, from a to b."""
+    masses, values = points.masses, points.values
     chains = masses.shape[1]
     for c in range(chains):
         masses[a, c] = max(masses[a, c] - moved[c], 0.0)
         masses[b, c] = max(masses[b, c] + moved[c], 0.0)
     for j in range(len(values)):
-        change = weights[b, j] - weights[a, j]
+        change = slabs.weights[b, j] - slabs.weights[a, j]
         if change != 0:
             for c in range(chains):
                 values[j, c] += change * moved[c]
-
-
-@_compiled
-def _uniform_moves(
-    masses: Array, values: Array, weights: Array, low: Array, high: Array, pairs: Pairs, uniforms: Array
-) -> None:
-    chains = masses.shape[1]
-    least, most = np.empty(chains), np.empty(chains)
-    for k in range(len(pairs)):
-        a, b = pairs[k]
-        _limits(masses, values, weights, low, high, a, b, least, most)
-        for c in range(chains):
-            least[c] += (most[c] - least[c]) * uniforms[k, c]
-        _apply(masses, values, weights, a, b, least)
-
-
-@_compiled
-def _beta_moves(
-    masses: Array,
-    values: Array,
-    weights: Array,
-    low: Array,
-    high: Array,
-    sizes: Array,
-    pairs: Pairs,
-    uniforms: Array,
-    coins: Array,
-) -> None:
-    chains = masses.shape[1]
-    least, most = np.empty(chains), np.empty(chains)
-    for k in range(len(pairs)):
-        a, b = pairs[k]
-        _limits(masses, values, weights, low, high, a, b, least, most)
-        for c in range(chains):
-            least[c] = _exchange(
-                masses[a, c], masses[b, c], sizes[a] - 1, sizes[b] - 1, least[c], most[c], uniforms[k, c], coins[k, c]
-            )
-        _apply(masses, values, weights, a, b, least)
-
-
-uniform_moves: Callable[..., None] = _uniform_moves if COMPILED else uniform_moves_numpy
-beta_moves: Callable[..., None] = _beta_moves if COMPILED else beta_moves_numpy
