@@ -79,10 +79,10 @@ def main() -> None:
     See what to expect:           tacit plan --rows 48842
     Ask:                          tacit ask "SELECT COUNT(*) FROM data WHERE sex = 'F'"
     See what is left:             tacit status
-    Hand on what is known:        tacit publish -o people-public.tacit
+    Publish what was released:    tacit publish -o people-public.tacit
     Let others ask:               $ tacit serve
 
-    With --json, answers are JSON documents on standard output, one a line, and a refusal is one on standard error:
+    With --json, each answer is a JSON document on a line of standard output, and a refusal is one on standard error:
     {"error": {"code": …, "message": …, "nothing_spent": …}}.
 
     Exit codes: 0 answered, 1 refused (nothing was spent unless it says so), 2 wrong usage, 3 budget exhausted.

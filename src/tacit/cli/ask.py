@@ -31,6 +31,7 @@ from tacit.errors import ConfigError, InvalidQuery, TacitError
 
 if TYPE_CHECKING:
     from tacit.model.answer import Table
+    from tacit.model.distribution_answer import CdfAnswer
     from tacit.session import DryRun, Session
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # shown below a curve
@@ -42,14 +43,14 @@ _ROWS = "SELECT COUNT(*) FROM data WHERE "  # makes a statement of a condition
 
 @click.command()
 @click.argument("questions", nargs=-1)
-@click.option("--file", "-f", metavar="FILE", help="Statements separated by semicolons; - reads standard input.")
-@click.option("--dry-run", is_flag=True, help="Say whether it is known and the most it could cost; ask nothing.")
+@click.option("--file", "-f", metavar="FILE", help="A file of statements separated by semicolons; - is standard input.")
+@click.option("--dry-run", is_flag=True, help="Say whether the answer is known and its cost at most; ask nothing.")
 @analyst_options
 def ask(options: Options, questions: tuple[str, ...], file: str | None, dry_run: bool) -> None:
     """Ask QUESTIONS in SQL, about the one table `data`.
 
-    A question that was answered before, or whose answer follows from what was published, is free. All are checked
-    before any is asked. Without a question, on a terminal, a prompt opens: \\h there says what it understands.
+    A question that was answered before, or whose answer follows from what was released, is free. All questions are
+    checked before any is asked. Without a question, a prompt opens if this is a terminal: type \\h there for help.
 
     \b
     Examples:
@@ -61,7 +62,7 @@ def ask(options: Options, questions: tuple[str, ...], file: str | None, dry_run:
     """
     statements = [Statement(question) for question in questions] + ([] if file is None else read_statements(file))
     if not statements and (dry_run or options.as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
-        raise click.UsageError("give a question, or --file; only on a terminal does a prompt open without one.")
+        raise click.UsageError("give a question or --file; a prompt opens without one, but only on a terminal.")
     with opened(options) as session:
         if not statements:
             from tacit.cli.prompt import talk
@@ -95,7 +96,7 @@ def ask(options: Options, questions: tuple[str, ...], file: str | None, dry_run:
 def table(options: Options, names: tuple[str, ...], where: str | None, svg: str | None, csv_file: str | None) -> None:
     """Count all combinations of values of the attributes NAMES.
 
-    A marginal, or GROUP BY table, bought as a whole.
+    The table, a marginal or GROUP BY table, is bought as a whole.
 
     \b
     Examples:
@@ -110,9 +111,7 @@ def table(options: Options, names: tuple[str, ...], where: str | None, svg: str 
     with opened(options) as session:
         with placed(condition) as rows, waiting("Working out the table"):
             found = session.table(*names, where=rows)
-        if svg is not None:
-            with writing(svg, paid=True) as path:
-                found.chart().save(path)
+        _draw(found, svg)
         if csv_file is not None:
             _write_csv(found, csv_file)
         show(found.to_dict(), options.as_json, partial(print_answer, found, session.rows))
@@ -140,9 +139,7 @@ def cdf(options: Options, name: str, svg: str | None) -> None:
         with all_told(session), waiting("Working out the curve"):
             found = session.cdf(name)
             quantiles = [] if options.as_json else [session.quantile(name, share) for share in QUANTILES]
-        if svg is not None:
-            with writing(svg, paid=True) as path:
-                found.chart().save(path)
+        _draw(found, svg)
         show(found.to_dict(), options.as_json, partial(print_answer, found, session.rows))
         if quantiles:
             print_quantiles(quantiles, console())
@@ -156,7 +153,7 @@ def cdf(options: Options, name: str, svg: str | None) -> None:
 def quantile(options: Options, name: str, shares: tuple[float, ...], where: str | None) -> None:
     """Find quantiles of NAME: 0.5 is the median.
 
-    Each is the bin below the end of which the share Q of the rows lies, with its interval.
+    Each answer is the bin in which the share Q of the rows is reached, with its confidence interval.
 
     \b
     Examples:
@@ -198,8 +195,14 @@ def all_told(session: Session) -> Iterator[None]:
     except TacitError as error:
         if error.nothing_spent and session.spent != before:
             error.nothing_spent = False
-            error.sentence += " What was answered before it stays spent."
+            error.sentence += " What the questions before it cost stays spent."
         raise
+
+
+def _draw(answer: Table | CdfAnswer, svg: str | None) -> None:
+    if svg is not None:
+        with writing(svg, paid=True) as path:
+            answer.chart().save(path)
 
 
 def _write_csv(table: Table, path: str) -> None:
@@ -223,9 +226,18 @@ class Statement:
     column: int = 1
 
     def placed(self, sentence: str) -> str:
-        """A refusal of this statement, with its places counted from the beginning of the file."""
+        """A refusal of this statement, with its places counted from the beginning of the file.
+
+        >>> Statement("SELECT agee", "week.sql", line=5, column=3).placed("unknown column 'agee' (line 1, column 8)")
+        "week.sql, line 5: unknown column 'agee' (line 5, column 10)"
+        """
+
+        def place(found: re.Match[str]) -> str:
+            line, column = int(found[1]), int(found[2])
+            return f"(line {line + self.line - 1}, column {column + (self.column - 1 if line == 1 else 0)})"
+
         file = f"{self.file}, line {self.line}: " if self.file else ""
-        return file + moved(sentence, self.line - 1, self.column - 1)
+        return file + _PLACE.sub(place, sentence)
 
 
 @contextmanager
@@ -246,20 +258,6 @@ def _condition(where: str | None) -> Statement | None:
     if not where.strip():
         raise click.UsageError("--where has no condition.")
     return Statement(_ROWS + where, column=1 - len(_ROWS))
-
-
-def moved(sentence: str, lines: int, columns: int) -> str:
-    """The same sentence about a text that begins `lines` further down, its first line `columns` further right.
-
-    >>> moved("unknown column 'agee' (line 1, column 7)", 4, 2)
-    "unknown column 'agee' (line 5, column 9)"
-    """
-
-    def place(found: re.Match[str]) -> str:
-        line, column = int(found[1]), int(found[2])
-        return f"(line {line + lines}, column {column + (columns if line == 1 else 0)})"
-
-    return _PLACE.sub(place, sentence)
 
 
 def read_statements(path: str) -> list[Statement]:
@@ -306,7 +304,7 @@ def split(text: str, file: str = "") -> list[Statement]:
     if not ends:
         raise InvalidQuery(f"{file or 'the text'} has no statement.")
     if len(ends) > MAX_STATEMENTS:
-        raise InvalidQuery(f"{file or 'the text'} has {len(ends):,} statements; the most is {MAX_STATEMENTS:,}.")
+        raise InvalidQuery(f"{file or 'the text'} has {len(ends):,} statements; {MAX_STATEMENTS:,} at most.")
     starts = [0, *(found.end() for found in re.finditer("\n", text))]  # of the lines
     made = []
     for start, end in ends:

@@ -38,7 +38,7 @@ MOST_HISTOGRAM = 200_000  # cells: drawing more noise would take most of the min
 
 @click.command()
 @click.option("--serve", "as_server", is_flag=True, help="Serve the table to a browser on this machine, until Ctrl+C.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8470, show_default=True, help="For --serve.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8470, show_default=True, help="The port of --serve.")
 @json_option
 def demo(as_server: bool, port: int, as_json: bool) -> None:
     """Show private answers about a real table beside the truth.
@@ -70,20 +70,20 @@ def demo(as_server: bool, port: int, as_json: bool) -> None:
 @click.command()
 @click.option("--rows", type=click.IntRange(100, 1_000_000), default=50_000, show_default=True, metavar="N")
 @click.option("--columns", type=click.IntRange(2, 8), default=5, show_default=True, metavar="D")
-@click.option("--values", type=click.IntRange(2, 20), default=6, show_default=True, help="Of each column.", metavar="V")
+@click.option("--values", type=click.IntRange(2, 20), default=6, show_default=True, help="In each column.", metavar="V")
 @click.option("--questions", type=click.IntRange(10, 10_000), default=1_000, show_default=True, metavar="K")
 @click.option("--epsilon", type=float, default=1.0, show_default=True, metavar="E")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the made table.")
-@click.option("--median", is_flag=True, help="Also the median mechanism, which takes a minute more.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Decides the made table.")
+@click.option("--median", is_flag=True, help="Also measure the median mechanism: a minute more.")
 @json_option
 def bench(
     rows: int, columns: int, values: int, questions: int, epsilon: float, seed: int, median: bool, as_json: bool
 ) -> None:
     """Measure the mechanisms on this machine, on a made table.
 
-    It has N rows and D columns of V values. Each mechanism answers the same K random conditions on up to three columns
-    under one budget. Ratios are against independent noise for every question, in the same run; below 1 is better. With
-    the sizes given, under a minute.
+    The table has N rows and D columns of V values. Each mechanism answers the same K random conditions on up to three
+    columns under one budget. Ratios are against independent noise for every question, in the same run; below 1 is
+    better. With the default sizes it takes less than a minute.
 
     \b
     Examples:

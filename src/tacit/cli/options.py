@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 config_option = click.option(
     "--config", "-c", default="tacit.toml", show_default=True, envvar="TACIT_CONFIG", help="The configuration file."
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON: one document on one line an answer.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON: one line for each answer.")
 rollback_option = click.option(
-    "--accept-rollback", metavar="REASON", help="Go on with an older copy of the ledger; the reason is recorded in it."
+    "--accept-rollback", metavar="REASON", help="Continue with an older copy of the ledger, which records the reason."
 )
 published_option = click.option(
     "--published",
     metavar="FILE",
     help="Answer from a file that `tacit publish` wrote, instead of --config: free, and without the data.",
 )
-where_option = click.option("--where", metavar="CONDITION", help="Of these rows alone: an SQL condition.")
-svg_option = click.option("--svg", metavar="FILE", help="Also draw it.")
+where_option = click.option("--where", metavar="CONDITION", help="Use only the rows that meet this SQL condition.")
+svg_option = click.option("--svg", metavar="FILE", help="Also draw the answer, to this SVG file.")
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def opened(options: Options) -> Iterator[Session]:
     else:
         source = click.get_current_context().get_parameter_source("config")
         if source is click.core.ParameterSource.COMMANDLINE or options.accept_rollback:
-            raise click.UsageError("--published stands instead of --config and --accept-rollback.")
+            raise click.UsageError("--published is used instead of --config and --accept-rollback, not with them.")
         from tacit.publishing import read
 
         with waiting("Reading what was published"):

@@ -31,8 +31,8 @@ _HEAD = """\
 
 [data]
 source = {source}
-{table}# person = "patient_id"  # whose row it is, where a person may have several; then their privacy is protected
-# rows_per_person = 3    # of each person's rows at most so many are counted, and the noise is so many times as wide
+{table}# person = "patient_id"  # whose row it is, if a person may have several: it protects persons, not rows
+# rows_per_person = 3    # at most 3 rows of each person are counted, and the noise is 3 times as wide
 
 [budget]               # ONE budget for everything that will ever be answered from this table
 epsilon = 1.0          # smaller is more private; 1.0 is a common choice
@@ -44,13 +44,13 @@ mechanism = "auto"     # auto | direct | histogram | iterative | median; `tacit 
 questions = 10000      # about how many are expected; direct: how many new questions share the budget
 # hits = 5             # iterative, median: how many hard answers share the budget, if you know better than the plan
 # warm = 0.8           # iterative: the share of the budget for the tables it starts from
-confidence = 0.95      # of the error bars
+confidence = 0.95      # the confidence of the error bars
 
 # The domain: every attribute that may be asked about, with its values or bins. It is public, so declare it from what
 # everybody knows, not from the rows. Delete the attributes that nobody should ask about.
 # Where rows may have no value, add     missing = "unknown"
 # Where values may lie outside, add     clamp = true     (numbers and dates)     or     other = "other"
-# Without these, such a row refuses the load.
+# Without these, a table with such a row is refused.
 """
 _PEEKED = """\
 # The bounds and values marked `seen` were read from the rows, because you asked for it: by keeping them you decide to
@@ -60,7 +60,7 @@ _ASK_NUMBER = """\
 kind = "integer"          # or "numeric", with edges = [0, 10.5, 20]
 # low = 0                 # the lowest and the highest value, both included
 # high = 99
-# width = 5               # of the bins
+# width = 5               # the width of the bins
 """
 _ASK_DATE = """\
 kind = "date"
@@ -71,13 +71,13 @@ by = "month"              # day | month | year
 _ASK_CATEGORY = """\
 kind = "category"
 # values = ["F", "M"]     # list them
-other = "other"           # for what is not listed
+other = "other"           # for values that are not listed
 """
 
 
 @click.command()
 @click.argument("data")
-@click.option("--table", help="The table, where DATA is a database.")
+@click.option("--table", help="The table to read, if DATA is a database.")
 @click.option("--output", "-o", default="tacit.toml", show_default=True, help="The file to write.")
 @click.option(
     "--peek-at-values",
@@ -128,12 +128,10 @@ def init(data: str, table: str | None, output: str, peek_at_values: bool, as_jso
 @click.option("--rows", type=int, metavar="N", help="How many rows there are.")
 @click.option("--count-rows", is_flag=True, help="Count the rows of the configured data: n is public by convention.")
 @click.option(
-    "--questions", type=int, metavar="K", help="About how many questions. [default: as configured, or 10,000]"
+    "--questions", type=int, metavar="K", help="About how many will be asked. [default: as configured, or 10,000]"
 )
-@click.option(
-    "--accuracy", type=float, metavar="A", help="The error wanted for all of them, of the rows: 0.01 is ±1 %."
-)
-@click.option("--epsilon", type=float, metavar="E", help="Another epsilon than the configured one.")
+@click.option("--accuracy", type=float, metavar="A", help="The error wanted, as a share of the rows: 0.01 is ±1 %.")
+@click.option("--epsilon", type=float, metavar="E", help="Instead of the configured epsilon.")
 @click.option("--svg", metavar="FILE", help="Also draw the errors against epsilon and the number of questions.")
 @json_option
 def plan(

@@ -53,14 +53,13 @@ def status(options: Options) -> None:
 
 
 @click.command()
-@click.option("--all", "everything", is_flag=True, help="Everything ever bought.")
-@click.option("-n", "newest", type=click.IntRange(min=1), default=20, show_default=True, help="The newest so many.")
+@click.option("--all", "everything", is_flag=True, help="List everything ever bought.")
+@click.option("-n", "newest", type=click.IntRange(min=1), default=20, show_default=True, help="How many of the newest.")
 @analyst_options
 def history(options: Options, everything: bool, newest: int) -> None:
     """List what was bought, what it cost, and its receipt.
 
-    Each question in words, the oldest first. Free answers cost nothing and are not listed. With --json, one document a
-    line.
+    Questions are in words, the oldest first. Free answers are not listed. With --json, each line is one document.
 
     \b
     Examples:
@@ -84,10 +83,10 @@ def history(options: Options, everything: bool, newest: int) -> None:
 @_force
 @owner_options
 def publish(options: Options, output: str, force: bool) -> None:
-    """Write what was released to a file for anybody.
+    """Write what was released to a file that anybody may have.
 
-    Costs nothing. Whoever has it can ask what it determines, for ever, without the data:  tacit ask --published FILE
-    "SELECT …"
+    Costs nothing. Whoever has the file can ask, free of charge and without the data, everything that it determines:
+    tacit ask --published FILE "SELECT …"
 
     \b
     Examples:
@@ -104,17 +103,15 @@ def publish(options: Options, output: str, force: bool) -> None:
 
 @click.command()
 @click.option("--rows", "-n", type=click.IntRange(min=1), required=True, metavar="N", help="How many rows.")
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Public; the same, the same rows."
-)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Public: it decides the rows.")
 @click.option("--output", "-o", required=True, metavar="FILE", help="A .csv or .parquet file to write.")
 @_force
 @analyst_options
 def synthesize(options: Options, rows: int, seed: int, output: str, force: bool) -> None:
     """Make up rows that look like what was released so far.
 
-    Costs nothing. They are drawn from the answers that were released, never from the data: ask first what they should
-    get right.
+    Costs nothing. The rows are drawn from the released answers, never from the data, so ask first what they should get
+    right.
 
     \b
     Examples:
@@ -140,7 +137,8 @@ def synthesize(options: Options, rows: int, seed: int, output: str, force: bool)
 def report(options: Options, output: str, title: str | None, force: bool) -> None:
     """Write a page about the budget and the answers.
 
-    Costs nothing. One file, no scripts, nothing loaded from elsewhere; it shows only what was released.
+    Costs nothing. The page is one file, without scripts, that loads nothing from elsewhere. It shows only what was
+    released.
 
     \b
     Examples:
@@ -157,14 +155,14 @@ def report(options: Options, output: str, title: str | None, force: bool) -> Non
 
 @click.command()
 @click.argument("file")
-@click.option("--config", "-c", metavar="CONFIG", help="Also check that the owner's ledger begins with this very file.")
-@click.option("--receipt", type=(int, str), metavar="ENTRY SEAL", help="Also check that it holds this receipt.")
+@click.option("--config", "-c", metavar="CONFIG", help="Also check that the owner's ledger begins with this file.")
+@click.option("--receipt", type=(int, str), metavar="ENTRY SEAL", help="Also check that the file holds this receipt.")
 @json_option
 def verify(file: str, config: str | None, receipt: tuple[int, str] | None, as_json: bool) -> None:
     """Check a FILE that `tacit publish` wrote.
 
-    Every hash, running total and price in it is derived again, and the hypothesis that its answers make. A receipt is
-    the "entry" and "seal" that came with an answer in JSON.
+    Every hash, running total and price in the file is worked out again, and so is the hypothesis that its answers lead
+    to. A receipt is the "entry" and "seal" that came with an answer in JSON.
 
     \b
     Examples:
@@ -200,7 +198,7 @@ def _print_status(session: Session, past: list[Past], to: Console) -> None:
         f"spent {session.spent} (epsilon so far {session.epsilon_spent:.4g}), left {session.left} of {session.total}"
     )
     if session.choice.mechanism == "histogram" and past:
-        to.print("All was bought at once, one noisy histogram: every question is free from now on.")
+        to.print("One noisy histogram was bought: every question is free from now on.")
     for name, attribute in session.domain.items():
         to.print(f"  {escape(name)}: {attribute.kind}, {escape(attribute.takes)}", style="dim")
     if past:

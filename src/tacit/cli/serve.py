@@ -24,7 +24,7 @@ _keys = click.option("--keys", default="tacit.keys", show_default=True, metavar=
 @click.command()
 @click.argument("configs", nargs=-1)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8470, show_default=True, help="0 takes any free one.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8470, show_default=True, help="0 takes any free port.")
 @click.option("--keys", metavar="FILE", help="The file of keys.  [default: tacit.keys beside the first CONFIG]")
 @click.option("--tls-cert", metavar="FILE", help="A PEM certificate; with it and --tls-key the server speaks TLS.")
 @click.option("--tls-key", metavar="FILE", help="Its private key.")
@@ -40,8 +40,8 @@ def serve(
 ) -> None:
     """Answer questions over HTTP, and in the browser.
 
-    Each CONFIG is a data set with a budget of its own, called like its file; tacit.toml unless given. Whoever asks
-    needs a key: see `tacit token`. Only this machine is served unless --host says otherwise.
+    Each CONFIG, tacit.toml by default, is a data set with its own budget, named after its file. Whoever asks needs a
+    key: see `tacit token`. By default only this machine is served; --host changes that.
 
     \b
     Examples (each goes on until Ctrl+C):
@@ -69,7 +69,7 @@ def token() -> None:
     """Make, list and revoke the keys of a server's users.
 
     A reader gets what is public already, for free; an analyst may spend the budget; an owner also sees who asked what.
-    The budget is one for all of them, whoever works together.
+    They all share one budget, whoever works together.
 
     \b
     Examples:
@@ -81,7 +81,9 @@ def token() -> None:
 @token.command()
 @click.argument("name")
 @click.option("--role", type=click.Choice(_ROLES), default="analyst", show_default=True)
-@click.option("--quota", type=float, metavar="SHARE", help="The share of each budget for this name: for fairness only.")
+@click.option(
+    "--quota", type=float, metavar="SHARE", help="The share of each budget that NAME may spend, for fairness."
+)
 @_keys
 @json_option
 def make(name: str, role: str, quota: float | None, keys: str, as_json: bool) -> None:
