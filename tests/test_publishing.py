@@ -288,7 +288,7 @@ def test_threads_take_turns_and_learn_everything_once(tmp_path: Path, monkeypatc
     with start(tmp_path, "iterative", questions=10, budget=budget) as live:
         live.ask_many(boxes(60, seed=1))
         tacit.publish(live, tmp_path / "p.jsonl")
-    fresh, learn, learned = boxes(80, seed=9)[-8:], Weights.learn, list[int]()
+    fresh, learn, learned = boxes(80, seed=9)[-8:], Weights._learn, list[int]()
 
     def slowly(self: Weights, measured: Any) -> None:
         learned.append(measured.receipt.entry)
@@ -304,7 +304,7 @@ def test_threads_take_turns_and_learn_everything_once(tmp_path: Path, monkeypatc
         return reading
 
     meeting, met = 0, threading.Barrier(8)
-    monkeypatch.setattr(Weights, "learn", slowly)
+    monkeypatch.setattr(Weights, "_learn", slowly)
     reading = together()
     once = [measured.receipt.entry for measured in reading._public.released()]
     assert learned == once

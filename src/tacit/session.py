@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery, TacitError
 from tacit.model.aggregate import check_share
@@ -318,6 +319,11 @@ class Session:
             codes = self._mechanism.draw(rows, np.random.Generator(np.random.PCG64(seed)))
             released = list(self._public.released())
         return Synthetic.of(self.domain, codes, self.rows, released)
+
+    def arrays(self) -> list[NDArray[Any]]:
+        """What is known beyond the released answers, to the last bit: the hypothesis, or the databases that vote."""
+        with self._public.turn():
+            return list(self._mechanism.arrays())
 
     def release(
         self,

@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 import tacit
 from tacit.errors import ConfigError, InvalidQuery, LedgerError
-from tacit.model.budget import Loss
 from tacit.model.query import Query
 from tacit.release import median as median_module
 from tacit.release import samplers
 from tacit.release.median import Voters
-from tacit.release.online import OWNER, Online, Terms
+from tacit.release.online import OWNER, Online, Terms, farthest
 from tacit.release.rules.voters import DatabaseVotes, FractionVotes
 from tacit.release.settings import MedianSettings
 from tacit.session import Session
@@ -27,7 +26,6 @@ from tacit.trusted.lens import look, own_lens
 
 DOMAIN = tacit.Domain({"a": tacit.integer(0, 5), "b": tacit.category(["x", "y", "z"]), "c": tacit.boolean()})
 N = 20_000
-FREE = Loss("rho", 0)
 
 
 def make_rows() -> pd.DataFrame:
@@ -102,11 +100,11 @@ def check_the_ledger_is_all_it_needs(folder: Path, **changes: Any) -> None:
     queries = boxes(40, seed=4)
     with start(folder, **changes) as session:
         before = session.ask_many(queries)
-        votes = voters(session).guess(queries)[0]
+        votes = voters(session).guess(queries).values
         made = session.synthetic(50, seed=3)
     with start(folder, **changes) as session:
         after = session.ask_many(queries)
-        assert (voters(session).guess(queries)[0] == votes).all()
+        assert (voters(session).guess(queries).values == votes).all()
         assert [a.value for a in after] == [a.value for a in before]
         assert {a.source for a in after} == {"repeat"}
         assert session.synthetic(50, seed=3) == made
@@ -119,18 +117,18 @@ def test_the_ledger_is_all_it_needs(tmp_path: Path) -> None:
 
 def test_planted_slab_around_the_true_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Databases that follow the truth instead of the released answer are not rebuilt from the ledger.
-    real, opened = Voters.learn, list[Voters]()
+    real, opened = Voters._restrict, list[Voters]()
 
-    def leaky(self: Voters, measured: Any) -> None:
+    def leaky(self: Voters, measured: Any, question: Any) -> None:
         if self not in opened:
             opened.append(self)
         if len(opened) == 1:
             measured.values[0] = secret.answer(measured.question)
-        real(self, measured)
+        real(self, measured, question)
 
     with start(tmp_path / "other" if (tmp_path / "other").mkdir() is None else tmp_path) as session:
         secret = session._curator._records
-    monkeypatch.setattr(Voters, "learn", leaky)
+    monkeypatch.setattr(Voters, "_restrict", leaky)
     with pytest.raises(AssertionError):  # many records, so that the noise is seen after rounding to whole ones
         check_the_ledger_is_all_it_needs(tmp_path, databases=10, records=2000)
 
@@ -170,23 +168,23 @@ def test_sampling_that_makes_no_sense_is_refused(tmp_path: Path, sampling: dict[
 
 def test_the_error_bar_is_what_the_lens_implies() -> None:
     # The worst case for every shown value: half of the databases sit exactly at the bar's end, half at the truth.
-    knowledge = Voters(DOMAIN, N, 100.0, MedianSettings(hits=10, databases=10, records=10), FREE)
-    knowledge.reach = 800.0
+    far = Disagreement(np.zeros(1), 800.0)
     for shown in (1.0, 10.0, 100.0, 350.0):
-        error = knowledge.error(shown)
+        error = farthest(far, shown)
         assert error is not None
         for end in (0.98 * error - 2, 1.02 * error + 2):
             values = np.array([1000.0] * 5 + [1000.0 + end] * 5)
             lens = look(own_lens(Disagreement(values[::-1], 800.0)), 1000 * 2**20) / 2**20
             assert (lens > shown) == (end > error)
-    assert knowledge.error(400.0) is None  # half of them may be anywhere
-    assert knowledge.error(1.0) == pytest.approx(3.0, abs=0.02)  # twice what is shown, and one for rounding
+    assert farthest(far, 400.0) is None  # half of them may be anywhere
+    assert farthest(far, 1.0) == pytest.approx(3.0, abs=0.02)  # twice what is shown, and one for rounding
 
 
 def test_a_vote_is_the_lower_median(tmp_path: Path) -> None:
-    knowledge = Voters(DOMAIN, N, 100.0, MedianSettings(hits=10, databases=11, records=20), FREE)
+    knowledge = Voters(DOMAIN, N, 100.0, MedianSettings(hits=10, databases=11, records=20))
     query = Query.among(DOMAIN, "c", [1])
-    (guess,), (lens,) = knowledge.guess([query])
+    found = knowledge.guess([query])
+    (guess,), (lens,) = found.values, found.lenses
     assert isinstance(lens, Disagreement)
     assert sorted(lens.values)[5] == guess
     assert (lens.values == knowledge.votes.values(query) * N).all()
@@ -230,12 +228,12 @@ def test_stirring_follows_the_ledger_alone(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_contradictory_answers_are_said_to_be(tmp_path: Path) -> None:
-    knowledge = Voters(DOMAIN, N, 100.0, MedianSettings(hits=10, databases=20, records=50), FREE)
+    knowledge = Voters(DOMAIN, N, 100.0, MedianSettings(hits=10, databases=20, records=50))
     query = Query.among(DOMAIN, "c", [1])
-    assert knowledge.note == ""
+    assert knowledge.votes.note == ""
     knowledge.votes = knowledge.votes.restrict(query, 0.2, 0.02, seed=1).restrict(query, 0.8, 0.02, seed=2)
-    assert "disagree with past answers" in knowledge.note
-    assert 0 <= knowledge.guess([query])[0][0] <= N
+    assert "disagree with past answers" in knowledge.votes.note
+    assert 0 <= knowledge.guess([query]).values[0] <= N
 
 
 def test_fractional_databases_vote_too(tmp_path: Path) -> None:
@@ -247,12 +245,12 @@ def test_fractional_databases_vote_too(tmp_path: Path) -> None:
             assert answer.error is None or abs(answer.value - exact) <= answer.error
         votes = voters(session).votes
         assert isinstance(votes, FractionVotes)
-        guesses = voters(session).guess(queries)[0]
+        guesses = voters(session).guess(queries).values
         for ask in (lambda: session.synthetic(5), lambda: session.ask(tacit.stump("a", predicts="c"))):
             with pytest.raises(InvalidQuery, match="databases"):
                 ask()
     with start(tmp_path, sampler="fractions", confidence=1 - 1e-9, hits=30) as session:
-        assert (voters(session).guess(queries)[0] == guesses).all()
+        assert (voters(session).guess(queries).values == guesses).all()
 
 
 def test_halting_and_going_on_without_a_guarantee(tmp_path: Path) -> None:
@@ -274,7 +272,7 @@ def test_terms_choose_a_reach_that_leaves_room(tmp_path: Path) -> None:
         mechanism: Any = session._mechanism
         terms: Terms = mechanism.terms
         shown = terms.shown(terms.threshold(200) + voters(session).floor)
-        error = voters(session).error(shown)
+        error = farthest(Disagreement(np.zeros(1), voters(session).reach), shown)
         assert error is not None
         assert 2 * shown < error < 2.4 * shown
         assert math.isclose(voters(session).reach, 8 * shown)

@@ -7,7 +7,6 @@ Smith 2006): no question to it costs anything, ever.
 from __future__ import annotations
 
 import hashlib
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -15,17 +14,13 @@ from typing import Any, cast
 import numpy as np
 
 import tacit
-from tacit.errors import ConfigError, InvalidQuery, LedgerError, NeedsData
+from tacit.errors import ConfigError, LedgerError, NeedsData
 from tacit.model.budget import Loss
 from tacit.model.facts import Receipt
 from tacit.publishing import entries as checks
 from tacit.publishing import file
 from tacit.publishing.file import Terms
 from tacit.publishing.transcript import Declared, Reading, Transcript
-from tacit.release.hypothesis.mixture import Mixture
-from tacit.release.iterative import Weights
-from tacit.release.median import Voters
-from tacit.release.rules.voters import DatabaseVotes, FractionVotes
 from tacit.session import Session
 from tacit.store.chain import Line
 from tacit.trusted.ledger import Ledger
@@ -153,26 +148,18 @@ def _read(path: Path) -> tuple[Session, Terms, list[Line], checks.Counted, str]:
 
 def _knowledge(path: Path, reading: Session) -> str:
     """A digest of what is known, derived afresh: the hypothesis, the databases, or the released answers themselves."""
+    digest = hashlib.sha256()
     try:
-        with suppress(InvalidQuery):  # nothing to draw rows from; what there is has been worked out all the same
-            reading.synthetic(1)
+        arrays = list(reading.arrays())
     except NeedsData:
         raise ConfigError(
             f"the hypothesis of {path.name} cannot be derived again here: the arithmetic of this machine or version "
             "leads to questions that were not asked."
         ) from None
-    known = reading.knowledge
-    digest = hashlib.sha256()
-    if isinstance(known, Weights):
-        found = known.hypothesis
-        parts = [found.weights, *found.laws] if isinstance(found, Mixture) else [found.marginal(reading.domain.names)]
-        for part in parts:
-            digest.update(np.ascontiguousarray(part, dtype="<f8").tobytes())
-    elif isinstance(known, Voters) and isinstance(known.votes, DatabaseVotes):
-        digest.update(np.ascontiguousarray(known.votes.ensemble.codes, dtype="<u4").tobytes())
-    elif isinstance(known, Voters) and isinstance(known.votes, FractionVotes):
-        digest.update(np.ascontiguousarray(known.votes.fractions.points.masses, dtype="<f8").tobytes())
-    else:
+    for array in arrays:
+        little = array.astype(array.dtype.newbyteorder("<"))
+        digest.update(np.ascontiguousarray(little).tobytes())
+    if not arrays:
         for past in reading.history:
             digest.update(past.receipt.seal.encode("ascii"))
     return digest.hexdigest()

@@ -78,6 +78,9 @@ class Direct:
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         raise InvalidQuery('fresh answers leave nothing to draw rows from; mechanism="iterative" or "median" does.')
 
+    def arrays(self) -> tuple[()]:
+        return ()  # the released answers are all there is
+
     def recall(self, query: Query | Statistic, stored: Measured | Told) -> Estimate:
         """What told it first: a release may have measured what a table had told before."""
         self._catch_up()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,10 @@ class Answerer(Protocol):
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         """Rows that look like what is published: a column of codes for each attribute."""
+        ...
+
+    def arrays(self) -> Iterable[NDArray[Any]]:
+        """What is known beyond the released answers, in numbers whose bits can be compared; nothing if that is all."""
         ...
 
     def most(self, question: Query | Statistic | Marginal) -> Loss:

@@ -81,6 +81,9 @@ class Histogram:
         noise = Noise(stored.noise.kind, stored.noise.scale * math.sqrt(cells))
         return replace(stored, question=Tree(name, (size,), (1,)), values=values, noise=noise), cost
 
+    def arrays(self) -> tuple[()]:
+        return ()  # the released answers are all there is
+
     def recall(self, query: Query | Statistic, stored: Measured | Told) -> Estimate:
         return of_stored(stored, query, self._public.rows, self._confidence)
 

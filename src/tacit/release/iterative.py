@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,16 +21,17 @@ from tacit.release.hypothesis.dense import MAX_CELLS, Dense
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.hypothesis.noisy_table import half_width_within
 from tacit.release.offline import learn
-from tacit.release.online import Online, Terms
+from tacit.release.online import Guesses, Online, Terms
 from tacit.release.public import Public, expected_noise
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 from tacit.release.settings import IterativeSettings
-from tacit.release.warm_start import AnyFit, Progress, fit_all, mean_size, wanted, warm_start
-from tacit.trusted.lens import Distance, Lens
+from tacit.release.warm_start import AnyFit, Progress, WarmStart, fit_all, mean_size, wanted, warm_start
+from tacit.trusted.lens import Distance
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
+AT_ONCE = 2**14  # questions
 REFIT_SWEEPS = 3  # over all past answers, after each new one
 TABLE_SWEEPS = 6  # of the fit after a new table
 MAX_AROUND = 2**16  # cells of a table that is bought around a hard question
@@ -41,29 +42,15 @@ class Weights:
     """A hypothesis, re-fitted to all past answers after each new one: over every cell of X, if they can be listed.
 
     Of larger domains it is a mixture of products, which never lists them, and every answer is learned by fitting.
-    It starts uniform, or, for the share `warm` of a budget, from noisy tables that the first question buys. A hard
-    question buys the whole table of its attributes where that answers it as well as is promised: see `purchase`.
+    It starts uniform, or from the tables of a `TableStart`. A hard question buys the whole table of its attributes
+    where that answers it as well as is promised: see `purchase`.
     """
 
-    at_once = 2**14
-    floor = 0.0
-
-    def __init__(
-        self,
-        public: Public,
-        curator: Curator | None,
-        rule: MultiplicativeWeights,
-        warm: Loss,
-        terms: Terms,
-        progress: Progress | None = None,
-    ) -> None:
-        self._progress = progress
-        self._public, self._curator, self._rule, self._warm, self._terms = public, curator, rule, warm, terms
+    def __init__(self, public: Public, rule: MultiplicativeWeights, terms: Terms) -> None:
+        self._public, self._rule, self._terms = public, rule, terms
         domain, self._rows = public.domain, public.rows
         self.hypothesis: Dense | Mixture = rule.initial() if domain.size <= MAX_CELLS else Mixture.uniform(domain)
         self.note = ""
-        self._ready = warm.atoms == 0
-        self._start = Loss(warm.measure, 0)
         self._started_from: set[str] = set()  # keys of what the warm start has fitted already
         self._past: list[tuple[Query, float, float]] = []
         self._fitted: AnyFit | None = None  # the last fit of everything measured, and what that was
@@ -76,39 +63,18 @@ class Weights:
                 'multiplicative weights answer linear questions only; mechanism="median" answers others.'
             )
 
-    def ahead(self) -> Loss:
-        bought = self._ready or self._bought
-        return Loss(self._warm.measure, 0) if bought or not self._warm <= self._public.left else self._warm
-
-    def start(self) -> Loss:
-        return self._start
-
-    @property
-    def _bought(self) -> bool:
-        first = marginal(self._public.domain, self._public.domain.names[0])
-        return self._public.find([wanted(self._public, first)])[0] is not None
-
-    def prepare(self, *, buy: bool) -> Loss:
-        nothing = Loss(self._warm.measure, 0)
-        if self._ready:
-            return nothing
-        bought = self._bought
-        if not bought and not buy:
-            raise InvalidQuery("nothing is published yet to make rows from: ask a first question.")
-        if not bought and not self._warm <= self._public.left:
-            self.note = "there was too little left for the warm start"
-            self._ready = True
-            return nothing
-        before = self._public.spent
-        found = warm_start(self._public, self._curator, loss=self._warm, progress=self._progress)
-        self.hypothesis, self._start = found.hypothesis, found.bought
-        self._started_from, self._fitted = {one.key for one in found.measured}, found.fitted
+    def start_from(self, found: WarmStart) -> None:
+        """Go on from a warm start, before anything is learned."""
+        self.hypothesis, self._fitted = found.hypothesis, found.fitted
+        self._started_from = {one.key for one in found.measured}
         if not found.fitted.settled:
             self.note = "the warm start fits its own tables badly: rely on the error bars"
-        self._ready = True
-        return self._public.spent - before
 
-    def learn(self, measured: Measured) -> None:
+    def learn(self, measured: Iterable[Measured], entries: int) -> None:
+        for one in measured:
+            self._learn(one)
+
+    def _learn(self, measured: Measured) -> None:
         """A single answer tilts the hypothesis; a table is fitted together with everything measured before it."""
         question, rows = measured.question, self._rows * measured.unit
         started = measured.key in self._started_from
@@ -151,21 +117,20 @@ class Weights:
         promised = terms.shown(self._rule.alpha * self._rows)
         return around if bar <= promised and size * mean_size(noise) <= self._rows else query
 
-    def come_to(self, entries: int) -> None:
-        pass
-
-    def guess(self, queries: Sequence[Query | Statistic]) -> tuple[NDArray[np.float64], Sequence[Lens]]:
+    def guess(self, queries: Sequence[Query | Statistic]) -> Guesses:
         linear = [query for query in queries if isinstance(query, Query)]
-        guesses = self.hypothesis.answer_many(linear) * self._rows
-        return guesses, [Distance(float(guess)) for guess in guesses]
+        values = self.hypothesis.answer_many(linear) * self._rows
+        lenses = [Distance(float(value)) for value in values]
+        return Guesses(values, lenses, [self.likely(query) for query in linear], note=self.note)
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         return self.hypothesis.draw(rows, rng)
 
-    def likely(self, query: Query | Statistic) -> float | None:
+    def arrays(self) -> Iterable[NDArray[Any]]:
+        return self.hypothesis.arrays()
+
+    def likely(self, query: Query) -> float | None:
         """As noisy as the surest published table says it: the hypothesis fits that table and all others together."""
-        if not isinstance(query, Query):
-            return None
         scope = query.scope
         if scope not in self._spread:
             tables = [(one.noise, _attributes(one.question)) for one in self._measured]
@@ -182,8 +147,42 @@ class Weights:
         inside = math.prod(np.count_nonzero(factor.weights) / factor.weights.size for factor in query.factors)
         return spread * math.sqrt(min(inside, 1 - inside)) if inside < 1 else spread
 
-    def error(self, shown: float) -> float:
-        return shown  # the lens is the error itself
+
+class TableStart:
+    """The warm start of `Weights`: noisy tables that the first question buys, for the loss `warm` at most."""
+
+    def __init__(
+        self, public: Public, curator: Curator | None, weights: Weights, warm: Loss, progress: Progress | None
+    ) -> None:
+        self._public, self._curator, self._weights, self._warm = public, curator, weights, warm
+        self._progress, self._made = progress, False
+        self.cost = Loss(warm.measure, 0)
+
+    def ahead(self) -> Loss:
+        bought = self._made or self._bought
+        return Loss(self._warm.measure, 0) if bought or not self._warm <= self._public.left else self._warm
+
+    @property
+    def _bought(self) -> bool:
+        first = marginal(self._public.domain, self._public.domain.names[0])
+        return self._public.find([wanted(self._public, first)])[0] is not None
+
+    def make(self, *, buy: bool) -> Loss:
+        nothing = Loss(self._warm.measure, 0)
+        if self._made:
+            return nothing
+        bought = self._bought
+        if not bought and not buy:
+            raise InvalidQuery("nothing is published yet to make rows from: ask a first question.")
+        if not bought and not self._warm <= self._public.left:
+            self._weights.note = "there was too little left for the warm start"
+            self._made = True
+            return nothing
+        before = self._public.spent
+        found = warm_start(self._public, self._curator, loss=self._warm, progress=self._progress)
+        self._weights.start_from(found)
+        self.cost, self._made = found.bought, True
+        return self._public.spent - before
 
 
 def _attributes(question: Question) -> tuple[str, ...]:
@@ -210,7 +209,8 @@ def iterative(
     alpha = min(1.0, terms.threshold(settings.questions) / public.rows)
     rule = MultiplicativeWeights(public.domain, alpha, tolerance=alpha / 2)
 
-    def begin() -> Weights:
-        return Weights(public, curator, rule, start, terms, progress)
+    def begin() -> tuple[Weights, TableStart | None]:
+        weights = Weights(public, rule, terms)
+        return weights, TableStart(public, curator, weights, start, progress) if start.atoms else None
 
-    return Online(public, curator, begin, terms, questions=settings.questions, halt=settings.halt)
+    return Online(public, curator, begin, terms, questions=settings.questions, halt=settings.halt, at_once=AT_ONCE)

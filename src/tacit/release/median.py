@@ -12,30 +12,29 @@ and so does the error bar, because gate and median look at the same sampled data
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.model.answer import Measured
-from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
-from tacit.release.online import Online, Terms
+from tacit.release.online import Guesses, Online, Terms
 from tacit.release.public import Public
 from tacit.release.rules.voters import DatabaseVotes, FractionVotes, Votes
 from tacit.release.settings import MedianSettings
-from tacit.trusted.lens import Disagreement, Lens
+from tacit.trusted.lens import Disagreement
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
 REACH = 8.0  # of the lens, in units of what it may show for an easy question
+AT_ONCE = 256  # questions: each has a value in every database
 STIR_EVERY = 1024  # ledger entries: adaptive questions could come to know one fixed sample too well
 
 
@@ -49,11 +48,8 @@ SAMPLERS: dict[str, Callable[[Domain, MedianSettings, int], Votes]] = {
 class Voters:
     """Databases that agree with all past hard answers up to their noise: public knowledge for the online loop."""
 
-    at_once = 256
-
-    def __init__(self, domain: Domain, rows: int, shown: float, settings: MedianSettings, free: Loss) -> None:
-        """`shown`: what the lens of an easy question may show beyond the floor; `free`: nothing, as a loss."""
-        self._free = free
+    def __init__(self, domain: Domain, rows: int, shown: float, settings: MedianSettings) -> None:
+        """`shown`: what the lens of an easy question may show beyond the floor."""
         self._rows, self._settings = rows, settings
         self._settled = self.votes = SAMPLERS[settings.sampler](domain, settings, self._seed("start"))
         self._learned_at, self._stirred = 0, 0
@@ -63,19 +59,16 @@ class Voters:
     def check(self, queries: Sequence[Query | Statistic]) -> None:
         self.votes.check(queries)
 
-    def prepare(self, *, buy: bool) -> Loss:
-        return self._free
+    def learn(self, measured: Iterable[Measured], entries: int) -> None:
+        for one in measured:
+            if isinstance(one.question, Query | Statistic):  # a cell of a table is a question like any other
+                self._restrict(one, one.question)
+        stirred = (entries - self._learned_at) // STIR_EVERY
+        if stirred != self._stirred:  # always from the settled ones, so that a restart need not repeat every stirring
+            self.votes = self._settled.stir(seed=self._seed("stir", self._learned_at, stirred))
+            self._stirred = stirred
 
-    def ahead(self) -> Loss:
-        return self._free
-
-    def start(self) -> Loss:
-        return self._free
-
-    def learn(self, measured: Measured) -> None:
-        question = measured.question
-        if not isinstance(question, Query | Statistic):
-            return  # tables bought by other means; a cell of one is a question like any other
+    def _restrict(self, measured: Measured, question: Query | Statistic) -> None:
         rows = self._rows * measured.unit
         centre = min(max(int(measured.values[0]) / rows, 0.0), 1.0)
         # This width holds for all answers together, 19 times in 20.
@@ -87,33 +80,15 @@ class Voters:
     def purchase(self, query: Query | Statistic) -> Query | Statistic | Marginal:
         return query  # databases are told about single answers only
 
-    def come_to(self, entries: int) -> None:
-        stirred = (entries - self._learned_at) // STIR_EVERY
-        if stirred != self._stirred:  # always from the settled ones, so that a restart need not repeat every stirring
-            self.votes = self._settled.stir(seed=self._seed("stir", self._learned_at, stirred))
-            self._stirred = stirred
-
-    def guess(self, queries: Sequence[Query | Statistic]) -> tuple[NDArray[np.float64], Sequence[Lens]]:
+    def guess(self, queries: Sequence[Query | Statistic]) -> Guesses:
         values = np.stack([self.votes.values(query) for query in queries]) * self._rows
         middle = (values.shape[1] - 1) // 2  # the lower median, as in Roth's lecture 8
-        return np.partition(values, middle, axis=1)[:, middle], [Disagreement(row, self.reach) for row in values]
+        lenses = [Disagreement(row, self.reach) for row in values]
+        medians = np.partition(values, middle, axis=1)[:, middle]
+        return Guesses(medians, lenses, [None] * len(queries), self.floor, self.votes.note)
 
-    def error(self, shown: float) -> float | None:
-        """The median is off by more than e only if half of the databases are, so the lens shows at least
-
-            reach (1 - exp(-e/reach)) / 2,
-
-        which is at most `shown` up to e = -reach ln(1 - 2 shown/reach): about 2 shown for a long reach.
-        """
-        twice = 2 * shown * (1 + 2.0**-11) / self.reach  # the lens is a little lower than it should be
-        return -self.reach * math.log1p(-twice) + 1 if twice < 1 else None
-
-    def likely(self, query: Query | Statistic) -> float | None:
-        return None
-
-    @property
-    def note(self) -> str:
-        return self.votes.note
+    def arrays(self) -> Iterable[NDArray[Any]]:
+        return self.votes.arrays()
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         """Synthetic rows: records of the databases, drawn at random."""
@@ -128,8 +103,7 @@ def median(public: Public, curator: Curator | None, settings: MedianSettings, co
     """The mechanism, from public parameters."""
     terms = Terms.of(public.total, hits=settings.hits, confidence=confidence, rows_per_person=public.rows_per_person)
 
-    def begin() -> Voters:
-        shown, free = terms.shown(terms.threshold(settings.questions)), Loss(public.total.measure, 0)
-        return Voters(public.domain, public.rows, shown, settings, free)
+    def begin() -> tuple[Voters, None]:
+        return Voters(public.domain, public.rows, terms.shown(terms.threshold(settings.questions)), settings), None
 
-    return Online(public, curator, begin, terms, questions=settings.questions, halt=settings.halt)
+    return Online(public, curator, begin, terms, questions=settings.questions, halt=settings.halt, at_once=AT_ONCE)

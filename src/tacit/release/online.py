@@ -7,9 +7,10 @@ mechanism.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from tacit.model.workload import Marginal
 from tacit.release.estimate import Estimate, TableEstimate, of_stored
 from tacit.release.hypothesis.noisy_table import half_width_within
 from tacit.release.public import Public, expected_noise, with_data
-from tacit.trusted.lens import Lens
+from tacit.trusted.lens import Distance, Lens
 from tacit.trusted.loss import gate_scales
 
 if TYPE_CHECKING:
@@ -92,57 +93,63 @@ class Terms:
         return self.gate_loss + self.answer_loss
 
 
+@dataclass(frozen=True, eq=False)
+class Guesses:
+    """What public knowledge says about some questions. Values are in counts, and so is whatever is not said otherwise.
+
+    lenses: what shows how far each truth is from what is known; all of one kind.
+    likely: for each, a standard deviation of the noise that the guess has at most; None where nobody can say.
+    floor: what a lens shows where what is known is as good as it can be.
+    note: a warning that belongs to every answer given now, or nothing.
+    """
+
+    values: NDArray[np.float64]
+    lenses: Sequence[Lens]
+    likely: Sequence[float | None]
+    floor: float = 0.0
+    note: str = ""
+
+
 class Knowledge(Protocol):
     """What is public so far: a fold over released answers and public seeds, and so never a matter of privacy."""
-
-    at_once: int  # how many questions are best guessed together
-    floor: float  # what a lens shows, in counts, where what is known is as good as it can be
 
     def check(self, queries: Sequence[Query | Statistic]) -> None:
         """Refuse what cannot be guessed, before anything is paid."""
         ...
 
-    def prepare(self, *, buy: bool) -> Loss:
-        """Make ready for the first guess, buying what that takes (or refusing to); what was paid now."""
+    def learn(self, measured: Iterable[Measured], entries: int) -> None:
+        """Take in what was measured since the last time, in order. The ledger has so many entries now."""
         ...
 
-    def ahead(self) -> Loss:
-        """What the first guess would cost at most."""
-        ...
-
-    def start(self) -> Loss:
-        """What the start has cost: this much is certainly not spent on gates."""
-        ...
-
-    def learn(self, measured: Measured) -> None: ...
+    def guess(self, queries: Sequence[Query | Statistic]) -> Guesses: ...
 
     def purchase(self, query: Query | Statistic) -> Query | Statistic | Marginal:
         """What to buy when a question was hard: itself, or the whole table of its attributes. By what is public."""
-        ...
-
-    def come_to(self, entries: int) -> None:
-        """The ledger has grown to so many entries; for knowledge that is stirred from time to time."""
-        ...
-
-    def guess(self, queries: Sequence[Query | Statistic]) -> tuple[NDArray[np.float64], Sequence[Lens]]:
-        """Each question's answer in counts, and the lens that shows how far the truth is from what is known."""
-        ...
-
-    def error(self, shown: float) -> float | None:
-        """How far off a guess can be whose lens shows at most this; None if any distance is possible."""
-        ...
-
-    def likely(self, query: Query | Statistic) -> float | None:
-        """A standard deviation of the noise, in counts, that a guess has at most; None where nobody can say."""
         ...
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         """Rows that look like what is known: a column of codes for each attribute."""
         ...
 
+    def arrays(self) -> Iterable[NDArray[Any]]:
+        """All that is known, in numbers whose bits can be compared."""
+        ...
+
+
+class Start(Protocol):
+    """What is bought before the first guess."""
+
     @property
-    def note(self) -> str:
-        """A warning that belongs to every answer given now, or nothing."""
+    def cost(self) -> Loss:
+        """What it has cost: this much is certainly not spent on gates."""
+        ...
+
+    def ahead(self) -> Loss:
+        """What it would cost at most if it were bought now; nothing if it was bought."""
+        ...
+
+    def make(self, *, buy: bool) -> Loss:
+        """Have it ready for the first guess, buying it (or refusing to) where that is still to do; what was paid."""
         ...
 
 
@@ -164,14 +171,16 @@ class Online(Generic[K]):
         self,
         public: Public,
         curator: Curator | None,
-        begin: Callable[[], K],
+        begin: Callable[[], tuple[K, Start | None]],
         terms: Terms,
         *,
         questions: int,
         halt: bool = False,
+        at_once: int,
     ) -> None:
+        """`begin`: what is known before anything is bought. `at_once`: how many questions are best guessed together."""
         self._public, self._curator, self._begin = public, curator, begin
-        self._questions, self._halt = questions, halt
+        self._questions, self._halt, self._at_once = questions, halt, at_once
         self.terms = terms
         self._restart()
 
@@ -184,13 +193,13 @@ class Online(Generic[K]):
         waiting = list(dict.fromkeys(query.core for query in queries))
         bought: dict[Query | Statistic, Loss] = {}
         while waiting:
-            now = waiting[: self.knowledge.at_once]
-            guesses, lenses = self.knowledge.guess(now)
-            gate = self._gate()
-            found = None if gate is None else gate.first_above(now, lenses)
+            now = waiting[: self._at_once]
+            guesses = self.knowledge.guess(now)
+            gate = self._gate(guesses.floor)
+            found = None if gate is None else gate.first_above(now, guesses.lenses)
             easy = len(now) if found is None else found[0]
             if easy:
-                told |= self._tell(now[:easy], guesses[:easy], gate)
+                told |= self._tell(now[:easy], guesses, gate)
             if found is not None:
                 hard = now[easy]
                 told[hard], cost = self._buy(hard)
@@ -243,12 +252,17 @@ class Online(Generic[K]):
         self._catch_up(buy=False)
         return self.knowledge.draw(rows, rng)
 
+    def arrays(self) -> Iterable[NDArray[Any]]:
+        with suppress(InvalidQuery):  # nothing was bought to begin with; what there is is known all the same
+            self._catch_up(buy=False)
+        return self.knowledge.arrays()
+
     def recall(self, query: Query | Statistic, stored: Measured | Told) -> Estimate:
         return of_stored(stored, query, self._public.rows, self.terms.confidence)
 
     def most(self, question: Query | Statistic | Marginal) -> Loss:
         questions = question.size(self._public.domain) if isinstance(question, Marginal) else 1
-        ahead = self.knowledge.ahead()
+        ahead = self._nothing if self._start is None else self._start.ahead()
         after = max(0, self._public.left.atoms - ahead.atoms)
         if after < self.terms.answer_loss.atoms:  # not even for what an open gate finds
             return ahead
@@ -272,9 +286,14 @@ class Online(Generic[K]):
     @property
     def most_gates(self) -> float:
         """How many gates can ever be opened: more than planned, where a start was not bought or cost less."""
-        return (self._public.total - self.knowledge.start()).atoms / self.terms.gate_loss.atoms
+        start = self._nothing if self._start is None else self._start.cost
+        return (self._public.total - start).atoms / self.terms.gate_loss.atoms
 
-    def _gate(self) -> Gate | None:
+    @property
+    def _nothing(self) -> Loss:
+        return Loss(self._public.total.measure, 0)
+
+    def _gate(self, floor: float) -> Gate | None:
         """The gate that is open, or a new one while there is enough for it and for the answer that it may call for."""
         curator = with_data(self._curator)
         gate = curator.resume_gate(owner=OWNER)
@@ -282,26 +301,27 @@ class Online(Generic[K]):
             gate = None  # a hit could not be answered
         elif gate is None and self.hits_left > 0:
             doublings = math.ceil(math.log2(max(1.0, self._public.entries / self._questions)))
-            threshold = self.terms.threshold(self._questions * 2**doublings) + self.knowledge.floor
+            threshold = self.terms.threshold(self._questions * 2**doublings) + floor
             gate = curator.open_gate(threshold, self.terms.gate_loss, owner=OWNER)
         if gate is None and self._halt:
             raise BudgetExhausted(f"All {self.terms.hits:,} hard answers are used, and this session halts then.")
         return gate
 
     def _tell(
-        self, queries: Sequence[Query | Statistic], guesses: NDArray[np.float64], gate: Gate | None
+        self, queries: Sequence[Query | Statistic], guesses: Guesses, gate: Gate | None
     ) -> dict[Query | Statistic, Measured | Told]:
         ended = "" if gate else f"all {self.terms.hits:,} hard answers are used: the guarantee has ended"
-        note = "; ".join(filter(None, (ended, self.knowledge.note)))
+        note = "; ".join(filter(None, (ended, guesses.note)))
         error = alone = None
         if gate is not None:
-            error = self.knowledge.error(self.terms.shown(gate.threshold, self.most_gates))
-            alone = self.knowledge.error(self.terms.shown_alone(gate.threshold))
+            error = farthest(guesses.lenses[0], self.terms.shown(gate.threshold, self.most_gates))
+            alone = farthest(guesses.lenses[0], self.terms.shown_alone(gate.threshold))
         answers = [
             (query, round(float(guess) * query.unit), _steps(error, query), note)
-            for query, guess in zip(queries, guesses, strict=True)
+            for query, guess in zip(queries, guesses.values, strict=False)
         ]
-        figures = [(_steps(alone, query), _steps(self.knowledge.likely(query), query)) for query in queries]
+        likely = zip(queries, guesses.likely, strict=False)
+        figures = [(_steps(alone, query), _steps(one, query)) for query, one in likely]
         return dict(zip(queries, self._public.tell(answers, gate, figures), strict=True))
 
     def _buy(self, hard: Query | Statistic) -> tuple[Measured | Told, Loss]:
@@ -329,7 +349,8 @@ class Online(Generic[K]):
         return estimate
 
     def _restart(self) -> None:
-        self.knowledge: K = self._begin()
+        knowledge, self._start = self._begin()
+        self.knowledge: K = knowledge
         self._read_to = 0
 
     def _catch_up(self, *, buy: bool = True) -> Loss:
@@ -338,17 +359,31 @@ class Online(Generic[K]):
         What had to be paid to begin is returned.
         """
         try:
-            paid = self.knowledge.prepare(buy=buy)
-            entries = self._public.entries
-            for measured in self._public.released(after=self._read_to):
-                self.knowledge.learn(measured)
-                self._read_to = measured.receipt.entry
-            self._read_to = max(self._read_to, entries)  # what was only told since then need not be looked at again
-            self.knowledge.come_to(self._public.entries)
+            paid = self._nothing if self._start is None else self._start.make(buy=buy)
+            entries = self._public.entries  # what is only told after that need not be looked at again
+            bought = list(self._public.released(after=self._read_to))
+            self.knowledge.learn(bought, self._public.entries)
+            self._read_to = max([entries, *(one.receipt.entry for one in bought)])
             return paid
         except BaseException:  # an interrupt may have cut an update in half: start over at the next question
             self._restart()
             raise
+
+
+def farthest(lens: Lens, shown: float) -> float | None:
+    """How far off a guess can be whose lens shows at most this; None if any distance is possible.
+
+    The lens of a distance is the error itself. The median of databases is off by more than e only if half of them are,
+    so their lens shows at least
+
+        reach (1 - exp(-e/reach)) / 2,
+
+    which is at most `shown` up to e = -reach ln(1 - 2 shown/reach): about 2 shown for a long reach.
+    """
+    if isinstance(lens, Distance):
+        return shown
+    twice = 2 * shown * (1 + 2.0**-11) / lens.reach  # the lens is a little lower than it should be
+    return -lens.reach * math.log1p(-twice) + 1 if twice < 1 else None
 
 
 def _steps(counts: float | None, query: Query | Statistic) -> int | None:

@@ -100,6 +100,10 @@ class Dense:
         shares: Array = sums.transpose(np.argsort(np.argsort(axes))) / self._total
         return shares
 
+    def arrays(self) -> list[Array]:
+        """All of it, in numbers whose bits can be compared."""
+        return [self.marginal(self.domain.names)]
+
     def profile(self, query: Query) -> tuple[Array, Array]:
         """The weights that the query gives, and how probable each is: all that a tilt by this query depends on."""
         self._check(query)

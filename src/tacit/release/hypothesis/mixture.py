@@ -112,6 +112,10 @@ class Mixture:
             flat += rows.T @ self.laws[axes[-1]][some]
         return flat.reshape(shape)
 
+    def arrays(self) -> list[Array]:
+        """All of it, in numbers whose bits can be compared."""
+        return [self.weights, *self.laws]
+
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         """Independent rows from the distribution, as one column of codes for each attribute."""
         bounds = np.cumsum(self.weights)

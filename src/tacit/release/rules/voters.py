@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,10 @@ class Votes(Protocol):
     def stir(self, *, seed: int) -> Self: ...
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]: ...
+
+    def arrays(self) -> list[NDArray[Any]]:
+        """All that the databases hold, in numbers whose bits can be compared."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +113,9 @@ class DatabaseVotes:
         columns = (self.ensemble.column(name).reshape(-1) for name in self.ensemble.domain.names)
         return [column[chosen].astype(np.intp) for column in columns]
 
+    def arrays(self) -> list[NDArray[Any]]:
+        return [self.ensemble.codes.astype("<u4")]
+
 
 @dataclass(frozen=True, eq=False)
 class FractionVotes:
@@ -153,6 +160,9 @@ class FractionVotes:
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         raise InvalidQuery('fractional databases have no rows; sampler="databases" has.')
+
+    def arrays(self) -> list[NDArray[Any]]:
+        return [self.fractions.points.masses.astype("<f8")]
 
 
 def _values_of(question: Query | Statistic) -> Callable[[Ensemble], Values]:
