@@ -44,13 +44,12 @@ from tacit.model.values import Value
 from tacit.model.workload import marginal
 from tacit.release.answering import Answers, Setting, combine, parts
 from tacit.release.estimate import Answerer, repeated
-from tacit.release.hypothesis.dense import Dense
 from tacit.release.offline import Candidate, Constructed, Distinguisher, construct
 from tacit.release.online import Knowledge, Online
 from tacit.release.parts import DryRun as DryRun  # what `dry_run` gives: for those who import it from here
 from tacit.release.parts import Need, Part, Parts
 from tacit.release.public import Public
-from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
+from tacit.release.rules.table import rule_of
 from tacit.release.synthetic import Synthetic
 from tacit.store.chain import Line
 from tacit.trusted.ledger import Ledger
@@ -333,13 +332,16 @@ class Session:
         share: float,
         alpha: float = 0.01,
         distinguisher: Distinguisher = "exponential",
-    ) -> Constructed[Dense]:
+        rule: str = "multiplicative_weights",
+    ) -> Constructed[Any]:
         """Learn a hypothesis that answers a whole workload, announced in advance: the offline construction.
 
         workload: questions, or tables as lists of attribute names: `[["age", "sex"], ["age", "income"]]`.
         rounds: how many candidates may be measured, at most.
         share: of the whole budget, that this may spend.
         alpha: stop when the worst candidate found is within 3/4 of this fraction of the rows.
+        rule: how the hypothesis learns from an answer, by its name in `release/rules/table.py`. Whole tables are for
+            rules whose hypothesis lists all cells.
 
         Asked again with the same words, the same hypothesis is rebuilt from the ledger for nothing.
         """
@@ -353,14 +355,13 @@ class Session:
             marginal(self.domain, *item) if isinstance(item, list | tuple) else self._rows(item)  # type: ignore[arg-type]
             for item in workload
         ]
-        loss = self._part(share)
-        rule = MultiplicativeWeights(self.domain, alpha, tolerance=alpha / 2)
+        loss, learner = self._part(share), rule_of(rule, self.domain, alpha)
         with self._honest():
             return construct(
                 self._public,
                 self._curator,
                 candidates,
-                rule,
+                learner,
                 rounds=rounds,
                 loss=loss,
                 alpha=alpha,

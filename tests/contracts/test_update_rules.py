@@ -16,6 +16,7 @@ from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release.hypothesis.dense import Dense
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
+from tacit.release.rules.table import RULES as NAMED
 from tacit.release.rules.update_rule import UpdateRule
 from tacit.theory.net import Databases, MedianNet
 
@@ -75,6 +76,7 @@ class Refitting:
 
 Rule = UpdateRule[Any]
 RULES: dict[str, Callable[[Domain, float], Rule]] = {
+    **NAMED,  # those that users may name
     "textbook": lambda domain, alpha: MultiplicativeWeights(domain, alpha, step="textbook"),
     "exact": lambda domain, alpha: MultiplicativeWeights(domain, alpha, step="exact"),
     "exact, refitted": lambda domain, alpha: Refitting(MultiplicativeWeights(domain, alpha)),

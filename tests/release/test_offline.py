@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tacit.model.query import Query
 from tacit.model.workload import marginal
 from tacit.release.hypothesis.dense import Dense
 from tacit.release.offline import Constructed, guess
+from tacit.release.rules.table import RULES
 from tacit.session import Session
 
 DOMAIN = tacit.Domain(
@@ -183,3 +185,53 @@ def test_the_median_over_a_net_is_an_update_rule_too(tmp_path: Path, distinguish
         assert max(errors) <= alpha
         with pytest.raises(tacit.InvalidQuery):
             construct(curator, curator, [marginal(small, "b")], rule, rounds=1, loss=session.total, alpha=0.1)
+
+
+class Halfway:
+    """A rule of one's own: a listed distribution that goes half of the way to each answer. This is all it takes."""
+
+    def __init__(self, domain: tacit.Domain, alpha: float) -> None:
+        self._domain = domain
+
+    def initial(self) -> Listed:
+        return Listed(self._domain, np.full(self._domain.size, 1 / self._domain.size))
+
+    def update(self, hypothesis: Listed, query: Query, answer: float) -> Listed:
+        weights, guess = hypothesis.weights(query), hypothesis.answer(query)
+        wanted = (guess + answer) / 2
+        cells = hypothesis.cells * (weights * wanted / guess + (1 - weights) * (1 - wanted) / (1 - guess))
+        return Listed(self._domain, cells / cells.sum())
+
+    def max_updates(self, alpha: float) -> float:
+        return 8 * np.log(self._domain.size) / alpha**2
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    domain: tacit.Domain
+    cells: Any
+
+    def weights(self, query: Query) -> Any:
+        return query.table(self.domain.names, self.domain.shape).ravel() / query.unit
+
+    def answer(self, query: Query) -> float:
+        return float(self.weights(query) @ self.cells)
+
+
+def test_a_rule_of_ones_own_is_one_line_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RULES, "halfway", Halfway)
+    asked: dict[str, Any] = {"rounds": 12, "share": 0.9, "alpha": 0.1, "rule": "halfway"}
+    with start(tmp_path, budget=tacit.Budget(epsilon=8.0, delta=1e-9)) as session:
+        built = session.release(THRESHOLDS, **asked)
+        assert isinstance(built.hypothesis, Listed)
+        assert worst(session, built, THRESHOLDS) < worst(
+            session, Constructed(Halfway(DOMAIN, 0.1).initial()), THRESHOLDS
+        )
+        spent = session.spent
+        again = session.release(THRESHOLDS, **asked)
+        assert (again.hypothesis.cells == built.hypothesis.cells).all()
+        assert session.spent == spent
+        with pytest.raises(tacit.InvalidQuery, match="lists all cells"):
+            session.release(PAIRS, **asked)
+        with pytest.raises(tacit.InvalidQuery, match="multiplicative_weights, textbook_weights, halfway, not 'magic'"):
+            session.release(THRESHOLDS, **asked | {"rule": "magic"})

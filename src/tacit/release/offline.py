@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Literal
@@ -16,9 +15,9 @@ from tacit.model.budget import Loss
 from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.workload import Marginal
-from tacit.release.hypothesis.dense import MAX_TILT, Dense
+from tacit.release.hypothesis.dense import Dense
 from tacit.release.public import Public, expected_noise, with_data
-from tacit.release.rules.update_rule import H, Hypothesis, UpdateRule
+from tacit.release.rules.update_rule import H, Hypothesis, TableRule, UpdateRule
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
@@ -106,39 +105,28 @@ def guess(hypothesis: Hypothesis, candidate: Candidate) -> NDArray[np.float64]:
     if isinstance(candidate, Query):
         return np.array([hypothesis.answer(candidate)])
     if not isinstance(hypothesis, Dense):
-        raise InvalidQuery("whole tables are learned by multiplicative weights; other update rules take queries.")
+        raise InvalidQuery("whole tables are for rules whose hypothesis lists all cells; this one takes queries.")
     if candidate.where.is_everyone:
         return hypothesis.marginal(candidate.names).ravel()
     return hypothesis.answer_many(list(candidate.queries(hypothesis.domain)))
 
 
 def learn(hypothesis: H, rule: UpdateRule[H], measured: Measured, rows: int) -> H:
-    """The next hypothesis: a query by the update rule, a table by tilting every cell to its noisy share."""
-    if isinstance(measured.question, Query):
+    """The next hypothesis: a query by the update rule, a whole table cell by cell, or at once if the rule can."""
+    question = measured.question
+    if isinstance(question, Query):
         answer = float(measured.values[0]) / (rows * measured.unit)
-        return rule.update(hypothesis, measured.question, min(max(answer, 0.0), 1.0))
-    assert isinstance(measured.question, Marginal)
-    shares = np.maximum(measured.values, LEAST) / rows
-    if isinstance(hypothesis, Dense) and measured.question.where.is_everyone:
-        _tilt(hypothesis, measured.question.names, shares / shares.sum())
-        return hypothesis
+        return rule.update(hypothesis, question, min(max(answer, 0.0), 1.0))
+    assert isinstance(question, Marginal)
     assert isinstance(hypothesis, Dense)
-    for query, share in zip(measured.question.queries(hypothesis.domain), shares, strict=True):
+    shares = np.maximum(measured.values, LEAST) / rows
+    if isinstance(rule, TableRule) and question.where.is_everyone:
+        found: H = rule.update_table(hypothesis, question.names, shares / shares.sum())
+        return found
+    for query, share in zip(question.queries(hypothesis.domain), shares, strict=True):
         if not query.is_constant:
             hypothesis = rule.update(hypothesis, query, min(float(share), 1.0))
     return hypothesis
-
-
-def _tilt(hypothesis: Dense, names: Sequence[str], wanted: NDArray[np.float64]) -> None:
-    """Give every cell of a table its wanted share: the information projection on that table, in place."""
-    now = np.maximum(hypothesis.marginal(names).ravel(), 1e-300)
-    tilts = np.log(wanted) - np.log(now)
-    span = float(tilts.max() - tilts.min())
-    times = math.ceil(span / MAX_TILT)  # exp(span * weight) is the wanted factor, up to one that normalising takes away
-    shape = [hypothesis.domain[name].size for name in names]
-    for _ in range(times):
-        weights = ((tilts - tilts.min()) / span).reshape(shape)
-        hypothesis.scale(Query.weighted(hypothesis.domain, names, weights), span / times)
 
 
 def _distinguish(

@@ -98,6 +98,19 @@ class MultiplicativeWeights:
             hypothesis.scale(core, choose(values, chances, guess, answer))
         return hypothesis
 
+    def update_table(self, hypothesis: Dense, names: Sequence[str], shares: Array) -> Dense:
+        """The same object, with these shares in every cell of a table: the information projection on that table."""
+        now = np.maximum(hypothesis.marginal(names).ravel(), 1e-300)
+        tilts = np.log(shares) - np.log(now)
+        span = float(tilts.max() - tilts.min())
+        # exp(span * weight) is the wanted factor, up to one that normalising takes away.
+        times = math.ceil(span / MAX_TILT)
+        shape = [hypothesis.domain[name].size for name in names]
+        for _ in range(times):
+            weights = ((tilts - tilts.min()) / span).reshape(shape)
+            hypothesis.scale(Query.weighted(hypothesis.domain, names, weights), span / times)
+        return hypothesis
+
     def refit(self, hypothesis: Dense, past: Sequence[tuple[Query, float, float]], *, sweeps: int = 1) -> Dense:
         """The same object, after fitting past answers (query, answer, tolerance) again that later updates spoilt.
 

@@ -5,7 +5,11 @@ Values here are fractions of n. A query's value on a distribution over X is its 
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tacit.model.query import Query
 
@@ -38,4 +42,13 @@ class UpdateRule(Protocol[H]):
 
     def max_updates(self, alpha: float) -> float:
         """B(alpha) of the seeds."""
+        ...
+
+
+@runtime_checkable
+class TableRule(Protocol):
+    """An update rule that can also learn a whole table at once; the others are told its cells one by one."""
+
+    def update_table(self, hypothesis: Any, names: Sequence[str], shares: NDArray[np.float64]) -> Any:
+        """The next hypothesis. `shares` are those of all cells of these attributes, positive, and add up to 1."""
         ...
