@@ -15,6 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from tacit.config import BudgetSection, DataSection, SessionSection
+from tacit.release.mechanisms import SETTINGS
+from tacit.release.settings import names_of
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
@@ -117,6 +121,15 @@ def test_the_configuration_page_has_every_extra() -> None:
     assert set(extras) == set(
         re.findall(r"^\| `(\w+)` \|", page.split("## The environment, and extras")[1], re.MULTILINE)
     )
+
+
+def test_the_configuration_page_has_every_setting_once() -> None:
+    page = (DOCS / "reference/config.md").read_text()
+    sections = dict(re.findall(r"^## \[(\w+)\]\n(.*?)(?=^## )", page, re.MULTILINE | re.DOTALL))
+    named = {name: re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) for name, text in sections.items()}
+    assert sorted(named["data"]) == sorted(names_of(DataSection))
+    assert sorted(named["budget"]) == sorted(names_of(BudgetSection))
+    assert sorted(named["session"]) == sorted({*names_of(SessionSection), *SETTINGS})
 
 
 def test_the_reference_is_what_the_docstrings_say() -> None:
