@@ -34,9 +34,9 @@ from tacit.serve.keys import KeyRing, make_key
 from tacit.serve.limits import Limits
 from tacit.serve.page import routes
 from tacit.serve.page.answer import ways
-from tacit.serve.page.form import Built, column, question, read_built, span
-from tacit.serve.page.frame import Place, asset
-from tacit.serve.page.frame import page as made
+from tacit.serve.page.form import Built, clicked, column, read_built, span
+from tacit.serve.page.view import Place, asset
+from tacit.serve.page.view import page as made
 from tacit.serve.refusal import Refusal
 
 BASE = "http://127.0.0.1:8470"
@@ -395,7 +395,7 @@ def test_whatever_is_clicked_means_what_python_means(data: st.DataObject) -> Non
             if ticked:
                 cells[name] = cells.get(name, set()) | ticked
     built = read_built(fields, WEIRD)
-    statement = question(built, WEIRD)
+    statement = clicked(built, WEIRD)
     assert isinstance(statement, str)
     query = sql.parse(statement, WEIRD).query
     expected = tacit.count()
@@ -421,7 +421,7 @@ def test_names_are_quoted_only_where_they_must_be() -> None:
     with pytest.raises(Refusal):
         read_built([("by", "8")], WEIRD)
     with pytest.raises(InvalidQuery):
-        question(Built("mean"), WEIRD)
+        clicked(Built("mean"), WEIRD)
 
 
 def test_everything_is_escaped(two: Site) -> None:
@@ -497,12 +497,12 @@ def test_history_comes_in_pages(site: Site) -> None:
     session = site.state.datasets["people"].session
     for age in range(0, 90, 10):
         session.ask(f"SELECT COUNT(*) FROM data WHERE age BETWEEN {age} AND {age + 9}")
-    from tacit.serve.page import record
+    from tacit.serve.page import view
     from tacit.show.events import events
 
     found = events(session)
-    first = made("history.html", Place(), **record.history(found * 8, session, None, 0, free=False)).body.decode()
-    assert first.count("<tr>") == record.PAGE + 1
+    first = made("history.html", Place(), **view.history(found * 8, session, None, 0, free=False)).body.decode()
+    assert first.count("<tr>") == view.PAGE + 1
     assert "?before=" in first
     newest = found[-1].receipt.entry
     second = ana.get(f"/data/people/history?before={newest}").text

@@ -101,6 +101,13 @@ def last(fields: Fields, name: str) -> str:
     return next((text for key, text in reversed(fields) if key == name), "")
 
 
+def read_forms(fields: Fields, domain: Domain) -> Forms:
+    """What was written, or clicked."""
+    if last(fields, "way") == "click":
+        return Forms(built=read_built(fields, domain), clicked=True)
+    return Forms(sql=last(fields, "sql"))
+
+
 def read_built(fields: Sequence[tuple[str, str]], domain: Domain) -> Built:
     """The form's fields: what, by, of, q, in.PLACE, from.PLACE and to.PLACE."""
     what, of, q = "count", "", "0.5"
@@ -130,8 +137,17 @@ def read_built(fields: Sequence[tuple[str, str]], domain: Domain) -> Built:
     return Built(what, tuple(dict.fromkeys(by)), of, q, kept, ends)
 
 
-def question(built: Built, domain: Domain) -> str | Json:
-    """The question: SQL, or for a whole distribution, which SQL has no word for, the structured form."""
+def question(asked: Forms, domain: Domain) -> str | Json:
+    """What the forms ask: SQL, or for a whole distribution, which SQL has no word for, the structured form."""
+    if asked.clicked:
+        return clicked(asked.built, domain)
+    if not asked.sql.strip():
+        raise Refusal(400, "bad_question", "The box is empty: write a statement, or put a question together.")
+    return asked.sql.strip()
+
+
+def clicked(built: Built, domain: Domain) -> str | Json:
+    """What was put together by clicking."""
     kind = KINDS[built.what]
     if kind.of_one and not built.of:
         raise InvalidQuery(f"{kind.title.lower()} is about one attribute: choose it.")

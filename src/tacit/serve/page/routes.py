@@ -7,7 +7,6 @@ Pages know who is there by the session cookie alone. What acts is a POST, and ha
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,21 +19,19 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from tacit.model.domain import Domain
 from tacit.release.answering import Answers
 from tacit.serve import api
 from tacit.serve.api import HISTORY_TOKENS, PUBLISHED_TOKENS, Call, Server, server_of
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import PREFIX, Key
 from tacit.serve.login import check_owner
-from tacit.serve.page import record
+from tacit.serve.page import view
 from tacit.serve.page.answer import panel, price_words, ways
-from tacit.serve.page.form import Fields, Forms, last, question, read_built, read_form, words_of
-from tacit.serve.page.frame import ASSETS, Place, address, asset, page, refused_page
-from tacit.serve.page.record import Kept
+from tacit.serve.page.form import Fields, Forms, last, question, read_form, read_forms, words_of
+from tacit.serve.page.view import ASSETS, Kept, Place, address, asset, page, refused_page
 from tacit.serve.question import Question, read
 from tacit.serve.refusal import Refusal, refusal_of
-from tacit.serve.schema import Json
+from tacit.serve.schema import encode
 from tacit.show.events import events
 from tacit.show.report import page as report_page
 
@@ -197,8 +194,8 @@ async def _ask(visit: Visit) -> Response:
     """Answer the form, or say what it would cost. A refusal stands where the answer would."""
     session, asked = visit.about.session, Forms()
     try:
-        asked = await run_in_threadpool(_asked, visit)
-        given = await run_in_threadpool(_given, asked, session.domain)
+        asked = await run_in_threadpool(read_forms, visit.fields, session.domain)
+        given = await run_in_threadpool(question, asked, session.domain)
         if asked.clicked:  # the box shows what was clicked
             asked = replace(asked, sql=given if isinstance(given, str) else "")
         parsed = await run_in_threadpool(read, given, session.domain)
@@ -212,21 +209,6 @@ async def _ask(visit: Visit) -> Response:
         return await _show(visit, asked, "answer.html", answer=shown, ways=ways(given, visit.about.name, visit.base))
     except Exception as error:
         return await _show(visit, asked, refusal=refusal_of(error))
-
-
-def _asked(visit: Visit) -> Forms:
-    if last(visit.fields, "way") == "click":
-        return Forms(built=read_built(visit.fields, visit.about.session.domain), clicked=True)
-    return Forms(sql=last(visit.fields, "sql"))
-
-
-def _given(asked: Forms, domain: Domain) -> str | Json:
-    """The question that a form asks."""
-    if asked.clicked:
-        return question(asked.built, domain)
-    if not asked.sql.strip():
-        raise Refusal(400, "bad_question", "The box is empty: write a statement, or put a question together.")
-    return asked.sql.strip()
 
 
 async def _answer(visit: Visit, parsed: Question) -> Answers:
@@ -254,28 +236,25 @@ async def _show(
 
 async def _price(visit: Visit) -> Response:
     """For the script: what the form stands for and would cost, as one sentence."""
+    session = visit.about.session
     told: dict[str, Any] = {"sql": "", "text": "", "level": "free"}
     try:
-        asked = await run_in_threadpool(_asked, visit)
-        given = await run_in_threadpool(_given, asked, visit.about.session.domain)
+        asked = await run_in_threadpool(read_forms, visit.fields, session.domain)
+        given = await run_in_threadpool(question, asked, session.domain)
         told["sql"] = given if asked.clicked and isinstance(given, str) else ""
-        parsed = await run_in_threadpool(read, given, visit.about.session.domain)
+        parsed = await run_in_threadpool(read, given, session.domain)
         found = await asyncio.wrap_future(visit.about.price(parsed))
-        session = visit.about.session
         told["text"] = price_words(found, session.left, session.total, may_spend=visit.key.may_spend)
         if found.cost_at_most.atoms:
             told["level"] = "cost" if found.cost_at_most <= session.left and visit.key.may_spend else "much"
     except Exception as error:
         told |= {"text": refusal_of(error).sentence, "level": "wrong"}
-    return _json(told)
+    return Response(encode(told), media_type="application/json")
 
 
 async def _words(visit: Visit) -> Response:
-    return _json(await run_in_threadpool(words_of, visit.about.session.domain))
-
-
-def _json(value: Any) -> Response:
-    return Response(json.dumps(value, ensure_ascii=False, allow_nan=False), media_type="application/json")
+    words = await run_in_threadpool(words_of, visit.about.session.domain)
+    return Response(encode(words), media_type="application/json")
 
 
 async def _history(visit: Visit) -> Response:
@@ -284,9 +263,9 @@ async def _history(visit: Visit) -> Response:
 
     def made() -> Response:
         session = visit.about.session
-        who = record.askers(visit.about) if visit.key.role == "owner" else None
+        who = view.askers(visit.about) if visit.key.role == "owner" else None
         return page(
-            "history.html", visit.place("history"), **record.history(events(session), session, who, before, free=free)
+            "history.html", visit.place("history"), **view.history(events(session), session, who, before, free=free)
         )
 
     return await run_in_threadpool(made)
@@ -301,7 +280,7 @@ async def _audit(visit: Visit) -> Response:
     limit = _parameter(visit, "limit", AUDIT_LINES, MOST_AUDIT)
 
     def made() -> Response:
-        rows = record.audit(visit.about.audit.last(limit))
+        rows = view.audit(visit.about.audit.last(limit))
         return page("audit.html", visit.place("audit"), rows=rows, limit=limit)
 
     return await run_in_threadpool(made)
