@@ -51,7 +51,6 @@ class Gauge(Picture):
     parts: Sequence[tuple[str, float]]
     total: float
     unit: str = ""
-    left: str = "left"
     width: int = 640
 
     def __post_init__(self) -> None:
@@ -83,10 +82,10 @@ class Gauge(Picture):
             words = escape(clip(f"{name}: {number(size)}{unit}", 2000))
             body += f"<rect {box(x, top, wide - gap, BAR)} {paint(fill=role)}><title>{words}</title></rect>"
             x += wide
-        rest = (self.left, max(0.0, self.total - taken), "grid")
+        rest = ("left", max(0.0, self.total - taken), "grid")
         key, top = _key([*parts, rest], long, top + 34)
         each = ", ".join(f"{clip(name, 1000)} {number(size)}" for name, size, _ in parts)
-        words = f"{said}. {each}{'; ' if each else ''}{self.left} {number(rest[1])}."
+        words = f"{said}. {each}{'; ' if each else ''}left {number(rest[1])}."
         return Drawing(self.width, top + LINE + EDGE, body + key, words)
 
 

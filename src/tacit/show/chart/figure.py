@@ -23,6 +23,7 @@ NOTE = 16  # pixels of a line of small print
 LANE = 16  # pixels for the strokes of one `Ticks`
 EMPTY, EMPTY_LINE = 13, 18  # size of the letters that say that there is nothing, and pixels of their lines
 TALL = 230  # pixels of an upright chart's marks
+ROW, TALLEST = 24, 720  # pixels of a category on the y axis, and of all of them at most
 LEAST = 60  # pixels that the marks get, whatever the words need
 SIDE = 0.42  # of the width, for the words beside the y axis at most
 OVERLAP = 6  # pixels by which a mark may leave the axes
@@ -51,6 +52,8 @@ class Chart(Picture):
         if not 200 <= self.width <= 4000 or not (self.height is None or 80 <= self.height <= 4000):
             raise ValueError("A chart is 200 to 4000 pixels wide and 80 to 4000 high.")
         object.__setattr__(self, "marks", tuple(self.marks))
+        if sum(isinstance(mark, Bars) for mark in self.marks) > 1:
+            raise ValueError("A chart has bars of one series.")
         for mark in self.marks:
             _check(mark, self.x, self.y)
         if not self.is_empty:
@@ -61,13 +64,13 @@ class Chart(Picture):
         return not any(_has_data(mark) for mark in self.marks)
 
     @property
-    def bars(self) -> list[Bars]:
-        return [mark for mark in self.marks if isinstance(mark, Bars)]
+    def bars(self) -> Bars | None:
+        return next((mark for mark in self.marks if isinstance(mark, Bars)), None)
 
     def scales(self) -> tuple[Scale, Scale]:
         """Both axes, open ends fitted to the data. A grid uses this to give its charts the same ones."""
         lying = self.y.categories is not None
-        barred = bool(self.bars)
+        barred = self.bars is not None
         margin = SPREAD if any(isinstance(mark, Points) for mark in self.marks) else 0.0
         along, down = _numbers(self.marks, self.x, "x"), _numbers(self.marks, self.y, "y")
         x = fit(self.x, along, zero=barred and lying, nice=barred and lying, margin=margin)
@@ -146,7 +149,7 @@ class Chart(Picture):
             elif isinstance(mark, Area):
                 out += area(mark, plane, roles[series(mark)])
             elif isinstance(mark, Bars):
-                out += bars(mark, plane, roles[series(mark)], self.bars.index(mark), len(self.bars))
+                out += bars(mark, plane, roles[series(mark)])
             elif isinstance(mark, Line):
                 out += line(mark, plane, roles[series(mark)])
             elif isinstance(mark, Points):
@@ -225,16 +228,14 @@ def _tall(chart: Chart, around: float) -> float:
         return max(LEAST, chart.height - around)
     if chart.y.categories is None:
         return TALL
-    rows = len(chart.y.categories)
-    each = 24 + 10 * (max(1, len(chart.bars)) - 1)
-    return max(LEAST, min(rows * each, max(30 * each, min(640, rows * 14))))
+    return max(LEAST, min(ROW * len(chart.y.categories), TALLEST))
 
 
 def _beside(chart: Chart) -> float:
     """Room at the right for the numbers of lying bars; none if they are not printed."""
-    if chart.y.categories is None or len(chart.bars) != 1 or len(chart.y.categories) > MOST_NUMBERS:
+    if chart.y.categories is None or chart.bars is None or len(chart.y.categories) > MOST_NUMBERS:
         return 0
-    return max(width(number(v), SMALL) for v in np.asarray(chart.bars[0].values).tolist()) + GAP
+    return max(width(number(v), SMALL) for v in np.asarray(chart.bars.values).tolist()) + GAP
 
 
 def _grid(plane: Plane, side: Labels, feet: Labels, *, shaded: bool) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from tacit.show.chart.axes import Axis, Scale
 from tacit.show.chart.marks import Area, Bars, Heat, Line, Mark, Points, Rule, Ticks
 from tacit.show.chart.paint import SERIES, p, paint, rectangles, text
-from tacit.show.chart.shapes import AREA, BAR, MOST_POINTS, MOST_TITLED, shade, shape
+from tacit.show.chart.shapes import AREA, BAR, MOST_TITLED, shade, shape
 from tacit.show.chart.text import clip, number, width
 
 ROW = 20  # pixels of a row of the legend
@@ -145,9 +145,7 @@ def _words(mark: Mark, x: Axis, y: Axis) -> str:
     said = f"{name or 'One series'}: {kind} with {values.size:,} points"
     if isinstance(mark, Line):
         said += f", from {number(values[0])} to {number(values[-1])}"
-    said += f", least {number(float(values.min()))}, greatest {number(float(values.max()))}."
-    close = isinstance(mark, Points) and values.size > MOST_POINTS
-    return said + (" Those too close together are drawn as one." if close else "")
+    return said + f", least {number(float(values.min()))}, greatest {number(float(values.max()))}."
 
 
 def _bars_words(mark: Bars, names: Sequence[str], title: str) -> str:

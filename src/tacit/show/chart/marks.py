@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Numbers = NDArray[np.float64]
-Shape = Literal["circle", "triangle", "diamond", "square"]
+Shape = Literal["circle", "triangle", "diamond"]
 LARGEST, SMALLEST = 1e100, 1e-100  # so that differences and ratios of two numbers are finite
 
 
@@ -39,8 +39,7 @@ def numbers(given: ArrayLike, what: str, dimensions: int = 1) -> Numbers:
 class Line:
     """Straight lines through points, x in order. `colour` is a place in the palette; by default each name has one.
 
-    With `steps`, y holds from its x to the next one, as in a distribution function; on categories, over the whole
-    category.
+    With `steps`, y holds from its x to the next one, as in a distribution function.
     """
 
     x: ArrayLike
@@ -63,7 +62,6 @@ class Area:
     high: ArrayLike
     name: str = ""
     colour: int | None = None
-    steps: bool = False
 
     def __post_init__(self) -> None:
         _take(self, "x", "low", "high", ordered=True)

@@ -16,10 +16,10 @@ from tacit.show.chart.text import clip, escape, number, width
 
 # More are thinned: a picture has no room for them, and a file should stay small.
 MOST_ON_LINE = 500  # points of a line, and bars
-MOST_POINTS, SQUARE = 1000, 8  # more of them are drawn once in each square of so many pixels
+MOST_STROKES = 1000  # of a lane; more of them stand on whole pixels
 MOST_BLOCKS = 5000
 MOST_TITLED = 500  # cells that say their number when pointed at
-FEW = 150  # points; where there are more, they are smaller
+POINT, FOOT = 4.0, 3.0  # pixels: half of a point, and half of the foot of its whisker
 SHADES = 40  # that cells without a number have
 TURN_WHITE = 0.62  # shade from which words on it take the paper's colour
 AREA, BAR = 0.18, 0.88  # how opaque they are
@@ -46,33 +46,29 @@ class Plane:
 def line(mark: Line, plane: Plane, role: str) -> str:
     x, y = np.asarray(mark.x), np.asarray(mark.y)
     if mark.steps:
-        x, (y,) = _stairs(x, [y], plane.x)
+        x, y = np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]  # a level ends where the next one starts
     x, y = thin(plane.x.at(x), plane.y.at(y), plane.grain)
     look = paint(stroke=role, width=2, dashed=mark.dashed)
     return f'<path d="{_path(x, y)}" {look} stroke-linejoin="round" stroke-linecap="round"/>'
 
 
 def area(mark: Area, plane: Plane, role: str) -> str:
-    x, low, high = np.asarray(mark.x), np.asarray(mark.low), np.asarray(mark.high)
-    if mark.steps:
-        x, (low, high) = _stairs(x, [low, high], plane.x)
-    across = plane.x.at(x)
-    over, upper = thin(across, plane.y.at(high), plane.grain)
-    under, lower = thin(across, plane.y.at(low), plane.grain)
+    across = plane.x.at(np.asarray(mark.x))
+    over, upper = thin(across, plane.y.at(np.asarray(mark.high)), plane.grain)
+    under, lower = thin(across, plane.y.at(np.asarray(mark.low)), plane.grain)
     outline = _path(np.concatenate([over, under[::-1]]), np.concatenate([upper, lower[::-1]]))
     return f'<path d="{outline}z" {paint(fill=role, opacity=AREA)}/>'
 
 
-def bars(mark: Bars, plane: Plane, role: str, place: int, of: int) -> str:
-    """The bars of one series, beside those of the `of - 1` others."""
+def bars(mark: Bars, plane: Plane, role: str) -> str:
     along, up = (plane.y, plane.x) if plane.lying else (plane.x, plane.y)
     names = along.axis.categories or ()
     values = np.asarray(mark.values)
-    room = min(FILLED * along.band, (THICKEST_LYING if plane.lying else THICKEST) * of) / of
-    middle = along.at(np.arange(values.size, dtype=np.float64)) + (place - (of - 1) / 2) * room
+    room = min(FILLED * along.band, THICKEST_LYING if plane.lying else THICKEST)
+    middle = along.at(np.arange(values.size, dtype=np.float64))
     base, tip = up.place(up.base), up.at(values)
     shown = _tallest(middle, np.abs(tip - base))
-    thick = max(0.5, 0.92 * room if of > 1 else room)
+    thick = max(0.5, room)
     ends = None if mark.low is None or mark.high is None else (np.asarray(mark.low), np.asarray(mark.high))
     out = []
     for i in shown:
@@ -100,32 +96,28 @@ def bar_numbers(mark: Bars, plane: Plane) -> str:
 
 def points(mark: Points, plane: Plane, role: str) -> str:
     x, y = plane.x.at(np.asarray(mark.x)), plane.y.at(np.asarray(mark.y))
-    shown = _apart(x, y)
-    size, foot = (4.0, 3.0) if shown.size <= FEW else (2.5, 0.0)
     found = ""
     if mark.low is not None and mark.high is not None:
         along, at = (plane.x, y) if mark.across else (plane.y, x)
-        low, high = along.at(np.asarray(mark.low)[shown]), along.at(np.asarray(mark.high)[shown])
-        found = _whiskers(at[shown], low, high, foot, role, lying=mark.across)
-    outlines = "".join(shape(mark.shape, a, b, size) for a, b in _pairs(x[shown], y[shown]))
+        low, high = along.at(np.asarray(mark.low)), along.at(np.asarray(mark.high))
+        found = _whiskers(at, low, high, FOOT, role, lying=mark.across)
+    outlines = "".join(shape(mark.shape, a, b) for a, b in _pairs(x, y))
     return f'{found}<path d="{outlines}" {paint(fill=role, stroke="paper", width=0.8)}/>'
 
 
-def shape(kind: Shape, x: float, y: float, r: float = 4.0) -> str:
-    """The outline of a point; all four look equally large."""
+def shape(kind: Shape, x: float, y: float, r: float = POINT) -> str:
+    """The outline of a point; all three look equally large."""
     if kind == "circle":
         return f"M{p(x - r)} {p(y)}a{p(r)} {p(r)} 0 1 0 {p(2 * r)} 0a{p(r)} {p(r)} 0 1 0 {p(-2 * r)} 0z"
     if kind == "triangle":
         return f"M{p(x)} {p(y - 1.3 * r)}l{p(1.2 * r)} {p(2.1 * r)}h{p(-2.4 * r)}z"
-    if kind == "diamond":
-        s = p(1.3 * r)
-        return f"M{p(x)} {p(y - 1.3 * r)}l{s} {s}l-{s} {s}l-{s} -{s}z"
-    return rectangles([(x - 0.9 * r, y - 0.9 * r, 1.8 * r, 1.8 * r)])
+    s = p(1.3 * r)
+    return f"M{p(x)} {p(y - 1.3 * r)}l{s} {s}l-{s} {s}l-{s} -{s}z"
 
 
 def ticks(mark: Ticks, plane: Plane, role: str, top: float) -> str:
     """Strokes in a lane whose upper edge is at `top`; several on one pixel are one."""
-    x = np.unique(np.round(plane.x.at(np.asarray(mark.x)), 0 if np.size(mark.x) > MOST_POINTS else 1))
+    x = np.unique(np.round(plane.x.at(np.asarray(mark.x)), 0 if np.size(mark.x) > MOST_STROKES else 1))
     strokes = "".join(f"M{p(a)} {p(top)}v10" for a in x.tolist())
     return f'<path d="{strokes}" {paint(stroke=role, width=1.5 if x.size < 200 else 1)}/>'
 
@@ -214,13 +206,6 @@ def _path(x: Numbers, y: Numbers) -> str:
     return "M" + " ".join(f"{p(a)} {p(b)}" for a, b in _pairs(x, y))
 
 
-def _stairs(x: Numbers, levels: list[Numbers], scale: Scale) -> tuple[Numbers, list[Numbers]]:
-    """The corners. A level ends where the next one starts; on categories each covers its own."""
-    if scale.axis.categories is not None:
-        return np.repeat(x, 2) + np.tile([-0.5, 0.5], x.size), [np.repeat(level, 2) for level in levels]
-    return np.repeat(x, 2)[1:], [np.repeat(level, 2)[:-1] for level in levels]
-
-
 def _whiskers(at: Numbers, low: Numbers, high: Numbers, foot: float, role: str, *, lying: bool) -> str:
     """Strokes from low to high, with a foot across both ends if there is room for one."""
     out = ""
@@ -239,15 +224,6 @@ def _tallest(middle: Numbers, height: Numbers) -> Places:
     order = np.lexsort((height, pixel))
     last: Places = order[np.flatnonzero(np.diff(pixel[order], append=np.inf))]
     return last
-
-
-def _apart(x: Numbers, y: Numbers) -> Places:
-    """All points; where there are too many, the first in each square of pixels."""
-    if x.size <= MOST_POINTS:
-        return np.arange(x.size)
-    square = np.floor(x / SQUARE) * 1e6 + np.floor(y / SQUARE)
-    first: Places = np.sort(np.unique(square, return_index=True)[1])
-    return first
 
 
 def _blocks(values: Numbers, most_rows: float, most_columns: float) -> tuple[Numbers, Numbers, Numbers]:
