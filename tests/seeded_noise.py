@@ -8,27 +8,29 @@ The samplers themselves are never replaced: `exact/`, `statistical/` and `truste
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.model.budget import Measure
 from tacit.model.noise_law import Noise, pmf
-from tacit.trusted import curator, gate, noise
+from tacit.trusted import noise  # noqa: F401: who draws is imported before the first test
 
 _REAL = {"add_noise": noise.add_noise, "draw_geometric": noise.draw_geometric, "noisy_max": noise.noisy_max}
-_USERS = (curator, gate)
 _SMALL = 64  # up to this scale a Gaussian draw is looked up in its table; above, rounding a real one is as good
 _rng = np.random.default_rng(0)
 
 
 def begin(*, real: bool = False) -> None:
-    """From here on the curator's draws come from the seed, from its start, or from the system."""
+    """From here on, whoever draws noise gets it from the seed, from its start, or from the system."""
     global _rng
     _rng = np.random.default_rng(0)
-    for module in _USERS:
-        for name in _REAL.keys() & vars(module).keys():
-            setattr(module, name, (_REAL if real else _SEEDED)[name])
+    users = [module for name, module in sys.modules.items() if name.startswith(("tacit.", "benchmarks."))]
+    for module in users:
+        for name in _REAL:
+            if module is not noise and vars(module).get(name) in (_REAL[name], _SEEDED[name]):
+                setattr(module, name, (_REAL if real else _SEEDED)[name])
 
 
 def _add_noise(values: NDArray[np.int64], law: Noise) -> NDArray[np.int64]:

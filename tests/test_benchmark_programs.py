@@ -98,7 +98,7 @@ def test_the_drill_down_ends_when_there_is_nothing_left(table: Table) -> None:
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_what_fresh_noise_needs_is_what_a_simulation_shows(law: str) -> None:
-    """8,000 sessions of 50 questions at beta = 0.1. False alarms: 5.5 standard deviations, below 1e-7."""
+    """8,000 sessions of 50 questions at beta = 0.1, with a seed."""
     k, within, beta, sessions = 50, 200.0, 0.1, 8_000
     rng = np.random.Generator(np.random.PCG64(7))
 
@@ -119,7 +119,7 @@ def test_what_fresh_noise_needs_is_what_a_simulation_shows(law: str) -> None:
 
 
 def test_variances_of_released_tables_are_what_a_simulation_shows(table: Table) -> None:
-    """300 releases: a sample variance is within a factor of 1.6 but for a chance below 1e-7 (chi-squared)."""
+    """300 releases: a sample variance is within a factor of 1.6, which is 7 standard deviations."""
     scopes = every(DOMAIN, 3)
     queries = conjunctions(DOMAIN, 12, np.random.default_rng(4))
     truth = truthful(table)(queries)

@@ -35,7 +35,7 @@ def session(tmp_path: Path) -> Iterator[Session]:
     data = pd.DataFrame(dict(zip(SIZES, cells, strict=True)))
     files: dict[str, Any] = {"ledger": tmp_path / "l.tacit", "anchor": tmp_path / "a.sqlite"}
     # The rows are uniform, and so is the hypothesis: with this many questions to come, a gate takes an easy one for a
-    # hard one with probability 1e-9 (`online.Terms`), so each test here fails by chance less often than 1e-6.
+    # hard one with probability 1e-9 (`online.Terms`), so every question here is easy.
     options: dict[str, Any] = {"mechanism": "iterative", "hits": 5, "questions": 10**9}
     with tacit.open(data=data, domain=DOMAIN, budget=Budget(epsilon=1.0, delta=1e-9), **options, **files) as opened:
         yield opened

@@ -109,12 +109,13 @@ def truth(kind: str, rows: pd.Series, name: str = "age") -> float:
     return float(getattr(MIDDLE[name][rows], kind)())
 
 
+@pytest.mark.real_noise
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
 @pytest.mark.parametrize("mechanism", ["direct", "histogram"])
 def test_bars_hold(tmp_path: Path, mechanism: str, delta: float) -> None:
-    # At confidence 1 - 1e-6 each of the 36 bars fails with probability 3e-6 at most: once in 9,000 runs of all four.
-    # So a failure is asked again, with fresh noise: both fail once in 10^8 runs.
-    sure = 1 - 1e-6
+    # At confidence 1 - 1e-9 each of the 45 bars fails with probability 3e-9 at most: once in 7 million runs.
+    # So a failure is asked again, with fresh noise: both fail once in 5e13 runs.
+    sure = 1 - 1e-9
     for attempt in range(2):
         folder = tmp_path / str(attempt)
         folder.mkdir()
@@ -368,7 +369,7 @@ def test_values_of_groups_come_from_a_table_that_was_bought_before(tmp_path: Pat
         median = session.quantile("age", 0.5, tacit.count(region="noon"))
         assert session.spent == spent
         assert (found.source, median.source) == ("hypothesis", "hypothesis")
-        for row in found.listed:  # each bar fails with probability 2e-6 at most
+        for row in found.listed:
             rows = ROWS.region == row.labels[0]
             assert row.errors[0] is not None
             assert row.errors[1] is not None

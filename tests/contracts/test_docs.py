@@ -5,6 +5,7 @@ Links, anchors, named files, settings and extras are checked.
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from support import PATIENCE
 from tacit.config import BudgetSection, DataSection, SessionSection
 from tacit.release.mechanisms import SETTINGS
 from tacit.release.settings import names_of
@@ -47,9 +49,12 @@ EXECUTED = {
 
 @pytest.mark.parametrize("name", sorted(EXECUTED))
 def test_python_blocks_run(name: str, tmp_path: Path) -> None:
-    code = "\n".join(BLOCK.findall((ROOT / name).read_text()))
-    assert code
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    blocks = BLOCK.findall((ROOT / name).read_text())
+    assert blocks
+    code = "\n".join(["import seeded_noise; seeded_noise.begin()", *blocks])  # the same noise in every run
+    path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
+    command, environment = [sys.executable, "-c", code], {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
 
 
@@ -157,6 +162,6 @@ def test_doctests_of_the_package() -> None:
         "-p",
         "no:xdist",
     ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stdout[-3000:]
     assert "passed" in done.stdout

@@ -134,7 +134,7 @@ def test_planted_slab_around_the_true_value(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_planted_seed_of_the_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(1)
     monkeypatch.setattr(Voters, "_seed", lambda self, *words: int(rng.integers(2**62)))
     with pytest.raises(AssertionError):
         check_the_ledger_is_all_it_needs(tmp_path)

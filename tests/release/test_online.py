@@ -258,7 +258,7 @@ def test_complements_tables_and_constants(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
 def test_the_bar_holds_in_nearly_all_sessions(tmp_path: Path, delta: float) -> None:
-    # Confidence 0.8 over whole sessions of 80 questions: of 16 sessions at least 7 hold (fewer: chance below 1e-3).
+    # Confidence 0.8 over whole sessions of 80 questions: of 16 sessions at least 7 hold.
     kept = 0
     queries = conjunctions(80, seed=8)
     for i in range(16):

@@ -235,8 +235,8 @@ def test_what_cannot_be_measured_around_is_refused_before_it_is_paid(tmp_path: P
 
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
 def test_bars_from_tables_cover(delta: float) -> None:
-    # 60 bars of confidence 0.8, each from a table of its own: at least 31 hold (fewer: chance 3e-7); the control, bars
-    # of a tenth of the width, has at most 10 % or so within and must be far below.
+    # 60 bars of confidence 0.8, each from a table of its own: at least 31 hold. The control, bars of a tenth of the
+    # width, has at most 10 % or so within and must be far below.
     query = Query.all([Query.among(DOMAIN, "a", [1, 2]), Query.among(DOMAIN, "b", [2]), Query.among(DOMAIN, "c", [0])])
     within = narrow = 0
     for _ in range(60):

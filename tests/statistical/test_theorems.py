@@ -2,8 +2,9 @@
 
 A run fails if any of its answers is off by more than alpha, or if it makes more than B updates (it may make 2B). The
 theorem allows that with probability beta, so the number of failures is at most binomial, whatever the tables. A check
-rejects above that law's 1 - FALSE_ALARM quantile: if the theorem holds, it raises a false alarm with probability at
-most FALSE_ALARM. Three controls must be rejected: alpha/20, B/100, and tables of 1/200 of the rows that are needed.
+rejects above that law's 1 - FALSE_ALARM quantile, which a theorem that holds reaches with probability FALSE_ALARM at
+most; and never by chance, since the noise is from a seed (`seeded_noise.py`). Three controls must be rejected:
+alpha/20, B/100, and tables of 1/200 of the rows that are needed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Error bars fail at most as often as they say, over many sessions of every mechanism, with new noise in each.
 
 What fails is counted over independent trials, each with a chance of at most 0.1, so their number is at most binomial. A
-check rejects what has a probability below FALSE_ALARM under that law. Controls: bars that would be too narrow for their
+check rejects what has a probability below FALSE_ALARM under that law; the noise is from a seed (`seeded_noise.py`), so
+that what it finds once it finds always. Controls: bars that would be too narrow for their
 errors, bars made for another confidence, and a gate's bar that forgets that its threshold is noisy.
 An analyst who knows the data finds the last one; questions at random would not, since most guesses are good.
 """

@@ -232,6 +232,7 @@ def test_with_zcdp_the_prices_are_half_squares(tmp_path: Path) -> None:
 # --- real noise, free constants -------------------------------------------------------------------------------------
 
 
+@pytest.mark.real_noise
 def test_every_answer_of_a_real_run_is_within_its_bar(tmp_path: Path) -> None:
     """confidence 1 - 1e-10 for each of at most 6 answers: a false alarm once in more than 1e9 runs."""
     n = 400_000
@@ -293,6 +294,7 @@ def test_more_questions_than_plain_composition_pays_for_are_refused() -> None:
         FigureOne.of_paper(many, rows=math.ceil(many.rows_needed))
 
 
+@pytest.mark.real_noise
 def test_with_the_rows_that_equation_6_asks_for_it_answers_within_alpha(tmp_path: Path) -> None:
     """The answer's noise has scale 1/(n epsilon') = 0.024: beyond 0.999 once in e^41 runs, easy or hard."""
     n, alpha = 2_330_000, 0.999

@@ -78,7 +78,8 @@ print(draw(), flush=True)
 
 
 def test_forked_processes_draw_different_noise() -> None:
-    # Catches a generator whose state is copied by fork: two workers would then release the same noise.
+    # Catches a generator whose state is copied by fork: two workers would then release the same noise. Two of 16 draws
+    # are equal by chance below 1e-13.
     out = subprocess.run(
         [sys.executable, "-c", FORKED], capture_output=True, text=True, check=True, timeout=PATIENCE
     ).stdout
