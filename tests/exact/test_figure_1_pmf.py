@@ -159,7 +159,7 @@ def outputs(
         try:
             while (query := analyst(said)) is not None:
                 estimate = mechanism.ask(query)
-                said += ((estimate.source, estimate.value),)
+                said += ((estimate.facts.source, estimate.value),)
         except BudgetExhausted:
             said += (("halted", 0),)
         chance, charged = found.get(said, (0.0, 0.0))

@@ -78,7 +78,11 @@ def test_four_questions_by_hand(tmp_path: Path, noises: Callable[..., None]) -> 
         # The answer is 2 + 0 counts, 1/2: only databases within alpha/50 = 0.01 of it stay.
         noises(0, 0)
         answer = m.ask(A)
-        assert (answer.source, answer.value, float(answer.cost)) == ("measured", 2, 0.75)  # epsilon'/2 + epsilon'
+        assert (answer.facts.source, answer.value, float(answer.facts.cost)) == (
+            "measured",
+            2,
+            0.75,
+        )  # epsilon'/2 + epsilon'
         assert left(m) == ["ab", "ac"]
 
         # f_b: 1/2 and 0, the truth is 1/4. r = exp(-1/2) = 0.6065, 2 (1 - r) = 0.7869: hard. The answer is 1 + 1.
@@ -89,14 +93,14 @@ def test_four_questions_by_hand(tmp_path: Path, noises: Callable[..., None]) -> 
         # f_c: 0, the truth is 1/4. r = exp(-1/2) again, and noise makes it 0.7869 - 0.4 < 0.5: easy, the median of {0}.
         noises(-0.4)
         answer = m.ask(C)
-        assert (answer.source, answer.value, float(answer.cost)) == ("hypothesis", 0, 0.25)  # epsilon'/2
+        assert (answer.facts.source, answer.value, float(answer.facts.cost)) == ("hypothesis", 0, 0.25)  # epsilon'/2
         assert left(m) == ["ab"]
         assert m.hard == 2
 
         # "a or b" is n less c: the same question, free.
         noises()
         answer = m.ask(A | B)
-        assert (answer.source, answer.value, float(answer.cost)) == ("repeat", 4, 0)
+        assert (answer.facts.source, answer.value, float(answer.facts.cost)) == ("repeat", 4, 0)
         assert float(held.spent) == pytest.approx(0.75 + 0.75 + 0.25)
 
 
@@ -107,7 +111,7 @@ def test_an_easy_answer_is_the_lower_median_and_leaves_the_set_alone(
         m = start(held)
         noises(-0.4)  # 0.8428 - 0.4 < 0.5
         answer = m.ask(A)  # 0, 0, 0, 1/2, 1/2, 1: the third of six
-        assert (answer.source, answer.value) == ("hypothesis", 0)
+        assert (answer.facts.source, answer.value) == ("hypothesis", 0)
         assert len(left(m)) == 6
         # confidence 0.95: comparison noise of scale 4 counts on a reach of 2 says nothing, so the bar is all of n
         assert answer.half_width == 4
@@ -121,7 +125,7 @@ def test_the_comparison_is_where_equation_4_puts_it(
     assert 2 * (1 - (2 + 4 / math.e) / 6) - 0.5 == pytest.approx(0.342827, abs=1e-6)
     with curator(tmp_path) as held:
         noises(noise, 0)
-        assert start(held).ask(A).source == source
+        assert start(held).ask(A).facts.source == source
 
 
 def test_thresholds_are_public_differ_between_questions_and_do_not_change(tmp_path: Path) -> None:
@@ -154,12 +158,12 @@ def test_it_halts_after_more_hard_answers_than_allowed(tmp_path: Path, noises: C
         m = start(held, figure)
         noises(0, 0, 0, 1)
         m.ask(A)
-        assert m.ask(B).source == "measured"  # the second of "more than 1"
+        assert m.ask(B).facts.source == "measured"  # the second of "more than 1"
         spent = held.spent
         with pytest.raises(BudgetExhausted, match=r"More than 1 .* Nothing was spent"):
             m.ask(C)
         assert held.spent == spent
-        assert m.ask(B).source == "repeat"  # what was answered stays answered
+        assert m.ask(B).facts.source == "repeat"  # what was answered stays answered
 
 
 def test_it_halts_when_no_database_fits(tmp_path: Path, noises: Callable[..., None]) -> None:
@@ -182,7 +186,7 @@ def test_a_second_process_goes_on_where_the_first_one_stopped(tmp_path: Path, no
         assert left(again) == ["ab", "ac"]
         assert again.hard == 1
         noises()
-        assert (again.ask(A).source, again.ask(A).value) == ("repeat", 2)
+        assert (again.ask(A).facts.source, again.ask(A).value) == ("repeat", 2)
         assert held.spent == spent
 
 
@@ -197,7 +201,7 @@ def test_a_comparison_whose_answer_was_lost_is_not_paid_again(
                 start(held).ask(A)
         assert float(held.spent) == 0.25
         noises(0)
-        assert float(start(held).ask(A).cost) == 0.5
+        assert float(start(held).ask(A).facts.cost) == 0.5
         assert float(held.spent) == 0.75
 
 
@@ -224,7 +228,9 @@ def test_with_zcdp_the_prices_are_half_squares(tmp_path: Path) -> None:
         answer = start(held).ask(A)
         # rho = (1/4)^2/2 to compare and (1/2)^2/2 to answer
         compared, answered = 1 / 32, 1 / 8
-        assert float(held.spent) == pytest.approx(compared + (answered if answer.source == "measured" else 0), rel=1e-6)
+        assert float(held.spent) == pytest.approx(
+            compared + (answered if answer.facts.source == "measured" else 0), rel=1e-6
+        )
         with pytest.raises(ConfigError, match="delta must be 0"):
             MedianBasic.of_paper(held, alpha=0.5, questions=2, seed=1, confidence=0.95)
 
@@ -260,7 +266,7 @@ def test_every_answer_of_a_real_run_is_within_its_bar(tmp_path: Path) -> None:
         # All noise is so small here (scales 0.001 on r, 20 rows on answers) that what is hard does not depend on it:
         # r is 0.16, 0.35, 0.50 and 0.62, then 0.84 for the fifth question, whose threshold is lower, and 0.72.
         assert m.threshold(queries[4]) < 0.82
-        assert [answer.source for answer in answers] == ["measured"] * 4 + ["hypothesis", "measured"]
+        assert [answer.facts.source for answer in answers] == ["measured"] * 4 + ["hypothesis", "measured"]
         assert float(session.spent) == pytest.approx(len(queries) * 0.025 + m.hard * 0.05)
 
 
