@@ -7,7 +7,6 @@ answers have fresh noise each time all the same.
 from __future__ import annotations
 
 import csv
-import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -58,6 +57,8 @@ def demo(as_server: bool, port: int, as_json: bool) -> None:
         with suppress(KeyboardInterrupt):  # which is how it ends
             serve_demo(port, say=say)
         return
+    import tempfile
+
     from tacit.demo import QUESTIONS, open_demo
 
     with tempfile.TemporaryDirectory() as folder, open_demo(Path(folder)) as session:
@@ -196,6 +197,8 @@ def _measure(
     table: NDArray[np.int64], domain: Domain, budget: Budget, asked: list[tuple[Expression, int]], median: bool
 ) -> list[Run]:
     """Open the table with each mechanism, each with a budget of its own, and ask the same questions."""
+    import tempfile
+
     from tacit.release.hypothesis.dense import MAX_CELLS
 
     runs = {"independent noise": "direct", "auto": "auto"}
