@@ -15,8 +15,8 @@ import numpy as np
 import tacit
 from tacit.model.domain import Domain
 from tacit.model.query import Query
+from tacit.release.hypothesis.arrays import MEMORY, room, torch_place
 from tacit.release.hypothesis.dense import Dense
-from tacit.release.hypothesis.dense_gpu import GpuDense, room
 
 ROUNDS = 5
 
@@ -35,7 +35,7 @@ def conjunction(domain: Domain, rng: np.random.Generator, attributes: int) -> Qu
 def check(device: str) -> float:
     """The largest difference from the ordinary hypothesis, over steps, answers and tables of a million cells."""
     domain, rng = domain_of(6), np.random.default_rng(0)
-    plain, card = Dense(domain), GpuDense(domain, device=device)
+    plain, card = Dense(domain), Dense(domain, place=torch_place(device))
     worst = 0.0
     for i in range(20):
         query = conjunction(domain, rng, 1 + i % 3)
@@ -62,7 +62,6 @@ def mixtures(sizes: list[int]) -> None:
     from tacit.model.noise_law import Noise
     from tacit.model.workload import marginal
     from tacit.release.hypothesis import fit_mixture
-    from tacit.release.hypothesis.mixture_gpu import OnCard
 
     print("\nvalues  components  gradient off by  numpy s   card s  ratio  misfit, numpy  card")
     for size in sizes:
@@ -79,10 +78,12 @@ def mixtures(sizes: list[int]) -> None:
                 counts = np.rint(cells).astype(np.int64).ravel()
                 noise, free = Noise("gaussian", 30.0), Loss("rho", 0)
                 measured.append(Measured(f"{i} {j}", table, counts, 1, noise, free, Receipt(0, "")))
-        problem = fit_mixture.Problem(domain, measured, 50_000, fit_mixture.PULL)
+        places = MEMORY, torch_place()
+        problem, card = (fit_mixture.Problem(domain, measured, 50_000, fit_mixture.PULL, place) for place in places)
         components = fit_mixture.COMPONENTS
         place = rng.normal(0, 1, (components, problem.width)).astype(np.float32), np.zeros(components, np.float32)
-        pairs = list(zip(problem.slopes(*place), OnCard(problem).slopes(*place), strict=True))
+        theirs = [card.place.back(one) for one in card.slopes(*(card.place.hold(one) for one in place))]
+        pairs = zip(problem.slopes(*place), theirs, strict=True)
         off = max(float(np.abs(a - b).max() / np.abs(a).max()) for a, b in pairs)
         seconds, misfits = [], []
         for limit in (10**30, 0):  # never a card, always
@@ -123,19 +124,19 @@ def main() -> None:
         if domain.size > room():
             print(f"10^{power:<7} does not fit: room for {room():,} cells")
             continue
-        hypothesis, sync = GpuDense(domain), torch.cuda.synchronize
+        hypothesis, sync = Dense(domain, place=torch_place()), torch.cuda.synchronize
         weights = hypothesis._weights
         copy = timed(lambda w=weights: w.mul_(1.0), sync)  # type: ignore[misc]  # reads and writes each cell once
         wide = Query.among(domain, "a0", range(5))  # half of all cells
         narrow = conjunction(domain, rng, 3)
 
-        def step(query: Query, which: GpuDense = hypothesis) -> None:
+        def step(query: Query, which: Dense = hypothesis) -> None:
             which.scale(query, 0.1)
 
         wide_ms, narrow_ms = timed(lambda q=wide: step(q), sync), timed(lambda q=narrow: step(q), sync)  # type: ignore[misc]
         asked = [conjunction(domain, rng, 3) for _ in range(200)]
 
-        def answers(which: GpuDense = hypothesis, queries: list[Query] = asked) -> None:
+        def answers(which: Dense = hypothesis, queries: list[Query] = asked) -> None:
             which.answer_many(queries)
 
         hypothesis.scale(wide, 0.0001)  # forget the tables

@@ -159,8 +159,8 @@ def test_the_gradient_is_that_of_the_objective() -> None:
     logits, log_weights = rng.normal(0, 0.5, (3, problem.width)), rng.normal(0, 0.5, 3)
 
     def objective(logits: np.ndarray, log_weights: np.ndarray) -> float:
-        laws = fitting._softmax(logits, problem.blocks)
-        weights = fitting._softmax(log_weights[None], [slice(0, 3)])[0]
+        laws = fitting.softmax(np, logits, problem.blocks)
+        weights = fitting.softmax(np, log_weights[None], [slice(0, 3)])[0]
         surprise = (laws * (np.log(laws) - problem.start)).sum(axis=1)
         return problem.misfit(laws, weights) / 2 + problem.pull * float(weights @ surprise)
 

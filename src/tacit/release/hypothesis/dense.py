@@ -1,15 +1,18 @@
-"""A distribution over X held as one array: the hypothesis of multiplicative weights on domains that fit in memory.
+"""A distribution over X held as one array: the hypothesis of multiplicative weights on domains that can be listed.
 
-The weights are not normalised. A change touches only the cells that its query selects and moves the total along with
+The array lies in memory, or on a graphics card for domains of up to 10^10 cells; all that is small is in memory. The
+weights are not normalised. A change touches only the cells that its query selects and moves the total along with
 them, so that a narrow question about 10^8 cells costs what its own cells cost. Every answer is a function of the
-changes made alone, to the last bit: what is cached decides how long an answer takes, never what it is.
+changes made alone, to the last bit: what is cached decides how long an answer takes, never what it is. A card's answers
+are those of memory up to rounding.
 """
 
 from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -19,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import Factor, Query
+from tacit.release.hypothesis.arrays import MEMORY, Place, room, torch_place
 
 MAX_CELLS = 2**27  # one gigabyte
 MAX_TILT = 200.0  # a cell's weight times this power of e stays a number
@@ -32,6 +36,12 @@ _TOGETHER = 2**15  # cells of marginals that are worked on at once
 _SMALL_PIECE = 256  # cells: below this, gathering cells one by one beats slicing them out
 _RANGE = (1e-100, 1e100)  # where the total may wander before the weights are divided by it
 _LOOSE = 1e-11  # relative rounding error at which the total is summed afresh
+_BLOCK = 2**20  # cells on a card that rows are drawn from together
+
+
+def listed(domain: Domain) -> Dense:
+    """The uniform distribution over X: in memory where X fits there, else on a card if there is one with room."""
+    return Dense(domain, place=torch_place() if MAX_CELLS < domain.size <= room() else MEMORY)
 
 
 class Dense:
@@ -46,15 +56,18 @@ class Dense:
     (0.667, [0.5, 0.5])
     """
 
-    def __init__(self, domain: Domain, weights: ArrayLike | None = None) -> None:
+    def __init__(self, domain: Domain, weights: ArrayLike | None = None, *, place: Place = MEMORY) -> None:
         """The uniform distribution, or the one proportional to these weights (which are copied)."""
-        if domain.size > self._most_cells():
+        most = MAX_CELLS if place.device == "cpu" else room()
+        if domain.size > most:
             raise InvalidDomain(
-                f"the domain has {domain.size:,} cells; a distribution over all of them has at most "
-                f"{self._most_cells():,}."
+                f"the domain has {domain.size:,} cells; a distribution over all of them has at most {most:,}."
             )
-        self.domain = domain
-        self._weights = self._hold(weights)
+        self.domain, self._place = domain, place
+        if weights is None:
+            self._weights = place.xp.ones(domain.shape, dtype=place.xp.float64, device=place.device)
+        else:
+            self._weights = place.hold(weights, "float64")
         if tuple(self._weights.shape) != domain.shape:
             raise InvalidDomain(f"the weights have shape {tuple(self._weights.shape)}; the domain's is {domain.shape}.")
         if not bool((self._weights >= 0).all()) or not 0 < float(self._weights.sum()) < math.inf:
@@ -125,7 +138,7 @@ class Dense:
         if not abs(tilt) * float(values.max()) <= MAX_TILT:
             raise ValueError(f"a tilt of {tilt} would scale cells by more than exp({MAX_TILT}).")
         gain = float((masses * np.expm1(tilt * values)).sum())
-        self._tilt(_select(core, self.domain.names, self.domain.shape), tilt)
+        _select(core, self.domain.names, self.domain.shape).scale(self._weights, tilt, self._place)
         self._forget()
         before, self._total = self._total, self._total + gain
         # A sum over millions of cells is off by 1e-14 of itself or so; the total is off by its last bit.
@@ -134,14 +147,31 @@ class Dense:
             self._resum()
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
-        """Independent rows from the distribution, as one column of codes for each attribute."""
-        sums = np.cumsum(self._weights)
-        cells = np.searchsorted(sums, rng.random(rows) * sums[-1], side="right")
-        return list(np.unravel_index(np.minimum(cells, self.domain.size - 1), self.domain.shape))
+        """Independent rows from the distribution, as one column of codes for each attribute.
+
+        A card first finds the block of cells that a row lies in, and then its cell; memory has one block.
+        """
+        xp, flat, size = self._place.xp, self._weights.reshape(-1), self.domain.size
+        length = size if xp is np else _BLOCK
+
+        @lru_cache(maxsize=1)
+        def sums(block: int) -> Any:
+            return xp.cumsum(flat[block * length : (block + 1) * length], 0)
+
+        ends = np.cumsum([float(sums(block)[-1]) for block in range(-(-size // length))])
+        places = rng.random(rows) * ends[-1]
+        blocks = np.minimum(np.searchsorted(ends, places, side="right"), len(ends) - 1)
+        cells = np.empty(rows, dtype=np.intp)
+        for block in np.unique(blocks).tolist():
+            mine = np.flatnonzero(blocks == block)
+            within = self._place.hold(places[mine] - (ends[block - 1] if block else 0.0))
+            found = self._place.back(xp.searchsorted(sums(block), within, side="right"))
+            cells[mine] = block * length + np.minimum(found, len(sums(block)) - 1)
+        return list(np.unravel_index(cells, self.domain.shape))
 
     def copy(self) -> Dense:
         """An independent one; marginals computed so far are shared, since they are never written to."""
-        other = type(self).__new__(type(self))
+        other = Dense.__new__(Dense)
         other.__dict__.update(self.__dict__)
         other._weights = self._weights + 0.0
         other._marginals = self._marginals.copy()
@@ -193,7 +223,7 @@ class Dense:
             values, masses = self._profile(query)
         else:
             local = _select(query, [names[axis] for axis in axes], sizes)
-            values, masses = local.values(), local.masses(self._marginal(axes))
+            values, masses = local.values(), local.masses(self._marginal(axes), MEMORY)
         value = float((values * masses).sum()) / self._total
         return min(1.0, max(0.0, value))
 
@@ -204,7 +234,7 @@ class Dense:
                 values, masses = np.array([int(query.table((), ())) / query.unit]), np.array([self._total])
             else:
                 selection = _select(query, self.domain.names, self.domain.shape)
-                values, masses = selection.values(), self._masses(selection)
+                values, masses = selection.values(), selection.masses(self._weights, self._place)
                 rest = max(0.0, self._total - float(masses.sum()))
                 if selection.partial:
                     values, masses = np.append(values, 0.0), np.append(masses, rest)
@@ -233,22 +263,8 @@ class Dense:
                 self._remembered -= self._marginals.popitem(last=False)[1].size
         return result
 
-    # What touches all cells, for a subclass that keeps them elsewhere.
-
-    def _most_cells(self) -> int:
-        return MAX_CELLS
-
-    def _hold(self, weights: ArrayLike | None) -> Any:
-        return np.ones(self.domain.shape) if weights is None else np.array(weights, dtype=np.float64, order="C")
-
     def _summed(self, axes: tuple[int, ...]) -> Array:
-        return np.asarray(self._weights.sum(axis=axes) if axes else self._weights)
-
-    def _masses(self, selection: Selection) -> Array:
-        return selection.masses(self._weights)
-
-    def _tilt(self, selection: Selection, tilt: float) -> None:
-        selection.scale(self._weights, tilt)
+        return self._place.back(self._weights.sum(axis=axes) if axes else self._weights)
 
     def _cost(self, axis: int) -> tuple[bool, int]:
         shape = self.domain.shape
@@ -282,20 +298,25 @@ class Selection(NamedTuple):
     def values(self) -> Array:
         return np.ones(1) if self.table is None else self.table.ravel()
 
-    def masses(self, array: Array) -> Array:
+    def masses(self, array: Any, place: Place) -> Array:
         """The sum of the cells that have each of the values."""
+        parts = (array[piece] for piece in self._pieces(place))
         if self.table is None:
-            return np.array([sum(float(array[piece].sum()) for piece in self.pieces)])
+            return np.array([sum(float(part.sum()) for part in parts)])
         axes = tuple(axis for axis, length in enumerate(self.table.shape) if length == 1)
         sums = np.zeros(self.table.shape)
-        for piece in self.pieces:
-            sums += array[piece].sum(axis=axes, keepdims=True)
+        for part in parts:
+            sums += place.back(part.sum(axis=axes, keepdims=True) if axes else part)
         return sums.ravel()
 
-    def scale(self, array: Array, tilt: float) -> None:
-        factor = math.exp(tilt) if self.table is None else np.exp(tilt * self.table)
-        for piece in self.pieces:
+    def scale(self, array: Any, tilt: float, place: Place) -> None:
+        factor = math.exp(tilt) if self.table is None else place.hold(np.exp(tilt * self.table))
+        for piece in self._pieces(place):
             array[piece] *= factor
+
+    def _pieces(self, place: Place) -> Iterator[tuple[Any, ...]]:
+        for piece in self.pieces:
+            yield tuple(part if isinstance(part, slice) else place.hold(part) for part in piece)
 
 
 def _select(query: Query, names: Sequence[str], shape: Sequence[int]) -> Selection:

@@ -11,7 +11,8 @@ few rows as for many: on Adult with 14 attributes 100 was best, of 5 to 10,000, 
 
 All tables of one or two attributes are blocks of one matrix, sum over k of w_k p_k p_k', with the laws of all
 attributes side by side in p_k: one product of matrices gives all of them, another the gradient. The minimum is looked
-for by Adam (Kingma & Ba 2015) on logarithms, from a start drawn with a public seed; it is a local one.
+for by Adam (Kingma & Ba 2015) on logarithms, from a start drawn with a public seed; it is a local one. Where there is a
+graphics card and the matrices are large, they lie there: the minimum fits as well, and its last digits differ.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,10 +32,9 @@ from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.strategy import Tree
 from tacit.model.workload import Marginal
+from tacit.release.hypothesis.arrays import MEMORY, Place, room, torch_place
 from tacit.release.hypothesis.dense import Array
-from tacit.release.hypothesis.dense_gpu import room
 from tacit.release.hypothesis.mixture import Mixture
-from tacit.release.hypothesis.mixture_gpu import OnCard
 from tacit.release.hypothesis.terms import LEAST_SHARE, LEAST_VARIANCE, terms_of
 
 COMPONENTS, STEPS, AGAIN = 200, 400, 60  # of a first fit, and steps of one that goes on from an earlier one
@@ -45,7 +45,7 @@ _MEMORY = (0.9, 0.99)  # Adam's
 _LEAST = 0.5  # rows: no value starts with less
 _FOR_A_CARD = 10**8  # multiplications of a step: a graphics card, where there is one, is faster from here on
 Single = NDArray[np.float32]
-Floats = NDArray[Any]  # single while looking for the minimum, double in the end
+Floats = Any  # an array of its place: single while looking for the minimum, double in the end
 Progress = Callable[[int, int], None]
 
 
@@ -78,172 +78,213 @@ def fit_mixture(
     progress: Progress | None = None,
 ) -> FittedMixture:
     """Fit released answers to linear questions; others say nothing here. With `before`, go on from an earlier fit."""
-    problem = Problem(domain, list(measured), rows, pull)
+    number = components if before is None else len(before.log_weights)
+    on_card = sum(domain.shape) ** 2 * number >= _FOR_A_CARD and room()
+    problem = Problem(domain, list(measured), rows, pull, torch_place() if on_card else MEMORY)
     if before is None:
         rng = np.random.Generator(np.random.PCG64(seed))
         noise = rng.standard_normal((components, problem.width))
-        logits, log_weights = (problem.start + noise).astype(np.float32), np.zeros(components, dtype=np.float32)
+        start = (problem.start + noise).astype(np.float32), np.zeros(components, dtype=np.float32)
     else:
-        logits, log_weights = before.logits.copy(), before.log_weights.copy()
+        start = before.logits, before.log_weights
     count = (STEPS if before is None else AGAIN) if steps is None else steps
     fast = _FAST if before is None else _SLOW
-    sizes = [fast * min(1.0, 2 * (1 - step / count) + 0.02) for step in range(1, count + 1)]
-
-    def done(step: int) -> None:
+    places = [problem.place.hold(one) for one in start]
+    adam = [_Adam(place, problem.place.xp) for place in places]
+    for step in range(1, count + 1):
+        size = fast * min(1.0, 2 * (1 - step / count) + 0.02)
+        for one, slope in zip(adam, problem.slopes(*places), strict=True):
+            one.move(slope, size, step)
         if progress is not None:
             progress(step, count)
-
-    if problem.width**2 * len(log_weights) >= _FOR_A_CARD and room():
-        logits, log_weights = OnCard(problem).descend((logits, log_weights), sizes, _MEMORY, done)
-    else:
-        adam = [_Adam(logits), _Adam(log_weights)]
-        for step, size in enumerate(sizes, 1):
-            for one, slope in zip(adam, problem.slopes(logits, log_weights), strict=True):
-                one.move(slope, size, step)
-            done(step)
-    shares = _softmax(log_weights.astype(np.float64)[None], [slice(0, len(log_weights))])[0]
-    laws = _softmax(logits.astype(np.float64), problem.blocks)
+    logits, log_weights = (problem.place.back(place) for place in places)
+    shares = softmax(np, log_weights.astype(np.float64)[None], [slice(0, len(log_weights))])[0]
+    laws = softmax(np, logits.astype(np.float64), problem.blocks)
     hypothesis = Mixture(domain, shares, [laws[:, block] for block in problem.blocks])
-    return FittedMixture(hypothesis, problem.misfit(laws, shares), problem.numbers, logits, log_weights)
+    misfit = problem.misfit(problem.place.hold(laws), problem.place.hold(shares))
+    return FittedMixture(hypothesis, misfit, problem.numbers, logits, log_weights)
 
 
 class _Adam:
-    def __init__(self, values: Single) -> None:
-        self.values, self.mean, self.square = values, np.zeros_like(values), np.zeros_like(values)
+    """Moves values in place, along slopes that it remembers."""
 
-    def move(self, slope: Single, size: float, step: int) -> None:
+    def __init__(self, values: Floats, xp: Any) -> None:
+        self.values, self.xp, self.mean, self.square = values, xp, xp.zeros_like(values), xp.zeros_like(values)
+
+    def move(self, slope: Floats, size: float, step: int) -> None:
         first, second = _MEMORY
         self.mean += (1 - first) * (slope - self.mean)
         self.square += (1 - second) * (slope * slope - self.square)
-        spread = np.sqrt(self.square / np.float32(1 - second**step)) + np.float32(1e-12)
-        self.values -= np.float32(size / (1 - first**step)) * self.mean / spread
+        spread = self.xp.sqrt(self.square / (1 - second**step)) + 1e-12
+        self.values -= size / (1 - first**step) * self.mean / spread
+
+
+class _Table(NamedTuple):
+    """Noisy shares of all cells of three attributes or more, each with the precision `sure`."""
+
+    blocks: list[slice]
+    shares: Floats
+    sure: float
+
+
+class _Level(NamedTuple):
+    """Noisy shares of groups of an attribute's values: a level of a tree."""
+
+    block: slice
+    groups: Any
+    shares: Floats
+    sure: float
+
+
+class _Factor(NamedTuple):
+    """Weights over the values of some attributes."""
+
+    blocks: list[slice]
+    weights: Floats
+
+
+class _Question(NamedTuple):
+    """The noisy share of a product of factors."""
+
+    factors: list[_Factor]
+    share: float
+    sure: float
 
 
 class Problem:
     """The answers as one matrix of shares and precisions for all pairs, and what else there is one by one."""
 
-    def __init__(self, domain: Domain, measured: Sequence[Measured], rows: int, pull: float) -> None:
+    def __init__(
+        self, domain: Domain, measured: Sequence[Measured], rows: int, pull: float, place: Place = MEMORY
+    ) -> None:
         ends = np.concatenate([[0], np.cumsum(domain.shape)])
         self.blocks = [slice(int(a), int(b)) for a, b in pairwise(ends)]
-        self.width, self.rows, self.pull, self.names = int(ends[-1]), rows, pull, domain.names
-        shares, precision = np.zeros((self.width, self.width)), np.zeros((self.width, self.width))
-        self.tables: list[tuple[list[slice], Array, float]] = []
-        self.singles: list[tuple[list[tuple[list[slice], Array]], float, float]] = []
-        self.groups: list[tuple[slice, NDArray[np.intp], Array, float]] = []
+        self.width, self.rows, self.pull, self.names, self.place = int(ends[-1]), rows, pull, domain.names, place
+        shares, precision = np.zeros((2, self.width, self.width))
+        self.tables: list[_Table] = []
+        self.levels: list[_Level] = []
+        self.questions: list[_Question] = []
+        numbers = 0
         whole = [one for one in measured if _is_table(one)]
         for term in terms_of(whole, domain, rows, range(len(domain))):
             blocks, sure = [self.blocks[axis] for axis in term.axes], 1 / term.variance
             if term.groups is not None:
-                self.groups.append((blocks[0], term.groups, term.shares, sure))
+                self.levels.append(_Level(blocks[0], place.hold(term.groups), place.hold(term.shares), sure))
+                numbers += term.shares.size
             elif len(blocks) > 2:
-                self.tables.append((blocks, term.shares, sure))
+                self.tables.append(_Table(blocks, place.hold(term.shares), sure))
+                numbers += term.shares.size
             elif len(blocks) == 2:
                 _pool(shares, precision, (blocks[0], blocks[1]), term.shares, sure)
                 _pool(shares, precision, (blocks[1], blocks[0]), term.shares.T, sure)
             else:
-                places = np.arange(blocks[0].start, blocks[0].stop)
-                _pool(shares, precision, (places, places), term.shares, sure)
+                values = np.arange(blocks[0].start, blocks[0].stop)
+                _pool(shares, precision, (values, values), term.shares, sure)
         for one in measured:
             if not _is_table(one):
-                self._add_queries(domain, one)
-        self.shares, self.precision = shares.astype(np.float32), precision.astype(np.float32)
-        ones = np.count_nonzero(np.diag(precision))
-        pairs = (np.count_nonzero(precision) - ones) // 2  # each stands there twice
-        others = [*(table for _, table, _ in self.tables), *(table for _, _, table, _ in self.groups)]
-        self.numbers: int = int(ones) + int(pairs) + sum(table.size for table in others) + len(self.singles)
+                self._add_questions(domain, one)
+        # Single values stand on the diagonal, where a pair of an attribute with itself would: they are taken out.
+        ones, pairs = np.diag(precision).copy(), precision.copy()
+        np.fill_diagonal(pairs, 0)
+        numbers += int(np.count_nonzero(ones)) + int(np.count_nonzero(pairs)) // 2  # each pair stands there twice
+        self.numbers = numbers + len(self.questions)
         self.start = np.log(self._independent(shares, precision))
+        self._shares, self._pairs = place.hold(shares, "float32"), place.hold(pairs, "float32")
+        self._own, self._ones = place.hold(np.diag(shares), "float32"), place.hold(ones, "float32")
+        self._start = place.hold(self.start, "float32")
 
-    def slopes(self, logits: Single, log_weights: Single) -> tuple[Single, Single]:
-        """The gradient, by the logarithms."""
-        laws = _softmax(logits, self.blocks)
-        weights = _softmax(log_weights[None], [slice(0, len(log_weights))])[0]
-        gap = self._gaps(laws, weights)
-        ones = np.diag(gap).copy()
-        np.fill_diagonal(gap, 0)
-        ones += self._push_groups(weights @ laws)
+    def slopes(self, logits: Floats, log_weights: Floats) -> tuple[Floats, Floats]:
+        """The gradient, by the logarithms, of half the misfit plus the pull."""
+        xp = self.place.xp
+        laws = softmax(xp, logits, self.blocks)
+        weights = softmax(xp, log_weights[None], [slice(0, len(log_weights))])[0]
+        gap, ones = self._gaps(laws, weights)
+        self._push_levels(weights @ laws, ones)
         pushed = laws @ gap
         by_weight = (pushed * laws).sum(axis=1) / 2 + laws @ ones
         by_law = pushed + ones
-        for blocks, table, sure in self.tables:
-            self._push_table(blocks, table, sure, laws, weights, by_law, by_weight)
-        for factors, share, sure in self.singles:
-            self._push_single(factors, share, sure, laws, weights, by_law, by_weight)
+        for table in self.tables:
+            self._push_table(table, laws, weights, by_law, by_weight)
+        for question in self.questions:
+            self._push_question(question, laws, weights, by_law, by_weight)
         if self.pull:
-            surprise = np.log(np.maximum(laws, np.float32(1e-30))) - self.start.astype(np.float32)
-            by_law += np.float32(self.pull) * surprise
-            by_weight += np.float32(self.pull) * (laws * surprise).sum(axis=1)
-        slope = np.empty_like(laws)
+            surprise = xp.log(laws.clip(1e-30)) - self._start
+            by_law += self.pull * surprise
+            by_weight += self.pull * (laws * surprise).sum(axis=1)
+        slope = xp.empty_like(laws)
         for block in self.blocks:
             own = laws[:, block] * by_law[:, block]
             slope[:, block] = weights[:, None] * (own - laws[:, block] * own.sum(axis=1, keepdims=True))
-        return slope, weights * (by_weight - np.float32((weights * by_weight).sum()))
+        return slope, weights * (by_weight - (weights * by_weight).sum())
 
-    def misfit(self, laws: Array, weights: Array) -> float:
-        gap = self._gaps(laws, weights)
-        squares = gap * gap / np.maximum(self.precision, np.float32(1e-30))
-        total = float((squares.sum() + np.trace(squares)) / 2)
-        for blocks, table, sure in self.tables:
-            total += sure * float(((_joint(blocks, laws, weights) - table) ** 2).sum())
-        marginals = weights @ laws
-        for block, groups, table, sure in self.groups:
-            total += sure * float(((np.bincount(groups, weights=marginals[block]) - table) ** 2).sum())
-        for factors, share, sure in self.singles:
-            means = np.prod([_factor_means(*factor, laws)[0] for factor in factors], axis=0)
-            total += sure * float((weights * means).sum() - share) ** 2
-        return total
+    def misfit(self, laws: Floats, weights: Floats) -> float:
+        """The squared residuals, each divided by its variance."""
+        gap, ones = self._gaps(laws, weights)
+        total = (gap * gap / self._pairs.clip(1e-30)).sum() / 2 + (ones * ones / self._ones.clip(1e-30)).sum()
+        for table in self.tables:
+            total += table.sure * ((_joint(table.blocks, laws, weights) - table.shares) ** 2).sum()
+        for level in self.levels:
+            sums = self.place.xp.bincount(level.groups, weights=(weights @ laws)[level.block])
+            total += level.sure * ((sums - level.shares) ** 2).sum()
+        for question in self.questions:
+            means = weights
+            for factor in question.factors:
+                means = means * self._means(factor, laws)[0]
+            total += question.sure * (means.sum() - question.share) ** 2
+        return float(total)
 
-    def _gaps(self, laws: Floats, weights: Floats) -> Floats:
-        """Residuals of all pairs, and on the diagonal of single values, times their precision."""
-        tables = (laws * weights[:, None]).T @ laws
-        np.fill_diagonal(tables, weights @ laws)
-        return np.asarray((tables - self.shares) * self.precision)
+    def _gaps(self, laws: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """Residuals of all pairs, and of single values, times their precision."""
+        pairs = (laws * weights[:, None]).T @ laws
+        return (pairs - self._shares) * self._pairs, (weights @ laws - self._own) * self._ones
 
-    def _push_groups(self, marginals: Floats) -> Floats:
-        slope = np.zeros_like(marginals)
-        for block, groups, table, sure in self.groups:
-            gap = (np.bincount(groups, weights=marginals[block]) - table) * sure
-            slope[block] += gap[groups].astype(slope.dtype)
-        return slope
+    def _push_levels(self, marginals: Floats, ones: Floats) -> None:
+        for level in self.levels:
+            sums = self.place.xp.bincount(level.groups, weights=marginals[level.block])
+            ones[level.block] += self._like(((sums - level.shares) * level.sure)[level.groups], ones)
 
-    def _push_table(
-        self,
-        blocks: list[slice],
-        table: Array,
-        sure: float,
-        laws: Single,
-        weights: Single,
-        by_law: Single,
-        by_weight: Single,
-    ) -> None:
-        gap = ((_joint(blocks, laws, weights) - table) * sure).astype(np.float32)
-        for which, block in enumerate(blocks):
-            others = [laws[:, other] for i, other in enumerate(blocks) if i != which]
-            rest = np.moveaxis(gap, which, 0).reshape(gap.shape[which], -1)
+    def _push_table(self, table: _Table, laws: Floats, weights: Floats, by_law: Floats, by_weight: Floats) -> None:
+        gap = self._like((_joint(table.blocks, laws, weights) - table.shares) * table.sure, laws)
+        for which, block in enumerate(table.blocks):
+            others = [laws[:, other] for i, other in enumerate(table.blocks) if i != which]
+            rest = self.place.xp.moveaxis(gap, which, 0).reshape(gap.shape[which], -1)
             pushed = _khatri_rao(others) @ rest.T
             by_law[:, block] += pushed
             if which == 0:
                 by_weight += (pushed * laws[:, block]).sum(axis=1)
 
-    def _push_single(
-        self,
-        factors: list[tuple[list[slice], Array]],
-        share: float,
-        sure: float,
-        laws: Single,
-        weights: Single,
-        by_law: Single,
-        by_weight: Single,
+    def _push_question(
+        self, question: _Question, laws: Floats, weights: Floats, by_law: Floats, by_weight: Floats
     ) -> None:
-        found = [_factor_means(blocks, table, laws) for blocks, table in factors]
-        means = np.prod([mean for mean, _ in found], axis=0)
-        gap = np.float32(sure * (float((weights * means).sum()) - share))
+        found = [self._means(factor, laws) for factor in question.factors]
+        means = _product([mean for mean, _ in found])
+        xp = self.place.xp
+        off = xp.asarray((weights * means).sum(), dtype=xp.float64) - question.share
+        gap = self._like(question.sure * off, laws)
         by_weight += gap * means
         for i, (_, slopes) in enumerate(found):
-            others = np.prod([mean for j, (mean, _) in enumerate(found) if j != i], axis=0) * np.ones_like(means)
+            others = [mean for j, (mean, _) in enumerate(found) if j != i]
+            rest = _product(others) if others else xp.ones_like(means, dtype=xp.float64)
             for block, slope in slopes:
-                by_law[:, block] += gap * others[:, None] * slope
+                by_law[:, block] += gap * rest[:, None] * slope
 
-    def _add_queries(self, domain: Domain, one: Measured) -> None:
+    def _means(self, factor: _Factor, laws: Floats) -> tuple[Floats, list[tuple[slice, Floats]]]:
+        """A factor's mean in each component, and its slope by each of the laws that it depends on."""
+        xp, weights = self.place.xp, self._like(factor.weights, laws)
+        slopes = []
+        for which, block in enumerate(factor.blocks):
+            others = [laws[:, other] for i, other in enumerate(factor.blocks) if i != which]
+            rest = xp.moveaxis(weights, which, 0).reshape(weights.shape[which], -1)
+            slope = _khatri_rao(others) @ rest.T if others else xp.broadcast_to(rest[:, 0], (len(laws), len(rest)))
+            slopes.append((block, slope))
+        first, slope = slopes[0]
+        return (laws[:, first] * slope).sum(axis=1), slopes
+
+    def _like(self, array: Floats, other: Floats) -> Floats:
+        """The array in the precision of another."""
+        return self.place.xp.asarray(array, dtype=other.dtype)
+
+    def _add_questions(self, domain: Domain, one: Measured) -> None:
         question, steps = one.question, one.unit * self.rows
         sure = 1 / max(variance(one.noise) / steps**2, LEAST_VARIANCE / self.rows**2, LEAST_SHARE**2)
         if isinstance(question, Query):
@@ -259,10 +300,10 @@ class Problem:
                 continue
             share = float(value) / steps
             factors = [
-                ([self._block(name) for name in factor.scope], np.asarray(factor.weights) / factor.unit)
+                _Factor([self._block(name) for name in factor.scope], self.place.hold(factor.weights / factor.unit))
                 for factor in query.factors
             ]
-            self.singles.append((factors, 1 - share if query.complement else share, sure))
+            self.questions.append(_Question(factors, 1 - share if query.complement else share, sure))
 
     def _block(self, name: str) -> slice:
         return self.blocks[self.names.index(name)]
@@ -296,12 +337,20 @@ def _pool(shares: Array, precision: Array, place: Any, table: Array, sure: float
     precision[place] = before + sure
 
 
-def _softmax(logits: Floats, blocks: Sequence[slice]) -> Floats:
-    laws = np.empty_like(logits)
+def softmax(xp: Any, logits: Floats, blocks: Sequence[slice]) -> Floats:
+    """The laws with these logarithms, block by block."""
+    laws = xp.empty_like(logits)
     for block in blocks:
-        own = np.exp(logits[:, block] - logits[:, block].max(axis=1, keepdims=True))
+        own = xp.exp(logits[:, block] - xp.amax(logits[:, block], axis=1, keepdims=True))
         laws[:, block] = own / own.sum(axis=1, keepdims=True)
     return laws
+
+
+def _product(parts: Sequence[Floats]) -> Floats:
+    product = parts[0]
+    for part in parts[1:]:
+        product = product * part
+    return product
 
 
 def _khatri_rao(laws: Sequence[Floats]) -> Floats:
@@ -315,17 +364,4 @@ def _khatri_rao(laws: Sequence[Floats]) -> Floats:
 def _joint(blocks: Sequence[slice], laws: Floats, weights: Floats) -> Floats:
     """The mixture's table over some attributes."""
     flat = (_khatri_rao([laws[:, block] for block in blocks[:-1]]) * weights[:, None]).T @ laws[:, blocks[-1]]
-    return np.asarray(flat.reshape([block.stop - block.start for block in blocks]))
-
-
-def _factor_means(blocks: list[slice], table: Array, laws: Floats) -> tuple[Floats, list[tuple[slice, Floats]]]:
-    """A factor's mean in each component, and its slope by each of the laws that it depends on."""
-    table = table.astype(laws.dtype)
-    slopes = []
-    for which, block in enumerate(blocks):
-        others = [laws[:, other] for i, other in enumerate(blocks) if i != which]
-        rest = np.moveaxis(table, which, 0).reshape(table.shape[which], -1)
-        slope = _khatri_rao(others) @ rest.T if others else np.broadcast_to(rest[:, 0], (len(laws), len(rest)))
-        slopes.append((block, slope))
-    first, slope = slopes[0]
-    return (laws[:, first] * slope).sum(axis=1), slopes
+    return flat.reshape([block.stop - block.start for block in blocks])
