@@ -33,12 +33,13 @@ def page() -> str:
         "Everything that `import tacit` gives, from its own docstrings. Written by `docs/reference/api.py`. The",
         "records that `answer` and `price` take are in `tacit.model.ask`: [by example](../do/analysts.md).",
     ]
-    for title, names in {**SECTIONS, "More": rest, "Errors": errors}.items():
-        known = [name for name in names if name in tacit.__all__]
-        if known:
+    for title, names in {**SECTIONS, "More": rest}.items():
+        if names:
             lines += ["", f"## {title}"]
-        for name in known:
+        for name in names:
             lines += _entry(name, getattr(tacit, name))
+    lines += ["", "## Errors", ""]
+    lines += [_item(f"tacit.{name}", _words(getattr(tacit, name))) for name in errors]
     return "\n".join(lines) + "\n"
 
 
@@ -47,17 +48,21 @@ def _is_error(thing: Any) -> bool:
 
 
 def _entry(name: str, thing: Any) -> Iterator[str]:
-    yield from ("", f"### tacit.{name}")
+    yield from ("", f"### tacit.{name}", "")
     if isinstance(thing, FunctionType):
-        yield from ("", _code(name, thing))
-    yield from _words(thing)
-    if isinstance(thing, type) and not _is_error(thing):
+        yield from (_code(name, thing), "")
+    yield _words(thing)
+    if isinstance(thing, type):
         if is_dataclass(thing):
             public = [field.name for field in fields(thing) if not field.name.startswith("_")]
             yield from ("", "Fields: " + ", ".join(f"`{name}`" for name in public) + ".")
-        for own, member in _members(thing):
-            first, *more = list(_words(member))[1].split("\n")
-            yield from ("", f"**`.{own}{_arguments(member)}`** {first}", *more)
+        members = [_item(f".{own}{_arguments(member)}", _words(member)) for own, member in _members(thing)]
+        yield from ("", *members) if members else ()
+
+
+def _item(what: str, words: str) -> str:
+    """A line of a list; further lines of the words belong to it."""
+    return f"- **`{what}`** " + words.replace("\n", "\n  ").replace("\n  \n", "\n\n")
 
 
 def _members(thing: type) -> Iterator[tuple[str, Any]]:
@@ -79,9 +84,9 @@ def _arguments(member: Any) -> str:
 def _code(name: str, function: FunctionType) -> str:
     parts, after = _parts(function), f" -> {inspect.signature(function).return_annotation}"
     line = f"{name}({', '.join(parts)}){after}"
-    if len(line) > 120:
-        line = f"{name}(\n" + "".join(f"    {part},\n" for part in parts) + f"){after}"
-    return f"```\n{line}\n```"
+    if len(line) <= 120:
+        return f"`{line}`"
+    return f"```\n{name}(\n" + "".join(f"    {part},\n" for part in parts) + f"){after}\n```"
 
 
 def _parts(function: FunctionType) -> list[str]:
@@ -100,15 +105,14 @@ def _parts(function: FunctionType) -> list[str]:
     return parts
 
 
-def _words(thing: Any) -> Iterator[str]:
+def _words(thing: Any) -> str:
     """The docstring as prose, without its examples; what it says about each parameter is a list."""
     text = inspect.getdoc(thing) or ""
     text = re.split(r"^>>> ", text, maxsplit=1, flags=re.MULTILINE)[0].strip()
-    if text and isinstance(thing, FunctionType):
+    if isinstance(thing, FunctionType):
         named = "|".join(inspect.signature(thing).parameters)
         text = re.sub(rf"^((?:{named})(?:, (?:{named}))*): ", r"- `\1`: ", text, flags=re.MULTILINE)
-    if text:
-        yield from ("", text)
+    return text
 
 
 if __name__ == "__main__":
