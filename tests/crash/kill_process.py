@@ -12,6 +12,7 @@ from pathlib import Path
 
 from crash_workload import PLENTY, Report, Shown, broken, make, reopen, seen, step
 
+from support import PATIENCE
 from tacit.errors import BudgetExhausted
 from tacit.model.budget import Loss
 from tacit.trusted.ledger import Ledger
@@ -44,13 +45,26 @@ def kill_processes(
     kind: type[Ledger] = Ledger,
     total: Loss = PLENTY,
     enough: int | None = None,
+    shown_least: int = 0,
+    refused_least: int = 0,
 ) -> Report:
-    """Two processes at a time share the ledger. Forks, because starting Python anew would take most of the time."""
+    """Two processes at a time share the ledger. Forks, because starting Python anew would take most of the time.
+
+    It goes on until as much was shown and refused as it should be at least. Every second process, as coins of the seed
+    fall, is killed after it has said something; so however slow the machine is, a few more kills are enough.
+    """
     rng, report = random.Random(seed), Report()
     ledger_id = make(folder, total)
     shown: Shown = {}
     spent = 0
-    while report.crashes < kills and (enough is None or len(report.violations) < enough):
+
+    def done() -> bool:
+        if enough is not None and len(report.violations) >= enough:
+            return True
+        did_something = report.shown >= shown_least and report.refused >= refused_least
+        return report.crashes >= (kills if did_something else 20 * kills)
+
+    while not done():
         children = []
         for _ in range(2):
             reader, writer = os.pipe()
@@ -62,7 +76,7 @@ def kill_processes(
             children.append((child, reader))
         for child, reader in children:
             if rng.random() < 0.5:
-                select.select([reader], [], [], 30)  # until the first answer, however slow the machine is today
+                select.select([reader], [], [], PATIENCE)  # until the first answer
             time.sleep(rng.uniform(0.002, 0.03))
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)

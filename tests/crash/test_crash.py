@@ -26,19 +26,19 @@ def tell(report: Report, what: str, start: float, sqlite: str) -> None:
 @pytest.mark.parametrize("kills", [10, pytest.param(240, marks=pytest.mark.crash)])
 def test_kill_9(disk: Path, kills: int) -> None:
     start = time.perf_counter()
-    report = kill_processes(disk, kills=kills, seed=1)
+    report = kill_processes(disk, kills=kills, seed=1, shown_least=kills)
     tell(report, "kills", start, sqlite3.sqlite_version)
     assert report.violations == []
-    assert report.shown > kills / 2  # the test did something
+    assert report.shown >= kills  # the test did something
 
 
 @pytest.mark.parametrize("kills", [10, pytest.param(60, marks=pytest.mark.crash)])
 def test_kill_9_at_the_end_of_the_budget(disk: Path, kills: int) -> None:
     start = time.perf_counter()
-    report = kill_processes(disk, kills=kills, seed=3, total=Loss("epsilon", 12 * kills))
+    report = kill_processes(disk, kills=kills, seed=3, total=Loss("epsilon", 12 * kills), refused_least=kills)
     tell(report, f"kills with {report.refused} questions refused", start, sqlite3.sqlite_version)
     assert report.violations == []
-    assert report.refused > kills / 2
+    assert report.refused >= kills
 
 
 @pytest.mark.parametrize("cuts", [100, pytest.param(2500, marks=pytest.mark.crash)])
@@ -72,8 +72,9 @@ CUTS = {
 
 @pytest.mark.parametrize("bug", KILLS)
 def test_kill_9_notices(disk: Path, bug: str) -> None:
+    # The last bug shows in about one of 30 kills, the others at once: that 3,000 miss it has a chance below 1e-40.
     with planted(bug) as kind:
-        found = kill_processes(disk, kills=200, seed=2, kind=kind, enough=1).violations
+        found = kill_processes(disk, kills=3_000, seed=2, kind=kind, enough=1).violations
     assert re.search(KILLS[bug], " ".join(found[:1])), found
 
 

@@ -11,9 +11,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.parse
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "trusted"))
 from test_bins import AWKWARD, ROWS, awkward, awkward_sql, cells, check_awkward
 from test_person import IDS, kept, loaded, rows_of
 
+from support import PATIENCE, until
 from tacit.errors import DataError
 from tacit.load.source import open_source
 from tacit.model.attribute import category, date, integer
@@ -43,9 +44,7 @@ def unavailable(why: str) -> NoReturn:
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[str]:
     """A server of our own in a temporary folder, reached through a socket there; its address."""
-    try:
-        import psycopg
-    except ImportError:
+    if find_spec("psycopg") is None:
         unavailable("psycopg is not installed")
     found = shutil.which("initdb") or next(iter(sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))[::-1]), None)
     if found is None:
@@ -76,22 +75,27 @@ def postgres() -> Iterator[str]:
             "--locale=C",
             "--no-sync",
         ]
-        subprocess.run(initdb, check=True, timeout=120, **as_user)
+        subprocess.run(initdb, check=True, timeout=PATIENCE, **as_user)
         server = subprocess.Popen([programs / "postgres", "-D", data, "-k", folder, "-h", "", "-F"], **as_user)
         try:
             url = f"postgresql://tacit@/postgres?host={urllib.parse.quote(folder, safe='')}"
-            for _ in range(300):
-                try:
-                    psycopg.connect(url).close()
-                    break
-                except psycopg.OperationalError:
-                    time.sleep(0.1)
+            until(lambda: _answers(url))
             yield url
         finally:
             server.terminate()
-            server.wait(timeout=30)
+            server.wait(PATIENCE)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _answers(url: str) -> bool:
+    import psycopg
+
+    try:
+        psycopg.connect(url).close()
+    except psycopg.OperationalError:
+        return False
+    return True
 
 
 def execute(url: str, *statements: str) -> None:

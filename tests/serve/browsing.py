@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from serving import WHO, write_config
 
+from support import PATIENCE
 from tacit.serve.keys import make_key
 
 SCRIPT = "<script>window.hit=1</script>"
@@ -67,7 +68,7 @@ def serving(folder: Path) -> Iterator[Server]:
         yield Server(address, keys)
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(PATIENCE)
 
 
 def need_chromium() -> None:
@@ -95,7 +96,7 @@ def chromium(*, dark: bool = False, width: int = 1366, script: bool = True) -> I
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
     try:
-        driver.implicitly_wait(8)
+        driver.implicitly_wait(PATIENCE)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
         driver.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})

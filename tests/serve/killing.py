@@ -21,6 +21,7 @@ from benchmarks.serving.wire import Gone, Plain
 from serving import write_config
 
 import tacit
+from support import PATIENCE
 from tacit.config import read_config
 from tacit.serve import make_key
 
@@ -57,9 +58,22 @@ def same_of(answer: dict[str, Any]) -> Same:
 
 
 def kill_servers(
-    folder: Path, *, kills: int, seed: int, mechanism: str, questions: int, bug: str | None = None, enough: int = 10**9
+    folder: Path,
+    *,
+    kills: int,
+    seed: int,
+    mechanism: str,
+    questions: int,
+    bug: str | None = None,
+    enough: int = 10**9,
+    shown_least: int = 0,
+    refused_least: int = 0,
 ) -> Witness:
-    """Start, look, load, kill; again and again on one ledger. Ends early when `enough` promises were broken."""
+    """Start, look, load, kill; again and again on one ledger. Ends early when `enough` promises were broken.
+
+    It goes on until as much was shown and refused as it should be at least: four of five servers are killed after an
+    answer, so however slow the machine is, a few more kills are enough.
+    """
     config = write_config(folder, mechanism=mechanism, questions=questions)
     config.write_text(config.read_text().replace("width = 10", "width = 1"))  # for more questions than can be asked
     keys = {role: make_key(folder / "tacit.keys", role, role) for role in ("analyst", "reader")}  # type: ignore[arg-type]
@@ -70,7 +84,8 @@ def kill_servers(
             pid, address = start()
             try:
                 _look(seen, Plain(address, keys["reader"]), stored, rng)
-                if seen.kills >= kills or len(seen.violations) >= enough:
+                did_something = len(seen.shown) >= shown_least and seen.refused >= refused_least
+                if seen.kills >= (kills if did_something else 20 * kills) or len(seen.violations) >= enough:
                     break
                 _load_and_kill(seen, address, keys["analyst"], pid, rng)
             finally:
@@ -98,7 +113,7 @@ def _launcher(config: Path, bug: str | None) -> Iterator[Any]:
 
         yield start
         stdin.close()
-        launcher.wait(30)
+        launcher.wait(PATIENCE)
 
 
 def _load_and_kill(seen: Witness, address: str, key: str, pid: int, rng: random.Random) -> None:
@@ -110,7 +125,7 @@ def _load_and_kill(seen: Witness, address: str, key: str, pid: int, rng: random.
     for client in clients:
         client.start()
     if rng.random() < 0.8:
-        first.wait(30)  # until the first answer, however slow the machine is today
+        first.wait(PATIENCE)  # until the first answer
     time.sleep(rng.uniform(0.0, 0.1))
     _kill(pid)
     for client in clients:

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from browsing import SCRIPT, Server, chromium, keep_picture, need_chromium, serving
 
+from support import PATIENCE
+
 pytestmark = pytest.mark.browser
 WOMEN = "SELECT COUNT(*) FROM data WHERE sex = 'F'"
 Picture = Callable[[Any, str], None]
@@ -68,7 +70,7 @@ def wait(driver: Any, found: Callable[[], Any]) -> Any:
     from selenium.common.exceptions import StaleElementReferenceException
     from selenium.webdriver.support.ui import WebDriverWait
 
-    return WebDriverWait(driver, 15, ignored_exceptions=[StaleElementReferenceException]).until(lambda _: found())
+    return WebDriverWait(driver, PATIENCE, ignored_exceptions=[StaleElementReferenceException]).until(lambda _: found())
 
 
 def enter(driver: Any, server: Server, who: str, dataset: str = "people") -> None:
@@ -319,4 +321,4 @@ def test_the_demonstration_opens_with_its_link(page: Any, picture: Picture) -> N
         picture(page, "demonstration")
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(PATIENCE)

@@ -35,7 +35,7 @@ def tell(seen: Witness, start: float) -> None:
 )
 def test_kill_9_takes_nothing_back(tmp_path: Path, mechanism: str, kills: int) -> None:
     start = time.perf_counter()
-    seen = kill_servers(tmp_path, kills=kills, seed=1, mechanism=mechanism, questions=100_000)
+    seen = kill_servers(tmp_path, kills=kills, seed=1, mechanism=mechanism, questions=100_000, shown_least=kills + 1)
     tell(seen, start)
     assert seen.violations == []
     assert len(seen.shown) > kills  # the test did something
@@ -45,7 +45,9 @@ def test_kill_9_takes_nothing_back(tmp_path: Path, mechanism: str, kills: int) -
 @crash
 def test_kill_9_at_the_end_of_the_budget(tmp_path: Path) -> None:
     kills, start = KILLS // 4, time.perf_counter()
-    seen = kill_servers(tmp_path, kills=kills, seed=2, mechanism="direct", questions=10 * kills)
+    seen = kill_servers(
+        tmp_path, kills=kills, seed=2, mechanism="direct", questions=10 * kills, refused_least=kills + 1
+    )
     tell(seen, start)
     assert seen.violations == []
     assert seen.refused > kills
@@ -61,5 +63,6 @@ def test_kill_9_at_the_end_of_the_budget(tmp_path: Path) -> None:
     ],
 )
 def test_a_planted_bug_is_noticed(tmp_path: Path, bug: str, promise: str) -> None:
-    seen = kill_servers(tmp_path, kills=60, seed=3, mechanism="direct", questions=100_000, bug=bug, enough=1)
+    """By the first few kills; a thousand, so that no chance decides."""
+    seen = kill_servers(tmp_path, kills=1_000, seed=3, mechanism="direct", questions=100_000, bug=bug, enough=1)
     assert re.search(promise, " ".join(seen.violations[:1])), seen.violations
