@@ -27,7 +27,7 @@ from benchmarks.accuracy.tables import MILD, ONE_COUNT, PARTITION, SEED, Table, 
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.warm_start import Plan, warm_start
+from tacit.release.warm_start import StartPlan, warm_start
 from tacit.store.anchor import Anchor
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
@@ -51,7 +51,11 @@ def main() -> None:
     print(f"{'mechanism':<34}{'mean':>9}{'99 %':>9}{'max':>9}{'tables':>8}{'spent':>7}{'seconds':>9}{'pull':>8}")
     independent(records, truth)
     three_way(records, queries, truth)
-    plans: list[tuple[Plan, float, int]] = [("pairs", 1.0, seeds), ("pairs", 0.5, 1), ("adaptive", 1.0, ADAPTIVE_SEEDS)]
+    plans: list[tuple[StartPlan, float, int]] = [
+        ("pairs", 1.0, seeds),
+        ("pairs", 0.5, 1),
+        ("adaptive", 1.0, ADAPTIVE_SEEDS),
+    ]
     slowest = 0.0
     for plan, share, times in plans:
         for _ in range(times):
@@ -67,7 +71,7 @@ def main() -> None:
     print("  pull: how strongly the fit is drawn to independent attributes, as found from the noisy tables themselves.")
 
 
-def warm(records: Records, queries: Sequence[Query], truth: NDArray[np.int64], plan: Plan, share: float) -> float:
+def warm(records: Records, queries: Sequence[Query], truth: NDArray[np.int64], plan: StartPlan, share: float) -> float:
     budget = total(MILD)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

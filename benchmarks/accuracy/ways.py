@@ -90,7 +90,7 @@ def session(**options: Any) -> Open:
     return opened
 
 
-def warm_started(plan: warm.Plan) -> Open:
+def warm_started(plan: warm.StartPlan) -> Open:
     """A warm start for the whole budget, and nothing after it."""
 
     @contextmanager

@@ -15,7 +15,7 @@ import tacit
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release.hypothesis.dense import Dense
-from tacit.release.rules.multiplicative_weights import MultiplicativeWeights, Past
+from tacit.release.rules.multiplicative_weights import MultiplicativeWeights, PastAnswer
 
 DOMAIN = Domain({"a": tacit.integer(0, 3), "b": tacit.integer(0, 2), "c": tacit.integer(0, 1)})
 CELLS = DOMAIN.size
@@ -144,8 +144,8 @@ def test_refitting_brings_past_answers_back_within_their_noise() -> None:
     rng = np.random.default_rng(5)
     data = rng.dirichlet(np.full(CELLS, 0.3))
     past = [
-        Past(Query.among(DOMAIN, name, [i]), 0.0, 0.01) for name in DOMAIN.names for i in range(DOMAIN[name].size)
-    ] + [Past(query, 0.0, 0.01) for query in queries(rng)]
+        PastAnswer(Query.among(DOMAIN, name, [i]), 0.0, 0.01) for name in DOMAIN.names for i in range(DOMAIN[name].size)
+    ] + [PastAnswer(query, 0.0, 0.01) for query in queries(rng)]
     past = [one._replace(answer=float(weights_of(one.query).ravel() @ data)) for one in past]
     rule = MultiplicativeWeights(DOMAIN, 0.05, tolerance=0.01)
     hypothesis = rule.initial()
@@ -162,7 +162,7 @@ def test_refitting_brings_past_answers_back_within_their_noise() -> None:
 def test_refitting_stops_when_nothing_is_spoilt(monkeypatch: pytest.MonkeyPatch) -> None:
     rule = MultiplicativeWeights(DOMAIN, 0.1, tolerance=0.0)
     one, other = Query.among(DOMAIN, "a", [0]), Query.among(DOMAIN, "b", [0])
-    past = [Past(one, 0.3, 0.01), Past(~other, 0.5, 0.0)]
+    past = [PastAnswer(one, 0.3, 0.01), PastAnswer(~other, 0.5, 0.0)]
     hypothesis = rule.refit(rule.initial(), past, sweeps=10)
     assert hypothesis.answer(one) == pytest.approx(0.29)  # the nearest end
     assert hypothesis.answer(other) == pytest.approx(0.5)

@@ -28,7 +28,7 @@ Tally = Callable[[tuple[str, ...]], Counts]
 
 
 @dataclass(frozen=True, slots=True)
-class Distance:
+class TableDistance:
     """One comparison: a released table, an attribute of it, or all released single questions together.
 
     largest, mean: over the cells, |share of the made-up rows - released share|.
@@ -43,7 +43,7 @@ class Distance:
     drawing: float
 
 
-def distances(domain: Domain, codes: Codes, rows: int, released: Iterable[Measured]) -> tuple[Distance, ...]:
+def distances(domain: Domain, codes: Codes, rows: int, released: Iterable[Measured]) -> tuple[TableDistance, ...]:
     """Every released table, then every attribute that only wider tables tell of, then the single questions as one."""
     measured = list(released)
     tally = _tally(domain, codes)
@@ -57,7 +57,7 @@ def distances(domain: Domain, codes: Codes, rows: int, released: Iterable[Measur
     return tuple(found)
 
 
-def _table(one: Measured, domain: Domain, tally: Tally, drawn: int, rows: int) -> Distance:
+def _table(one: Measured, domain: Domain, tally: Tally, drawn: int, rows: int) -> TableDistance:
     assert isinstance(one.question, Marginal)
     names = one.question.names
     shape = [domain[name].size for name in names]
@@ -75,7 +75,9 @@ def _table(one: Measured, domain: Domain, tally: Tally, drawn: int, rows: int) -
     )
 
 
-def _attributes(tables: Sequence[Measured], domain: Domain, tally: Tally, drawn: int, rows: int) -> Iterator[Distance]:
+def _attributes(
+    tables: Sequence[Measured], domain: Domain, tally: Tally, drawn: int, rows: int
+) -> Iterator[TableDistance]:
     """Each attribute that has no table of its own, from the table that tells least noisily about it."""
     for name in domain.names:
         told: list[tuple[float, Measured]] = []
@@ -93,7 +95,7 @@ def _attributes(tables: Sequence[Measured], domain: Domain, tally: Tally, drawn:
         yield _distance(name, tally((name,)) / drawn, share, math.sqrt(noise) / rows, drawn)
 
 
-def _single(one: Measured, domain: Domain, tally: Tally, drawn: int, rows: int) -> Distance | None:
+def _single(one: Measured, domain: Domain, tally: Tally, drawn: int, rows: int) -> TableDistance | None:
     assert isinstance(one.question, Query)
     scope = one.question.scope
     if not _small(scope, domain):
@@ -104,18 +106,20 @@ def _single(one: Measured, domain: Domain, tally: Tally, drawn: int, rows: int) 
     return _distance("", made, one.values / scale, math.sqrt(variance(one.noise)) / scale, drawn)
 
 
-def _distance(about: str, made: NDArray[np.float64], told: NDArray[np.float64], noise: float, drawn: int) -> Distance:
+def _distance(
+    about: str, made: NDArray[np.float64], told: NDArray[np.float64], noise: float, drawn: int
+) -> TableDistance:
     apart = np.abs(made - told)
     drawing = math.sqrt(float(np.mean(made * (1 - np.clip(made, 0, 1)))) / drawn)
-    return Distance(about, apart.size, float(apart.max()), float(apart.mean()), noise, drawing)
+    return TableDistance(about, apart.size, float(apart.max()), float(apart.mean()), noise, drawing)
 
 
-def _together(about: str, parts: Sequence[Distance]) -> Distance:
+def _together(about: str, parts: Sequence[TableDistance]) -> TableDistance:
     """Many comparisons of one cell as one of many cells."""
     noise = math.sqrt(math.fsum(part.noise**2 for part in parts) / len(parts))
     drawing = math.sqrt(math.fsum(part.drawing**2 for part in parts) / len(parts))
     largest, mean = max(part.largest for part in parts), math.fsum(part.mean for part in parts) / len(parts)
-    return Distance(about, len(parts), largest, mean, noise, drawing)
+    return TableDistance(about, len(parts), largest, mean, noise, drawing)
 
 
 def _scope(question: Marginal) -> tuple[str, ...]:

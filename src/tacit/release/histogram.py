@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
 
-class Histogram:
+class NoisyHistogram:
     """Everything is answered from one release, which the first question buys. After that all questions are free."""
 
     fresh, learns = False, False

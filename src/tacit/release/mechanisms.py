@@ -12,7 +12,7 @@ from tacit.errors import ConfigError
 from tacit.release import forecast, samplers
 from tacit.release.direct import Direct
 from tacit.release.estimate import Answerer
-from tacit.release.histogram import Histogram
+from tacit.release.histogram import NoisyHistogram
 from tacit.release.iterative import iterative
 from tacit.release.median import median
 from tacit.release.public import Public
@@ -90,7 +90,7 @@ MECHANISMS = {
         Mechanism(
             "histogram",
             HistogramSettings,
-            lambda public, curator, _, confidence, __: Histogram(public, curator, confidence=confidence),
+            lambda public, curator, _, confidence, __: NoisyHistogram(public, curator, confidence=confidence),
             planned=Planned(
                 "histogram",
                 "by the law of the noise, a union over the questions",

@@ -28,7 +28,7 @@ LEAST = 0.5  # rows: a noisy cell below this is taken for this much, so that no 
 
 
 @dataclass(frozen=True)
-class Step:
+class Round:
     """One round: the candidate that was found, and how far off its noisy answer was, as a fraction of n."""
 
     candidate: int
@@ -40,7 +40,7 @@ class Constructed(Generic[H]):
     """What an offline construction learned. `accurate` if it stopped because nothing was found to be wrong any more."""
 
     hypothesis: H
-    steps: list[Step] = field(default_factory=list)
+    steps: list[Round] = field(default_factory=list)
     accurate: bool = False
 
 
@@ -89,7 +89,7 @@ def construct(
         measured = with_data(curator).measure([candidates[found]], each)[0]
         answer = measured.values / measured.unit
         gap = float(np.abs(answer - guesses[found]).max()) / public.rows
-        built.steps.append(Step(found, gap))
+        built.steps.append(Round(found, gap))
         sharp = quantile(measured.noise, 0.99) / measured.unit <= alpha / 8 * public.rows
         if distinguisher == "exponential" and gap < 0.75 * alpha:
             built.accurate = sharp

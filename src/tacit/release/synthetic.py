@@ -14,7 +14,7 @@ from tacit.model.answer import Measured
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
 from tacit.model.values import Value
-from tacit.release.distances import Distance, distances
+from tacit.release.distances import TableDistance, distances
 from tacit.show.frames import Column, Frame, Framed, Kind
 
 _SHOWN = 20  # rows, in a notebook
@@ -59,7 +59,7 @@ class Synthetic(Framed):
         return tuple(tuple(map(values.__getitem__, places.tolist())) for values, places in self._coded)
 
     @cached_property
-    def distances(self) -> tuple[Distance, ...]:
+    def distances(self) -> tuple[TableDistance, ...]:
         """How far these rows are from the released tables and questions, as fractions of all rows."""
         return distances(self.domain, self.codes, self.population, self.released) if self.population else ()
 

@@ -32,7 +32,7 @@ from tacit.release.ranges.choice import two_levels
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
-Plan = Literal["auto", "pairs", "adaptive"]
+StartPlan = Literal["auto", "pairs", "adaptive"]
 Interest = int | Sequence[Sequence[str]]
 Progress = Callable[[int, int], None]
 AnyFit = Fitted | FittedMixture
@@ -43,7 +43,7 @@ _ROUND_SWEEPS = 6  # of the fit between two rounds; the last fit goes on until i
 
 
 @dataclass(frozen=True)
-class Step:
+class TableBought:
     """A table that was bought: how noisy each cell is, and by how much L1 it differed from what was known before it."""
 
     names: tuple[str, ...]
@@ -57,8 +57,8 @@ class WarmStart:
 
     hypothesis: Dense | Mixture
     fitted: AnyFit
-    steps: tuple[Step, ...]
-    plan: Plan
+    steps: tuple[TableBought, ...]
+    plan: StartPlan
     bought: Loss
     measured: tuple[Measured, ...] = ()
 
@@ -69,7 +69,7 @@ def warm_start(
     *,
     loss: Loss,
     interest: Interest = 3,
-    plan: Plan = "auto",
+    plan: StartPlan = "auto",
     pull: float | None = None,
     progress: Progress | None = None,
 ) -> WarmStart:
@@ -258,10 +258,10 @@ def _distance(before: Dense | Mixture, after: Dense | Mixture, table: Marginal) 
     return float(np.abs(before.marginal(table.names) - after.marginal(table.names)).sum())
 
 
-def _step(measured: Measured, gap: float | None) -> Step:
+def _step(measured: Measured, gap: float | None) -> TableBought:
     question, noise = measured.question, math.sqrt(variance(measured.noise))
     assert isinstance(question, Marginal | Tree)
-    return Step(question.names if isinstance(question, Marginal) else (question.name,), noise, gap)
+    return TableBought(question.names if isinstance(question, Marginal) else (question.name,), noise, gap)
 
 
 def _sum(kind: Loss, measured: Sequence[Measured]) -> Loss:

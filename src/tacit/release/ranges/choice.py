@@ -27,7 +27,7 @@ _LEAF = 12  # the weight of the leaves; other levels have whole weights up to it
 
 
 @dataclass(frozen=True)
-class Choice:
+class StrategyChoice:
     """A strategy, and why it was chosen, in a sentence."""
 
     strategy: Tree | Convolution
@@ -35,7 +35,9 @@ class Choice:
 
 
 @lru_cache(maxsize=256)
-def choose(name: str, leaves: int, measure: Measure, *, loss: ErrorLoss = "max", about: About = "intervals") -> Choice:
+def choose(
+    name: str, leaves: int, measure: Measure, *, loss: ErrorLoss = "max", about: About = "intervals"
+) -> StrategyChoice:
     """The strategy with the least error over all intervals, or over all thresholds, of `leaves` leaves.
 
     loss: "max" is the expected largest error, "mean" the root mean squared error. The answer depends on no data.
@@ -57,7 +59,7 @@ def choose(name: str, leaves: int, measure: Measure, *, loss: ErrorLoss = "max",
             f"zCDP adds Gaussian noise, for which the factorisation (1 - x)^(-{exponent / 100:g}) of the prefixes "
             f"{where} has the least {_said(loss)} over {about} of {leaves:,} leaves."
         )
-        return Choice(Convolution(name, exponent, cyclic), why)
+        return StrategyChoice(Convolution(name, exponent, cyclic), why)
     tree = _best_tree(name, leaves, loss, about)
     shape = " x ".join(map(str, tree.branching))
     why = (
@@ -65,7 +67,7 @@ def choose(name: str, leaves: int, measure: Measure, *, loss: ErrorLoss = "max",
         f"a {shape} tree without its public root, with level weights {', '.join(map(str, tree.weights))}, "
         f"has the least {_said(loss)} over {about} of {leaves:,} leaves."
     )
-    return Choice(tree, why)
+    return StrategyChoice(tree, why)
 
 
 @lru_cache(maxsize=256)

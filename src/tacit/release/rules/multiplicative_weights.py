@@ -27,7 +27,7 @@ _ROUNDS = 200  # of Newton's iteration, each at least as good as a bisection
 _CLOSE = 1e-13  # where it stops
 
 
-class Past(NamedTuple):
+class PastAnswer(NamedTuple):
     """A released answer: the data's value of the query is believed to lie within `tolerance` of it."""
 
     query: Query
