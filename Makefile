@@ -65,7 +65,7 @@ browser: dev .venv/.browser  ## The pages in a real Chromium; pictures of them g
 	@touch $@
 
 fuzz: dev .venv/.fuzz  ## 40,000 requests that schemathesis makes of openapi.json, and 10,000 times raw bytes, in about ten minutes
-	PYTHONPATH=. $(BIN)/python tests/serve/schema_fuzz.py .venv/fuzz/bin/schemathesis
+	PYTHONPATH=.:tests $(BIN)/python tests/serve/schema_fuzz.py .venv/fuzz/bin/schemathesis
 
 # an environment of its own, so that the tests need none of what schemathesis needs
 .venv/.fuzz: requirements/fuzz.lock .venv/.core

@@ -9,63 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
+from people import CSV, configuration, refused, tacit
 from support import PATIENCE
-from tacit.cli import main
 
-SECRETS = ["Wilhelmina", "31337", "gold-vault"]
-CSV = (
-    "name,sex,age,active,joined\n"
-    + "".join(f"p{i},{'FM'[i % 2]},{20 + i % 50},{i % 3 == 0},2020-0{i % 9 + 1}-15\n" for i in range(300))
-    + "Wilhelmina,F,44,true,2020-03-03\n"
-)
-CONFIG = """
-[data]
-source = "people.csv"
-[budget]
-epsilon = 5.0
-delta = 1e-9
-[session]
-ledger = "people.tacit"
-mechanism = "direct"
-questions = 3
-[domain.sex]
-kind = "category"
-values = ["F", "M"]
-[domain.age]
-kind = "integer"
-low = 0
-high = 99
-width = 10
-[domain.active]
-kind = "boolean"
-"""
+CONFIG = configuration("sex", "age", "active", mechanism="direct", questions=3)
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "people.csv").write_text(CSV)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def tacit(*arguments: str) -> Result:
-    return CliRunner().invoke(main, list(arguments))
-
-
-def refused(result: Result, *words: str, code: int = 1) -> None:
-    """One sentence on standard error, the right exit code, no traceback, nothing private."""
-    assert result.exit_code == code, result.output
-    assert result.stdout == ""
-    assert result.stderr.startswith("tacit: ")
-    assert result.stderr.count("\n") == 1
-    assert "Traceback" not in result.stderr
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    for word in words:
-        assert word in result.stderr
-    for secret in SECRETS:
-        assert secret not in result.stderr
+def folder(here: Path) -> Path:
+    (here / "people.csv").write_text(CSV)
+    return here
 
 
 def test_from_a_csv_to_an_answer(folder: Path) -> None:

@@ -8,73 +8,33 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
+from people import answered, configuration, refused, tacit
 from support import PATIENCE
-from tacit.cli import main
 from tacit.cli.ask import Statement, split
 from tacit.cli.show import curve, error_bar
 from tacit.errors import InvalidQuery
 
-CONFIG = """
-[data]
-source = "people.csv"
-[budget]
-epsilon = 8.0
-delta = 1e-9
-[session]
-ledger = "people.tacit"
-mechanism = "direct"
-questions = 40
-[domain.sex]
-kind = "category"
-values = ["F", "M", "a;b"]
-[domain.age]
-kind = "integer"
-low = 0
-high = 99
-width = 10
-[domain.smoker]
-kind = "boolean"
-"""
+CONFIG = configuration("sex", "age", "smoker", epsilon=8.0, mechanism="direct", questions=40).replace(
+    '"M"', '"M", "a;b"'
+)
 ROWS = 3000
 F = "SELECT COUNT(*) FROM data WHERE sex = 'F'"
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(here: Path) -> Path:
     rows = "".join(f"{'FM'[i % 2]},{i % 100},{str(i % 4 == 0).lower()}\n" for i in range(ROWS))
-    (tmp_path / "people.csv").write_text("sex,age,smoker\n" + rows)
-    (tmp_path / "tacit.toml").write_text(CONFIG)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def tacit(*arguments: str, given: str | None = None) -> Result:
-    return CliRunner().invoke(main, list(arguments), input=given)
-
-
-def answered(*arguments: str, given: str | None = None) -> list[dict[str, Any]]:
-    """The JSON documents of a command, one a line, and nothing else on standard output."""
-    shown = tacit(*arguments, "--json", given=given)
-    assert shown.exit_code == 0, shown.output
-    return [json.loads(line) for line in shown.stdout.splitlines()]
+    (here / "people.csv").write_text("sex,age,smoker\n" + rows)
+    (here / "tacit.toml").write_text(CONFIG)
+    return here
 
 
 def spent() -> float:
     (facts,) = answered("status")
     return float(facts["spent"]["rho"])
-
-
-def refused(shown: Result, words: str, code: int = 1) -> None:
-    assert shown.exit_code == code, shown.output
-    assert shown.stdout == ""
-    assert shown.stderr.startswith("tacit: ")
-    assert shown.stderr.count("\n") == 1
-    assert words in shown.stderr
 
 
 # -- several statements ------------------------------------------------------------------------------------------------

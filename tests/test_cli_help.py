@@ -10,34 +10,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import duckdb
 import pytest
-from click.testing import CliRunner
 
+from people import configuration, tacit
 from support import PATIENCE
-from tacit.cli import main
 
-CONFIG = """
-[data]
-source = "people.csv"
-[budget]
-epsilon = 5.0
-delta = 1e-9
-[session]
-ledger = "{ledger}"
-questions = 50
-[domain.sex]
-kind = "category"
-values = ["F", "M"]
-[domain.age]
-kind = "integer"
-low = 0
-high = 99
-width = 10
-[domain.smoker]
-kind = "boolean"
-"""
+COLUMNS = ["sex", "age", "smoker"]
 QUESTIONS = """\
 -- the questions of the week; one at a time
 SELECT COUNT(*) FROM data WHERE sex = 'F';
@@ -50,10 +29,6 @@ WORDS = [
 ]  # fmt: skip
 
 
-def run(*arguments: str) -> click.testing.Result:
-    return CliRunner().invoke(main, list(arguments))
-
-
 def examples() -> list[str]:
     """Every line of every help text that begins with, or leads to, a command of ours."""
     found = []
@@ -61,7 +36,7 @@ def examples() -> list[str]:
     for words in parts:
         if words == ["serve"]:  # its examples go on until Ctrl+C; tests of its own start it
             continue
-        shown = run(*words, "--help")
+        shown = tacit(*words, "--help")
         assert shown.exit_code == 0
         lines = re.findall(r"^ +(?:[A-Z][\w ]+: +)?(tacit .+)$", shown.stdout, re.MULTILINE)
         assert lines, f"tacit {words} --help has no example"
@@ -75,19 +50,19 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     with (folder / "people.csv").open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["sex", "age", "smoker"])
+        writer.writerow(COLUMNS)
         writer.writerows(("FM"[i % 2], 18 + i % 60, str(i % 5 == 0).lower()) for i in range(2000))
     with duckdb.connect(str(folder / "warehouse.duckdb")) as engine:
         engine.execute(f"CREATE TABLE people AS SELECT * FROM read_csv('{folder / 'people.csv'}')")
         engine.execute(f"COPY people TO '{folder / 'people.parquet'}' (FORMAT parquet)")
-    (folder / "tacit.toml").write_text(CONFIG.format(ledger="first.tacit"))
-    (folder / "people.toml").write_text(CONFIG.format(ledger="second.tacit"))
+    (folder / "tacit.toml").write_text(configuration(*COLUMNS, ledger="first.tacit", questions=50))
+    (folder / "people.toml").write_text(configuration(*COLUMNS, ledger="second.tacit", questions=50))
     (folder / "queries.sql").write_text(QUESTIONS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TACIT_STATE", str(folder / "state"))
         patch.chdir(folder)
-        assert run("ask", "SELECT COUNT(*) FROM data WHERE sex = 'F'").exit_code == 0
-        published = run("publish", "-o", "people-public.tacit")
+        assert tacit("ask", "SELECT COUNT(*) FROM data WHERE sex = 'F'").exit_code == 0
+        published = tacit("publish", "-o", "people-public.tacit")
         assert published.exit_code == 0, published.output
     return folder
 
@@ -105,12 +80,12 @@ def test_every_example_of_the_help_runs(
         (tmp_path / "tacit.toml").unlink()
         (tmp_path / "people.toml").unlink()
     elif arguments[:2] == ["token", "revoke"]:
-        assert run("token", "make", arguments[2]).exit_code == 0
+        assert tacit("token", "make", arguments[2]).exit_code == 0
     elif arguments[:2] == ["token", "list"]:
-        assert run("token", "make", "ada").exit_code == 0
+        assert tacit("token", "make", "ada").exit_code == 0
     elif arguments[0] == "publish" and "--force" not in arguments:
         (tmp_path / "people-public.tacit").unlink()
-    shown = run(*arguments)
+    shown = tacit(*arguments)
     assert shown.exit_code == 0, f"{example}\n{shown.output}"
 
 
@@ -118,12 +93,12 @@ def test_an_example_that_is_wrong_would_be_noticed(made: Path, monkeypatch: pyte
     """The control: these are what a stale example looks like."""
     monkeypatch.chdir(made)
     monkeypatch.setenv("TACIT_STATE", str(made / "state"))
-    assert run("table", "sex", "agee").exit_code == 1
-    assert run("plan", "--row", "48842x").exit_code == 2
+    assert tacit("table", "sex", "agee").exit_code == 1
+    assert tacit("plan", "--row", "48842x").exit_code == 2
 
 
 def test_the_help_lists_the_commands_in_the_order_of_need() -> None:
-    text = run("--help").stdout
+    text = tacit("--help").stdout
     assert re.findall(r"^  ([a-z]+) {2,}\S", text[text.index("Commands:") :], re.MULTILINE) == WORDS
     assert "Exit codes: 0 answered, 1 refused" in text
     for line in text[text.index("Commands:") :].splitlines():

@@ -17,6 +17,7 @@ import pytest
 from rich.console import Console
 
 import tacit
+from people import configuration
 from support import PATIENCE
 from tacit.cli.prompt import COMMANDS, HELP, complete, history_path, talk
 
@@ -29,31 +30,12 @@ DOMAIN = tacit.Domain(
         "joined": tacit.date("2020-01-01", "2021-12-31", by="year"),
     }
 )
-CONFIG = """
-[data]
-source = "people.csv"
-[budget]
-epsilon = 5.0
-delta = 1e-9
-[session]
-ledger = "people.tacit"
-mechanism = "direct"
-questions = 5
-[domain.sex]
-kind = "category"
-values = ["F", "M"]
-[domain.age]
-kind = "integer"
-low = 0
-high = 99
-width = 10
-"""
 
 
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[tacit.Session]:
     (tmp_path / "people.csv").write_text("sex,age\n" + "".join(f"{'FM'[i % 2]},{i % 90}\n" for i in range(500)))
-    (tmp_path / "tacit.toml").write_text(CONFIG)
+    (tmp_path / "tacit.toml").write_text(configuration("sex", "age", mechanism="direct", questions=5))
     domain = tacit.Domain({"sex": tacit.category(["F", "M"]), "age": tacit.integer(0, 99, width=10)})
     with tacit.open(
         data=str(tmp_path / "people.csv"),

@@ -12,71 +12,53 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-import pandas as pd
 import pytest
-from click.testing import CliRunner
 
+from people import CSV, configuration, tacit
 from support import PATIENCE
-from tacit.cli import main
-
-CONFIG = """
-[data]
-source = "people.csv"
-[budget]
-epsilon = 1.0
-delta = 1e-9
-[session]
-ledger = "people.tacit"
-anchor = "people.anchor"
-mechanism = "direct"
-[domain.sex]
-kind = "category"
-values = ["F", "M"]
-"""
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    pd.DataFrame({"sex": ["F", "M", "F", "M"] * 50}).to_csv(tmp_path / "people.csv", index=False)
-    (tmp_path / "people.toml").write_text(CONFIG)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def folder(here: Path) -> Path:
+    (here / "people.csv").write_text(CSV)
+    (here / "people.toml").write_text(configuration("sex", epsilon=1.0, anchor="people.anchor", mechanism="direct"))
+    return here
 
 
-def tacit(*arguments: str, code: int = 0) -> str:
-    done = CliRunner().invoke(main, list(arguments))
+def said(*arguments: str, code: int = 0) -> str:
+    done = tacit(*arguments)
     assert done.exit_code == code, done.output
     return done.stdout if code == 0 else done.stderr
 
 
 def test_keys_are_made_listed_and_revoked(folder: Path) -> None:
-    key = tacit("token", "make", "ada", "--role", "reader").strip()
+    key = said("token", "make", "ada", "--role", "reader").strip()
     assert re.fullmatch(r"tacit_[\w-]{43}", key)
     assert key.encode() not in (folder / "tacit.keys").read_bytes()
-    made = json.loads(tacit("token", "make", "bob", "--quota", "0.25", "--json"))
+    made = json.loads(said("token", "make", "bob", "--quota", "0.25", "--json"))
     assert (made["role"], made["quota"]) == ("analyst", 0.25)
-    assert tacit("token", "revoke", "ada") == "The key of ada opens nothing any more.\n"
-    listed = json.loads(tacit("token", "list", "--json"))["keys"]
+    assert said("token", "revoke", "ada") == "The key of ada opens nothing any more.\n"
+    listed = json.loads(said("token", "list", "--json"))["keys"]
     assert [(one["name"], bool(one["revoked"])) for one in listed] == [("ada", True), ("bob", False)]
-    text = tacit("token", "list")
+    text = said("token", "list")
     assert "25%" in text
     assert made["key"] not in text
-    assert "bob" in tacit("token", "make", "bob", code=1)
-    assert "nobody" in tacit("token", "revoke", "nobody", code=1)
-    assert "quota" in tacit("token", "make", "eve", "--quota", "2", code=1)
+    assert "bob" in said("token", "make", "bob", code=1)
+    assert "nobody" in said("token", "revoke", "nobody", code=1)
+    assert "quota" in said("token", "make", "eve", "--quota", "2", code=1)
 
 
 def test_what_cannot_be_served_is_one_sentence(folder: Path) -> None:
-    assert "make the first key" in tacit("serve", "people.toml", "--port", "0", code=1)
-    tacit("token", "make", "ada")
+    assert "make the first key" in said("serve", "people.toml", "--port", "0", code=1)
+    said("token", "make", "ada")
     for arguments, words in ((["missing.toml"], "missing.toml"), (["people.toml", "--host", "0.0.0.0"], "TLS|tls")):
-        sentence = tacit("serve", *arguments, "--port", "0", code=1)
+        sentence = said("serve", *arguments, "--port", "0", code=1)
         assert re.search(words, sentence)
         assert "Traceback" not in sentence
 
 
 def test_a_server_starts_answers_and_ends(folder: Path) -> None:
-    key = tacit("token", "make", "ada").strip()
+    key = said("token", "make", "ada").strip()
     command = [str(Path(sys.executable).parent / "tacit"), "serve", "people.toml", "--port", "0"]
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
     try:
@@ -96,7 +78,7 @@ def test_a_server_starts_answers_and_ends(folder: Path) -> None:
     finally:
         server.send_signal(signal.SIGINT)
         assert server.wait(PATIENCE) == 0
-    told = json.loads(tacit("ask", "SELECT COUNT(*) FROM data WHERE sex = 'F'", "-c", "people.toml", "--json"))
+    told = json.loads(said("ask", "SELECT COUNT(*) FROM data WHERE sex = 'F'", "-c", "people.toml", "--json"))
     shown = answer.get("answer", answer)
     assert (told["value"], told["error"], told["entry"]) == (shown["value"], shown["error"], shown["entry"])
     assert told["source"] == "repeat"

@@ -14,28 +14,10 @@ from pathlib import Path
 import pytest
 
 import tacit
+from people import configuration
+from support import PATIENCE
 
-CONFIG = """
-[data]
-source = "people.csv"
-[budget]
-epsilon = 1.0
-delta = 1e-9
-[session]
-ledger = "people.tacit"
-mechanism = "{mechanism}"
-questions = 2000
-[domain.sex]
-kind = "category"
-values = ["F", "M"]
-[domain.age]
-kind = "integer"
-low = 0
-high = 99
-width = 5
-[domain.smoker]
-kind = "boolean"
-[domain.region]
+REGION = """[domain.region]
 kind = "integer"
 low = 0
 high = 9
@@ -52,13 +34,14 @@ def made(folder: Path, rows: int, mechanism: str) -> None:
         for _ in range(rows)
     )
     (folder / "people.csv").write_text("sex,age,smoker,region\n" + "".join(lines))
-    (folder / "tacit.toml").write_text(CONFIG.format(mechanism=mechanism))
+    terms = configuration("sex", "age", "smoker", epsilon=1.0, mechanism=mechanism, questions=2000)
+    (folder / "tacit.toml").write_text(terms.replace("width = 10", "width = 5") + REGION)
 
 
 def ask(folder: Path, question: str) -> tuple[dict[str, object], float]:
     start = time.perf_counter()
     command = [sys.executable, "-m", "tacit", "ask", "--json", question]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
     seconds = time.perf_counter() - start
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), seconds
@@ -73,7 +56,7 @@ def test_what_a_repeat_does_not_load(tmp_path: Path, mechanism: str) -> None:
         f"main(['ask', '--json', {QUESTION!r}], standalone_mode=False)\n"
         f"print(*[name for name in {NOT_FOR_A_REPEAT!r} if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
     answer, loaded = done.stdout.splitlines()
     assert json.loads(answer)["value"] == first["value"]
     assert json.loads(answer)["source"] == "repeat"

@@ -9,10 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
+from people import tacit
 from support import PATIENCE
-from tacit.cli import main
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "do" / "start.md").read_text()
@@ -59,7 +58,7 @@ def follow(command: str) -> str:
         Path("tacit.toml").write_text(configuration)
         return ""
     elif command.startswith(TACIT) and command != f"{TACIT}demo":  # in this process: fourteen starts take long
-        inside = CliRunner().invoke(main, shlex.split(command.removeprefix(TACIT)))
+        inside = tacit(*shlex.split(command.removeprefix(TACIT)))
         assert inside.exit_code == 0, f"{command}\n{inside.output}"
         return inside.stdout
     else:

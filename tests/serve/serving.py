@@ -9,46 +9,17 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
+from people import CSV, configuration
 from tacit.serve.api import Server
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import Role
-
-CSV = (
-    "name,sex,age,active,pay\n"
-    + "".join(f"p{i},{'FM'[i % 2]},{20 + i % 50},{i % 3 == 0},{i % 50}\n" for i in range(300))
-    + "Wilhelmina,F,44,true,49.5\n"
-)
-CONFIG = """
-[data]
-source = "people.csv"
-[budget]
-epsilon = 5.0
-delta = 1e-9
-[session]
-ledger = "{name}.tacit"
-mechanism = "{mechanism}"
-questions = {questions}
-anchor = "{name}.anchor"
-[domain.sex]
-kind = "category"
-values = ["F", "M"]
-[domain.age]
-kind = "integer"
-low = 0
-high = 99
-width = 10
-[domain.active]
-kind = "boolean"
-[domain.pay]
-kind = "numeric"
-edges = [0, 10, 20, 50]
-"""
 
 
 def write_config(folder: Path, name: str = "people", mechanism: str = "direct", questions: int = 20) -> Path:
     (folder / "people.csv").write_text(CSV)
     path = folder / f"{name}.toml"
-    path.write_text(CONFIG.format(name=name, mechanism=mechanism, questions=questions))
+    session = {"ledger": f"{name}.tacit", "mechanism": mechanism, "questions": questions, "anchor": f"{name}.anchor"}
+    path.write_text(configuration("sex", "age", "active", "pay", **session))
     return path
 
 
