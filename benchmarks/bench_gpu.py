@@ -15,7 +15,7 @@ import numpy as np
 import tacit
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.hypothesis.arrays import MEMORY, room, torch_place
+from tacit.release.hypothesis.arrays import MEMORY, room, torch_device
 from tacit.release.hypothesis.dense import Dense
 
 ROUNDS = 5
@@ -35,7 +35,7 @@ def conjunction(domain: Domain, rng: np.random.Generator, attributes: int) -> Qu
 def check(device: str) -> float:
     """The largest difference from the ordinary hypothesis, over steps, answers and tables of a million cells."""
     domain, rng = domain_of(6), np.random.default_rng(0)
-    plain, card = Dense(domain), Dense(domain, place=torch_place(device))
+    plain, card = Dense(domain), Dense(domain, device=torch_device(device))
     worst = 0.0
     for i in range(20):
         query = conjunction(domain, rng, 1 + i % 3)
@@ -78,11 +78,11 @@ def mixtures(sizes: list[int]) -> None:
                 counts = np.rint(cells).astype(np.int64).ravel()
                 noise, free = Noise("gaussian", 30.0), Loss("rho", 0)
                 measured.append(Measured(f"{i} {j}", table, counts, 1, noise, free, Receipt(0, "")))
-        places = MEMORY, torch_place()
-        problem, card = (fit_mixture.Problem(domain, measured, 50_000, fit_mixture.PULL, place) for place in places)
+        devices = MEMORY, torch_device()
+        problem, card = (fit_mixture.Problem(domain, measured, 50_000, fit_mixture.PULL, device) for device in devices)
         components = fit_mixture.COMPONENTS
         place = rng.normal(0, 1, (components, problem.width)).astype(np.float32), np.zeros(components, np.float32)
-        theirs = [card.place.back(one) for one in card.slopes(*(card.place.hold(one) for one in place))]
+        theirs = [card.device.back(one) for one in card.slopes(*(card.device.hold(one) for one in place))]
         pairs = zip(problem.slopes(*place), theirs, strict=True)
         off = max(float(np.abs(a - b).max() / np.abs(a).max()) for a, b in pairs)
         seconds, misfits = [], []
@@ -124,7 +124,7 @@ def main() -> None:
         if domain.size > room():
             print(f"10^{power:<7} does not fit: room for {room():,} cells")
             continue
-        hypothesis, sync = Dense(domain, place=torch_place()), torch.cuda.synchronize
+        hypothesis, sync = Dense(domain, device=torch_device()), torch.cuda.synchronize
         weights = hypothesis._weights
         copy = timed(lambda w=weights: w.mul_(1.0), sync)  # type: ignore[misc]  # reads and writes each cell once
         wide = Query.among(domain, "a0", range(5))  # half of all cells

@@ -18,7 +18,7 @@ from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release.hypothesis import arrays, dense
 from tacit.release.hypothesis import fit_mixture as fitting
-from tacit.release.hypothesis.arrays import MEMORY, Place, torch_place
+from tacit.release.hypothesis.arrays import MEMORY, Device, torch_device
 from tacit.release.hypothesis.dense import Dense, listed
 
 DOMAIN = Domain({"a": tacit.integer(0, 4), "b": tacit.integer(0, 6), "c": tacit.integer(0, 11), "d": tacit.boolean()})
@@ -27,7 +27,7 @@ DOMAIN = Domain({"a": tacit.integer(0, 4), "b": tacit.integer(0, 6), "c": tacit.
 def test_without_a_card_the_processor_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dense, "MAX_CELLS", 10_000)
     monkeypatch.setattr(dense, "room", lambda: 0)
-    assert listed(DOMAIN)._place is MEMORY
+    assert listed(DOMAIN)._device is MEMORY
     ordinary = builtins.__import__
 
     def without(name: str, *rest: Any, **more: Any) -> Any:
@@ -43,7 +43,7 @@ if find_spec("torch") is not None:  # the extra `gpu`
 
     def test_steps_answers_tables_and_rows_are_the_same() -> None:
         rng = np.random.default_rng(0)
-        plain, other = Dense(DOMAIN), Dense(DOMAIN, place=torch_place("cpu"))
+        plain, other = Dense(DOMAIN), Dense(DOMAIN, device=torch_device("cpu"))
         for i in range(30):
             codes = [rng.choice(DOMAIN[name].size, 2, replace=False) for name in ("a", "b", "c")]
             query = Query.all([Query.among(DOMAIN, n, c) for n, c in zip("abc", codes, strict=True)][: 1 + i % 3])
@@ -66,29 +66,29 @@ if find_spec("torch") is not None:  # the extra `gpu`
         expected = 200_000 * plain.marginal(DOMAIN.names).ravel()
         assert float(((seen - expected) ** 2 / expected).sum()) < 839 + 10 * np.sqrt(2 * 839)
         with pytest.raises(InvalidDomain):
-            Dense(DOMAIN, np.ones(3), place=torch_place("cpu"))
+            Dense(DOMAIN, np.ones(3), device=torch_device("cpu"))
 
     def test_a_large_domain_goes_to_the_card(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(dense, "MAX_CELLS", 10)  # as if X were large
         monkeypatch.setattr(dense, "room", lambda: 1_000)
-        monkeypatch.setattr(dense, "torch_place", lambda: Place(torch_place("cpu").xp, "cpu:0"))
-        assert listed(DOMAIN)._place.device == "cpu:0"
+        monkeypatch.setattr(dense, "torch_device", lambda: Device(torch_device("cpu").xp, "cpu:0"))
+        assert listed(DOMAIN)._device.name == "cpu:0"
         monkeypatch.setattr(dense, "room", lambda: 100)  # too little
         with pytest.raises(InvalidDomain, match="at most 10"):
             listed(DOMAIN)
 
     def test_a_mixture_has_the_same_gradient_and_fits_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
         measured = everything(cells_of(some_mixture()))
-        problems = [fitting.Problem(MIXED, measured, 10_000, 50.0, place) for place in (MEMORY, torch_place("cpu"))]
+        problems = [fitting.Problem(MIXED, measured, 10_000, 50.0, device) for device in (MEMORY, torch_device("cpu"))]
         rng = np.random.default_rng(1)
         at = rng.normal(0, 0.5, (3, problems[0].width)).astype(np.float32), rng.normal(0, 0.5, 3).astype(np.float32)
-        pairs = [problem.slopes(*(problem.place.hold(one) for one in at)) for problem in problems]
+        pairs = [problem.slopes(*(problem.device.hold(one) for one in at)) for problem in problems]
         for one, other in zip(*pairs, strict=True):
             assert np.allclose(one, other.numpy(), rtol=0, atol=1e-5 * np.abs(one).max())
         plain = fitting.fit_mixture(MIXED, measured, 10_000, components=10)
         monkeypatch.setattr(fitting, "_FOR_A_CARD", 0)
         monkeypatch.setattr(fitting, "room", lambda: 1)
-        monkeypatch.setattr(fitting, "torch_place", lambda: torch_place("cpu"))
+        monkeypatch.setattr(fitting, "torch_device", lambda: torch_device("cpu"))
         card = fitting.fit_mixture(MIXED, measured, 10_000, components=10)
         assert card.misfit == pytest.approx(plain.misfit, rel=0.05)
         again = fitting.fit_mixture(MIXED, measured, 10_000, before=card)

@@ -15,7 +15,7 @@ import tacit
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release.hypothesis.dense import Dense
-from tacit.release.rules.multiplicative_weights import MultiplicativeWeights, PastAnswer
+from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 
 DOMAIN = Domain({"a": tacit.integer(0, 3), "b": tacit.integer(0, 2), "c": tacit.integer(0, 1)})
 CELLS = DOMAIN.size
@@ -143,10 +143,9 @@ def test_bounds() -> None:
 def test_refitting_brings_past_answers_back_within_their_noise() -> None:
     rng = np.random.default_rng(5)
     data = rng.dirichlet(np.full(CELLS, 0.3))
-    past = [
-        PastAnswer(Query.among(DOMAIN, name, [i]), 0.0, 0.01) for name in DOMAIN.names for i in range(DOMAIN[name].size)
-    ] + [PastAnswer(query, 0.0, 0.01) for query in queries(rng)]
-    past = [one._replace(answer=float(weights_of(one.query).ravel() @ data)) for one in past]
+    asked = [Query.among(DOMAIN, name, [i]) for name in DOMAIN.names for i in range(DOMAIN[name].size)]
+    asked += queries(rng)
+    past = [(query, float(weights_of(query).ravel() @ data), 0.01) for query in asked]
     rule = MultiplicativeWeights(DOMAIN, 0.05, tolerance=0.01)
     hypothesis = rule.initial()
     for query, answer, _ in past:
@@ -162,7 +161,7 @@ def test_refitting_brings_past_answers_back_within_their_noise() -> None:
 def test_refitting_stops_when_nothing_is_spoilt(monkeypatch: pytest.MonkeyPatch) -> None:
     rule = MultiplicativeWeights(DOMAIN, 0.1, tolerance=0.0)
     one, other = Query.among(DOMAIN, "a", [0]), Query.among(DOMAIN, "b", [0])
-    past = [PastAnswer(one, 0.3, 0.01), PastAnswer(~other, 0.5, 0.0)]
+    past = [(one, 0.3, 0.01), (~other, 0.5, 0.0)]
     hypothesis = rule.refit(rule.initial(), past, sweeps=10)
     assert hypothesis.answer(one) == pytest.approx(0.29)  # the nearest end
     assert hypothesis.answer(other) == pytest.approx(0.5)

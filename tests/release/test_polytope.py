@@ -9,7 +9,7 @@ from uncompiled import uncompiled
 from tacit.errors import InvalidQuery
 from tacit.release.samplers import pairs
 from tacit.release.samplers.pairs import pair_step, start
-from tacit.release.samplers.polytope import Points, Slabs, dirichlet, repair, settled
+from tacit.release.samplers.polytope import Samples, Slabs, dirichlet, repair, settled
 from tacit.theory.median_efficient import grid_start
 
 
@@ -52,8 +52,8 @@ def test_compiled_moves_on_cells_give_the_same_bits_as_plain_python(weighted: bo
     some = rng.permutation(40).reshape(-1, 2)
     results = []
     uniforms = rng.random((20, 9))
-    for module in (pairs, uncompiled(pairs, "uniform_moves", "_limits")):
-        points = Points(before.masses.copy(), before.values.copy())
+    for module in (pairs, uncompiled(pairs, "_uniform_moves", "_limits")):
+        points = Samples(before.masses.copy(), before.values.copy())
         module.uniform_moves(points, slabs, some, uniforms)
         results.append(points)
     assert results[0].masses.tobytes() == results[1].masses.tobytes()
@@ -68,8 +68,8 @@ def test_compiled_moves_on_atoms_give_the_same_bits_as_plain_python() -> None:
     some = rng.permutation(40).reshape(-1, 2)
     uniforms, coins = rng.random((2, 20, 200))
     results = []
-    for module in (pairs, uncompiled(pairs, "beta_moves", "_exchange")):
-        points = Points(before.masses.copy(), before.values.copy())
+    for module in (pairs, uncompiled(pairs, "_beta_moves", "_exchange")):
+        points = Samples(before.masses.copy(), before.values.copy())
         module.beta_moves(points, slabs, some, uniforms, coins)
         results.append(points.masses)
     assert results[0].tobytes() == results[1].tobytes()
@@ -150,7 +150,7 @@ def test_a_state_is_a_plain_tuple() -> None:
     slabs = Slabs.whole([2, 3])
     state = dirichlet(np.random.default_rng(8), slabs, 4)
     assert isinstance(state, tuple)
-    assert Points(*state).masses is state.masses
+    assert Samples(*state).masses is state.masses
     assert Slabs.whole([5]).violation(np.zeros((0, 3))).tolist() == [0, 0, 0]
     single = dirichlet(np.random.default_rng(9), Slabs.whole([5]), 3)
     assert pair_step(np.random.default_rng(9), Slabs.whole([5]), single).masses.tolist() == [[1, 1, 1]]

@@ -18,8 +18,7 @@ from tacit.model.budget import Loss
 from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise
 from tacit.model.workload import marginal
-from tacit.release.distances import distances
-from tacit.release.synthetic import Synthetic
+from tacit.release.synthetic import Synthetic, distances
 
 DOMAIN = tacit.Domain(
     {

@@ -27,7 +27,7 @@ from tacit.release.samplers.atoms import atoms
 from tacit.release.samplers.centre import centre
 from tacit.release.samplers.fractions import Fractions
 from tacit.release.samplers.pairs import pair_step
-from tacit.release.samplers.polytope import Points, Slabs, dirichlet, settled
+from tacit.release.samplers.polytope import Samples, Slabs, dirichlet, settled
 from tacit.theory.median_efficient import GridState, grid_masses, grid_start, grid_step, member
 
 FALSE_ALARM = 1e-9
@@ -102,7 +102,7 @@ def agrees(values: Values, law: Values) -> bool:
     return all(distance(a, b) <= limit for a, b in zip(values, law, strict=True))
 
 
-def corner(slabs: Slabs, chains: int) -> Points:
+def corner(slabs: Slabs, chains: int) -> Samples:
     """All chains at one point near an edge of the polytope: what they show later, they must have found by moving."""
     rng = np.random.default_rng(3)
     state = polytope.repair(rng, slabs, dirichlet(rng, slabs, 100))
@@ -132,7 +132,7 @@ def atoms_from_a_corner() -> Values:
     return inside_atoms(pair_step(np.random.default_rng(6), slabs, corner(slabs, CHAINS), SWEEPS))
 
 
-def inside_atoms(state: Points) -> Values:
+def inside_atoms(state: Samples) -> Values:
     found = atoms(DOMAIN, [query.core for query, _, _ in ANSWERS])
     samples = Fractions(DOMAIN, 7, found, collapsed(), state, state)
     return np.array([samples.values(query) for query in PROBES])
@@ -168,7 +168,7 @@ def wide_slab() -> Values:
 def skewed_segment() -> Values:
     """Not quite uniform points of the segments."""
 
-    def skewed(points: Points, slabs: Slabs, some: NDArray[np.intp], uniforms: Values) -> None:
+    def skewed(points: Samples, slabs: Slabs, some: NDArray[np.intp], uniforms: Values) -> None:
         right(points, slabs, some, 0.5 + (uniforms - 0.5) * np.abs(2 * uniforms - 1))
 
     right = pair_moves.uniform_moves
@@ -214,7 +214,7 @@ def test_two_atoms_have_the_truncated_beta_law(sizes: tuple[float, float]) -> No
     slabs = Slabs(np.array(sizes), np.array([[1.0], [0.0]]), np.array([low]), np.array([high]))
     start = np.full((2, chains), low + (high - low) / 7)
     start[1] = 1 - start[0]
-    state = pair_step(np.random.default_rng(12), slabs, Points(start, start[:1].copy()), 15)
+    state = pair_step(np.random.default_rng(12), slabs, Samples(start, start[:1].copy()), 15)
 
     def gap(shift: float) -> float:
         chances = (law.cdf(np.sort(state.masses[0]) + shift) - law.cdf(low)) / (law.cdf(high) - law.cdf(low))

@@ -16,30 +16,30 @@ _ROOM = 0.8  # of the card's free memory, for the numbers
 
 
 @dataclass(frozen=True)
-class Place:
-    """A module of arrays, `xp`, and a device that it knows."""
+class Device:
+    """A module of arrays, `xp`, and the name of a device that it knows."""
 
     xp: Any = np
-    device: str = "cpu"
+    name: str = "cpu"
 
     def hold(self, array: ArrayLike, dtype: str | None = None) -> Any:
         """A copy there."""
         copy = np.array(array, dtype=dtype, order="C")
-        return self.xp.asarray(copy, device=self.device)
+        return self.xp.asarray(copy, device=self.name)
 
     def back(self, array: Any) -> NDArray[Any]:
         """The same numbers in memory."""
         return np.asarray(array if self.xp is np else array.cpu().numpy())
 
 
-MEMORY = Place()
+MEMORY = Device()
 
 
-def torch_place(device: str = "cuda") -> Place:
+def torch_device(name: str = "cuda") -> Device:
     """A device that PyTorch knows."""
     import torch
 
-    return Place(torch, device)
+    return Device(torch, name)
 
 
 def room() -> int:

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import Factor, Query
-from tacit.release.hypothesis.arrays import MEMORY, Place, room, torch_place
+from tacit.release.hypothesis.arrays import MEMORY, Device, room, torch_device
 
 MAX_CELLS = 2**27  # one gigabyte
 MAX_TILT = 200.0  # a cell's weight times this power of e stays a number
@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 _REMEMBERED = 2**22  # cells of all marginals that are kept between two changes
 _LARGEST = 2**20  # cells of one such marginal
-_FEW = 2**12  # cells of a selection that are summed where they are, without a marginal
+_FEW = 2**12  # cells of a support that are summed where they are, without a marginal
 _LONG = 64  # neighbouring cells that make summing over an axis fast
 _TOGETHER = 2**15  # cells of marginals that are worked on at once
 _SMALL_PIECE = 256  # cells: below this, gathering cells one by one beats slicing them out
@@ -41,7 +41,7 @@ _BLOCK = 2**20  # cells on a card that rows are drawn from together
 
 def listed(domain: Domain) -> Dense:
     """The uniform distribution over X: in memory where X fits there, else on a card if there is one with room."""
-    return Dense(domain, place=torch_place() if MAX_CELLS < domain.size <= room() else MEMORY)
+    return Dense(domain, device=torch_device() if MAX_CELLS < domain.size <= room() else MEMORY)
 
 
 class Dense:
@@ -56,18 +56,18 @@ class Dense:
     (0.667, [0.5, 0.5])
     """
 
-    def __init__(self, domain: Domain, weights: ArrayLike | None = None, *, place: Place = MEMORY) -> None:
+    def __init__(self, domain: Domain, weights: ArrayLike | None = None, *, device: Device = MEMORY) -> None:
         """The uniform distribution, or the one proportional to these weights (which are copied)."""
-        most = MAX_CELLS if place.device == "cpu" else room()
+        most = MAX_CELLS if device.name == "cpu" else room()
         if domain.size > most:
             raise InvalidDomain(
                 f"the domain has {domain.size:,} cells; a distribution over all of them has at most {most:,}."
             )
-        self.domain, self._place = domain, place
+        self.domain, self._device = domain, device
         if weights is None:
-            self._weights = place.xp.ones(domain.shape, dtype=place.xp.float64, device=place.device)
+            self._weights = device.xp.ones(domain.shape, dtype=device.xp.float64, device=device.name)
         else:
-            self._weights = place.hold(weights, "float64")
+            self._weights = device.hold(weights, "float64")
         if tuple(self._weights.shape) != domain.shape:
             raise InvalidDomain(f"the weights have shape {tuple(self._weights.shape)}; the domain's is {domain.shape}.")
         if not bool((self._weights >= 0).all()) or not 0 < float(self._weights.sum()) < math.inf:
@@ -138,7 +138,7 @@ class Dense:
         if not abs(tilt) * float(values.max()) <= MAX_TILT:
             raise ValueError(f"a tilt of {tilt} would scale cells by more than exp({MAX_TILT}).")
         gain = float((masses * np.expm1(tilt * values)).sum())
-        _select(core, self.domain.names, self.domain.shape).scale(self._weights, tilt, self._place)
+        _support(core, self.domain.names, self.domain.shape).scale(self._weights, tilt, self._device)
         self._forget()
         before, self._total = self._total, self._total + gain
         # A sum over millions of cells is off by 1e-14 of itself or so; the total is off by its last bit.
@@ -151,7 +151,7 @@ class Dense:
 
         A card first finds the block of cells that a row lies in, and then its cell; memory has one block.
         """
-        xp, flat, size = self._place.xp, self._weights.reshape(-1), self.domain.size
+        xp, flat, size = self._device.xp, self._weights.reshape(-1), self.domain.size
         length = size if xp is np else _BLOCK
 
         @lru_cache(maxsize=1)
@@ -164,8 +164,8 @@ class Dense:
         cells = np.empty(rows, dtype=np.intp)
         for block in np.unique(blocks).tolist():
             mine = np.flatnonzero(blocks == block)
-            within = self._place.hold(places[mine] - (ends[block - 1] if block else 0.0))
-            found = self._place.back(xp.searchsorted(sums(block), within, side="right"))
+            within = self._device.hold(places[mine] - (ends[block - 1] if block else 0.0))
+            found = self._device.back(xp.searchsorted(sums(block), within, side="right"))
             cells[mine] = block * length + np.minimum(found, len(sums(block)) - 1)
         return list(np.unravel_index(cells, self.domain.shape))
 
@@ -216,13 +216,13 @@ class Dense:
         if query.is_constant:
             return int(query.table((), ())) / query.unit
         names, shape = self.domain.names, self.domain.shape
-        selection = _select(query, names, shape)
+        support = _support(query, names, shape)
         axes = tuple(axis for axis, name in enumerate(names) if name in query.scope)
         sizes = [shape[axis] for axis in axes]
-        if selection.cells <= _FEW or math.prod(sizes) > _LARGEST:
+        if support.cells <= _FEW or math.prod(sizes) > _LARGEST:
             values, masses = self._profile(query)
         else:
-            local = _select(query, [names[axis] for axis in axes], sizes)
+            local = _support(query, [names[axis] for axis in axes], sizes)
             values, masses = local.values(), local.masses(self._marginal(axes), MEMORY)
         value = float((values * masses).sum()) / self._total
         return min(1.0, max(0.0, value))
@@ -233,10 +233,10 @@ class Dense:
             if query.is_constant:
                 values, masses = np.array([int(query.table((), ())) / query.unit]), np.array([self._total])
             else:
-                selection = _select(query, self.domain.names, self.domain.shape)
-                values, masses = selection.values(), selection.masses(self._weights, self._place)
+                support = _support(query, self.domain.names, self.domain.shape)
+                values, masses = support.values(), support.masses(self._weights, self._device)
                 rest = max(0.0, self._total - float(masses.sum()))
-                if selection.partial:
+                if support.partial:
                     values, masses = np.append(values, 0.0), np.append(masses, rest)
             self._last = query.key, values, masses
         return self._last[1:]
@@ -264,7 +264,7 @@ class Dense:
         return result
 
     def _summed(self, axes: tuple[int, ...]) -> Array:
-        return self._place.back(self._weights.sum(axis=axes) if axes else self._weights)
+        return self._device.back(self._weights.sum(axis=axes) if axes else self._weights)
 
     def _cost(self, axis: int) -> tuple[bool, int]:
         shape = self.domain.shape
@@ -287,7 +287,7 @@ class Dense:
             raise InvalidQuery("the question was made for another domain.")
 
 
-class Selection(NamedTuple):
+class Support(NamedTuple):
     """Where a query without complement has weights above 0: pieces of the array, and a table of weights or just 1."""
 
     pieces: list[tuple[slice | NDArray[np.intp], ...]]
@@ -298,28 +298,28 @@ class Selection(NamedTuple):
     def values(self) -> Array:
         return np.ones(1) if self.table is None else self.table.ravel()
 
-    def masses(self, array: Any, place: Place) -> Array:
+    def masses(self, array: Any, device: Device) -> Array:
         """The sum of the cells that have each of the values."""
-        parts = (array[piece] for piece in self._pieces(place))
+        parts = (array[piece] for piece in self._pieces(device))
         if self.table is None:
             return np.array([sum(float(part.sum()) for part in parts)])
         axes = tuple(axis for axis, length in enumerate(self.table.shape) if length == 1)
         sums = np.zeros(self.table.shape)
         for part in parts:
-            sums += place.back(part.sum(axis=axes, keepdims=True) if axes else part)
+            sums += device.back(part.sum(axis=axes, keepdims=True) if axes else part)
         return sums.ravel()
 
-    def scale(self, array: Any, tilt: float, place: Place) -> None:
-        factor = math.exp(tilt) if self.table is None else place.hold(np.exp(tilt * self.table))
-        for piece in self._pieces(place):
+    def scale(self, array: Any, tilt: float, device: Device) -> None:
+        factor = math.exp(tilt) if self.table is None else device.hold(np.exp(tilt * self.table))
+        for piece in self._pieces(device):
             array[piece] *= factor
 
-    def _pieces(self, place: Place) -> Iterator[tuple[Any, ...]]:
+    def _pieces(self, device: Device) -> Iterator[tuple[Any, ...]]:
         for piece in self.pieces:
-            yield tuple(part if isinstance(part, slice) else place.hold(part) for part in piece)
+            yield tuple(part if isinstance(part, slice) else device.hold(part) for part in piece)
 
 
-def _select(query: Query, names: Sequence[str], shape: Sequence[int]) -> Selection:
+def _support(query: Query, names: Sequence[str], shape: Sequence[int]) -> Support:
     """Conditions on one attribute each select a box; whatever else there is becomes one table of weights on it."""
     chosen: dict[int, NDArray[np.intp]] = {}
     others = []
@@ -340,7 +340,7 @@ def _select(query: Query, names: Sequence[str], shape: Sequence[int]) -> Selecti
     pieces: Iterable[tuple[slice | NDArray[np.intp], ...]] = product(*runs)
     if number > 1 and cells < number * _SMALL_PIECE:
         pieces = [np.ix_(*(chosen.get(axis, np.arange(length)) for axis, length in enumerate(shape)))]
-    return Selection(list(pieces), table, cells, partial=bool(chosen))
+    return Support(list(pieces), table, cells, partial=bool(chosen))
 
 
 def _runs(indices: NDArray[np.intp]) -> list[slice]:

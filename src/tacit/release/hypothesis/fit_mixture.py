@@ -32,7 +32,7 @@ from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.strategy import Tree
 from tacit.model.workload import Marginal
-from tacit.release.hypothesis.arrays import MEMORY, Place, room, torch_place
+from tacit.release.hypothesis.arrays import MEMORY, Device, room, torch_device
 from tacit.release.hypothesis.dense import Array
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.hypothesis.terms import LEAST_SHARE, LEAST_VARIANCE, terms_of
@@ -45,7 +45,7 @@ _MEMORY = (0.9, 0.99)  # Adam's
 _LEAST = 0.5  # rows: no value starts with less
 _FOR_A_CARD = 10**8  # multiplications of a step: a graphics card, where there is one, is faster from here on
 Single = NDArray[np.float32]
-Floats = Any  # an array of its place: single while looking for the minimum, double in the end
+Floats = Any  # an array of its device: single while looking for the minimum, double in the end
 Progress = Callable[[int, int], None]
 
 
@@ -80,7 +80,7 @@ def fit_mixture(
     """Fit released answers to linear questions; others say nothing here. With `before`, go on from an earlier fit."""
     number = components if before is None else len(before.log_weights)
     on_card = sum(domain.shape) ** 2 * number >= _FOR_A_CARD and room()
-    problem = Problem(domain, list(measured), rows, pull, torch_place() if on_card else MEMORY)
+    problem = Problem(domain, list(measured), rows, pull, torch_device() if on_card else MEMORY)
     if before is None:
         rng = np.random.Generator(np.random.PCG64(seed))
         noise = rng.standard_normal((components, problem.width))
@@ -89,19 +89,20 @@ def fit_mixture(
         start = before.logits, before.log_weights
     count = (STEPS if before is None else AGAIN) if steps is None else steps
     fast = _FAST if before is None else _SLOW
-    places = [problem.place.hold(one) for one in start]
-    adam = [_Adam(place, problem.place.xp) for place in places]
+    device = problem.device
+    values = [device.hold(one) for one in start]
+    adam = [_Adam(one, device.xp) for one in values]
     for step in range(1, count + 1):
         size = fast * min(1.0, 2 * (1 - step / count) + 0.02)
-        for one, slope in zip(adam, problem.slopes(*places), strict=True):
+        for one, slope in zip(adam, problem.slopes(*values), strict=True):
             one.move(slope, size, step)
         if progress is not None:
             progress(step, count)
-    logits, log_weights = (problem.place.back(place) for place in places)
+    logits, log_weights = (device.back(one) for one in values)
     shares = softmax(np, log_weights.astype(np.float64)[None], [slice(0, len(log_weights))])[0]
     laws = softmax(np, logits.astype(np.float64), problem.blocks)
     hypothesis = Mixture(domain, shares, [laws[:, block] for block in problem.blocks])
-    misfit = problem.misfit(problem.place.hold(laws), problem.place.hold(shares))
+    misfit = problem.misfit(device.hold(laws), device.hold(shares))
     return FittedMixture(hypothesis, misfit, problem.numbers, logits, log_weights)
 
 
@@ -155,11 +156,11 @@ class Problem:
     """The answers as one matrix of shares and precisions for all pairs, and what else there is one by one."""
 
     def __init__(
-        self, domain: Domain, measured: Sequence[Measured], rows: int, pull: float, place: Place = MEMORY
+        self, domain: Domain, measured: Sequence[Measured], rows: int, pull: float, device: Device = MEMORY
     ) -> None:
         ends = np.concatenate([[0], np.cumsum(domain.shape)])
         self.blocks = [slice(int(a), int(b)) for a, b in pairwise(ends)]
-        self.width, self.rows, self.pull, self.names, self.place = int(ends[-1]), rows, pull, domain.names, place
+        self.width, self.rows, self.pull, self.names, self.device = int(ends[-1]), rows, pull, domain.names, device
         shares, precision = np.zeros((2, self.width, self.width))
         self.tables: list[_Table] = []
         self.levels: list[_Level] = []
@@ -169,10 +170,10 @@ class Problem:
         for term in terms_of(whole, domain, rows, range(len(domain))):
             blocks, sure = [self.blocks[axis] for axis in term.axes], 1 / term.variance
             if term.groups is not None:
-                self.levels.append(_Level(blocks[0], place.hold(term.groups), place.hold(term.shares), sure))
+                self.levels.append(_Level(blocks[0], device.hold(term.groups), device.hold(term.shares), sure))
                 numbers += term.shares.size
             elif len(blocks) > 2:
-                self.tables.append(_Table(blocks, place.hold(term.shares), sure))
+                self.tables.append(_Table(blocks, device.hold(term.shares), sure))
                 numbers += term.shares.size
             elif len(blocks) == 2:
                 _pool(shares, precision, (blocks[0], blocks[1]), term.shares, sure)
@@ -189,13 +190,13 @@ class Problem:
         numbers += int(np.count_nonzero(ones)) + int(np.count_nonzero(pairs)) // 2  # each pair stands there twice
         self.numbers = numbers + len(self.questions)
         self.start = np.log(self._independent(shares, precision))
-        self._shares, self._pairs = place.hold(shares, "float32"), place.hold(pairs, "float32")
-        self._own, self._ones = place.hold(np.diag(shares), "float32"), place.hold(ones, "float32")
-        self._start = place.hold(self.start, "float32")
+        self._shares, self._pairs = device.hold(shares, "float32"), device.hold(pairs, "float32")
+        self._own, self._ones = device.hold(np.diag(shares), "float32"), device.hold(ones, "float32")
+        self._start = device.hold(self.start, "float32")
 
     def slopes(self, logits: Floats, log_weights: Floats) -> tuple[Floats, Floats]:
         """The gradient, by the logarithms, of half the misfit plus the pull."""
-        xp = self.place.xp
+        xp = self.device.xp
         laws = softmax(xp, logits, self.blocks)
         weights = softmax(xp, log_weights[None], [slice(0, len(log_weights))])[0]
         gap, ones = self._gaps(laws, weights)
@@ -224,7 +225,7 @@ class Problem:
         for table in self.tables:
             total += table.sure * ((_joint(table.blocks, laws, weights) - table.shares) ** 2).sum()
         for level in self.levels:
-            sums = self.place.xp.bincount(level.groups, weights=(weights @ laws)[level.block])
+            sums = self.device.xp.bincount(level.groups, weights=(weights @ laws)[level.block])
             total += level.sure * ((sums - level.shares) ** 2).sum()
         for question in self.questions:
             means = weights
@@ -240,14 +241,14 @@ class Problem:
 
     def _push_levels(self, marginals: Floats, ones: Floats) -> None:
         for level in self.levels:
-            sums = self.place.xp.bincount(level.groups, weights=marginals[level.block])
+            sums = self.device.xp.bincount(level.groups, weights=marginals[level.block])
             ones[level.block] += self._like(((sums - level.shares) * level.sure)[level.groups], ones)
 
     def _push_table(self, table: _Table, laws: Floats, weights: Floats, by_law: Floats, by_weight: Floats) -> None:
         gap = self._like((_joint(table.blocks, laws, weights) - table.shares) * table.sure, laws)
         for which, block in enumerate(table.blocks):
             others = [laws[:, other] for i, other in enumerate(table.blocks) if i != which]
-            rest = self.place.xp.moveaxis(gap, which, 0).reshape(gap.shape[which], -1)
+            rest = self.device.xp.moveaxis(gap, which, 0).reshape(gap.shape[which], -1)
             pushed = _khatri_rao(others) @ rest.T
             by_law[:, block] += pushed
             if which == 0:
@@ -258,7 +259,7 @@ class Problem:
     ) -> None:
         found = [self._means(factor, laws) for factor in question.factors]
         means = _product([mean for mean, _ in found])
-        xp = self.place.xp
+        xp = self.device.xp
         off = xp.asarray((weights * means).sum(), dtype=xp.float64) - question.share
         gap = self._like(question.sure * off, laws)
         by_weight += gap * means
@@ -270,7 +271,7 @@ class Problem:
 
     def _means(self, factor: _Factor, laws: Floats) -> tuple[Floats, list[tuple[slice, Floats]]]:
         """A factor's mean in each component, and its slope by each of the laws that it depends on."""
-        xp, weights = self.place.xp, self._like(factor.weights, laws)
+        xp, weights = self.device.xp, self._like(factor.weights, laws)
         slopes = []
         for which, block in enumerate(factor.blocks):
             others = [laws[:, other] for i, other in enumerate(factor.blocks) if i != which]
@@ -282,7 +283,7 @@ class Problem:
 
     def _like(self, array: Floats, other: Floats) -> Floats:
         """The array in the precision of another."""
-        return self.place.xp.asarray(array, dtype=other.dtype)
+        return self.device.xp.asarray(array, dtype=other.dtype)
 
     def _add_questions(self, domain: Domain, one: Measured) -> None:
         question, steps = one.question, one.unit * self.rows
@@ -300,7 +301,7 @@ class Problem:
                 continue
             share = float(value) / steps
             factors = [
-                _Factor([self._block(name) for name in factor.scope], self.place.hold(factor.weights / factor.unit))
+                _Factor([self._block(name) for name in factor.scope], self.device.hold(factor.weights / factor.unit))
                 for factor in query.factors
             ]
             self.questions.append(_Question(factors, 1 - share if query.complement else share, sure))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -25,14 +25,6 @@ from tacit.release.hypothesis.dense import MAX_TILT, Array, Dense, listed
 _EDGE = 1e-6  # answers are kept this far from 0 and 1, so that an answer of 0 rules out no cell
 _ROUNDS = 200  # of Newton's iteration, each at least as good as a bisection
 _CLOSE = 1e-13  # where it stops
-
-
-class PastAnswer(NamedTuple):
-    """A released answer: the data's value of the query is believed to lie within `tolerance` of it."""
-
-    query: Query
-    answer: float
-    tolerance: float
 
 
 class MultiplicativeWeights:

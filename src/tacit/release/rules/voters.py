@@ -134,7 +134,7 @@ class FractionVotes:
 
     @property
     def note(self) -> str:
-        apart = float((self.fractions.slabs.violation(self.fractions.points.values) > 1e-9).mean())
+        apart = float((self.fractions.slabs.violation(self.fractions.samples.values) > 1e-9).mean())
         if self.left_out:
             return f"{self.left_out:,} past answers could not be learned: they cut the domain into too many parts"
         return f"{apart:.0%} of the databases disagree with past answers" if apart else ""
@@ -162,7 +162,7 @@ class FractionVotes:
         raise InvalidQuery('fractional databases have no rows; sampler="databases" has.')
 
     def arrays(self) -> list[NDArray[Any]]:
-        return [self.fractions.points.masses.astype("<f8")]
+        return [self.fractions.samples.masses.astype("<f8")]
 
 
 def _values_of(question: Query | Statistic) -> Callable[[Ensemble], Values]:

@@ -15,7 +15,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
-from tacit.release.samplers.polytope import Points, Slabs, settled
+from tacit.release.samplers.polytope import Samples, Slabs, settled
 
 Array = NDArray[np.float64]
 MAX_STEPS = 200
@@ -45,7 +45,7 @@ class Centre:
         result: Array = weights.T @ (self._spread[:, None] * weights) - explained
         return result
 
-    def draw(self, rng: np.random.Generator, chains: int) -> Points:
+    def draw(self, rng: np.random.Generator, chains: int) -> Samples:
         """Draws around the centre, inside the slabs.
 
         Free masses are drawn as Gammas and the slabs' values as Gaussians, then conditioned on each other (Matheron's
@@ -75,15 +75,15 @@ class Centre:
                 break
         return self._pulled(settled(self.slabs, masses))
 
-    def _pulled(self, points: Points) -> Points:
+    def _pulled(self, samples: Samples) -> Samples:
         """Draws outside a slab, moved straight towards the centre until they are inside all."""
         here = (self.slabs.weights.T @ self.masses)[:, None]
         up, down = self.slabs.high[:, None] - here, self.slabs.low[:, None] - here
-        away = points.values - here
+        away = samples.values - here
         with np.errstate(divide="ignore", invalid="ignore"):
             reach = np.where(away > 0, up / away, np.where(away < 0, down / away, np.inf))
         share = np.minimum(reach.min(axis=0, initial=np.inf) * (1 - 1e-9), 1.0)
-        return settled(self.slabs, self.masses[:, None] + share * (points.masses - self.masses[:, None]))
+        return settled(self.slabs, self.masses[:, None] + share * (samples.masses - self.masses[:, None]))
 
 
 def centre(slabs: Slabs) -> Centre:

@@ -21,16 +21,22 @@ def compiled(function: F) -> F:
     """A loop that is called from Python: compiled once per machine where a cache can be written, else once per run.
 
     The cache of a file is renewed when that file changes, and only then. So all that a loop calls stands in its own
-    file, and whoever reorders the fields of a record that it takes touches that file too.
+    file, and whoever reorders the fields of a record touches that file too. A loop takes numbers, arrays and plain
+    tuples of them: a cache would keep a record by its name, and fail to load once that has changed.
     """
     try:
         return cast(F, numba.njit(function, nogil=True, error_model="numpy", cache=True))
     except RuntimeError:  # no place for a cache
-        return cast(F, numba.njit(function, nogil=True, error_model="numpy"))
+        return uncached(function)
+
+
+def uncached(function: F) -> F:
+    """A piece of a loop that makes arrays, or records of arrays."""
+    return cast(F, numba.njit(function, nogil=True, error_model="numpy"))
 
 
 def inlined(function: F) -> F:
-    """A piece of such a loop: it takes numbers, arrays and records of arrays, and makes and returns none of the latter.
+    """A piece of a loop that makes none: it takes numbers, arrays and records of arrays, and returns numbers.
 
     So it needs no reference counts, which would cost five times what the pieces do: an array is counted in and out
     again wherever it is handed on, and a record of thirty arrays is thirty of them.
@@ -39,4 +45,4 @@ def inlined(function: F) -> F:
     try:
         return cast(F, numba.njit(function, nogil=True, error_model="numpy", **options))
     except KeyError:  # a numba that does not know one of these
-        return cast(F, numba.njit(function, nogil=True, error_model="numpy"))
+        return uncached(function)

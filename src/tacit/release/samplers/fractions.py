@@ -20,7 +20,7 @@ from tacit.release.samplers.atoms import Atoms, atoms
 from tacit.release.samplers.centre import centre
 from tacit.release.samplers.diagnostics import PROBES, median_error, probes
 from tacit.release.samplers.pairs import pair_step
-from tacit.release.samplers.polytope import MAX_MASSES, Points, Slabs, dirichlet, repair, settled
+from tacit.release.samplers.polytope import MAX_MASSES, Samples, Slabs, dirichlet, repair, settled
 
 Array = NDArray[np.float64]
 
@@ -64,8 +64,8 @@ class Fractions:
     seed: int
     atoms: Atoms
     slabs: Slabs
-    points: Points
-    halfway: Points
+    samples: Samples
+    halfway: Samples
     turn: int = 0  # how often it was stirred: every turn has random numbers of its own
 
     @classmethod
@@ -75,18 +75,18 @@ class Fractions:
             raise InvalidQuery(f"an ensemble has at least 1 sample, not {samples}.")
         whole = atoms(domain, [])
         slabs = Slabs.whole(whole.sizes)
-        points = dirichlet(_rng(seed, 0), slabs, samples)
-        return cls(domain, seed, whole, slabs, points, points)
+        drawn = dirichlet(_rng(seed, 0), slabs, samples)
+        return cls(domain, seed, whole, slabs, drawn, drawn)
 
     def __len__(self) -> int:
-        return int(self.points.masses.shape[1])
+        return int(self.samples.masses.shape[1])
 
     def values(self, query: Query) -> Array:
         """The query's value on each sample. The same ensemble gives the same query the same values."""
         if query.is_constant:
             return np.full(len(self), query.table((), ()).item() / query.unit)
         finer, parent = self.atoms.split(query.core)
-        values = self._values(self.points.masses, finer, parent, query)
+        values = self._values(self.samples.masses, finer, parent, query)
         return 1 - values if query.complement else values
 
     def answer(self, query: Query) -> float:
@@ -115,25 +115,25 @@ class Fractions:
         low, high = self.slabs.low, self.slabs.high
         slabs = Slabs(finer.sizes, finer.weights[:, :-1], low, high).within(finer.newest, middle, width)
         rng = _rng(self.seed if seed is None else seed, self.turn + 1)
-        masses = self.points.masses[parent] * _shares(rng, finer.sizes, parent, len(self))
-        moved = replace(self, atoms=finer, slabs=slabs, points=_enter(rng, slabs, settled(slabs, masses)))
+        masses = self.samples.masses[parent] * _shares(rng, finer.sizes, parent, len(self))
+        moved = replace(self, atoms=finer, slabs=slabs, samples=_enter(rng, slabs, settled(slabs, masses)))
         return moved.stir(sweeps, seed)
 
     def stir(self, sweeps: int = SWEEPS, seed: int | None = None) -> Fractions:
         """Moves all samples on, by this many sweeps of pair moves."""
         rng = _rng(self.seed if seed is None else seed, self.turn + 1, 1)
-        halfway = pair_step(rng, self.slabs, self.points, sweeps // 2)
-        points = pair_step(rng, self.slabs, halfway, sweeps - sweeps // 2)
-        return replace(self, points=points, halfway=halfway, turn=self.turn + 1)
+        halfway = pair_step(rng, self.slabs, self.samples, sweeps // 2)
+        samples = pair_step(rng, self.slabs, halfway, sweeps - sweeps // 2)
+        return replace(self, samples=samples, halfway=halfway, turn=self.turn + 1)
 
     def diagnostics(self, number: int = PROBES) -> FractionDiagnostics:
         """Feasibility of all samples, and drift and precision over this many of the probes."""
-        violation = self.slabs.violation(self.points.values)
+        violation = self.slabs.violation(self.samples.values)
         changes, moves, errors = [], [], []
         for query in probes(self.domain, ())[:number]:
             finer, parent = self.atoms.split(query.core)
             before = self._values(self.halfway.masses, finer, parent, query, 1)
-            after = self._values(self.points.masses, finer, parent, query)
+            after = self._values(self.samples.masses, finer, parent, query)
             both = np.cov(before, after) if len(self) > 1 else np.zeros((2, 2))
             if both[0, 0] > 0 and both[1, 1] > 0:
                 changes.append((after.mean() - before.mean()) / np.sqrt(np.trace(both) / len(self)))
@@ -161,12 +161,12 @@ class Fractions:
         return values
 
 
-def _enter(rng: np.random.Generator, slabs: Slabs, points: Points) -> Points:
+def _enter(rng: np.random.Generator, slabs: Slabs, samples: Samples) -> Samples:
     """Chains in the slabs, as far as that can be done: around the centre on large domains, else from where they are."""
     if slabs.sizes.sum() >= LARGE:
         with suppress(InvalidQuery, np.linalg.LinAlgError):  # no common point: `infeasible` will say so
-            points = centre(slabs).draw(rng, points.masses.shape[1])
-    return repair(rng, slabs, points)
+            samples = centre(slabs).draw(rng, samples.masses.shape[1])
+    return repair(rng, slabs, samples)
 
 
 def _shares(rng: np.random.Generator, sizes: Array, parent: NDArray[np.intp], chains: int) -> Array:

@@ -32,8 +32,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.model.query import GRID
-from tacit.release.samplers.compiled import compiled, inlined
-from tacit.release.samplers.slabs import LONGEST, Chains, Codes, Ints, Program, Words
+from tacit.release.samplers.compiled import compiled, inlined, uncached
+from tacit.release.samplers.slabs import (
+    LONGEST,
+    Chains,
+    Codes,
+    CountedQueries,
+    Gauges,
+    Ints,
+    JointParts,
+    Program,
+    QueryParts,
+    Words,
+)
 
 RESAMPLE, TOGGLE, SWAP, COLD, WARM = range(5)
 KINDS = (RESAMPLE, SWAP, RESAMPLE, TOGGLE, RESAMPLE, SWAP, RESAMPLE)  # a palindrome
@@ -82,7 +93,7 @@ def chains(codes: Codes, program: Program) -> Chains:
     sums = np.zeros((number, len(program.gauges.low)), dtype=np.int64)
     state = Chains(codes, members, counts, full, bare, sums)
     if len(program.moving):
-        _survey(state, program)
+        _survey(tuple(state), plain(program))
     return state
 
 
@@ -97,16 +108,21 @@ def advance(
     number = len(state.codes)
     shares = min(number, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     edges = [number * share // shares for share in range(shares + 1)]
-    which, stride = np.array(kinds, dtype=np.int64), stride or program.stride
+    which, stride, given = np.array(kinds, dtype=np.int64), stride or program.stride, plain(program)
 
     def run(share: int) -> None:
-        _advance(state, program, np.uint64(key), edges[share], edges[share + 1], first, steps, which, stride)
+        _advance(tuple(state), given, np.uint64(key), edges[share], edges[share + 1], first, steps, which, stride)
 
     if shares == 1:
         run(0)
     else:
         with ThreadPoolExecutor(shares) as pool:
             list(pool.map(run, range(shares)))
+
+
+def plain(program: Program) -> tuple[Any, ...]:
+    """The arrays of a program as tuples of tuples. `named` makes it again."""
+    return tuple(tuple(part) if isinstance(part, tuple) else part for part in program)
 
 
 def violation(state: Chains, program: Program) -> Ints:
@@ -128,8 +144,9 @@ def redraw(codes: Codes, attribute: int, size: int, key: np.uint64) -> None:
 
 
 @compiled
-def _survey(state: Chains, program: Program) -> None:
+def _survey(chains_: tuple[Any, ...], program_: tuple[Any, ...]) -> None:
     """Fills in all that follows from the codes."""
+    state, program = Chains(*chains_), named(program_)
     proposal = blank(program)
     for c in range(len(state.codes)):
         chain = chain_of(state, c)
@@ -148,8 +165,8 @@ def _survey(state: Chains, program: Program) -> None:
 
 @compiled
 def _advance(
-    state: Chains,
-    program: Program,
+    chains_: tuple[Any, ...],
+    program_: tuple[Any, ...],
     key: np.uint64,
     begin: int,
     end: int,
@@ -159,6 +176,7 @@ def _advance(
     stride: int,
 ) -> None:
     """Steps of the chains from `begin` to `end`."""
+    state, program = Chains(*chains_), named(program_)
     proposal, words = blank(program), np.zeros(stride, dtype=np.uint64)
     number = len(state.codes)
     for c in range(begin, end):
@@ -170,7 +188,22 @@ def _advance(
             step(chain, program, kind, words, proposal)
 
 
-@compiled
+@uncached
+def named(program: tuple[Any, ...]) -> Program:
+    moving, sizes, offsets, masks, counted, parts, joints, gauges = program
+    return Program(
+        moving,
+        sizes,
+        offsets,
+        masks,
+        CountedQueries(*counted),
+        QueryParts(*parts),
+        JointParts(*joints),
+        Gauges(*gauges),
+    )
+
+
+@uncached
 def blank(program: Program) -> Proposal:
     attributes, words = len(program.sizes), program.masks.shape[1]
     return Proposal(
@@ -185,7 +218,7 @@ def blank(program: Program) -> Proposal:
     )
 
 
-@compiled
+@uncached
 def chain_of(state: Chains, c: int) -> Chain:
     return Chain(state.codes[c], state.members[c], state.counts[c], state.full[c], state.bare[c], state.sums[c])
 

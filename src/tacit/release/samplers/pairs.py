@@ -7,25 +7,26 @@ are found once for all of them, and the rest is arithmetic on rows with one entr
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.release.samplers.compiled import compiled, inlined
-from tacit.release.samplers.polytope import Array, Points, Slabs, dirichlet, repair, settled
+from tacit.release.samplers.polytope import Array, Samples, Slabs, dirichlet, repair, settled
 
 Pairs = NDArray[np.intp]
 _BATCH = 2**20  # random numbers that are drawn at a time
 _TINY = 1e-300
 
 
-def pair_step(rng: np.random.Generator, slabs: Slabs, points: Points, sweeps: int = 1) -> Points:
+def pair_step(rng: np.random.Generator, slabs: Slabs, samples: Samples, sweeps: int = 1) -> Samples:
     """Gibbs steps that exchange mass between two atoms within the slabs: the best plain walk we know.
 
     A sweep pairs all atoms at random, twice. Of two cells the masses are uniform on a segment; of two atoms the share
     of one is a truncated Beta. A chain outside a slab never moves further out, so that chains also find their way in.
     """
-    moved = Points(points.masses.copy(), points.values.copy())
+    moved = Samples(samples.masses.copy(), samples.values.copy())
     atoms, chains = moved.masses.shape
     plain = bool((slabs.sizes == 1).all())
     rows = max(1, _BATCH // chains)
@@ -42,40 +43,52 @@ def pair_step(rng: np.random.Generator, slabs: Slabs, points: Points, sweeps: in
     return settled(slabs, moved.masses)  # the sums had drifted by rounding
 
 
-def start(rng: np.random.Generator, slabs: Slabs, chains: int, sweeps: int = 20) -> Points:
+def start(rng: np.random.Generator, slabs: Slabs, chains: int, sweeps: int = 20) -> Samples:
     """Chains from scratch: Dirichlet draws, brought into the slabs and stirred."""
-    points = dirichlet(rng, slabs, chains)
+    samples = dirichlet(rng, slabs, chains)
     if not len(slabs.low):
-        return points
-    return pair_step(rng, slabs, repair(rng, slabs, points), sweeps)
+        return samples
+    return pair_step(rng, slabs, repair(rng, slabs, samples), sweeps)
+
+
+def uniform_moves(samples: Samples, slabs: Slabs, pairs: Pairs, uniforms: Array) -> None:
+    """For each pair of cells in turn, a uniform point of the segment on which they can exchange mass. In place."""
+    _uniform_moves(tuple(samples), tuple(slabs), pairs, uniforms)
+
+
+def beta_moves(samples: Samples, slabs: Slabs, pairs: Pairs, uniforms: Array, coins: Array) -> None:
+    """For each pair of atoms in turn, a step that leaves the truncated Beta law of their exchange alone. In place."""
+    _beta_moves(tuple(samples), tuple(slabs), pairs, uniforms, coins)
 
 
 @compiled
-def uniform_moves(points: Points, slabs: Slabs, pairs: Pairs, uniforms: Array) -> None:
-    """For each pair of cells in turn, a uniform point of the segment on which they can exchange mass. In place."""
-    chains = points.masses.shape[1]
+def _uniform_moves(samples_: tuple[Any, ...], slabs_: tuple[Any, ...], pairs: Pairs, uniforms: Array) -> None:
+    samples, slabs = Samples(*samples_), Slabs(*slabs_)
+    chains = samples.masses.shape[1]
     least, most = np.empty(chains), np.empty(chains)
     for k in range(len(pairs)):
         a, b = pairs[k]
-        _limits(points, slabs, a, b, least, most)
+        _limits(samples, slabs, a, b, least, most)
         for c in range(chains):
             least[c] += (most[c] - least[c]) * uniforms[k, c]
-        _move(points, slabs, a, b, least)
+        _move(samples, slabs, a, b, least)
 
 
 @compiled
-def beta_moves(points: Points, slabs: Slabs, pairs: Pairs, uniforms: Array, coins: Array) -> None:
-    """For each pair of atoms in turn, a step that leaves the truncated Beta law of their exchange alone. In place."""
-    chains = points.masses.shape[1]
+def _beta_moves(
+    samples_: tuple[Any, ...], slabs_: tuple[Any, ...], pairs: Pairs, uniforms: Array, coins: Array
+) -> None:
+    samples, slabs = Samples(*samples_), Slabs(*slabs_)
+    chains = samples.masses.shape[1]
     least, most = np.empty(chains), np.empty(chains)
     for k in range(len(pairs)):
         a, b = pairs[k]
-        _limits(points, slabs, a, b, least, most)
+        _limits(samples, slabs, a, b, least, most)
         more, less = slabs.sizes[a] - 1, slabs.sizes[b] - 1
         for c in range(chains):
-            x, y = points.masses[a, c], points.masses[b, c]
+            x, y = samples.masses[a, c], samples.masses[b, c]
             least[c] = _exchange(x, y, more, less, least[c], most[c], uniforms[k, c], coins[k, c])
-        _move(points, slabs, a, b, least)
+        _move(samples, slabs, a, b, least)
 
 
 @inlined
@@ -157,9 +170,9 @@ def _bound(t: float, edge_left: float, edge_right: float, rise: float, fall: flo
 
 
 @inlined
-def _limits(points: Points, slabs: Slabs, a: int, b: int, least: Array, most: Array) -> None:
+def _limits(samples: Samples, slabs: Slabs, a: int, b: int, least: Array, most: Array) -> None:
     """Where the exchange of a and b may end, for each chain, into `least` and `most`."""
-    masses, values = points.masses, points.values
+    masses, values = samples.masses, samples.values
     chains = masses.shape[1]
     for c in range(chains):
         least[c], most[c] = -masses[b, c], masses[a, c]
@@ -189,9 +202,9 @@ def _limits(points: Points, slabs: Slabs, a: int, b: int, least: Array, most: Ar
 
 
 @inlined
-def _move(points: Points, slabs: Slabs, a: int, b: int, moved: Array) -> None:
+def _move(samples: Samples, slabs: Slabs, a: int, b: int, moved: Array) -> None:
     """Moves so much mass, in each chain, from a to b."""
-    masses, values = points.masses, points.values
+    masses, values = samples.masses, samples.values
     chains = masses.shape[1]
     for c in range(chains):
         masses[a, c] = max(masses[a, c] - moved[c], 0.0)

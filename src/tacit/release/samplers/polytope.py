@@ -1,4 +1,4 @@
-"""The fractional databases that agree with the answers so far, and points among them. Public post-processing.
+"""The fractional databases that agree with the answers so far, and samples of them. Public post-processing.
 
 Roth & Roughgarden 2010, section 5.1: C_i is the set of distributions F over X with |q_j(F) - a_j| <= w_j for the hard
 queries j, and the median mechanism needs uniform samples of it. Cells that no query tells apart form an atom. Under the
@@ -76,14 +76,14 @@ class Slabs(NamedTuple):
         return worst
 
 
-class Points(NamedTuple):
+class Samples(NamedTuple):
     """Many chains: the masses of the atoms, a column for each chain, and the slabs' values on them."""
 
     masses: Array
     values: Array
 
 
-def dirichlet(rng: np.random.Generator, slabs: Slabs, chains: int) -> Points:
+def dirichlet(rng: np.random.Generator, slabs: Slabs, chains: int) -> Samples:
     """Independent draws of the Dirichlet law without regard to the slabs: exact where there are none."""
     if len(slabs.sizes) * chains > MAX_MASSES:
         raise InvalidQuery(
@@ -92,19 +92,19 @@ def dirichlet(rng: np.random.Generator, slabs: Slabs, chains: int) -> Points:
     return settled(slabs, rng.standard_gamma(slabs.sizes[:, None], size=(len(slabs.sizes), chains)))
 
 
-def settled(slabs: Slabs, masses: Array) -> Points:
-    """The points with these masses, normalised, with the slabs' values computed afresh."""
+def settled(slabs: Slabs, masses: Array) -> Samples:
+    """The samples with these masses, normalised, with the slabs' values computed afresh."""
     masses = masses / masses.sum(axis=0)
-    return Points(masses, slabs.weights.T @ masses)
+    return Samples(masses, slabs.weights.T @ masses)
 
 
-def repair(rng: np.random.Generator, slabs: Slabs, points: Points, rounds: int = 50) -> Points:
+def repair(rng: np.random.Generator, slabs: Slabs, samples: Samples, rounds: int = 50) -> Samples:
     """Brings chains into the slabs by reweighting: each violated slab in turn scales what is in it and what is not.
 
     This is iterative proportional fitting, chain by chain, aimed at a random point of the slab. It is a start, not a
     sample: the chains still have to be stirred. Chains that are inside are left alone.
     """
-    masses, values = points.masses.copy(), points.values
+    masses, values = samples.masses.copy(), samples.values
     for _ in range(rounds):
         outside = np.flatnonzero(slabs.violation(values) > 0)
         if not len(outside):

@@ -54,7 +54,7 @@ def slab(query: Query, centre: float, width: float, records: int) -> Slab:
     return Slab(query, min(max(low, 0), most), min(max(high, 0), most))
 
 
-class Counted(NamedTuple):
+class CountedQueries(NamedTuple):
     """The 0/1 queries. chance[j] is 2^64 times the share of query j among the cells of its scope.
 
     scope[j] lists j's attributes and parts[j] its parts, padded. The scopes of the gauges follow those of the queries.
@@ -69,7 +69,7 @@ class Counted(NamedTuple):
     part_count: Ints
 
 
-class Parts(NamedTuple):
+class QueryParts(NamedTuple):
     """The factors of the 0/1 queries: part p covers the attributes attributes[p] with strides strides[p], padded.
 
     Its allowed cells are cells[first_cell[p] :][: cell_count[p]].
@@ -82,7 +82,7 @@ class Parts(NamedTuple):
     cells: Ints
 
 
-class Joints(NamedTuple):
+class JointParts(NamedTuple):
     """The parts over several attributes, whose 0/1 tables are looked up: from first_entry on, among the entries."""
 
     part: Ints
@@ -114,9 +114,9 @@ class Program(NamedTuple):
     sizes: Ints
     offsets: Ints
     masks: Words
-    counted: Counted
-    parts: Parts
-    joints: Joints
+    counted: CountedQueries
+    parts: QueryParts
+    joints: JointParts
     gauges: Gauges
 
     @property
@@ -184,7 +184,7 @@ def program(domain: Domain, slabs: Sequence[Slab], also_moving: Sequence[str] = 
         sizes=sizes,
         offsets=offsets,
         masks=masks,
-        counted=Counted(
+        counted=CountedQueries(
             low=_ints([one.low for one in slabs]),
             high=_ints([one.high for one in slabs]),
             chance=np.array([_share(one.query) for one in slabs], dtype=np.uint64),
@@ -193,14 +193,14 @@ def program(domain: Domain, slabs: Sequence[Slab], also_moving: Sequence[str] = 
             parts=_padded(parts, 0),
             part_count=_ints([len(own) for own in parts]),
         ),
-        parts=Parts(
+        parts=QueryParts(
             attributes=attributes_of,
             strides=strides,
             first_cell=_running(counts),
             cell_count=_ints(counts),
             cells=np.concatenate([*allowed, np.zeros(1, dtype=np.int64)]).astype(np.int64),
         ),
-        joints=Joints(
+        joints=JointParts(
             part=_ints(joint),
             query=_ints([factors[p][0] for p in joint]),
             first_entry=_running([len(table) for table in tables]),
