@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.attribute import Attribute, boolean, category, date, integer, numeric
-from tacit.model.domain import Domain
+from tacit.model.domain import WORD_BITS, Domain
 
 # Text as people and attackers write it; what cannot be printed is refused, so it is filtered here and tested below.
 AWKWARD = st.sampled_from(
@@ -217,3 +217,17 @@ def test_bad_toml_is_refused(text: str, words: str) -> None:
 def test_any_text_is_a_domain_or_refused(text: str) -> None:
     with contextlib.suppress(InvalidDomain):
         Domain.from_toml(text)
+
+
+def test_codes_share_no_bit_and_words_stay_below_62_bits() -> None:
+    # Catches a word that overflows BIGINT: |X| is about 10^30 here.
+    domain = Domain({f"c{i}": integer(0, 10 ** (i % 4 + 1) - 1, other="other", missing="unknown") for i in range(12)})
+    seen: set[tuple[int, int]] = set()
+    for slot, size in zip(domain.slots, domain.shape, strict=True):
+        bits = {(slot.word, slot.shift + b) for b in range(slot.bits)}
+        assert size + 1 < 2**slot.bits
+        assert slot.shift + slot.bits <= WORD_BITS
+        assert not bits & seen
+        seen |= bits
+    assert domain.size > 10**29
+    assert {word for word, _ in seen} == {0, 1}

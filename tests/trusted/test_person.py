@@ -31,13 +31,12 @@ from tacit.release.online import Terms
 from tacit.trusted import cells as cells_module
 from tacit.trusted.cells import read_records
 from tacit.trusted.loss import MOST_PER_PERSON, Sensitivity
-from tacit.trusted.records import slots
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "load"))
 from test_bins import cells
 
 DOMAIN = Domain({"age": integer(0, 99, width=10), "sex": category(["F", "M"], missing="unknown")})
-SHIFT = slots(DOMAIN)[1].shift
+SHIFT = DOMAIN.slots[1].shift
 Row = tuple[Any, int, str | None]  # id, age, sex
 
 

@@ -157,6 +157,13 @@ class Attribute:
         )
         return f"{self.values.show(self.edge(0))} to {last}"
 
+    def undeclared(self, name: str, *, missing: bool) -> str:
+        """What to declare where rows have no value, or one outside: the words of a refusal."""
+        if missing:
+            return f'{name} has missing values and declares no label for them: add missing="unknown" to it'
+        remedy = 'other="other"' + (" or clamp=True" if self.ordered else "")
+        return f"{name} has values outside what is declared ({self.takes}): add {remedy} to it, or declare more"
+
     def point(self, name: str, value: Value) -> Point:
         """Where a value lies on an ordered attribute's axis."""
         assert not isinstance(self.values, Listed)

@@ -10,13 +10,22 @@ import math
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.attribute import Attribute, boolean, category, date, integer, numeric
 from tacit.model.values import Days, Integers, Listed, Value
 
 MAX_ATTRIBUTES = 256
+WORD_BITS = 62
+
+
+class Slot(NamedTuple):
+    """Where an attribute's code lies in a packed cell: in which word, above how many bits, and how wide."""
+
+    word: int
+    shift: int
+    bits: int
 
 
 class Domain:
@@ -56,6 +65,19 @@ class Domain:
     def size(self) -> int:
         """|X|, a Python integer: 10^30 is fine."""
         return math.prod(self.shape)
+
+    @property
+    def slots(self) -> list[Slot]:
+        """Each attribute's slot. Codes 0..size+1 fit, two of them reserved, and no two attributes share a bit."""
+        found: list[Slot] = []
+        word = shift = 0
+        for size in self.shape:
+            bits = (size + 1).bit_length()
+            if shift + bits > WORD_BITS:
+                word, shift = word + 1, 0
+            found.append(Slot(word, shift, bits))
+            shift += bits
+        return found
 
     def __getitem__(self, name: str) -> Attribute:
         found = self._attributes.get(name) if type(name) is str else None

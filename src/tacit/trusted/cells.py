@@ -19,16 +19,16 @@ checks are against mistakes, not against malice. And `load/` sees rows: what it 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 import numpy as np
 from sqlglot import exp
 
 from tacit.errors import DataError
-from tacit.model.domain import Domain
+from tacit.model.domain import Domain, Slot
 from tacit.trusted.loss import MOST_PER_PERSON
-from tacit.trusted.records import MAX_ROWS, Codes, Counts, Records, Slot, slots
+from tacit.trusted.records import MAX_ROWS, Codes, Counts, Records
 
 MAX_CELLS = 2**27  # distinct cells held in memory
 
@@ -94,12 +94,14 @@ def read_records(
         raise DataError(f"the table has {MAX_ROWS:,} rows or more; sum it up before it is loaded.")
     if int(counts.min()) < 1 or int(counts.sum()) != int(total) or not _distinct(domain, words, counts):
         raise DataError(_OTHER_ROWS)
-    codes = [_decode(words[slot.word], slot, size) for slot, size in zip(slots(domain), domain.shape, strict=True)]
-    problems = [
-        problem for name, code in zip(domain, codes, strict=True) for problem in _undeclared(domain, name, code)
+    codes = [_decode(words[slot.word], slot, size) for slot, size in zip(domain.slots, domain.shape, strict=True)]
+    undeclared = [
+        attribute.undeclared(name, missing=missing)
+        for (name, attribute), code in zip(domain.items(), codes, strict=True)
+        for missing in np.unique(code[code >= attribute.size] == attribute.size + 1)
     ]
-    if problems:
-        raise DataError("; ".join(problems) + ".")
+    if undeclared:
+        raise DataError("; ".join(undeclared) + ".")
     return Records(domain, codes, counts, rows_per_person)
 
 
@@ -181,8 +183,8 @@ def _identity(column: str, is_text: bool, byte_order: str, spell: Spell) -> tupl
 def _parts(domain: Domain, coded: Sequence[Coded], spell: Spell) -> tuple[list[str], list[str], str]:
     """Each attribute's value, the words that hold the codes (Σ code · 2^shift), and the joins to lists."""
     values, lists = [], []
-    words = [""] * (slots(domain)[-1].word + 1)
-    for i, (name, slot, (value, code, listed)) in enumerate(zip(domain, slots(domain), coded, strict=True)):
+    words = [""] * (domain.slots[-1].word + 1)
+    for i, (name, slot, (value, code, listed)) in enumerate(zip(domain, domain.slots, coded, strict=True)):
         _row_wise(name, value, [("", name.lower())])
         _row_wise(name, code, [("data", f"v{i}"), (f"t{i}", "code")])
         for entry in listed:
@@ -222,7 +224,7 @@ def _mistake(what: str) -> DataError:
 
 def _distinct(domain: Domain, words: Sequence[Counts], counts: Counts) -> bool:
     """Whether every count has its words, without a bit beyond the codes', and no two cells are the same."""
-    used = {slot.word: slot.shift + slot.bits for slot in slots(domain)}  # the last slot of a word is the highest
+    used = {slot.word: slot.shift + slot.bits for slot in domain.slots}  # the last slot of a word is the highest
     if len(words) != len(used) or any(word.shape != counts.shape for word in words):
         return False
     if any((word >> used[w]).any() for w, word in enumerate(words)):
@@ -240,15 +242,3 @@ def _decode(word: Counts, slot: Slot, size: int) -> Codes:
     dtype = next(t for t in (np.uint8, np.uint16, np.uint32) if size + 1 <= np.iinfo(t).max)
     codes: Codes = ((word >> slot.shift) & (2**slot.bits - 1)).astype(dtype)
     return codes
-
-
-def _undeclared(domain: Domain, name: str, codes: Codes) -> Iterable[str]:
-    attribute = domain[name]
-    if int(codes.max()) < attribute.size:
-        return
-    missing = codes == attribute.size + 1
-    if (codes[~missing] >= attribute.size).any():
-        remedy = 'other="other"' + (" or clamp=True" if attribute.ordered else "")
-        yield f"{name} has values outside what is declared ({attribute.takes}): add {remedy} to it, or declare more"
-    if missing.any():
-        yield f'{name} has missing values and declares no label for them: add missing="unknown" to it'

@@ -10,7 +10,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,33 +22,11 @@ from tacit.model.statistic import Statistic
 
 MAX_ROWS = 2**62 // GRID  # so that no sum of counts times weights overflows
 MAX_TABLE = 2**26
-WORD_BITS = 62
 _REMEMBERED = 2**14  # cells of a table that is kept for further questions about the same attributes
 
 Codes = NDArray[np.unsignedinteger[Any]]
 Counts = NDArray[np.int64]
 Places = NDArray[np.intp]
-
-
-class Slot(NamedTuple):
-    """Where an attribute's code lies in a packed cell: in which word, above how many bits, and how wide."""
-
-    word: int
-    shift: int
-    bits: int
-
-
-def slots(domain: Domain) -> list[Slot]:
-    """The slot of each attribute. Codes 0..size+1 fit, the two reserved ones too, and no two attributes share a bit."""
-    found: list[Slot] = []
-    word = shift = 0
-    for size in domain.shape:
-        bits = (size + 1).bit_length()
-        if shift + bits > WORD_BITS:
-            word, shift = word + 1, 0
-        found.append(Slot(word, shift, bits))
-        shift += bits
-    return found
 
 
 class Records:
@@ -128,8 +106,8 @@ class Records:
         Guarantee: equal for the same rows in any order, on any engine; says nothing about them without the key.
         Formula: BLAKE2b (RFC 7693) with `key` over the domain and the cells in sorted order.
         """
-        packed = np.zeros((slots(self.domain)[-1].word + 1, self.cells), dtype="<i8")
-        for slot, codes in zip(slots(self.domain), self._codes.values(), strict=True):
+        packed = np.zeros((self.domain.slots[-1].word + 1, self.cells), dtype="<i8")
+        for slot, codes in zip(self.domain.slots, self._codes.values(), strict=True):
             packed[slot.word] |= codes.astype(np.int64) << slot.shift
         order = np.lexsort(packed)
         digest = hashlib.blake2b(self.domain.key.encode(), key=key, digest_size=32)
