@@ -93,7 +93,7 @@ function summaries(form) {
 // --- Completion: names and values of the declared domain ------------------------------------------------------------
 
 const WORDS = ["SELECT", "COUNT(*)", "FROM data", "WHERE", "AND", "OR", "NOT", "IN (", "BETWEEN", "GROUP BY", "ORDER BY",
-  "AVG(", "SUM(", "MEDIAN(", "QUANTILE_CONT(", "COUNT(*) FILTER (WHERE", "DESC", "LIMIT", "IS NULL"];
+  "AVG(", "SUM(", "STDDEV(", "VARIANCE(", "MEDIAN(", "QUANTILE_CONT(", "COUNT(*) FILTER (WHERE", "DESC", "LIMIT", "IS NULL"];
 const VALUE = /("(?:[^"]|"")+"|[\p{L}_]\w*)\s*(=|<>|!=|>=|<=|<|>|\bBETWEEN(?:\s+\S+\s+AND)?(?=\s)|\bIN\s*\((?:[^()]*,)?)\s*('(?:[^']|'')*|[\w.]*)$/iu;
 let columns = null, list = null, active = -1, start = 0, turn = 0;
 
