@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from curators import curating
 from tacit.model.attribute import integer
 from tacit.model.budget import Budget, Loss, Measure
 from tacit.model.domain import Domain
@@ -24,13 +25,12 @@ from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
 from tacit.model.strategy import Convolution, Product, Tree
 from tacit.model.workload import Question, histogram, marginal
-from tacit.store.anchor import Anchor
 from tacit.trusted import curator as curator_module
 from tacit.trusted import gate as gate_module
 from tacit.trusted.curator import Curator, Disagreement, Distance, Lens
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.lens import look, own_lens
-from tacit.trusted.loss import Sensitivity, total
+from tacit.trusted.loss import Sensitivity
 from tacit.trusted.records import Records
 
 DOMAIN = Domain({"age": integer(0, 2, missing="unknown"), "ill": integer(0, 1)})
@@ -101,16 +101,8 @@ def farthest(values: Steps, replaced: int = EACH) -> tuple[int, int]:
 @pytest.fixture(params=["epsilon", "rho"])
 def curator(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Curator]:
     budget = Budget(epsilon=50.0, delta=0.0 if request.param == "epsilon" else 1e-6)
-    ledger = Ledger.open(
-        tmp_path / "l.tacit",
-        make="new",
-        budget=budget,
-        total=total(budget),
-        binding={},
-        anchor=Anchor(tmp_path / "a.sqlite"),
-    )
-    yield Curator(records(tables()[100]), ledger)
-    ledger.close()
+    with curating(tmp_path, records(tables()[100]), DOMAIN, budget) as made:
+        yield made
 
 
 @pytest.fixture

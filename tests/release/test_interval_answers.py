@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from curators import open_curator
 from support import calls
 from tacit.errors import InvalidQuery
-from tacit.load.source import open_source
 from tacit.model.answer import Measured
 from tacit.model.attribute import integer, numeric
 from tacit.model.budget import Budget, Loss
@@ -22,11 +22,6 @@ from tacit.model.workload import marginal
 from tacit.release.ranges.choice import choose
 from tacit.release.ranges.decoder import monotone, non_negative
 from tacit.release.ranges.distribution import Distribution
-from tacit.store.anchor import Anchor
-from tacit.trusted.cells import read_records
-from tacit.trusted.curator import Curator
-from tacit.trusted.ledger import Ledger
-from tacit.trusted.loss import total
 from tacit.trusted.records import Records
 from tacit.trusted.strategies import strategy_truth
 
@@ -204,11 +199,7 @@ def test_ranges_of_a_million_bins_are_answered_all_at_once() -> None:
 def test_a_release_through_the_curator_is_paid_once_and_read_back(tmp_path: Path, budget: Budget, name: str) -> None:
     ages = [10 + 2 * i for i in range(BINS)] * 50 + [None] * 100
     table = pa.table({"age": ages, "pay": [i % BINS for i in range(len(ages))]})
-    anchor = Anchor(tmp_path / "anchors.sqlite")
-    ledger = Ledger.open(
-        tmp_path / "l.tacit", make="new", budget=budget, total=total(budget), binding={}, anchor=anchor
-    )
-    curator = Curator(read_records(open_source(table), DOMAIN), ledger)
+    curator = open_curator(tmp_path, table, DOMAIN, budget)
     choice = choose(name, leaves(DOMAIN[name]), budget.measure)
     measured = curator.measure([choice.strategy], curator.total)[0]
     assert curator.left.atoms < 10
@@ -220,4 +211,4 @@ def test_a_release_through_the_curator_is_paid_once_and_read_back(tmp_path: Path
     truth = np.concatenate([[0], np.cumsum([50] * BINS if name == "age" else np.bincount(np.arange(2100) % BINS))])
     band = Distribution(measured, DOMAIN, curator.rows, confidence=1 - 1e-10).half_width
     assert np.abs(one.prefixes - truth).max() <= band < 2100  # false alarm: 1e-10
-    ledger.close()
+    curator._ledger.close()

@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tacit
+from curators import curating
 from tacit.errors import ConfigError
 from tacit.load.source import open_source
 from tacit.model.budget import Budget, Loss
@@ -22,10 +23,7 @@ from tacit.model.query import Query
 from tacit.release.forecast import WarmStarted, direct, expected_largest, least_epsilon, mean_size
 from tacit.release.plan import Plan, plan
 from tacit.release.warm_start import warm_start
-from tacit.store.anchor import Anchor
 from tacit.trusted.cells import read_records
-from tacit.trusted.curator import Curator
-from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total
 
 MILD, PURE = Budget(epsilon=1.0, delta=1e-9), Budget(epsilon=1.0, delta=0.0)
@@ -273,17 +271,8 @@ def measured(name: str, folder: Path, runs: int) -> tuple[float, float]:
     truth = np.array([records.answer(query) for query in queries]) / rows
     errors = []
     for run in range(runs):
-        ledger = Ledger.open(
-            folder / f"{run}.tacit",
-            make="new",
-            budget=budget,
-            total=total(budget),
-            binding={},
-            anchor=Anchor(folder / "anchors"),
-        )
-        curator = Curator(records, ledger)
-        built = warm_start(curator, curator, loss=total(budget))
-        ledger.close()
+        with curating(folder, records, domain, budget, name=str(run)) as curator:
+            built = warm_start(curator, curator, loss=total(budget))
         errors.append(np.abs(built.hypothesis.answer_many(queries) - truth))
     return float(np.mean([e.mean() for e in errors])), float(np.mean([e.max() for e in errors]))
 

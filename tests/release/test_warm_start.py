@@ -11,17 +11,15 @@ import pyarrow as pa
 import pytest
 
 import tacit
+from curators import curating, open_curator
 from tacit.errors import BudgetExhausted, InvalidBudget, InvalidDomain, InvalidQuery
 from tacit.load.source import open_source
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.release.hypothesis.dense import Dense
 from tacit.release.warm_start import choose_plan, closure, prices, warm_start
-from tacit.store.anchor import Anchor
 from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
-from tacit.trusted.ledger import Ledger
-from tacit.trusted.loss import total
 
 DOMAIN = Domain(
     {
@@ -50,23 +48,20 @@ def rows() -> dict[str, Any]:
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Make]:
     """Opens the same ledger again each time, as after a restart."""
-    opened: list[Ledger] = []
+    opened: list[Curator] = []
     records = read_records(open_source(pa.table(rows())), DOMAIN)
 
+    def close() -> None:
+        while opened:
+            opened.pop()._ledger.close()
+
     def again(budget: Budget = MILD, name: str = "l") -> Curator:
-        terms: dict[str, Any] = {"budget": budget, "total": total(budget), "binding": {}}
-        for ledger in opened:
-            ledger.close()
-        opened.clear()
-        ledger = Ledger.open(
-            tmp_path / f"{name}.tacit", make="missing", anchor=Anchor(tmp_path / f"{name}.anchors"), **terms
-        )
-        opened.append(ledger)
-        return Curator(records, ledger)
+        close()
+        opened.append(open_curator(tmp_path, records, DOMAIN, budget, name))
+        return opened[-1]
 
     yield again
-    for ledger in opened:
-        ledger.close()
+    close()
 
 
 def error(curator: Curator, hypothesis: Dense, *names: str) -> float:
@@ -198,16 +193,7 @@ def test_what_is_refused_costs_nothing(make: Make, arguments: dict[str, Any], er
 
 def test_a_domain_beyond_memory_is_refused_with_both_numbers(tmp_path: Path) -> None:
     wide = Domain({f"c{i}": tacit.integer(0, 2047) for i in range(3)})
-    ledger = Ledger.open(
-        tmp_path / "w.tacit",
-        make="new",
-        budget=MILD,
-        total=total(MILD),
-        binding={},
-        anchor=Anchor(tmp_path / "w.anchors"),
-    )
-    curator = Curator(read_records(open_source(pa.table({name: [1, 2] for name in wide.names})), wide), ledger)
-    with pytest.raises(InvalidDomain, match=r"6,144 values.*8,589,934,592 cells.*at most 2,048 values"):
-        warm_start(curator, curator, loss=curator.total)
-    assert curator.spent.atoms == 0
-    ledger.close()
+    with curating(tmp_path, pa.table({name: [1, 2] for name in wide.names}), wide, MILD) as curator:
+        with pytest.raises(InvalidDomain, match=r"6,144 values.*8,589,934,592 cells.*at most 2,048 values"):
+            warm_start(curator, curator, loss=curator.total)
+        assert curator.spent.atoms == 0

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from curators import open_curator
 from tacit.errors import AnswerWithheld, BudgetExhausted, InvalidQuery, TacitError
-from tacit.load.source import open_source
 from tacit.model.attribute import category, integer
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
@@ -19,12 +19,10 @@ from tacit.model.noise_law import Noise
 from tacit.model.query import GRID, Factor, Query
 from tacit.model.strategy import Convolution, Tree
 from tacit.model.workload import Marginal, histogram, marginal
-from tacit.store.anchor import Anchor
 from tacit.trusted import curator as curator_module
-from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
-from tacit.trusted.loss import Sensitivity, total
+from tacit.trusted.loss import Sensitivity
 from tacit.trusted.records import Records
 
 DOMAIN = Domain(
@@ -37,15 +35,7 @@ ROWS = [("F", 0, "x"), ("F", 3, "y"), ("M", 3, "y"), ("M", 5, "z"), ("F", None, 
 
 def make(folder: Path, budget: Budget, rows: list[tuple[Any, ...]] = ROWS) -> Curator:
     table = pa.table({name: [row[i] for row in rows] for i, name in enumerate(DOMAIN.names)})
-    ledger = Ledger.open(
-        folder / "l.tacit",
-        make="new",
-        budget=budget,
-        total=total(budget),
-        binding={},
-        anchor=Anchor(folder / "anchors.sqlite"),
-    )
-    return Curator(read_records(open_source(table), DOMAIN), ledger)
+    return open_curator(folder, table, DOMAIN, budget)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
+from curators import curating, open_curator
 from tacit.errors import AnswerWithheld, BudgetExhausted, InvalidQuery
 from tacit.load.source import open_source
 from tacit.model import statistic as registry
@@ -22,12 +23,10 @@ from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import marginal
 from tacit.release.direct import Direct
-from tacit.store.anchor import Anchor
 from tacit.trusted import curator as curator_module
 from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator, own
-from tacit.trusted.ledger import Ledger
-from tacit.trusted.loss import Sensitivity, total
+from tacit.trusted.loss import Sensitivity
 from tacit.trusted.sensitivity import sensitivity
 
 DOMAIN = Domain(
@@ -51,15 +50,7 @@ ALL = [STUMP, MEAN, MATCHING, MEDIAN]
 
 def make(folder: Path, budget: Budget, rows: list[tuple[Any, ...]] = ROWS) -> Curator:
     table = pa.table({name: [row[i] for row in rows] for i, name in enumerate(DOMAIN.names)})
-    ledger = Ledger.open(
-        folder / "l.tacit",
-        make="new",
-        budget=budget,
-        total=total(budget),
-        binding={},
-        anchor=Anchor(folder / "anchors.sqlite"),
-    )
-    return Curator(read_records(open_source(table), DOMAIN), ledger)
+    return open_curator(folder, table, DOMAIN, budget)
 
 
 @pytest.fixture
@@ -132,21 +123,9 @@ def test_a_repeat_is_free_and_the_same_after_a_restart(curator: Curator, tmp_pat
     assert [question for _, question, _, _ in curator.purchases()] == ALL
     assert [one.question for one in curator.released()] == ALL
     curator._ledger.close()
-    budget = Budget(epsilon=10.0, delta=0.0)
-    anchor = Anchor(tmp_path / "anchors.sqlite")
-    ledger = Ledger.open(
-        tmp_path / "l.tacit",
-        make="missing",
-        budget=budget,
-        total=total(budget),
-        binding={},
-        anchor=anchor,
-        accept_rollback=None,
-    )
-    reopened = Curator(curator._records, ledger)
-    assert [one.values.tolist() for one in reopened.measure(ALL, EPSILON)] == [one.values.tolist() for one in first]
-    assert reopened.spent == spent
-    ledger.close()
+    with curating(tmp_path, curator._records, DOMAIN, Budget(epsilon=10.0, delta=0.0)) as reopened:
+        assert [one.values.tolist() for one in reopened.measure(ALL, EPSILON)] == [one.values.tolist() for one in first]
+        assert reopened.spent == spent
 
 
 def test_a_free_answer_to_a_statistic_is_kept(curator: Curator) -> None:
@@ -295,15 +274,15 @@ def test_the_direct_mechanism_buys_statistics_even_where_a_table_is_known(curato
     assert direct.most(STUMP).atoms == curator.total.atoms // 10
     direct.table(table)
     first, second, third = direct.estimate([STUMP, women, MEAN])
-    assert [first.source, third.source] == ["measured", "measured"]
-    assert first.cost == third.cost == direct.most(MEDIAN)
+    assert [first.facts.source, third.facts.source] == ["measured", "measured"]
+    assert first.facts.cost == third.facts.cost == direct.most(MEDIAN)
     assert first.half_width is not None
     assert third.half_width is not None
     assert third.half_width > 1000 * first.half_width  # in grid steps
     stored = curator.find([STUMP])[0]
     assert stored is not None
     again = direct.recall(STUMP, stored)
-    assert (again.value, again.source, again.cost.atoms) == (first.value, "repeat", 0)
+    assert (again.value, again.facts.source, again.facts.cost.atoms) == (first.value, "repeat", 0)
     assert direct.most(STUMP).atoms == 0
     assert second.half_width is not None
 

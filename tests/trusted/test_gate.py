@@ -13,21 +13,18 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
+from curators import open_curator
 from tacit.errors import AnswerWithheld, BudgetExhausted, InvalidBudget, InvalidQuery
-from tacit.load.source import open_source
 from tacit.model.attribute import category, integer
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import GateTerms, Intent, decode
 from tacit.model.query import GRID, Query
-from tacit.store.anchor import Anchor
 from tacit.store.log import Log
 from tacit.trusted import gate as gate_module
-from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator, Disagreement, Distance
 from tacit.trusted.gate import Gate
 from tacit.trusted.ledger import Ledger
-from tacit.trusted.loss import total
 from tacit.trusted.records import Records
 
 DOMAIN = Domain({"sex": category(["F", "M"]), "age": integer(0, 9)})
@@ -37,17 +34,14 @@ N = 100
 WOMEN = Query.among(DOMAIN, "sex", [0])  # 70 of them
 
 
-def open_curator(folder: Path) -> Curator:
+def curator_at(folder: Path) -> Curator:
     rows = pa.table({"sex": ["F"] * 70 + ["M"] * 30, "age": [i % 10 for i in range(N)]})
-    terms: dict[str, Any] = {"budget": BUDGET, "total": total(BUDGET), "binding": {}}
-    anchor, path = Anchor(folder / "anchors.sqlite"), folder / "l.tacit"
-    ledger = Ledger.open(path, make="missing", **terms, anchor=anchor)
-    return Curator(read_records(open_source(rows), DOMAIN), ledger)
+    return open_curator(folder, rows, DOMAIN, BUDGET)
 
 
 @pytest.fixture
 def curator(tmp_path: Path) -> Iterator[Curator]:
-    made = open_curator(tmp_path)
+    made = curator_at(tmp_path)
     yield made
     made._ledger.close()
 
@@ -143,7 +137,7 @@ def test_is_shut_after_its_first_hit_for_everybody(curator: Curator) -> None:
 
 def test_another_process_sees_it_shut(tmp_path: Path, curator: Curator) -> None:
     mine = curator.open_gate(-1000, EPSILON)
-    other = open_curator(tmp_path)
+    other = curator_at(tmp_path)
     theirs = other.resume_gate()
     assert theirs is not None
     assert mine.first_above([WOMEN], [Distance(0)]) is not None
@@ -161,7 +155,7 @@ def check_a_restart_neither_pays_nor_learns(curator: Curator, folder: Path) -> N
     noise = noise_of(gate)
     assert noise is not None
     curator._ledger.close()
-    again = open_curator(folder)
+    again = curator_at(folder)
     resumed = again.resume_gate()
     assert resumed is not None
     assert (noise_of(resumed), resumed.threshold, resumed.cost) == (noise, 50, EPSILON)
@@ -362,7 +356,7 @@ def test_an_interrupt_loses_the_gate(curator: Curator, monkeypatch: pytest.Monke
 def test_a_gate_of_another_ledger_is_refused(curator: Curator, tmp_path: Path) -> None:
     folder = tmp_path / "other"
     folder.mkdir()
-    other = open_curator(folder)
+    other = curator_at(folder)
     gate = other.open_gate(10_000, EPSILON)
     assert gate.first_above([WOMEN], [Distance(0)]) is None
     with pytest.raises(InvalidQuery):

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 import tacit
+from curators import curating
 from tacit.errors import AnswerWithheld, InvalidBudget, InvalidQuery
-from tacit.load.source import open_source
 from tacit.model.answer import Told
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
@@ -26,15 +26,12 @@ from tacit.model.query import GRID, Factor, Query
 from tacit.model.statistic import Statistic, Unbound
 from tacit.model.workload import marginal
 from tacit.session import Session
-from tacit.store.anchor import Anchor
 from tacit.trusted import curator as curator_module
 from tacit.trusted import lens as lens_module
 from tacit.trusted import questions as questions_module
-from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator, Disagreement, Distance, own
-from tacit.trusted.ledger import Ledger
 from tacit.trusted.lens import own_lens
-from tacit.trusted.loss import gate_scales, total
+from tacit.trusted.loss import gate_scales
 from tacit.trusted.questions import plain
 
 DOMAIN = Domain(
@@ -56,25 +53,17 @@ def people() -> pa.Table:
     return pa.table({"sex": sexes, "age": [i % 6 for i in range(N)], "city": cities})
 
 
-def make(folder: Path) -> Curator:
-    anchor = Anchor(folder / "a.sqlite")
-    ledger = Ledger.open(folder / "l.tacit", make="new", budget=BUDGET, total=total(BUDGET), binding={}, anchor=anchor)
-    return Curator(read_records(open_source(people()), DOMAIN), ledger)
-
-
 @pytest.fixture
 def curator(tmp_path: Path) -> Iterator[Curator]:
-    made = make(tmp_path)
-    yield made
-    made._ledger.close()
+    with curating(tmp_path, people(), DOMAIN, BUDGET) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
 def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Curator]:
     """One for everything that is refused: nothing is ever spent on it."""
-    made = make(tmp_path_factory.mktemp("untouched"))
-    yield made
-    made._ledger.close()
+    with curating(tmp_path_factory.mktemp("untouched"), people(), DOMAIN, BUDGET) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

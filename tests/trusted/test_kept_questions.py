@@ -17,8 +17,8 @@ import pyarrow as pa
 import pytest
 
 import tacit
+from curators import curating
 from tacit.errors import InvalidQuery
-from tacit.load.source import open_source
 from tacit.model.answer import Told
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
@@ -26,14 +26,11 @@ from tacit.model.query import GRID, Factor, Query
 from tacit.model.workload import marginal
 from tacit.store import chain
 from tacit.store import file as durable
-from tacit.store.anchor import Anchor
 from tacit.trusted import curator as curator_module
 from tacit.trusted import gate as gate_module
 from tacit.trusted import questions, rules
-from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator, Distance, own
-from tacit.trusted.ledger import Ledger, Outcome
-from tacit.trusted.loss import total
+from tacit.trusted.ledger import Outcome
 
 SIZES = {"a": 6, "b": 5, "c": 4}
 DOMAIN = Domain({name: tacit.integer(0, size - 1) for name, size in SIZES.items()})
@@ -48,12 +45,8 @@ def rows() -> pa.Table:
 
 @pytest.fixture
 def curator(tmp_path: Path) -> Iterator[Curator]:
-    anchor = Anchor(tmp_path / "a.sqlite")
-    ledger = Ledger.open(
-        tmp_path / "l.tacit", make="new", budget=BUDGET, total=total(BUDGET), binding={}, anchor=anchor
-    )
-    yield Curator(read_records(open_source(rows()), DOMAIN), ledger)
-    ledger.close()
+    with curating(tmp_path, rows(), DOMAIN, BUDGET) as made:
+        yield made
 
 
 def some(rng: np.random.Generator) -> Query:

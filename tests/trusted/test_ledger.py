@@ -9,7 +9,6 @@ import sqlite3
 import stat
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,6 @@ from tacit.model.budget import Budget, Loss
 from tacit.model.entry import GateTerms, Intent, decode
 from tacit.store import file as durable
 from tacit.trusted.ledger import Ledger, Outcome
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger.open(tmp_path / "people.tacit", make="new", **terms(tmp_path)) as made:
-        yield made
-
 
 # -- charges and answers ----------------------------------------------------------------------------------------------
 

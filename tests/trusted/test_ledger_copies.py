@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,6 @@ from tacit.model.budget import Loss
 from tacit.store.anchor import Anchor
 from tacit.trusted import ledger as ledger_module
 from tacit.trusted.ledger import Ledger, Outcome
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger.open(tmp_path / "people.tacit", make="new", **terms(tmp_path)) as made:
-        yield made
-
 
 # -- tampering --------------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ import os
 import sqlite3
 import stat
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,6 @@ from tacit.model.budget import Loss
 from tacit.store import file as durable
 from tacit.store.anchor import Anchor
 from tacit.trusted.ledger import Ledger, Outcome
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger.open(tmp_path / "people.tacit", make="new", **terms(tmp_path)) as made:
-        yield made
-
 
 # -- names ------------------------------------------------------------------------------------------------------------
 

@@ -13,21 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from curators import curating
 from tacit.errors import AnswerWithheld, BudgetExhausted, InvalidQuery
-from tacit.load.source import open_source
 from tacit.model.attribute import category
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import GRID, Query
-from tacit.store.anchor import Anchor
 from tacit.trusted import curator as curator_module
 from tacit.trusted import lens as lens_module
-from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator, Disagreement, Distance
-from tacit.trusted.ledger import Ledger
 from tacit.trusted.lens import Lens, look, own_lens
-from tacit.trusted.loss import Sensitivity, noise_for, price, total
+from tacit.trusted.loss import Sensitivity, noise_for, price
 from tacit.trusted.noise import add_noise
 
 DOMAIN = Domain({"sex": category(["F", "M"])})
@@ -104,18 +101,9 @@ def test_our_copy_does_not_change_with_the_original() -> None:
 
 @pytest.fixture
 def curator(tmp_path: Path) -> Iterator[Curator]:
-    budget = Budget(epsilon=10.0, delta=0.0)
-    ledger = Ledger.open(
-        tmp_path / "l.tacit",
-        make="new",
-        budget=budget,
-        total=total(budget),
-        binding={},
-        anchor=Anchor(tmp_path / "a.sqlite"),
-    )
     rows = pa.table({"sex": ["F"] * 70 + ["M"] * 30})
-    yield Curator(read_records(open_source(rows), DOMAIN), ledger)
-    ledger.close()
+    with curating(tmp_path, rows, DOMAIN, Budget(epsilon=10.0, delta=0.0)) as made:
+        yield made
 
 
 EPSILON = Loss.of("epsilon", 1.0)

@@ -4,51 +4,48 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from ledger_tools import PRICE, ask, terms
+from ledger_tools import PRICE, ask
 
 from support import PATIENCE
 from tacit.errors import WouldSpend
 from tacit.trusted.ledger import Ledger, Outcome
 
 
-def test_nothing_is_written_by_a_thread_that_only_reads(tmp_path: Path) -> None:
-    with Ledger.open(tmp_path / "people.tacit", make="new", **terms(tmp_path)) as ledger:
-        ask(ledger, "known")
-        gate = ledger.reserve(PRICE, purpose="gate", private="7")
-        waiting = ledger.reserve(PRICE, purpose="count")
-        before = ledger.log.head()[:2], ledger.spent
-        writes: list[Callable[[], object]] = [
-            lambda: ledger.reserve(PRICE, purpose="count"),
-            lambda: ledger.reserve(PRICE - PRICE, purpose="count"),  # also what costs nothing
-            lambda: ledger.settle(waiting, [Outcome("new", PRICE.atoms, "measured", "{}")]),
-            lambda: ledger.settle(None, [Outcome("free", 0, "told", "{}")]),
-            lambda: ledger.take_private(gate),
-        ]
+def test_nothing_is_written_by_a_thread_that_only_reads(ledger: Ledger) -> None:
+    ask(ledger, "known")
+    gate = ledger.reserve(PRICE, purpose="gate", private="7")
+    waiting = ledger.reserve(PRICE, purpose="count")
+    before = ledger.log.head()[:2], ledger.spent
+    writes: list[Callable[[], object]] = [
+        lambda: ledger.reserve(PRICE, purpose="count"),
+        lambda: ledger.reserve(PRICE - PRICE, purpose="count"),  # also what costs nothing
+        lambda: ledger.settle(waiting, [Outcome("new", PRICE.atoms, "measured", "{}")]),
+        lambda: ledger.settle(None, [Outcome("free", 0, "told", "{}")]),
+        lambda: ledger.take_private(gate),
+    ]
+    with ledger.read_only():
         with ledger.read_only():
-            with ledger.read_only():
-                pass  # the end of an inner one does not end the outer one
-            for write in writes:
-                with pytest.raises(WouldSpend):
-                    write()
-            assert (ledger.log.head()[:2], ledger.spent) == before
-            assert ledger.log.private_of(gate) == "7"
-            assert ledger.find("known") is not None
-            other = threading.Thread(target=ask, args=(ledger, "theirs"))
-            other.start()
-            other.join(PATIENCE)
-            assert ledger.find("theirs") is not None
-        for write in writes:  # and each of them would have written
-            head = ledger.log.head()[:2]
-            write()
-            assert ledger.log.head()[:2] != head or ledger.log.private_of(gate) is None
-        ledger.verify()
+            pass  # the end of an inner one does not end the outer one
+        for write in writes:
+            with pytest.raises(WouldSpend):
+                write()
+        assert (ledger.log.head()[:2], ledger.spent) == before
+        assert ledger.log.private_of(gate) == "7"
+        assert ledger.find("known") is not None
+        other = threading.Thread(target=ask, args=(ledger, "theirs"))
+        other.start()
+        other.join(PATIENCE)
+        assert ledger.find("theirs") is not None
+    for write in writes:  # and each of them would have written
+        head = ledger.log.head()[:2]
+        write()
+        assert ledger.log.head()[:2] != head or ledger.log.private_of(gate) is None
+    ledger.verify()
 
 
-def test_an_error_inside_ends_it(tmp_path: Path) -> None:
-    with Ledger.open(tmp_path / "people.tacit", make="new", **terms(tmp_path)) as ledger:
-        with pytest.raises(KeyError), ledger.read_only():
-            raise KeyError
-        ask(ledger, "question")
+def test_an_error_inside_ends_it(ledger: Ledger) -> None:
+    with pytest.raises(KeyError), ledger.read_only():
+        raise KeyError
+    ask(ledger, "question")

@@ -1,0 +1,34 @@
+"""A curator with a ledger of its own: for tests that look at one without a session around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tacit.load.source import open_source
+from tacit.model.budget import Budget
+from tacit.model.domain import Domain
+from tacit.store.anchor import Anchor
+from tacit.trusted.cells import read_records
+from tacit.trusted.curator import Curator
+from tacit.trusted.ledger import Ledger
+from tacit.trusted.loss import total
+from tacit.trusted.records import Records
+
+
+def open_curator(folder: Path, data: Any, domain: Domain, budget: Budget, name: str = "l") -> Curator:
+    """The curator of a table, or of records; the ledger of this name in `folder` is made, or opened again."""
+    records = data if isinstance(data, Records) else read_records(open_source(data), domain)
+    terms: dict[str, Any] = {"budget": budget, "total": total(budget), "binding": {}}
+    anchor = Anchor(folder / f"{name}.anchors")
+    return Curator(records, Ledger.open(folder / f"{name}.tacit", make="missing", anchor=anchor, **terms))
+
+
+@contextmanager
+def curating(folder: Path, data: Any, domain: Domain, budget: Budget, name: str = "l") -> Iterator[Curator]:
+    """The same, whose ledger is closed at the end."""
+    curator = open_curator(folder, data, domain, budget, name)
+    yield curator
+    curator._ledger.close()
