@@ -31,7 +31,7 @@ from scipy.stats import binom
 
 import tacit
 from tacit.load.source import open_source
-from tacit.model.answer import Measured, Told
+from tacit.model.entry import Measured, Told
 from tacit.model.query import Query
 from tacit.release.iterative import Weights
 from tacit.release.online import Online

@@ -56,8 +56,8 @@ def check(device: str) -> float:
 
 def mixtures(sizes: list[int]) -> None:
     """The fit of a mixture to all pairs of 14 attributes: the gradient against the processor's, and the time."""
-    from tacit.model.answer import Measured
     from tacit.model.budget import Loss
+    from tacit.model.entry import Measured
     from tacit.model.facts import Receipt
     from tacit.model.noise_law import Noise
     from tacit.model.workload import marginal

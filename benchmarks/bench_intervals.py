@@ -39,7 +39,7 @@ from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total
 from tacit.trusted.noise import Noise, add_noise
-from tacit.trusted.strategies import strategy_sensitivity
+from tacit.trusted.sensitivity import sensitivity as strategy_sensitivity
 
 Floats = NDArray[np.float64]
 EPSILON, RHO = 1.0, 0.5
@@ -239,9 +239,9 @@ def seconds(leaves: int = 2**20) -> None:
             path, anchor = Path(name) / "l.tacit", Anchor(Path(name) / "a.sqlite")
             ledger = Ledger.open(path, make="new", budget=budget, total=total(budget), binding={}, anchor=anchor)
             curator = Curator(records, ledger)
-            strategy = choose("x", leaves, curator.total.measure).strategy
+            strategy = choose("x", leaves, ledger.total.measure).strategy
             start = time.perf_counter()
-            measured = curator.measure([strategy], curator.total)[0]
+            measured = curator.measure([strategy], ledger.total)[0]
             released = time.perf_counter()
             found = Distribution(measured, domain, records.rows)
             consistent = time.perf_counter()

@@ -115,7 +115,7 @@ def _seconds_to_buy(one: tacit.Session, query: Query) -> float:
     online = one._mechanism
     assert isinstance(online, Online)
     start = time.perf_counter()
-    with one._curator.turn():
+    with one._public.turn():
         online._buy(query.core)
         online._catch_up()
     return time.perf_counter() - start

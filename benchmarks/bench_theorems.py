@@ -27,16 +27,19 @@ from numpy.typing import NDArray
 import tacit
 from tacit.model.budget import ATOMS, Budget, Loss
 from tacit.model.domain import Domain
+from tacit.model.lens import Distance
 from tacit.model.query import Query
+from tacit.opening import doors
 from tacit.release.hypothesis.dense import Dense
 from tacit.release.offline import construct
+from tacit.release.public import Public
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 from tacit.show.chart import Axis, Chart, Line, Points
 from tacit.show.chart.marks import Mark, Shape
 from tacit.store.anchor import Anchor
 from tacit.theory import lecture_8, lecture_12
 from tacit.theory.net import Databases, MedianNet
-from tacit.trusted.curator import Curator, Distance
+from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total
 from tacit.trusted.records import Records
@@ -213,8 +216,10 @@ def run(case: Case, seed: int) -> Run:
             anchor=Anchor(folder / "anchors.sqlite"),
         )
         try:
-            curator = Curator(records, ledger)
-            return _online(case, curator, truth) if case.construction == "online" else _offline(case, curator, truth)
+            public, curator = doors(records, ledger)
+            if case.construction == "online":
+                return _online(case, curator, truth)
+            return _offline(case, public, curator, truth)
         finally:
             ledger.close()
 
@@ -239,16 +244,16 @@ def _rule(case: Case, alpha: float, tolerance: float) -> MultiplicativeWeights |
     return MultiplicativeWeights(case.domain, alpha, step=case.rule, tolerance=tolerance)
 
 
-def _offline(case: Case, curator: Curator, truth: Fractions) -> Run:
+def _offline(case: Case, public: Public, curator: Curator, truth: Fractions) -> Run:
     """Lecture 8, algorithm 1. With the sparse distinguisher 3F is alpha, and its threshold 2F is half of 4F."""
     exponential = case.construction == "exponential"
     built = construct(
-        curator,
+        public,
         curator,
         case.queries,
         _rule(case, case.update_at, case.alpha / 8 if exponential else case.update_at),  # type: ignore[arg-type]
         rounds=ALLOWED * case.most_updates,
-        loss=curator.total,
+        loss=public.total,
         alpha=case.alpha if exponential else 4 * case.alpha / 3,
         distinguisher="exponential" if exponential else "sparse",
     )

@@ -27,9 +27,9 @@ from benchmarks.accuracy.tables import MILD, ONE_COUNT, PARTITION, SEED, Table, 
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.query import Query
+from tacit.opening import doors
 from tacit.release.warm_start import StartPlan, warm_start
 from tacit.store.anchor import Anchor
-from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import noise_for, total
 from tacit.trusted.noise import add_noise
@@ -84,8 +84,8 @@ def warm(records: Records, queries: Sequence[Query], truth: NDArray[np.int64], p
             anchor=Anchor(folder / "anchors.sqlite"),
         )
         start = time.perf_counter()
-        curator, loss = Curator(records, ledger), Loss(budget.measure, int(budget.atoms * share))
-        built = warm_start(curator, curator, loss=loss, plan=plan)
+        loss = Loss(budget.measure, int(budget.atoms * share))
+        built = warm_start(*doors(records, ledger), loss=loss, plan=plan)
         seconds = time.perf_counter() - start
         spent = ledger.spent.atoms / budget.atoms
         ledger.close()

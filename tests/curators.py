@@ -1,4 +1,4 @@
-"""A curator with a ledger of its own: for tests that look at one without a session around it."""
+"""A curator with a ledger of its own, and its public door: for tests that have no session around them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from typing import Any
 from tacit.load.source import open_source
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
+from tacit.opening import doors
+from tacit.release.public import Public
+from tacit.store import rows
 from tacit.store.anchor import Anchor
+from tacit.store.log import Log
 from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
@@ -32,3 +36,14 @@ def curating(folder: Path, data: Any, domain: Domain, budget: Budget, name: str 
     curator = open_curator(folder, data, domain, budget, name)
     yield curator
     curator._ledger.close()
+
+
+def public_of(curator: Curator) -> Public:
+    """The public door of a curator."""
+    return doors(curator._records, curator._ledger)[0]
+
+
+def private_of(log: Log, seq: int) -> str | None:
+    """The private state of an intent, as somebody with the file would read it; None while it is held."""
+    value = log._file.read(lambda db: rows.kept(db, seq))
+    return None if value is None or value.startswith("held ") else value

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from benchmarks.accuracy.tables import ONE_COUNT
 from tacit.model.budget import Budget
+from tacit.model.lens import Distance
 from tacit.model.query import GRID, Query
+from tacit.model.request import Comparisons
 from tacit.release.online import Terms
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 from tacit.trusted.gate import first_passing
-from tacit.trusted.lens import Distance
 from tacit.trusted.loss import noise_for, total
 from tacit.trusted.noise import add_noise, draw_geometric
 from tacit.trusted.records import Records
@@ -73,5 +74,6 @@ class TextbookWeights:
             if not self._left:
                 return None  # the hypothesis goes on answering, without a promise
             self._gate = int(draw_geometric(self._scales[0], 1)[0])
-        lenses = [Distance(float(guess)) for guess in guesses]
-        return first_passing(self._records, queries, lenses, self._threshold, self._scales, self._gate)
+        lenses = tuple(Distance(float(guess)) for guess in guesses)
+        asked = Comparisons(tuple(queries), lenses, self._threshold)
+        return first_passing(self._records, asked, self._scales, self._gate)

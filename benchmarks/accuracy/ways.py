@@ -18,12 +18,11 @@ from benchmarks.accuracy.tables import Table
 from benchmarks.accuracy.textbook import TextbookWeights
 from tacit.model.budget import Budget, Loss
 from tacit.model.query import Query
-from tacit.opening import open_session
+from tacit.opening import doors, open_session
 from tacit.release import warm_start as warm
 from tacit.release.hypothesis.dense import Dense
 from tacit.session import Session
 from tacit.store.anchor import Anchor
-from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total
 
@@ -102,8 +101,7 @@ def warm_started(plan: warm.StartPlan) -> Open:
                 Path(name) / "l.tacit", make="new", budget=budget, total=whole, binding={}, anchor=anchor
             )
             spend = Loss(whole.measure, whole.atoms)
-            curator = Curator(table.records, ledger)
-            found = warm.warm_start(curator, curator, loss=spend, plan=plan)
+            found = warm.warm_start(*doors(table.records, ledger), loss=spend, plan=plan)
             ledger.close()
         yield _Hypothesis(found.hypothesis, table.rows)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,17 @@ from tacit.model.domain import Domain
 from tacit.model.workload import MAX_ANSWERS
 from tacit.release.mechanisms import MECHANISMS, Choice, check_names
 from tacit.release.plan import plan
+from tacit.release.public import Public
 from tacit.release.settings import Common, checked, names_of
 from tacit.session import Session
 from tacit.store.anchor import Anchor
 from tacit.store.copies import Terms
 from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
+from tacit.trusted.gate import tell
 from tacit.trusted.ledger import Ledger, MadeWith
 from tacit.trusted.loss import total
+from tacit.trusted.records import Records
 
 
 def open_session(
@@ -105,9 +109,15 @@ def open_session(
         binding = {**binding, "person": person, "rows_per_person": str(people)}
     terms: dict[str, Any] = {"budget": budget, "total": total(budget), "binding": binding, "anchor": remembered}
     book = Ledger.open(path, make="missing", **terms, accept_rollback=accept_rollback)
-    curator = Curator(rows, book)
-    mechanism_of = choice.build(curator, curator, confidence, progress)
-    return Session(curator, curator, book, budget, choice, mechanism_of, confidence)
+    public, curator = doors(rows, book)
+    mechanism_of = choice.build(public, curator, confidence, progress)
+    return Session(public, curator, book, budget, choice, mechanism_of, confidence)
+
+
+def doors(records: Records, ledger: Ledger) -> tuple[Public, Curator]:
+    """The two doors of a table: what everybody may know, and what pays and looks at the data."""
+    curator = Curator(records, ledger)
+    return Public(ledger.log, curator.declared, partial(tell, ledger)), curator
 
 
 def choose(

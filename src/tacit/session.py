@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery, TacitError
 from tacit.model.aggregate import check_share
-from tacit.model.answer import Answer, Measured, Table, Told
+from tacit.model.answer import Answer, Table
 from tacit.model.ask import (
     EVERYONE,
     RANGE_SHARE,
@@ -36,12 +36,13 @@ from tacit.model.budget import Budget, Loss
 from tacit.model.describe import describe, describe_many
 from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
 from tacit.model.domain import Domain
+from tacit.model.entry import Measured, Told
 from tacit.model.expression import Expression
 from tacit.model.facts import Receipt
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic, Unbound
 from tacit.model.values import Value
-from tacit.model.workload import marginal
+from tacit.model.workload import check, marginal
 from tacit.release.answering import Answers, Setting, combine, parts
 from tacit.release.estimate import Answerer, repeated
 from tacit.release.offline import Candidate, Constructed, Distinguisher, construct
@@ -54,7 +55,6 @@ from tacit.release.synthetic import Synthetic
 from tacit.store.chain import Line
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import epsilon_spent
-from tacit.trusted.questions import own
 
 if TYPE_CHECKING:
     from tacit.release.mechanisms import Choice
@@ -87,7 +87,7 @@ class Session:
         self,
         public: Public,
         curator: Curator | None,
-        ledger: Ledger,
+        ledger: Ledger | None,
         budget: Budget,
         choice: Choice,
         mechanism: Answerer,
@@ -170,12 +170,11 @@ class Session:
 
     def bought(self, after: int) -> list[tuple[str | None, int]]:
         """The keys and costs, in atoms, of what was bought since entry `after`, in order."""
-        return [(entry.key, entry.atoms) for entry in self._ledger.log.settled(after)]
+        return self._public.bought(after)
 
     def transcript(self) -> tuple[str, list[Line]]:
         """Everything released so far, sealed: the hash that the ledger's chain starts from, and its entries."""
-        with self._public.turn():  # no question is half way between its charge and its answer
-            return self._ledger.log.snapshot()
+        return self._public.transcript()
 
     # -- two verbs ----------------------------------------------------------------------------------------------------
 
@@ -210,7 +209,7 @@ class Session:
         if isinstance(question, Expression | Unbound):
             question = question.bind(self.domain)
         if isinstance(question, Query | Statistic):
-            own(question, self.domain)  # refuses a question about another domain
+            check(question, self.domain)
             return Count(question) if isinstance(question, Query) else Stat(question)
         if isinstance(question, Ask):
             return question
@@ -373,10 +372,11 @@ class Session:
 
         Whatever a dry run says: the ledger takes nothing from this thread, so nothing can be spent.
         """
-        return self._ledger.read_only()
+        return nullcontext() if self._ledger is None else self._ledger.read_only()
 
     def close(self) -> None:
-        self._ledger.close()
+        if self._ledger is not None:
+            self._ledger.close()
 
     def __enter__(self) -> Self:
         return self

@@ -16,16 +16,17 @@ import pytest
 
 import tacit
 from tacit.errors import BudgetExhausted
-from tacit.model.answer import Measured, Told
 from tacit.model.budget import Loss
+from tacit.model.entry import Measured, Told
 from tacit.model.facts import Receipt
+from tacit.model.lens import Disagreement
 from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import GRID, Query
+from tacit.model.request import Compared
 from tacit.theory.figure_1 import FigureOne, MedianBasic
 from tacit.theory.median_paper import Thresholds
 from tacit.theory.net import MedianNet
-from tacit.trusted.curator import Compared, Disagreement
-from tacit.trusted.lens import look, own_lens
+from tacit.trusted.gate import look
 from tacit.trusted.loss import Sensitivity, noise_for, price
 
 DOMAIN, WIDE = (tacit.Domain({"x": tacit.category(list("abcdef")[:cells])}) for cells in (3, 6))
@@ -105,7 +106,7 @@ class Branching:
         yield from (e for e in self.entries if isinstance(e, Measured) and e.receipt.entry > after)
 
     def compare(self, query: Query, lens: Disagreement, threshold: float, loss: Loss) -> Compared:
-        seen = look(own_lens(lens), self.truth(query) * GRID)
+        seen = look(lens, self.truth(query) * GRID)
         passes = tail(self.noise(loss, GRID), round(threshold * GRID) - seen)
         return Compared(self.choose([1 - passes, passes]) == 1, self.pay(loss, GRID), Receipt(0, ""))
 
@@ -154,7 +155,7 @@ def outputs(
     script: list[int] = []
     while True:
         holder = curator(counts, list(script))
-        mechanism = MedianBasic(holder, figure, seed=1, confidence=0.95)  # type: ignore[arg-type]
+        mechanism = MedianBasic(holder, holder, figure, seed=1, confidence=0.95)  # type: ignore[arg-type]
         said: Output = ()
         try:
             while (query := analyst(said)) is not None:
@@ -238,7 +239,7 @@ class ReusedNoise(Branching):
     drawn = 0
 
     def compare(self, query: Query, lens: Disagreement, threshold: float, loss: Loss) -> Compared:
-        seen = look(own_lens(lens), self.truth(query) * GRID)
+        seen = look(lens, self.truth(query) * GRID)
         reach = list(range(-9, 10))
         self.drawn = reach[self.choose(pmf(noise_for(loss, ONE, 1), np.array(reach)).tolist())]
         passed = seen + self.drawn * GRID >= round(threshold * GRID)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,14 @@ def passes(value: int, threshold: float, scales: tuple[float, float], monkeypatc
     """The chance that a lens of `value` steps passes for easy: every pair of draws through the gate's own code."""
     first, second = (np.exp(-np.arange(FAR) / scale) * -math.expm1(-1 / scale) for scale in scales)
     chance = 0.0
-    monkeypatch.setattr(gate_module, "_value", lambda records, query, lens: value)
+    monkeypatch.setattr(gate_module, "shown", lambda records, query, lens: value)
     for z in range(FAR):
         monkeypatch.setattr(gate_module, "draw_geometric", lambda scale, size, z=z: np.full(size, z))
-        query: Any = object()
+        asked: Any = SimpleNamespace(queries=[None], lenses=[None], threshold=threshold)
         low, high = 0, FAR  # the least noise of the threshold with which it passes for easy: monotone, so bisected
         while low < high:
             middle = (low + high) // 2
-            hit = gate_module.first_passing(query, [query], [query], threshold, scales, middle)
+            hit = gate_module.first_passing(asked, asked, scales, middle)
             low, high = (low, middle) if hit is None else (middle + 1, high)
         chance += float(second[z] * first[low:].sum())
     return chance

@@ -15,8 +15,9 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit.model.budget import Loss
-from tacit.trusted import lens as lens_module
-from tacit.trusted.lens import Disagreement, look, own_lens
+from tacit.model.lens import Disagreement
+from tacit.trusted import gate as gate_module
+from tacit.trusted.gate import look
 from tacit.trusted.loss import gate_price, gate_scales
 
 STEPS = 8
@@ -29,8 +30,9 @@ Shown = Callable[[NDArray[np.float64], float, int], int]
 
 @pytest.fixture(autouse=True)
 def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lens_module, "GRID", STEPS)
-    monkeypatch.setattr(lens_module, "_SHRINK", 1.0)  # on so few rows floats round by less than a step
+    monkeypatch.setattr(gate_module, "GRID", STEPS)
+    monkeypatch.setattr("tacit.model.lens.GRID", STEPS)
+    monkeypatch.setattr(gate_module, "_SHRINK", 1.0)  # on so few rows floats round by less than a step
 
 
 def tables() -> Iterator[Table]:
@@ -51,7 +53,7 @@ DATABASES = {  # what the databases answer, in counts: other ones after a bought
 
 
 def honest(values: NDArray[np.float64], reach: float, truth: int) -> int:
-    return look(own_lens(Disagreement(values, reach)), truth * STEPS)
+    return look(Disagreement(values, reach), truth * STEPS)
 
 
 def chance(table: Table, known: str, said: tuple[bool, ...], shown: Shown, scales: tuple[float, float]) -> float:

@@ -17,21 +17,22 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from curators import curating
+from curators import curating, public_of
 from tacit.model.attribute import integer
 from tacit.model.budget import Budget, Loss, Measure
 from tacit.model.domain import Domain
+from tacit.model.lens import Disagreement, Distance, Lens
 from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
 from tacit.model.strategy import Convolution, Product, Tree
-from tacit.model.workload import Question, histogram, marginal
+from tacit.model.workload import Question, histogram, marginal, unit
 from tacit.trusted import curator as curator_module
 from tacit.trusted import gate as gate_module
-from tacit.trusted.curator import Curator, Disagreement, Distance, Lens
-from tacit.trusted.ledger import Ledger
-from tacit.trusted.lens import look, own_lens
+from tacit.trusted.curator import Curator
+from tacit.trusted.gate import look
 from tacit.trusted.loss import Sensitivity
 from tacit.trusted.records import Records
+from tacit.trusted.sensitivity import truth
 
 DOMAIN = Domain({"age": integer(0, 2, missing="unknown"), "ill": integer(0, 1)})
 CELLS = DOMAIN.size
@@ -80,15 +81,15 @@ def neighbours(replaced: int = EACH) -> tuple[NDArray[np.intp], NDArray[np.intp]
 
 
 @cache
-def everywhere() -> list[Curator]:
-    """A curator for every table, without a ledger: for its true answers."""
-    return [Curator(records(counts), cast(Ledger, None)) for counts in tables()]
+def everywhere() -> list[Records]:
+    """The records of every table: for their true answers."""
+    return [records(counts) for counts in tables()]
 
 
 @cache
 def truths(question: Question) -> Steps:
     """The curator's own true answers on every table, one line each, in grid steps."""
-    return np.array([curator._truth(question) for curator in everywhere()])
+    return np.array([truth(question, held) for held in everywhere()])
 
 
 def farthest(values: Steps, replaced: int = EACH) -> tuple[int, int]:
@@ -142,30 +143,29 @@ def gated(given: list[float], move: int, measure: Measure) -> Fraction:
 def measured(curator: Curator, given: list[float], name: str) -> tuple[Loss, Fraction]:
     """What measuring was charged, and what it cost."""
     question = QUESTIONS[name]
-    cost = curator.measure([question], Loss.of(curator.total.measure, 0.1))[0].cost
+    cost = curator.measure([question], Loss.of(public_of(curator).total.measure, 0.1))[0].cost
     return cost, additive(given[0], *farthest(truths(question)), cost.measure)
 
 
 def lens_move(question: Question, lens: Lens) -> int:
-    ours = own_lens(lens)
-    values = [[look(ours, int(x) * (GRID // cast(Query, question).unit))] for x in truths(question).ravel()]
+    values = [[look(lens, int(x) * (GRID // cast(Query, question).unit))] for x in truths(question).ravel()]
     return farthest(np.array(values))[0]
 
 
 def compared(curator: Curator, given: list[float], name: str) -> tuple[Loss, Fraction]:
-    cost = curator.compare(OLD, LENSES[name], 1.0, Loss.of(curator.total.measure, 0.1)).cost
+    cost = curator.compare(OLD, LENSES[name], 1.0, Loss.of(public_of(curator).total.measure, 0.1)).cost
     move = lens_move(OLD, LENSES[name])
     return cost, additive(given[0], move, move**2, cost.measure)
 
 
 def through_a_gate(curator: Curator, given: list[float], name: str) -> tuple[Loss, Fraction]:
-    gate = curator.open_gate(1.0, Loss.of(curator.total.measure, 0.1))
+    gate = curator.open_gate(1.0, Loss.of(public_of(curator).total.measure, 0.1))
     gate.first_above([OLD], [LENSES[name]])
     return gate.cost, gated(given, lens_move(OLD, LENSES[name]), gate.cost.measure)
 
 
 def first_far(curator: Curator, given: list[float], name: str) -> tuple[Loss, Fraction]:
-    cost = curator.first_far([OLD], [1.0], 1.0, Loss.of(curator.total.measure, 0.1)).cost
+    cost = curator.first_far([OLD], [1.0], 1.0, Loss.of(public_of(curator).total.measure, 0.1)).cost
     return cost, gated(given, lens_move(OLD, LENSES["distance"]), cost.measure)
 
 
@@ -174,9 +174,9 @@ def chosen(curator: Curator, given: list[float], name: str) -> tuple[Loss, Fract
     candidates = [cast(Query, QUESTIONS[part]) for part in name.split(" and ")]
     sizes = [truths(one).shape[1] for one in candidates]
     guesses = [np.array([ROWS if size > 1 else 0] + [0] * (size - 1)) for size in sizes]
-    cost = curator.select_worst(candidates, guesses, Loss.of(curator.total.measure, 0.1)).cost
+    cost = curator.select_worst(candidates, guesses, Loss.of(public_of(curator).total.measure, 0.1)).cost
     scores = [
-        np.array([[held._score(one, guess * GRID)] for held in everywhere()])
+        np.array([[np.abs(truth(one, held) * (GRID // unit(one)) - guess * GRID).sum()] for held in everywhere()])
         for one, guess in zip(candidates, guesses, strict=True)
     ]
     move = max(farthest(line)[0] for line in scores)
@@ -203,7 +203,7 @@ def test_what_is_charged_is_what_a_person_of_two_rows_costs(
 ) -> None:
     charged, cost = operation(curator, scales, name)
     assert 0 < cost <= charged.exact
-    assert curator.spent == charged <= Loss.of(charged.measure, 0.1)
+    assert public_of(curator).spent == charged <= Loss.of(charged.measure, 0.1)
 
 
 # Each of these moves by its whole sensitivity for some pair of neighbours, so that half the noise must show.
@@ -227,7 +227,7 @@ def test_a_forgotten_factor_is_caught(
 def test_a_factor_forgotten_by_the_curator_alone_is_caught(
     curator: Curator, scales: list[float], operation: Operation, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Curator, "_moves", lambda self, one_row: one_row)
+    monkeypatch.setattr(curator, "declared", curator.declared._replace(rows_per_person=1))
     charged, cost = operation(curator, scales, name)
     assert cost > charged.exact
 

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from tacit.model.attribute import integer
 from tacit.model.domain import Domain
 from tacit.model.strategy import Convolution, Product, Strategy, Tree, kernel, leaves
-from tacit.trusted import strategies as module
+from tacit.trusted import sensitivity as module
 from tacit.trusted.loss import Sensitivity
 from tacit.trusted.records import Records
-from tacit.trusted.strategies import convolve, strategy_sensitivity, strategy_truth
+from tacit.trusted.sensitivity import convolve
+from tacit.trusted.sensitivity import sensitivity as strategy_sensitivity
+from tacit.trusted.sensitivity import truth as strategy_truth
 
 Rule = Callable[[Strategy, Domain], Sensitivity]
 Ints = NDArray[np.int64]

@@ -13,9 +13,9 @@ from scipy.optimize import minimize
 
 import tacit
 from tacit.errors import InvalidDomain, InvalidQuery
-from tacit.model.answer import Measured
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
+from tacit.model.entry import Measured
 from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise, variance
 from tacit.model.query import Query

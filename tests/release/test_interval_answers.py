@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from curators import open_curator
+from curators import open_curator, public_of
 from support import calls
 from tacit.errors import InvalidQuery
-from tacit.model.answer import Measured
 from tacit.model.attribute import integer, numeric
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
+from tacit.model.entry import Measured
 from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise
 from tacit.model.strategy import Convolution, Strategy, Tree, leaves
@@ -23,7 +23,7 @@ from tacit.release.ranges.choice import choose
 from tacit.release.ranges.decoder import monotone, non_negative
 from tacit.release.ranges.distribution import Distribution
 from tacit.trusted.records import Records
-from tacit.trusted.strategies import strategy_truth
+from tacit.trusted.sensitivity import truth as strategy_truth
 
 BINS = 40
 DOMAIN = Domain({"age": integer(10, 10 + 2 * BINS - 1, width=2, missing="unknown"), "pay": integer(0, BINS - 1)})
@@ -201,14 +201,14 @@ def test_a_release_through_the_curator_is_paid_once_and_read_back(tmp_path: Path
     table = pa.table({"age": ages, "pay": [i % BINS for i in range(len(ages))]})
     curator = open_curator(tmp_path, table, DOMAIN, budget)
     choice = choose(name, leaves(DOMAIN[name]), budget.measure)
-    measured = curator.measure([choice.strategy], curator.total)[0]
-    assert curator.left.atoms < 10
+    measured = curator.measure([choice.strategy], public_of(curator).total)[0]
+    assert public_of(curator).left.atoms < 10
     again = curator.measure([choice.strategy], Loss.of(budget.measure, 0.5))[0]
     assert again.values.tolist() == measured.values.tolist()
-    stored = next(iter(curator.released()))
-    one, two = (Distribution(m, DOMAIN, curator.rows) for m in (measured, stored))
+    stored = next(iter(public_of(curator).released()))
+    one, two = (Distribution(m, DOMAIN, public_of(curator).rows) for m in (measured, stored))
     assert one.prefixes.tobytes() == two.prefixes.tobytes()
     truth = np.concatenate([[0], np.cumsum([50] * BINS if name == "age" else np.bincount(np.arange(2100) % BINS))])
-    band = Distribution(measured, DOMAIN, curator.rows, confidence=1 - 1e-10).half_width
+    band = Distribution(measured, DOMAIN, public_of(curator).rows, confidence=1 - 1e-10).half_width
     assert np.abs(one.prefixes - truth).max() <= band < 2100  # false alarm: 1e-10
     curator._ledger.close()

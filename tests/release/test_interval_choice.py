@@ -10,10 +10,11 @@ import pytest
 from tacit.model.attribute import integer
 from tacit.model.budget import Measure
 from tacit.model.domain import Domain
-from tacit.model.strategy import Convolution, Tree, checked
+from tacit.model.strategy import Convolution, Tree
+from tacit.model.workload import check
 from tacit.release.ranges.choice import About, ErrorLoss, binary, choose, trees
 from tacit.release.ranges.decoder import Decoder
-from tacit.trusted.strategies import strategy_sensitivity
+from tacit.trusted.sensitivity import sensitivity as strategy_sensitivity
 
 SIZES = (2, 3, 5, 8, 13, 64, 100, 257, 5000)
 LOSSES: tuple[ErrorLoss, ...] = ("max", "mean")
@@ -41,7 +42,7 @@ def test_what_is_chosen_can_be_asked_and_says_why(leaves: int, measure: Measure)
     for loss in LOSSES:
         for about in ABOUT:
             choice = choose("x", leaves, measure, loss=loss, about=about)
-            assert checked(choice.strategy, domain) == choice.strategy
+            check(choice.strategy, domain)
             assert isinstance(choice.strategy, Tree) == (measure == "epsilon")
             assert about in choice.why
             assert f"{leaves:,} leaves." in choice.why

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import tacit
 from tacit.errors import ConfigError, InvalidQuery, LedgerError
+from tacit.model.lens import Disagreement
 from tacit.model.query import Query
 from tacit.release import median as median_module
 from tacit.release import samplers
@@ -21,8 +22,8 @@ from tacit.release.online import OWNER, Online, Terms, farthest
 from tacit.release.rules.voters import DatabaseVotes, FractionVotes
 from tacit.release.settings import MedianSettings
 from tacit.session import Session
-from tacit.trusted.curator import Curator, Disagreement
-from tacit.trusted.lens import look, own_lens
+from tacit.trusted.curator import Curator
+from tacit.trusted.gate import look
 
 DOMAIN = tacit.Domain({"a": tacit.integer(0, 5), "b": tacit.category(["x", "y", "z"]), "c": tacit.boolean()})
 N = 20_000
@@ -174,7 +175,7 @@ def test_the_error_bar_is_what_the_lens_implies() -> None:
         assert error is not None
         for end in (0.98 * error - 2, 1.02 * error + 2):
             values = np.array([1000.0] * 5 + [1000.0 + end] * 5)
-            lens = look(own_lens(Disagreement(values[::-1], 800.0)), 1000 * 2**20) / 2**20
+            lens = look(Disagreement(values[::-1], 800.0), 1000 * 2**20) / 2**20
             assert (lens > shown) == (end > error)
     assert farthest(far, 400.0) is None  # half of them may be anywhere
     assert farthest(far, 1.0) == pytest.approx(3.0, abs=0.02)  # twice what is shown, and one for rounding

@@ -12,9 +12,9 @@ import pytest
 
 import tacit
 from tacit.errors import InvalidDomain, InvalidQuery
-from tacit.model.answer import Measured
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
+from tacit.model.entry import Measured
 from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import tacit
+from curators import public_of
 from tacit.model.query import Query
 from tacit.model.workload import marginal
 from tacit.release.hypothesis.dense import Dense
@@ -177,14 +178,23 @@ def test_the_median_over_a_net_is_an_update_rule_too(tmp_path: Path, distinguish
     with start(tmp_path, domain=small, budget=tacit.Budget(epsilon=8.0, delta=0.0)) as session:
         curator = session._curator
         built = construct(
-            curator, curator, queries, rule, rounds=20, loss=session.total, alpha=alpha, distinguisher=distinguisher
+            session._public,
+            curator,
+            queries,
+            rule,
+            rounds=20,
+            loss=session.total,
+            alpha=alpha,
+            distinguisher=distinguisher,
         )
         assert built.accurate
         assert len(built.steps) <= rule.max_updates(alpha) + 1
         errors = [abs(built.hypothesis.answer(query) - curator._records.answer(query) / N) for query in queries]
         assert max(errors) <= alpha
         with pytest.raises(tacit.InvalidQuery):
-            construct(curator, curator, [marginal(small, "b")], rule, rounds=1, loss=session.total, alpha=0.1)
+            construct(
+                public_of(curator), curator, [marginal(small, "b")], rule, rounds=1, loss=session.total, alpha=0.1
+            )
 
 
 class Halfway:

@@ -12,13 +12,17 @@ import pandas as pd
 import pytest
 
 import tacit
+from curators import private_of
 from tacit.model.budget import Loss
 from tacit.model.query import Query
 from tacit.release.iterative import Weights
 from tacit.release.online import OWNER, Online, Terms
+from tacit.release.public import Public
 from tacit.session import Session
 from tacit.trusted.curator import Curator
 from tacit.trusted.noise import draw_geometric
+from tacit.trusted.records import Records
+from tacit.trusted.sensitivity import truth as exact_truth
 
 DOMAIN = tacit.Domain(
     {"a": tacit.integer(0, 5), "b": tacit.category(["x", "y", "z"]), "c": tacit.boolean(), "d": tacit.integer(0, 3)}
@@ -99,7 +103,7 @@ def check_the_ledger_is_all_it_needs(folder: Path) -> None:
         hypothesis = online(session).knowledge.hypothesis.answer_many(queries)
         left, hits_left = session.left, online(session).hits_left
         gate = session._curator.resume_gate(owner=OWNER)
-        noise = gate and session._ledger.log.private_of(gate._intent)
+        noise = gate and private_of(session._ledger.log, gate._intent)
     with start(folder) as session:
         after = session.ask_many(queries)
         online(session)._catch_up()
@@ -108,7 +112,7 @@ def check_the_ledger_is_all_it_needs(folder: Path) -> None:
         assert {a.source for a in after} == {"repeat"}
         assert (session.left, online(session).hits_left) == (left, hits_left)
         resumed = session._curator.resume_gate(owner=OWNER)
-        assert noise == (resumed and session._ledger.log.private_of(resumed._intent))
+        assert noise == (resumed and private_of(session._ledger.log, resumed._intent))
 
 
 def test_the_ledger_is_all_it_needs(tmp_path: Path) -> None:
@@ -117,26 +121,27 @@ def test_the_ledger_is_all_it_needs(tmp_path: Path) -> None:
 
 def test_planted_update_driven_by_the_true_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # An update that looks at the data leaves a hypothesis that the released answers do not give again.
-    measure = Curator.measure
+    measure, secret = Curator.measure, list[Records]()
 
-    def leaky(self: Curator, questions: Any, loss: Loss) -> Any:
-        measured = measure(self, questions, loss)
+    def leaky(self: Curator, *given: Any) -> Any:
+        secret.append(self._records)
+        measured = measure(self, *given)
         for one in measured:
-            one.values[:] = self._truth(one.question)
+            one.values[:] = exact_truth(one.question, self._records)
         return measured
 
-    released = Curator.released
+    released = Public.released
     live = {"on": True}
 
-    def leaky_released(self: Curator, after: int = 0) -> Any:
+    def leaky_released(self: Public, after: int = 0) -> Any:
         for one in released(self, after):
             if live["on"]:
-                one.values[:] = self._truth(one.question)
+                one.values[:] = exact_truth(one.question, secret[-1])
             yield one
-        live["on"] = self._ledger.log.head()[:2][0] < 200 and live["on"]
+        live["on"] = self.entries < 200 and live["on"]
 
     monkeypatch.setattr(Curator, "measure", leaky)
-    monkeypatch.setattr(Curator, "released", leaky_released)
+    monkeypatch.setattr(Public, "released", leaky_released)
     opened = []
     real = Online.__init__
 
@@ -152,17 +157,17 @@ def test_planted_update_driven_by_the_true_error(tmp_path: Path, monkeypatch: py
 
 def test_planted_counter_reset_at_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lives: list[Any] = []
-    real, left = Online.__init__, Curator.left
+    real, left = Online.__init__, Public.left
 
     def born(self: Online[Weights], *arguments: Any, **named: Any) -> None:
         lives.append(self)
         real(self, *arguments, **named)
 
-    def forgetful(self: Curator) -> Loss:
+    def forgetful(self: Public) -> Loss:
         return left.fget(self) if len(lives) < 2 else self.total  # type: ignore[attr-defined, no-any-return]
 
     monkeypatch.setattr(Online, "__init__", born)
-    monkeypatch.setattr(Curator, "left", property(forgetful))
+    monkeypatch.setattr(Public, "left", property(forgetful))
     with pytest.raises(AssertionError):
         check_the_ledger_is_all_it_needs(tmp_path)
 

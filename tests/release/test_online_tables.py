@@ -12,14 +12,15 @@ import pandas as pd
 import pytest
 
 import tacit
-from tacit.model.answer import Measured, Told
 from tacit.model.budget import Loss
+from tacit.model.entry import Measured, Told
 from tacit.model.query import Query
 from tacit.model.workload import Marginal, marginal
 from tacit.release import iterative
 from tacit.release.hypothesis.noisy_table import NoisyTable, half_width_within
 from tacit.release.iterative import Weights
-from tacit.release.online import Online
+from tacit.release.online import Online, measure_around
+from tacit.release.public import expected_noise
 from tacit.session import Session
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
@@ -152,7 +153,7 @@ def test_a_table_asked_for_is_bought_as_one(tmp_path: Path) -> None:
         found = session.table("a", "b")
         assert found.source == "measured"
         assert session._public.find([marginal(DOMAIN, "a", "b")])[0] is not None
-        kinds = [kind for kind, *_ in session._curator.purchases()]
+        kinds = [kind for kind, *_ in session._public.purchases()]
         assert kinds.count("measured") < 8
 
 
@@ -200,25 +201,29 @@ def test_the_table_and_the_answer_are_one_transaction(tmp_path: Path, monkeypatc
 
     with start(tmp_path) as session:
         curator = session._curator
+        assert curator is not None
         with monkeypatch.context() as patch:
             patch.setattr(Ledger, "settle", cut)
             with pytest.raises(KeyboardInterrupt):
-                curator.measure_around(query, loss_of(session), 10, "")
-        assert curator.find([table, query]) == [None, None]  # what was reserved is spent, and nothing was said
+                measure_around(session._public, curator, query, loss_of(session), 10, "")
+        assert session._public.find([table, query]) == [
+            None,
+            None,
+        ]  # what was reserved is spent, and nothing was said
         with monkeypatch.context() as patch:
             patch.setattr(Ledger, "settle", watch)
-            measured, told = curator.measure_around(query, loss_of(session), 10, "words")
+            measured, told = measure_around(session._public, curator, query, loss_of(session), 10, "words")
         assert settled == [2]
         assert isinstance(told, Told)
         said = NoisyTable(measured, DOMAIN, N, 0.95).estimate(query)
         assert (told.value, told.half_width, told.note) == (said.value, 10, "words")
         spent = session.spent
-        again = curator.measure_around(query, loss_of(session), 99, "other words")
+        again = measure_around(session._public, curator, query, loss_of(session), 99, "other words")
         assert again[1] == told
         assert (again[0].values == measured.values).all()
         # Another question about a table that is there is told from it, for nothing.
         other = Query.all([Query.among(DOMAIN, "a", [2]), Query.among(DOMAIN, "b", [0])])
-        _, free = curator.measure_around(other, loss_of(session), 7, "")
+        _, free = measure_around(session._public, curator, other, loss_of(session), 7, "")
         assert isinstance(free, Told)
         assert free.value == measured.values.reshape(6, 5)[2, 0]
         assert session.spent == spent
@@ -229,7 +234,7 @@ def test_what_cannot_be_measured_around_is_refused_before_it_is_paid(tmp_path: P
         some = Query.all([Query.among(DOMAIN, "a", [1]), Query.among(DOMAIN, "b", [2])])
         for query, width in ((Query.constant(everyone=True), 1), (~some, 1), (some, -1), (some, 1.5)):
             with pytest.raises(tacit.InvalidQuery):
-                session._curator.measure_around(query, loss_of(session), width, "")  # type: ignore[arg-type]
+                measure_around(session._public, session._curator, query, loss_of(session), width, "")  # type: ignore[arg-type]
         assert session.spent.atoms == 0
 
 
@@ -244,9 +249,9 @@ def test_bars_from_tables_cover(delta: float) -> None:
             tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as name,
             start(Path(name), budget=tacit.Budget(epsilon=2.0, delta=delta), anchor=Path(name) / "a.sqlite") as session,
         ):
-            noise = session._curator.expected_noise(marginal(DOMAIN, "a", "b", "c"), loss_of(session))
+            noise = expected_noise(session._public, marginal(DOMAIN, "a", "b", "c"), loss_of(session))
             width = half_width_within(query, DOMAIN, noise, 0.8)
-            _, told = session._curator.measure_around(query, loss_of(session), width, "")
+            _, told = measure_around(session._public, session._curator, query, loss_of(session), width, "")
             assert isinstance(told, Told)
             error = abs(told.value - session._curator._records.answer(query))
             within += error <= width
@@ -258,8 +263,8 @@ def test_bars_from_tables_cover(delta: float) -> None:
 def test_old_ledgers_have_no_more_figures_than_they_had(tmp_path: Path) -> None:
     with start(tmp_path) as session:
         query = Query.among(DOMAIN, "a", [1])
-        session._curator.tell([(query, 5, 7, "a note")])
-        entry = next(e for e in session._ledger.log.lines(kinds=["measured"]) if e.key == query.key)
+        session._public.tell([(query, 5, 7, "a note")])
+        entry = next(e for e in session._ledger.log.lines(kinds=["told"]) if e.key == query.key)
         assert set(json.loads(entry.body)) == {"question", "told", "half_width", "note"}
         told = session._public.find([query])[0]
         assert isinstance(told, Told)

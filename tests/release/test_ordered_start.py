@@ -110,11 +110,11 @@ def test_it_replays_and_later_tables_are_fitted_with_it(tmp_path: Path) -> None:
 def test_a_ledger_that_began_with_a_plain_table_goes_on_with_it(tmp_path: Path) -> None:
     with start(tmp_path) as session:
         curator, plain = session._curator, marginal(DOMAIN, "x")
-        assert isinstance(wanted(curator, plain), Tree)
+        assert isinstance(wanted(session._public, plain), Tree)
         curator.measure([plain], Loss(session.total.measure, 10**9))
-        assert wanted(curator, plain) == plain
+        assert wanted(session._public, plain) == plain
         curator.measure([Tree("x", two_levels("x", BINS, "rho").branching, (1, 1))], Loss("rho", 10**9))  # type: ignore[union-attr]
-        assert isinstance(wanted(curator, plain), Tree)  # a table bought beside the tree changes nothing
+        assert isinstance(wanted(session._public, plain), Tree)  # a table bought beside the tree changes nothing
 
 
 def test_a_fit_of_a_tree_alone_agrees_with_all_levels() -> None:

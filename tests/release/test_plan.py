@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tacit
-from curators import curating
+from curators import curating, public_of
 from tacit.errors import ConfigError
 from tacit.load.source import open_source
 from tacit.model.budget import Budget, Loss
@@ -272,7 +272,7 @@ def measured(name: str, folder: Path, runs: int) -> tuple[float, float]:
     errors = []
     for run in range(runs):
         with curating(folder, records, domain, budget, name=str(run)) as curator:
-            built = warm_start(curator, curator, loss=total(budget))
+            built = warm_start(public_of(curator), curator, loss=total(budget))
         errors.append(np.abs(built.hypothesis.answer_many(queries) - truth))
     return float(np.mean([e.mean() for e in errors])), float(np.mean([e.max() for e in errors]))
 

@@ -13,8 +13,8 @@ import pytest
 from markupsafe import escape
 
 import tacit
-from tacit.model.answer import Measured
 from tacit.model.budget import Loss
+from tacit.model.entry import Measured
 from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise
 from tacit.model.workload import marginal

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from curators import curating, open_curator
+from curators import curating, open_curator, public_of
 from tacit.errors import BudgetExhausted, InvalidBudget, InvalidDomain, InvalidQuery
 from tacit.load.source import open_source
 from tacit.model.budget import Budget, Loss
@@ -73,14 +73,14 @@ def error(curator: Curator, hypothesis: Dense, *names: str) -> float:
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
 def test_pairs_are_learned_within_the_price(make: Make, delta: float) -> None:
     curator = make(Budget(epsilon=2.0, delta=delta))
-    loss = curator.total.split(2)
-    built = warm_start(curator, curator, loss=loss)
+    loss = public_of(curator).total.split(2)
+    built = warm_start(public_of(curator), curator, loss=loss)
     assert built.plan == "pairs"
     assert [len(step.names) for step in built.steps] == [1] * 5 + [2] * 10
-    assert curator.spent <= loss
-    assert built.bought == curator.spent
-    assert curator.spent.atoms > 0.99 * loss.atoms
-    independent = warm_start(curator, curator, loss=loss, interest=1)
+    assert public_of(curator).spent <= loss
+    assert built.bought == public_of(curator).spent
+    assert public_of(curator).spent.atoms > 0.99 * loss.atoms
+    independent = warm_start(public_of(curator), curator, loss=loss, interest=1)
     for pair in (("a", "b"), ("b", "d"), ("c", "d")):
         assert error(curator, built.hypothesis, *pair) < 0.05
     assert error(curator, built.hypothesis, "a", "b", "d") < 0.1
@@ -91,12 +91,12 @@ def test_pairs_are_learned_within_the_price(make: Make, delta: float) -> None:
 @pytest.mark.parametrize("plan", ["pairs", "adaptive"])
 def test_the_same_call_again_is_free_and_gives_the_same_bits(make: Make, plan: Any) -> None:
     curator = make()
-    loss = curator.total.split(2)
-    built, spent = warm_start(curator, curator, loss=loss, plan=plan), curator.spent
+    loss = public_of(curator).total.split(2)
+    built, spent = warm_start(public_of(curator), curator, loss=loss, plan=plan), public_of(curator).spent
     cells = built.hypothesis.marginal(DOMAIN.names)
     curator = make()
-    again = warm_start(curator, curator, loss=loss, plan=plan)
-    assert curator.spent == spent
+    again = warm_start(public_of(curator), curator, loss=loss, plan=plan)
+    assert public_of(curator).spent == spent
     assert again.steps == built.steps
     assert again.bought == built.bought
     assert (again.hypothesis.marginal(DOMAIN.names) == cells).all()
@@ -104,16 +104,16 @@ def test_the_same_call_again_is_free_and_gives_the_same_bits(make: Make, plan: A
 
 def test_rounds_find_what_no_pair_shows(make: Make) -> None:
     curator = make()
-    loss = curator.total.split(2)
-    built = warm_start(curator, curator, loss=loss, plan="adaptive")
-    assert curator.spent <= loss
-    assert built.bought.atoms >= curator.spent.atoms
+    loss = public_of(curator).total.split(2)
+    built = warm_start(public_of(curator), curator, loss=loss, plan="adaptive")
+    assert public_of(curator).spent <= loss
+    assert built.bought.atoms >= public_of(curator).spent.atoms
     assert any({"c", "d", "e"} <= set(step.names) for step in built.steps)
     assert error(curator, built.hypothesis, "c", "d", "e") < 0.1
     assert len(built.steps) == len({step.names for step in built.steps})
     # The control: pairs alone, with the same budget, cannot.
     other = make(name="other")
-    pairs = warm_start(other, other, loss=loss, plan="pairs")
+    pairs = warm_start(public_of(other), other, loss=loss, plan="pairs")
     assert error(other, pairs.hypothesis, "c", "d", "e") > 0.2
 
 
@@ -129,7 +129,9 @@ def test_an_interest_is_closed_under_taking_part() -> None:
 
 def test_only_the_interest_is_bought(make: Make) -> None:
     curator = make()
-    built = warm_start(curator, curator, loss=curator.total.split(2), interest=[["a", "b"], ["c"]])
+    built = warm_start(
+        public_of(curator), curator, loss=public_of(curator).total.split(2), interest=[["a", "b"], ["c"]]
+    )
     assert [step.names for step in built.steps] == [("a",), ("b",), ("c",), ("a", "b")]
 
 
@@ -146,25 +148,29 @@ def test_prices_share_the_loss_by_size() -> None:
 def test_the_plan_follows_from_what_is_public(make: Make) -> None:
     curator = make()
     tables = closure(DOMAIN, 3)
-    assert choose_plan(curator, tables, curator.total) == "pairs"
-    assert choose_plan(curator, tables, Loss("rho", 10**4)) == "adaptive"  # noise of 17,000 rows in every cell
-    assert curator.spent.atoms == 0
+    assert choose_plan(public_of(curator), tables, public_of(curator).total) == "pairs"
+    assert (
+        choose_plan(public_of(curator), tables, Loss("rho", 10**4)) == "adaptive"
+    )  # noise of 17,000 rows in every cell
+    assert public_of(curator).spent.atoms == 0
 
 
 def test_too_little_for_anything_ends_with_a_distribution(make: Make) -> None:
     curator = make()
-    built = warm_start(curator, curator, loss=Loss("rho", 10**5))
+    built = warm_start(public_of(curator), curator, loss=Loss("rho", 10**5))
     assert built.plan == "adaptive"
     assert np.isfinite(built.hypothesis.marginal(DOMAIN.names)).all()
-    assert curator.spent.atoms <= 10**5
+    assert public_of(curator).spent.atoms <= 10**5
 
 
 @pytest.mark.parametrize("plan", ["pairs", "adaptive"])
 def test_progress_reaches_its_total(make: Make, plan: Any) -> None:
     told: list[tuple[int, int]] = []
     curator = make()
-    loss = curator.total.split(2)
-    warm_start(curator, curator, loss=loss, plan=plan, progress=lambda done, total: told.append((done, total)))
+    loss = public_of(curator).total.split(2)
+    warm_start(
+        public_of(curator), curator, loss=loss, plan=plan, progress=lambda done, total: told.append((done, total))
+    )
     assert told[-1][0] == told[-1][1] > 0
 
 
@@ -187,13 +193,13 @@ def test_progress_reaches_its_total(make: Make, plan: Any) -> None:
 def test_what_is_refused_costs_nothing(make: Make, arguments: dict[str, Any], error_type: type[Exception]) -> None:
     curator = make()
     with pytest.raises(error_type):
-        warm_start(curator, curator, **({"loss": curator.total.split(2)} | arguments))
-    assert curator.spent.atoms == 0
+        warm_start(public_of(curator), curator, **({"loss": public_of(curator).total.split(2)} | arguments))
+    assert public_of(curator).spent.atoms == 0
 
 
 def test_a_domain_beyond_memory_is_refused_with_both_numbers(tmp_path: Path) -> None:
     wide = Domain({f"c{i}": tacit.integer(0, 2047) for i in range(3)})
     with curating(tmp_path, pa.table({name: [1, 2] for name in wide.names}), wide, MILD) as curator:
         with pytest.raises(InvalidDomain, match=r"6,144 values.*8,589,934,592 cells.*at most 2,048 values"):
-            warm_start(curator, curator, loss=curator.total)
-        assert curator.spent.atoms == 0
+            warm_start(public_of(curator), curator, loss=public_of(curator).total)
+        assert public_of(curator).spent.atoms == 0

@@ -16,10 +16,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from tacit.model.answer import Measured
 from tacit.model.attribute import integer
 from tacit.model.budget import Loss, Measure
 from tacit.model.domain import Domain
+from tacit.model.entry import Measured
 from tacit.model.facts import Receipt
 from tacit.model.strategy import leaves
 from tacit.release.ranges.choice import About, choose
@@ -27,7 +27,8 @@ from tacit.release.ranges.distribution import Distribution
 from tacit.trusted.loss import noise_for
 from tacit.trusted.noise import Noise, add_noise
 from tacit.trusted.records import Records
-from tacit.trusted.strategies import strategy_sensitivity, strategy_truth
+from tacit.trusted.sensitivity import sensitivity as strategy_sensitivity
+from tacit.trusted.sensitivity import truth as strategy_truth
 
 SHARES = (0.1, 0.5, 0.9)
 CASES: list[tuple[Measure, About, bool]] = [

@@ -15,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tacit
+from curators import public_of
 from tacit.errors import BudgetExhausted, ConfigError, InvalidQuery
 from tacit.model.noise_law import Noise
 from tacit.model.query import GRID, Query
@@ -66,7 +67,7 @@ def left(mechanism: MedianBasic) -> list[str]:
 
 
 def start(held: Curator, figure: FigureOne = FIGURE) -> MedianBasic:
-    return MedianBasic(held, figure, seed=1, confidence=0.95)
+    return MedianBasic(public_of(held), held, figure, seed=1, confidence=0.95)
 
 
 def test_four_questions_by_hand(tmp_path: Path, noises: Callable[..., None]) -> None:
@@ -101,7 +102,7 @@ def test_four_questions_by_hand(tmp_path: Path, noises: Callable[..., None]) -> 
         noises()
         answer = m.ask(A | B)
         assert (answer.facts.source, answer.value, float(answer.facts.cost)) == ("repeat", 4, 0)
-        assert float(held.spent) == pytest.approx(0.75 + 0.75 + 0.25)
+        assert float(public_of(held).spent) == pytest.approx(0.75 + 0.75 + 0.25)
 
 
 def test_an_easy_answer_is_the_lower_median_and_leaves_the_set_alone(
@@ -139,7 +140,8 @@ def test_thresholds_are_public_differ_between_questions_and_do_not_change(tmp_pa
         mechanism="direct",
         questions=1,
     ) as session:
-        one, same, other = (MedianBasic(session._curator, figure, seed=s, confidence=0.95) for s in (1, 1, 2))
+        doors = session._public, session._curator
+        one, same, other = (MedianBasic(*doors, figure, seed=s, confidence=0.95) for s in (1, 1, 2))
         queries = [Query.among(domain, "x", [i]) for i in range(1000)]
         drawn = [one.threshold(query) for query in queries]
         assert drawn == [same.threshold(query) for query in queries] == [one.threshold(~query) for query in queries]
@@ -149,7 +151,7 @@ def test_thresholds_are_public_differ_between_questions_and_do_not_change(tmp_pa
         for j in range(6):
             chance = Thresholds(0.01).probability(j)
             assert abs(counts[j] - 1000 * chance) < 4 * math.sqrt(1000 * chance * (1 - chance))
-        assert session._curator.spent.atoms == 0
+        assert session._public.spent.atoms == 0
 
 
 def test_it_halts_after_more_hard_answers_than_allowed(tmp_path: Path, noises: Callable[..., None]) -> None:
@@ -159,10 +161,10 @@ def test_it_halts_after_more_hard_answers_than_allowed(tmp_path: Path, noises: C
         noises(0, 0, 0, 1)
         m.ask(A)
         assert m.ask(B).facts.source == "measured"  # the second of "more than 1"
-        spent = held.spent
+        spent = public_of(held).spent
         with pytest.raises(BudgetExhausted, match=r"More than 1 .* Nothing was spent"):
             m.ask(C)
-        assert held.spent == spent
+        assert public_of(held).spent == spent
         assert m.ask(B).facts.source == "repeat"  # what was answered stays answered
 
 
@@ -180,14 +182,14 @@ def test_a_second_process_goes_on_where_the_first_one_stopped(tmp_path: Path, no
     with curator(tmp_path) as held:
         noises(0, 0)
         start(held).ask(A)
-        spent = held.spent
+        spent = public_of(held).spent
     with curator(tmp_path) as held:
         again = start(held)
         assert left(again) == ["ab", "ac"]
         assert again.hard == 1
         noises()
         assert (again.ask(A).facts.source, again.ask(A).value) == ("repeat", 2)
-        assert held.spent == spent
+        assert public_of(held).spent == spent
 
 
 def test_a_comparison_whose_answer_was_lost_is_not_paid_again(
@@ -199,17 +201,17 @@ def test_a_comparison_whose_answer_was_lost_is_not_paid_again(
             noises(0)
             with pytest.raises(KeyboardInterrupt):
                 start(held).ask(A)
-        assert float(held.spent) == 0.25
+        assert float(public_of(held).spent) == 0.25
         noises(0)
         assert float(start(held).ask(A).facts.cost) == 0.5
-        assert float(held.spent) == 0.75
+        assert float(public_of(held).spent) == 0.75
 
 
 def test_a_question_that_could_not_be_answered_is_not_compared(tmp_path: Path) -> None:
     with curator(tmp_path, epsilon=0.7) as held:
         with pytest.raises(BudgetExhausted, match=r"epsilon = 0\.75"):
             start(held).ask(A)
-        assert held.spent.atoms == 0
+        assert public_of(held).spent.atoms == 0
 
 
 def test_what_is_constant_or_meaningless_is_refused_for_free(tmp_path: Path) -> None:
@@ -220,7 +222,7 @@ def test_what_is_constant_or_meaningless_is_refused_for_free(tmp_path: Path) -> 
             start(held, FigureOne(alpha=0.2, records=2, epsilon_each=1, thresholds=Thresholds(1), hard_limit=1))
         with pytest.raises(ConfigError, match="positive"):
             FigureOne(alpha=0.2, records=2, epsilon_each=0, thresholds=Thresholds(1), hard_limit=1)
-        assert held.spent.atoms == 0
+        assert public_of(held).spent.atoms == 0
 
 
 def test_with_zcdp_the_prices_are_half_squares(tmp_path: Path) -> None:
@@ -228,11 +230,11 @@ def test_with_zcdp_the_prices_are_half_squares(tmp_path: Path) -> None:
         answer = start(held).ask(A)
         # rho = (1/4)^2/2 to compare and (1/2)^2/2 to answer
         compared, answered = 1 / 32, 1 / 8
-        assert float(held.spent) == pytest.approx(
+        assert float(public_of(held).spent) == pytest.approx(
             compared + (answered if answer.facts.source == "measured" else 0), rel=1e-6
         )
         with pytest.raises(ConfigError, match="delta must be 0"):
-            MedianBasic.of_paper(held, alpha=0.5, questions=2, seed=1, confidence=0.95)
+            MedianBasic.of_paper(public_of(held), held, alpha=0.5, questions=2, seed=1, confidence=0.95)
 
 
 # --- real noise, free constants -------------------------------------------------------------------------------------
@@ -256,7 +258,7 @@ def test_every_answer_of_a_real_run_is_within_its_bar(tmp_path: Path) -> None:
         mechanism="direct",
         questions=10,
     ) as session:
-        m = MedianBasic(session._curator, figure, seed=3, confidence=1 - 1e-10)
+        m = MedianBasic(session._public, session._curator, figure, seed=3, confidence=1 - 1e-10)
         answers = [m.ask(query) for query in queries]
         for query, answer in zip(queries, answers, strict=True):
             truth = session._curator._records.answer(query)
@@ -286,9 +288,9 @@ def test_too_few_rows_are_refused_with_the_number_needed(tmp_path: Path) -> None
     with table(tmp_path, 1000) as session:
         # m = ceil(160000 ln 2 ln(1/0.999)/0.999^2) = 112; 30 ln 4 * 720 * 112 ln 2/0.999 = 2,326,951
         with pytest.raises(ConfigError, match=r"need 2,326,951 rows .* the table has 1,000\. Nothing was spent"):
-            MedianBasic.of_paper(session._curator, alpha=0.999, questions=2, seed=1, confidence=0.95)
+            MedianBasic.of_paper(session._public, session._curator, alpha=0.999, questions=2, seed=1, confidence=0.95)
         with pytest.raises(ConfigError, match=r"alpha is 1.5; it must be between 0 and 1.* Nothing was spent"):
-            MedianBasic.of_paper(session._curator, alpha=1.5, questions=2, seed=1, confidence=0.95)
+            MedianBasic.of_paper(session._public, session._curator, alpha=1.5, questions=2, seed=1, confidence=0.95)
         assert session.spent.atoms == 0
     with pytest.raises(ConfigError, match=r"need 2.88e\+16 rows for alpha = 0.1 on 1,000 questions at epsilon = 1;"):
         FigureOne.of_paper(PaperConstants.of(0.1, 1.0, 1000, 1000), rows=48_842)
@@ -309,7 +311,7 @@ def test_with_the_rows_that_equation_6_asks_for_it_answers_within_alpha(tmp_path
     assert constants.net_has_a_witness
     queries = [Query.among(SEX, "sex", [0]), Query.weighted(SEX, ["sex"], [0.25, 0.75])]
     with table(tmp_path, n) as session:
-        m = MedianBasic.of_paper(session._curator, alpha=alpha, questions=2, seed=1, confidence=0.95)
+        m = MedianBasic.of_paper(session._public, session._curator, alpha=alpha, questions=2, seed=1, confidence=0.95)
         assert (m.figure.records, len(m.databases), m.figure.hard_limit) == (112, 113, 1552)
         for query, truth in zip(queries, (0.3 * n, (0.3 * 0.25 + 0.7 * 0.75) * n), strict=True):
             assert abs(m.ask(query).value / query.unit - truth) <= alpha * n

@@ -12,20 +12,21 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from curators import curating, open_curator
+from curators import curating, open_curator, public_of
 from tacit.errors import AnswerWithheld, BudgetExhausted, InvalidQuery
 from tacit.load.source import open_source
 from tacit.model import statistic as registry
-from tacit.model.answer import Measured, Told
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
+from tacit.model.entry import Measured, Told
 from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
-from tacit.model.workload import marginal
+from tacit.model.workload import check, marginal
 from tacit.release.direct import Direct
+from tacit.release.public import expected_noise
 from tacit.trusted import curator as curator_module
 from tacit.trusted.cells import read_records
-from tacit.trusted.curator import Curator, own
+from tacit.trusted.curator import Curator
 from tacit.trusted.loss import Sensitivity
 from tacit.trusted.sensitivity import sensitivity
 
@@ -103,38 +104,40 @@ def test_a_statistic_costs_and_is_blurred_like_one_count(curator: Curator) -> No
     for question in ALL:
         like = weighted if question.unit == GRID else count
         assert sensitivity(question, DOMAIN) == Sensitivity(1, 1) == sensitivity(like, DOMAIN)
-        assert curator.expected_noise(question, EPSILON) == curator.expected_noise(like, EPSILON)
+        assert expected_noise(public_of(curator), question, EPSILON) == expected_noise(
+            public_of(curator), like, EPSILON
+        )
     measured = curator.measure(ALL, EPSILON)
     assert [one.cost for one in measured] == [EPSILON] * 4
-    assert curator.spent.atoms == 4 * EPSILON.atoms
+    assert public_of(curator).spent.atoms == 4 * EPSILON.atoms
 
 
 def test_a_repeat_is_free_and_the_same_after_a_restart(curator: Curator, tmp_path: Path) -> None:
     first = curator.measure(ALL, EPSILON)
-    spent = curator.spent
+    spent = public_of(curator).spent
     again = curator.measure([tacit.stump("AGE", predicts="SEX", value="F").bind(DOMAIN), *ALL[1:]], EPSILON)
-    found = curator.find(ALL)
+    found = public_of(curator).find(ALL)
     for one, two, three in zip(first, again, found, strict=True):
         assert isinstance(three, Measured)
         assert one.values.tolist() == two.values.tolist() == three.values.tolist()
         assert one.question == three.question
         assert one.key == three.key == one.question.key  # type: ignore[union-attr]
-    assert curator.spent == spent
-    assert [question for _, question, _, _ in curator.purchases()] == ALL
-    assert [one.question for one in curator.released()] == ALL
+    assert public_of(curator).spent == spent
+    assert [question for _, question, _, _ in public_of(curator).purchases()] == ALL
+    assert [one.question for one in public_of(curator).released()] == ALL
     curator._ledger.close()
     with curating(tmp_path, curator._records, DOMAIN, Budget(epsilon=10.0, delta=0.0)) as reopened:
         assert [one.values.tolist() for one in reopened.measure(ALL, EPSILON)] == [one.values.tolist() for one in first]
-        assert reopened.spent == spent
+        assert public_of(reopened).spent == spent
 
 
 def test_a_free_answer_to_a_statistic_is_kept(curator: Curator) -> None:
-    told = curator.tell([(MEAN, 5 * GRID, 3 * GRID, "a note")])[0]  # type: ignore[list-item]
-    found = curator.find([MEAN])[0]
+    told = public_of(curator).tell([(MEAN, 5 * GRID, 3 * GRID, "a note")])[0]  # type: ignore[list-item]
+    found = public_of(curator).find([MEAN])[0]
     assert isinstance(found, Told)
     assert found == told
     assert (found.question, found.value, found.half_width, found.note) == (MEAN, 5 * GRID, 3 * GRID, "a note")
-    assert curator.spent.atoms == 0
+    assert public_of(curator).spent.atoms == 0
 
 
 @pytest.mark.usefixtures("no_noise")
@@ -145,8 +148,8 @@ def test_a_ledger_stays_readable_where_a_statistic_is_not_registered(
     question = hidden(lambda tables: tables[:, 0].copy())
     curator.measure([question, STUMP], EPSILON)
     monkeypatch.delitem(registry._registry, question.name)
-    assert [asked for _, asked, _, _ in curator.purchases()] == [question, STUMP]
-    assert [one.values.tolist() for one in curator.released()] == [[3], [1]]
+    assert [asked for _, asked, _, _ in public_of(curator).purchases()] == [question, STUMP]
+    assert [one.values.tolist() for one in public_of(curator).released()] == [[3], [1]]
     with pytest.raises(InvalidQuery, match="is registered in this process"):
         curator.measure([question], EPSILON)
 
@@ -165,10 +168,8 @@ class Sub(Statistic):
     [
         (Statistic("median", ("age",)), "no statistic called 'median'"),
         (Statistic("__class__", ("age",)), "no statistic called"),
-        (Statistic(Text("stump"), ("age", "sex"), (6, 1)), "a statistic has a name"),
-        (Statistic("stump", ("age", "hair"), (6, 1)), "attributes other than"),
-        (Statistic("stump", ("AGE", "sex"), (6, 1)), "attributes other than"),
-        (Statistic("stump", (Text("age"), "sex"), (6, 1)), "attributes other than"),
+        (Statistic("stump", ("age", "hair"), (6, 1)), "each of its attributes once"),
+        (Statistic("stump", ("AGE", "sex"), (6, 1)), "each of its attributes once"),
         (Statistic("stump", (), (6, 1)), "each of its attributes once"),
         (Statistic("stump", ("age", "age"), (6, 1)), "each of its attributes once"),
         (Statistic("stump", ("age",), (6, 1)), "is about 2 attributes"),
@@ -177,10 +178,7 @@ class Sub(Statistic):
         (Statistic("stump", ("age", "sex"), (6, 0)), "one of several values"),  # the same as 1, under another key
         (Statistic("stump", ("age", "sex"), (6, -1)), "one of several values"),
         (Statistic("stump", ("age", "sex"), (6,)), "other arguments"),
-        (Statistic("stump", ("age", "sex"), (6, True)), "whole numbers and texts"),
-        (Statistic("stump", ("age", "sex"), (6, 1.0)), "whole numbers and texts"),  # type: ignore[arg-type]
         (Statistic("stump", ("age", "sex"), (6, "1")), "other arguments"),
-        (Statistic("stump", ("age", "sex"), (6, 10**5000)), "64 bits"),
         (Statistic("stump", ("long", "city"), (2**20, 1)), None),
         (Statistic("stump", ("long", "age"), (2**20, 1)), "at most 4,194,304 cells"),
         (Statistic("largest_mean", ("age", "city"), (2, 6, *[0] * 6)), "lowest terms"),
@@ -204,22 +202,11 @@ class Sub(Statistic):
 )
 def test_what_prices_rest_on_is_checked_again(untouched: Curator, wrong: Statistic, words: str | None) -> None:
     if words is None:
-        own(wrong, DOMAIN)
+        check(wrong, DOMAIN)
         return
-    for use in (lambda: untouched.measure([wrong], EPSILON), lambda: untouched.find([wrong])):
-        with pytest.raises(InvalidQuery, match=words):
-            use()
-    assert untouched.spent.atoms == 0
-
-
-def test_the_curators_copy_is_its_own() -> None:
-    asked = Statistic("stump", ("age", "sex"), (6, 1))
-    copy = own(asked, DOMAIN)
-    object.__setattr__(asked, "arguments", (6, -1))
-    assert isinstance(copy, Statistic)
-    assert copy == STUMP
-    listed = Statistic("stump", ["age", "sex"], [6, 1])  # type: ignore[arg-type]
-    assert own(listed, DOMAIN) == STUMP
+    with pytest.raises(InvalidQuery, match=words):
+        untouched.measure([wrong], EPSILON)
+    assert public_of(untouched).spent.atoms == 0
 
 
 def fail(tables: Any) -> Any:
@@ -245,8 +232,8 @@ def test_what_goes_wrong_inside_is_told_in_the_same_words(curator: Curator, rubb
     assert str(withheld.value) == "The answer could not be worked out. What was reserved for it stays spent."
     assert withheld.value.__cause__ is None
     assert withheld.value.__context__ is None
-    assert curator.spent == EPSILON
-    assert curator.find([question]) == [None]
+    assert public_of(curator).spent == EPSILON
+    assert public_of(curator).find([question]) == [None]
 
 
 @pytest.mark.usefixtures("no_noise")
@@ -268,10 +255,10 @@ def test_a_statistic_that_cannot_be_paid_is_not_evaluated(curator: Curator) -> N
 
 
 def test_the_direct_mechanism_buys_statistics_even_where_a_table_is_known(curator: Curator) -> None:
-    direct = Direct(curator, curator, questions=10, confidence=0.95)
+    direct = Direct(public_of(curator), curator, questions=10, confidence=0.95)
     women = Query.among(DOMAIN, "sex", [0])
     table = marginal(DOMAIN, "age", "sex")
-    assert direct.most(STUMP).atoms == curator.total.atoms // 10
+    assert direct.most(STUMP).atoms == public_of(curator).total.atoms // 10
     direct.table(table)
     first, second, third = direct.estimate([STUMP, women, MEAN])
     assert [first.facts.source, third.facts.source] == ["measured", "measured"]
@@ -279,7 +266,7 @@ def test_the_direct_mechanism_buys_statistics_even_where_a_table_is_known(curato
     assert first.half_width is not None
     assert third.half_width is not None
     assert third.half_width > 1000 * first.half_width  # in grid steps
-    stored = curator.find([STUMP])[0]
+    stored = public_of(curator).find([STUMP])[0]
     assert stored is not None
     again = direct.recall(STUMP, stored)
     assert (again.value, again.facts.source, again.facts.cost.atoms) == (first.value, "repeat", 0)

@@ -13,16 +13,18 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from curators import open_curator
+from curators import open_curator, private_of, public_of
 from tacit.errors import AnswerWithheld, BudgetExhausted, InvalidBudget, InvalidQuery
 from tacit.model.attribute import category, integer
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import GateTerms, Intent, decode
+from tacit.model.lens import Disagreement, Distance
 from tacit.model.query import GRID, Query
+from tacit.model.workload import marginal
 from tacit.store.log import Log
 from tacit.trusted import gate as gate_module
-from tacit.trusted.curator import Curator, Disagreement, Distance
+from tacit.trusted.curator import Curator
 from tacit.trusted.gate import Gate
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.records import Records
@@ -82,12 +84,12 @@ def test_compares_what_it_says(
     draws = Draws(bar_noise, noise)
     monkeypatch.setattr(gate_module, "draw_geometric", draws)
     gate = curator.open_gate(threshold, EPSILON)
-    s1, s2 = (scale / GRID for scale in (gate.threshold_scale * GRID, gate.comparison_scale * GRID))
+    s1, s2 = (scale / GRID for scale in (gate.terms.threshold_scale * GRID, gate.terms.comparison_scale * GRID))
     assert (s1, s2) == pytest.approx((2.587, 3.26), rel=1e-3)
     expected = abs(70 - guess) + noise - s2 >= threshold + bar_noise - s1
     found = gate.first_above([WOMEN], [Distance(guess)])
     assert (found is not None) == expected == hit
-    assert draws.scales == [gate.threshold_scale * GRID, gate.comparison_scale * GRID]
+    assert draws.scales == [gate.terms.threshold_scale * GRID, gate.terms.comparison_scale * GRID]
 
 
 def test_a_weighted_question_and_a_disagreement(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,12 +108,14 @@ def test_pays_once_before_it_compares_for_any_number(curator: Curator, monkeypat
     spent_when_looked_at = []
     answer = Records.answer
     monkeypatch.setattr(
-        Records, "answer", lambda self, query: (spent_when_looked_at.append(curator.spent), answer(self, query))[1]
+        Records,
+        "answer",
+        lambda self, query: (spent_when_looked_at.append(public_of(curator).spent), answer(self, query))[1],
     )
     gate = curator.open_gate(10_000, EPSILON)
     assert gate.first_above([WOMEN] * 1000, [Distance(0)] * 1000) is None
     assert set(spent_when_looked_at) == {EPSILON}
-    assert curator.spent == EPSILON == gate.cost
+    assert public_of(curator).spent == EPSILON == gate.cost
 
 
 def check_shut_after_a_hit(curator: Curator) -> None:
@@ -147,7 +151,7 @@ def test_another_process_sees_it_shut(tmp_path: Path, curator: Curator) -> None:
 
 
 def noise_of(gate: Gate) -> str | None:
-    return gate._ledger.log.private_of(gate._intent)
+    return private_of(gate._ledger.log, gate._intent)
 
 
 def check_a_restart_neither_pays_nor_learns(curator: Curator, folder: Path) -> None:
@@ -160,7 +164,7 @@ def check_a_restart_neither_pays_nor_learns(curator: Curator, folder: Path) -> N
     assert resumed is not None
     assert (noise_of(resumed), resumed.threshold, resumed.cost) == (noise, 50, EPSILON)
     assert again.resume_gate(owner="somebody else") is None
-    assert again.spent == EPSILON
+    assert public_of(again).spent == EPSILON
     again._ledger.close()
 
 
@@ -173,14 +177,14 @@ def test_held_until_what_it_said_is_stored_and_then_the_same(curator: Curator) -
     assert curator.resume_gate() is None
     with pytest.raises(InvalidQuery, match="held"):
         gate.first_above([WOMEN], [Distance(0)])
-    curator.tell([(WOMEN, 70, 5, "")], gate)
+    public_of(curator).tell([(WOMEN, 70, 5, "")], gate)
     assert noise_of(gate) == noise
     assert gate.first_above([WOMEN], [Distance(0)]) is None
 
 
 def ask_one(curator: Curator, gate: Gate) -> None:
     if gate.first_above([WOMEN], [Distance(0)]) is None:
-        curator.tell([(WOMEN, 70, 5, "")], gate)
+        public_of(curator).tell([(WOMEN, 70, 5, "")], gate)
 
 
 def test_whatever_goes_wrong_hit_or_not_looks_the_same(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,11 +253,9 @@ def test_the_threshold_is_in_nothing_that_is_hashed_or_shown(curator: Curator) -
     ("queries", "lenses"),
     [
         ([WOMEN], []),
-        ([WOMEN], [Distance(float("nan"))]),
-        ([WOMEN], [Distance(float("inf"))]),
-        ([WOMEN], [Distance("7")]),  # type: ignore[arg-type]
         ([WOMEN], [lambda x: 1000 * x]),
-        ([WOMEN], [Disagreement(np.full(3, np.nan), 5.0)]),
+        ([WOMEN], [None]),
+        ([marginal(DOMAIN, "sex")], [Distance(0)]),
         (["WOMEN"], [Distance(0)]),
         ([Query((), complement=True), Query.among(Domain({"x": integer(0, 3)}), "x", [1])], [Distance(0), Distance(0)]),
     ],
@@ -271,7 +273,7 @@ def test_a_gate_that_is_not_affordable_is_not_opened(curator: Curator) -> None:
     for threshold in (float("nan"), 1e30):
         with pytest.raises(InvalidQuery):
             curator.open_gate(threshold, EPSILON)
-    assert curator.spent.atoms == 0
+    assert public_of(curator).spent.atoms == 0
 
 
 # Planted bugs: each must be caught by a check above.
@@ -301,8 +303,15 @@ def test_planted_threshold_not_refreshed(curator: Curator, monkeypatch: pytest.M
 def test_planted_threshold_redrawn_at_restart(
     curator: Curator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = Log.private_of
-    monkeypatch.setattr(Log, "private_of", lambda self, seq: None if real(self, seq) is None else str(next(counter)))
+    keeps = Log.keeps
+
+    def redraws(self: Log, seq: int) -> bool:
+        found = keeps(self, seq)
+        if found:
+            self.write(lambda writer: writer.keep(seq, str(next(counter))))
+        return found
+
+    monkeypatch.setattr(Log, "keeps", redraws)
     counter = iter(range(100))
     with pytest.raises(AssertionError):
         check_a_restart_neither_pays_nor_learns(curator, tmp_path)
@@ -323,7 +332,7 @@ def test_a_gate_whose_noise_could_meet_the_limits_of_64_bits_is_refused(curator:
     # One-sided noise that is cut off at the top is not private: shifting it by one row fails there.
     with pytest.raises(InvalidBudget):
         curator.open_gate(10, Loss("epsilon", 100))
-    assert curator.spent.atoms == 0
+    assert public_of(curator).spent.atoms == 0
 
 
 def test_a_copy_of_a_held_gate_cannot_put_it_back_twice(curator: Curator) -> None:
@@ -335,9 +344,9 @@ def test_a_copy_of_a_held_gate_cannot_put_it_back_twice(curator: Curator) -> Non
     quiet = curator.open_gate(10_000, EPSILON)
     assert quiet.first_above([WOMEN], [Distance(0)]) is None
     twin = copy.copy(quiet)
-    curator.tell([(WOMEN, 70, 5, "")], quiet)
+    public_of(curator).tell([(WOMEN, 70, 5, "")], quiet)
     with pytest.raises(AnswerWithheld):
-        curator.tell([(~WOMEN, 30, 5, "")], twin)
+        public_of(curator).tell([(~WOMEN, 30, 5, "")], twin)
 
 
 def test_an_interrupt_loses_the_gate(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,7 +358,7 @@ def test_an_interrupt_loses_the_gate(curator: Curator, monkeypatch: pytest.Monke
         patch.setattr(gate_module, "first_passing", interrupted)
         with pytest.raises(KeyboardInterrupt):
             gate.first_above([WOMEN], [Distance(0)])
-    curator.tell([(WOMEN, 70, 5, "")], gate)  # stores the answer, and has nothing to put back
+    public_of(curator).tell([(WOMEN, 70, 5, "")], gate)  # stores the answer, and has nothing to put back
     assert curator.resume_gate() is None
 
 
@@ -360,9 +369,9 @@ def test_a_gate_of_another_ledger_is_refused(curator: Curator, tmp_path: Path) -
     gate = other.open_gate(10_000, EPSILON)
     assert gate.first_above([WOMEN], [Distance(0)]) is None
     with pytest.raises(InvalidQuery):
-        curator.tell([(WOMEN, 70, 5, "")], gate)
+        public_of(curator).tell([(WOMEN, 70, 5, "")], gate)
     with pytest.raises(InvalidQuery):
-        other.tell([], gate)
-    other.tell([(WOMEN, 70, 5, "")], gate)
+        public_of(other).tell([], gate)
+    public_of(other).tell([(WOMEN, 70, 5, "")], gate)
     assert other.resume_gate() is not None
     other._ledger.close()

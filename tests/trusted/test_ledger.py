@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from ledger_tools import PRICE, ask, backup, reopen, restore, terms
 
+from curators import private_of
 from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError, TacitError
 from tacit.model.budget import Budget, Loss
 from tacit.model.entry import GateTerms, Intent, decode
@@ -136,7 +137,7 @@ def test_private_state_is_taken_by_one_and_put_back_with_the_answers(ledger: Led
     assert held is not None
     assert held.value == "0.123"
     assert [one.take_private(gate) for one in (other, ledger)] == [None, None]
-    assert other.log.private_of(gate) is None
+    assert private_of(other.log, gate) is None
     ledger.settle(None, [Outcome("free", 0, "told", "1")], private=held)
     with pytest.raises(AnswerWithheld):  # a copy of what was taken, in a fork or another object, is worth nothing now
         other.settle(None, [Outcome("more", 0, "told", "1")], private=held)
@@ -159,7 +160,7 @@ def test_an_override_forgets_private_state(tmp_path: Path) -> None:
     ledger.close()
     restore(tmp_path, copy)
     again = reopen(tmp_path, accept_rollback="lost a disk")
-    assert again.log.private_of(gate) is None
+    assert private_of(again.log, gate) is None
     again.close()
 
 
@@ -171,10 +172,10 @@ def test_private_state_lasts_until_its_intent_is_settled(ledger: Ledger, tmp_pat
     again = reopen(tmp_path)
     assert [entry.seq for entry in again.log.open_intents()] == [gate, plain]
     assert decode("intent", again.log.open_intents()[0].body) == Intent(GateTerms("me", 3.0, 1.0, 2.0, 10))
-    assert (again.log.private_of(gate), again.log.private_of(plain)) == ("0.123", None)
+    assert (private_of(again.log, gate), private_of(again.log, plain)) == ("0.123", None)
     assert not any("0.123" in entry.body for entry in again.log.lines())
     again.settle(gate, [Outcome("above", 10, "measured", "true")])
-    assert (again.log.private_of(gate), [entry.seq for entry in again.log.open_intents()]) == (None, [plain])
+    assert (private_of(again.log, gate), [entry.seq for entry in again.log.open_intents()]) == (None, [plain])
     assert again.verify() == 4
 
 

@@ -28,6 +28,7 @@ from tacit.model.attribute import category, integer
 from tacit.model.domain import Domain
 from tacit.model.workload import histogram
 from tacit.release.online import Terms
+from tacit.release.public import expected_noise
 from tacit.trusted import cells as cells_module
 from tacit.trusted.cells import read_records
 from tacit.trusted.loss import MOST_PER_PERSON, Sensitivity
@@ -305,14 +306,14 @@ def test_noise_is_as_many_times_as_wide_and_planned_so(name: str, tmp_path: Path
     ):  # fmt: skip
         loss = three.total.split(10)
         for question in (tacit.count(sex="F").bind(SMALL), histogram(SMALL)):
-            wide, narrow = (s._curator.expected_noise(question, loss).scale for s in (three, one))
+            wide, narrow = (expected_noise(s._public, question, loss).scale for s in (three, one))
             assert wide == pytest.approx(3 * narrow, rel=1e-12)
         if name != "direct":
             wide_terms, narrow_terms = three._mechanism.terms, one._mechanism.terms
             assert wide_terms.threshold_scale == pytest.approx(3 * narrow_terms.threshold_scale, rel=1e-12)
             gate = three._curator.open_gate(10.0, wide_terms.gate_loss, owner="test")
-            assert gate.threshold_scale == wide_terms.threshold_scale
-            assert gate.comparison_scale == wide_terms.comparison_scale
+            assert gate.terms.threshold_scale == wide_terms.threshold_scale
+            assert gate.terms.comparison_scale == wide_terms.comparison_scale
 
 
 def test_terms_are_those_of_one_row_stretched() -> None:

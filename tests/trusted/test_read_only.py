@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from ledger_tools import PRICE, ask
 
+from curators import private_of
 from support import PATIENCE
 from tacit.errors import WouldSpend
 from tacit.trusted.ledger import Ledger, Outcome
@@ -32,7 +33,7 @@ def test_nothing_is_written_by_a_thread_that_only_reads(ledger: Ledger) -> None:
             with pytest.raises(WouldSpend):
                 write()
         assert (ledger.log.head()[:2], ledger.spent) == before
-        assert ledger.log.private_of(gate) == "7"
+        assert private_of(ledger.log, gate) == "7"
         assert ledger.find("known") is not None
         other = threading.Thread(target=ask, args=(ledger, "theirs"))
         other.start()
@@ -41,7 +42,7 @@ def test_nothing_is_written_by_a_thread_that_only_reads(ledger: Ledger) -> None:
     for write in writes:  # and each of them would have written
         head = ledger.log.head()[:2]
         write()
-        assert ledger.log.head()[:2] != head or ledger.log.private_of(gate) is None
+        assert ledger.log.head()[:2] != head or private_of(ledger.log, gate) is None
     ledger.verify()
 
 

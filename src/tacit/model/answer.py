@@ -12,42 +12,10 @@ from numpy.typing import NDArray
 
 from tacit.model.budget import Loss
 from tacit.model.facts import Facts, Receipt, Source
-from tacit.model.noise_law import Noise
-from tacit.model.query import Query
-from tacit.model.statistic import Statistic
-from tacit.model.workload import Question
 from tacit.show.frames import Column, Frame, Framed
 
 if TYPE_CHECKING:
     from tacit.show.chart import Chart
-
-
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """Noisy answers as the curator released them: integers on a grid of `unit` steps to a count. Public."""
-
-    key: str
-    question: Question
-    values: NDArray[np.int64]
-    unit: int
-    noise: Noise
-    cost: Loss
-    receipt: Receipt
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """A free answer as it was told: a value and a half width in grid steps, worked out from what was public then."""
-
-    key: str
-    question: Query | Statistic
-    value: int
-    half_width: int | None
-    note: str
-    free: Loss
-    receipt: Receipt
-    alone: int | None = None  # the half width of this answer by itself, where that is another
-    likely: int | None = None  # what its error is likely to be: no promise
 
 
 class Answered(Framed):

@@ -1,4 +1,4 @@
-"""The privacy budget and the losses charged against it: exact integers, so that sums never drift."""
+"""Trusted words: the privacy budget and the losses charged against it: exact integers, so that sums never drift."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ class Loss:
 
     measure: Measure
     atoms: int
+
+    def __post_init__(self) -> None:
+        if type(self.atoms) is not int or self.measure not in ("epsilon", "rho"):
+            raise InvalidBudget(f"a loss is a whole number of atoms of epsilon or rho, not {self.atoms!r}.")
 
     @classmethod
     def of(cls, measure: Measure, amount: Fraction | float) -> Loss:

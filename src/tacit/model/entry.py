@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
+from tacit.model.budget import Loss, Measure
+from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Question, from_dict, to_dict
-from tacit.store.chain import Override, canonical
+from tacit.store.chain import Line, Override, canonical
 
 _MOST = 2**63  # whole numbers are of 64 bits
 
@@ -104,6 +106,34 @@ class Dropped:
     answered_by: int
 
 
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Noisy answers as the curator released them: integers on a grid of `unit` steps to a count. Public."""
+
+    key: str
+    question: Question
+    values: NDArray[np.int64]
+    unit: int
+    noise: Noise
+    cost: Loss
+    receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A free answer as it was told: a value and a half width in grid steps, worked out from what was public then."""
+
+    key: str
+    question: Query | Statistic
+    value: int
+    half_width: int | None
+    note: str
+    free: Loss
+    receipt: Receipt
+    alone: int | None = None  # the half width of this answer by itself, where that is another
+    likely: int | None = None  # what its error is likely to be: no promise
+
+
 Entry = Intent | Measurement | FreeAnswer | Selection | Comparison | Shut | Dropped | Override
 
 
@@ -166,6 +196,18 @@ def decode(kind: str, body: str, asked: Query | Statistic | None = None) -> Entr
     if kind == "dropped":
         return Dropped(form["answered_by"])
     raise ValueError(f"there is no kind of entry called {kind!r}")
+
+
+def released(line: Line, measure: Measure, asked: Query | Statistic | None = None) -> Measured | Told | None:
+    """The answer that a line holds, with its cost and its receipt; None where it holds a choice, or a gate."""
+    entry, receipt = decode(line.kind, line.body, asked), Receipt(line.seq, line.hash)
+    key, cost = str(line.key), Loss(measure, line.atoms)
+    if isinstance(entry, Measurement):
+        return Measured(key, entry.question, entry.values, entry.unit, entry.noise, cost, receipt)
+    if isinstance(entry, FreeAnswer):
+        widths = entry.alone, entry.likely
+        return Told(key, entry.question, entry.value, entry.half_width, entry.note, cost, receipt, *widths)
+    return None
 
 
 def _purpose(given: str | dict[str, Any]) -> str | GateTerms:

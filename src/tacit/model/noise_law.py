@@ -1,4 +1,4 @@
-"""The public laws of integer noise: probabilities, variances, half widths. Formulas only; drawing is done elsewhere."""
+"""Trusted words: the laws of integer noise, their probabilities, variances and half widths. Nothing is drawn here."""
 
 from __future__ import annotations
 

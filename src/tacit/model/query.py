@@ -1,7 +1,10 @@
-"""Linear queries over the domain in factored form, and the canonical form by which two spellings are one question.
+"""Trusted words: linear queries in factored form, and the canonical form by which two spellings are one question.
 
 A query gives every cell of X a weight in [0, 1]; its answer is the sum of the weights over the rows. Weights live on an
 integer grid (0 and 1 for predicates, multiples of 2^-20 otherwise), so that true answers are exact integers.
+
+What is not such a query cannot be made, and what was made cannot change: the weights are views of bytes. So whoever
+holds a `Query` need only ask whether it `fits` a domain. Prices rest on that.
 """
 
 from __future__ import annotations
@@ -36,21 +39,25 @@ class Factor:
     unit: int
 
     def __post_init__(self) -> None:
-        weights = np.asarray(self.weights)
-        frozen = np.frombuffer(weights.tobytes(), dtype=weights.dtype).reshape(weights.shape)  # never writable again
-        object.__setattr__(self, "weights", frozen)
+        if type(self.unit) is not int or self.unit not in (1, GRID):
+            raise InvalidQuery("the weights of a question are whole steps of its grid.")
+        named = type(self.scope) is tuple and all(type(name) is str for name in self.scope)
+        if not named or list(self.scope) != sorted(set(self.scope)):
+            raise InvalidQuery("the weights of a question are about attributes, each named once and in order.")
+        weights = np.array(self.weights)
+        if weights.ndim != len(self.scope) or not weights.size or weights.dtype.kind not in "iu":
+            raise InvalidQuery("the weights of a question are whole numbers, with an axis for each attribute.")
+        if weights.min() < 0 or weights.max() > self.unit:
+            raise InvalidQuery("the weights of a question lie between 0 and 1, all of them.")
+        if len(self.scope) > 1:
+            _check_size(self.scope, weights.shape)
+        object.__setattr__(self, "weights", _frozen(weights, self.unit))
 
-    @classmethod
-    def of_bytes(cls, scope: tuple[str, ...], shape: tuple[int, ...], unit: int, weights: bytes) -> Factor:
-        """A factor whose weights are these very bytes, in the types of the canonical form."""
-        flat = np.frombuffer(weights, dtype=np.uint8 if unit == 1 else np.int32)
-        made = object.__new__(cls)  # `__post_init__` would only copy what cannot change
-        for name, value in (("scope", scope), ("weights", flat.reshape(shape)), ("unit", unit)):
-            object.__setattr__(made, name, value)
-        return made
+    def __reduce__(self) -> tuple[type[Factor], tuple[object, ...]]:
+        return Factor, (self.scope, self.weights, self.unit)  # what is unpickled is checked, and frozen, again
 
     def flipped(self) -> Factor:
-        return Factor(self.scope, np.asarray(self.unit - self.weights, dtype=self.weights.dtype), self.unit)
+        return _factor(self.scope, self.unit - self.weights, self.unit)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -72,17 +79,30 @@ class Query:
     _key: str | None = field(default=None, init=False, repr=False)
     _alone: Query | None = field(default=None, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        if type(self.complement) is not bool or not all(type(factor) is Factor for factor in self.factors):
+            raise InvalidQuery("a query is a product of weights, or one minus that.")
+        scope = [name for factor in self.factors for name in factor.scope]
+        if len(set(scope)) < len(scope):
+            raise InvalidQuery("an attribute stands in two factors of the question.")
+        made = _canonical(self.factors, complement=self.complement)
+        object.__setattr__(self, "factors", made.factors)
+        object.__setattr__(self, "complement", made.complement)
+
+    def __reduce__(self) -> tuple[type[Query], tuple[object, ...]]:
+        return Query, (self.factors, self.complement)
+
     @classmethod
     def constant(cls, *, everyone: bool) -> Query:
         """All rows, or none."""
-        return cls((), complement=not everyone)
+        return _query((), not everyone)
 
     @classmethod
     def among(cls, domain: Domain, name: str, indices: Iterable[int]) -> Query:
         """The rows whose value of one attribute is among the listed indices."""
         weights = np.zeros(domain[name].size, dtype=np.uint8)
         weights[list(indices)] = 1
-        return _canonical([Factor((domain.resolve(name),), weights, 1)], complement=False)
+        return _canonical([_factor((domain.resolve(name),), weights, 1)], complement=False)
 
     @classmethod
     def weighted(cls, domain: Domain, names: Sequence[str], weights: ArrayLike) -> Query:
@@ -105,7 +125,7 @@ class Query:
         _check_size(names, shape)
         order = sorted(range(len(names)), key=lambda i: names[i])
         grid = np.rint(array * GRID).astype(np.int32).transpose(order)
-        return _canonical([Factor(tuple(names[i] for i in order), grid.copy(order="C"), GRID)], complement=False)
+        return _canonical([_factor(tuple(names[i] for i in order), grid, GRID)], complement=False)
 
     @classmethod
     def product(cls, factors: Iterable[Factor], *, complement: bool) -> Query:
@@ -159,7 +179,7 @@ class Query:
         if not self.complement:
             return self
         if self._alone is None:
-            object.__setattr__(self, "_alone", Query(self.factors, complement=False))
+            object.__setattr__(self, "_alone", _query(self.factors, complement=False))
         assert self._alone is not None
         return self._alone
 
@@ -222,7 +242,35 @@ class Query:
 
     @classmethod
     def from_dict(cls, form: dict[str, Any]) -> Query:
+        """Read a JSON form; one that was not written by `to_dict` comes back in canonical form, or is refused."""
         return cls(tuple([_decode(factor) for factor in form["factors"]]), form["complement"])
+
+
+def _frozen(weights: NDArray[Any], unit: int) -> Weights:
+    """The weights as a view of bytes, which nobody can make writable, in the type of the canonical form."""
+    kind = np.dtype(np.uint8 if unit == 1 else np.int32)
+    found: Weights = np.frombuffer(weights.astype(kind).tobytes(), dtype=kind).reshape(weights.shape)
+    return found
+
+
+def _factor(scope: tuple[str, ...], weights: NDArray[Any], unit: int) -> Factor:
+    """A factor of weights that were worked out here, and need no check."""
+    made = object.__new__(Factor)
+    object.__setattr__(made, "scope", scope)
+    object.__setattr__(made, "weights", _frozen(weights, unit))
+    object.__setattr__(made, "unit", unit)
+    return made
+
+
+def _query(factors: tuple[Factor, ...], complement: bool) -> Query:
+    """A query of factors that are in canonical form already."""
+    made = object.__new__(Query)
+    for name, value in (("factors", factors), ("complement", complement), *_UNKNOWN):
+        object.__setattr__(made, name, value)
+    return made
+
+
+_UNKNOWN = (("_scope", None), ("_key", None), ("_alone", None))
 
 
 def multiply(a: NDArray[Any], unit_a: int, b: NDArray[Any], unit_b: int) -> tuple[NDArray[np.int64], int]:
@@ -238,7 +286,7 @@ def _product(query: Query) -> tuple[Factor, ...]:
     if not query.complement:
         return query.factors
     if not query.factors:
-        return (Factor((), np.zeros((), dtype=np.uint8), 1),)
+        return (_factor((), np.zeros(()), 1),)
     return (reduce(_join, query.factors).flipped(),)
 
 
@@ -249,7 +297,7 @@ def _join(a: Factor, b: Factor) -> Factor:
     _check_size(scope, [sizes[name] for name in scope])
     spread = [f.weights.reshape([sizes[n] if n in f.scope else 1 for n in scope]) for f in (a, b)]
     weights, unit = multiply(spread[0], a.unit, spread[1], b.unit)
-    return Factor(scope, weights.astype(np.uint8 if unit == 1 else np.int32), unit)
+    return _factor(scope, weights, unit)
 
 
 def _check_size(scope: Sequence[str], shape: Sequence[int]) -> None:
@@ -279,7 +327,7 @@ def _canonical(factors: Iterable[Factor], *, complement: bool) -> Query:
         return _conjunction(factors, complement=complement)
     parts = [part for factor in factors for part in _irreducible(_reduced(factor))]
     if any(not part.weights.any() for part in parts):
-        return Query((), not complement)
+        return _query((), not complement)
     scalars = [part for part in parts if not part.scope]
     parts = sorted((part for part in parts if part.scope), key=lambda part: part.scope)
     constant = reduce(_join, scalars, _ONE)
@@ -289,7 +337,7 @@ def _canonical(factors: Iterable[Factor], *, complement: bool) -> Query:
         flipped = _irreducible(_reduced(parts[0].flipped()))
         if len(flipped) > 1 or _size(flipped[0]) < _size(parts[0]):
             parts, complement = sorted(flipped, key=lambda part: part.scope), not complement
-    return Query(tuple(parts), complement)
+    return _query(tuple(parts), complement)
 
 
 def _everyday(factor: Factor) -> bool:
@@ -301,12 +349,12 @@ def _everyday(factor: Factor) -> bool:
 def _conjunction(factors: list[Factor], *, complement: bool) -> Query:
     """The canonical form of everyday conditions: what `_canonical` comes to where none of its special cases arises."""
     if len(factors) > 1:
-        return Query(tuple(sorted(factors, key=lambda factor: factor.scope)), complement)
+        return _query(tuple(sorted(factors, key=lambda factor: factor.scope)), complement)
     (only,) = factors
     twice = 2 * np.count_nonzero(only.weights)
     if twice > only.weights.size or (twice == only.weights.size and only.weights.flat[0]):
-        return Query((only.flipped(),), not complement)  # of two halves, the one without the first value comes first
-    return Query((only,), complement)
+        return _query((only.flipped(),), not complement)  # of two halves, the one without the first value comes first
+    return _query((only,), complement)
 
 
 def _size(factor: Factor) -> tuple[int, bytes]:
@@ -314,7 +362,7 @@ def _size(factor: Factor) -> tuple[int, bytes]:
     return int(factor.weights.sum(dtype=np.int64)), factor.weights.tobytes()
 
 
-_ONE = Factor((), np.ones((), dtype=np.uint8), 1)
+_ONE = _factor((), np.ones(()), 1)
 
 
 def _reduced(factor: Factor) -> Factor:
@@ -328,8 +376,8 @@ def _reduced(factor: Factor) -> Factor:
             weights = first.squeeze(axis)
             del scope[axis]
     if factor.unit > 1 and ((weights == 0) | (weights == factor.unit)).all():
-        return Factor(tuple(scope), (weights > 0).astype(np.uint8), 1)
-    return Factor(tuple(scope), weights.copy(order="C"), factor.unit)
+        return _factor(tuple(scope), weights > 0, 1)
+    return _factor(tuple(scope), weights, factor.unit)
 
 
 def _irreducible(factor: Factor) -> list[Factor]:
@@ -349,7 +397,7 @@ def _irreducible(factor: Factor) -> list[Factor]:
                 return [
                     part
                     for kept, weights in ((some, onto_some), (rest, onto_rest))
-                    for part in _irreducible(Factor(tuple(factor.scope[a] for a in kept), weights, 1))
+                    for part in _irreducible(_factor(tuple(factor.scope[a] for a in kept), weights, 1))
                 ]
     return [factor]
 
@@ -370,5 +418,5 @@ def _decode(form: dict[str, Any]) -> Factor:
         raise InvalidQuery("the weights of a question do not have its shape.")  # before any array is made of them
     if unit == 1:
         bits = np.unpackbits(np.frombuffer(bytes.fromhex(form["weights"]), dtype=np.uint8), count=math.prod(shape))
-        return Factor.of_bytes(tuple(form["scope"]), shape, 1, bits.tobytes())
-    return Factor(tuple(form["scope"]), np.array(form["weights"], dtype=np.int32).reshape(shape), unit)
+        return Factor(tuple(form["scope"]), bits.reshape(shape), 1)
+    return Factor(tuple(form["scope"]), np.array(form["weights"]).reshape(shape), unit)

@@ -1,4 +1,4 @@
-"""Nonlinear questions: named functions of a contingency table that one replaced row moves by at most one count.
+"""Trusted words: nonlinear questions, named functions of a table that one replaced row moves by at most one count.
 
 A `Statistic` says *which* function, of which attributes, with which arguments; it holds no code. Code is found by name
 in this process's registry: the library's four functions, and what the owner registered with `model.statistic_check`. A
@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,14 @@ class Statistic:
     scope: tuple[str, ...]
     arguments: Arguments = ()
 
-    @property
+    def __post_init__(self) -> None:
+        texts = type(self.name) is str and type(self.scope) is tuple and all(type(name) is str for name in self.scope)
+        if not texts or type(self.arguments) is not tuple or any(type(one) not in (int, str) for one in self.arguments):
+            raise InvalidQuery("a statistic has a name, attributes, and whole numbers and texts as arguments.")
+        if any(abs(one) >= 2**63 for one in self.arguments if isinstance(one, int)):
+            raise InvalidQuery("the arguments of a statistic are of 64 bits.")
+
+    @cached_property
     def key(self) -> str:
         """A hash of name, scope and arguments: the identity of the question."""
         form = json.dumps(["tacit statistic 1", self.name, list(self.scope), list(self.arguments)])
@@ -123,12 +131,10 @@ class Statistic:
     @classmethod
     def from_dict(cls, form: dict[str, Any]) -> Statistic:
         """Read a JSON form. A name that nobody registered can be read and shown, but neither asked nor evaluated."""
-        name, scope, arguments = form["name"], form["scope"], form["arguments"]
-        if not isinstance(name, str) or not isinstance(scope, list) or not isinstance(arguments, list):
+        scope, arguments = form["scope"], form["arguments"]
+        if not isinstance(scope, list) or not isinstance(arguments, list):
             raise InvalidQuery("a statistic is written with a name, a list of attributes and a list of arguments.")
-        if any(type(one) is not str for one in scope) or any(type(one) not in (int, str) for one in arguments):
-            raise InvalidQuery("a statistic has names of attributes, and whole numbers and texts as arguments.")
-        return cls(name, tuple(scope), tuple(arguments))
+        return cls(form["name"], tuple(scope), tuple(arguments))
 
 
 @dataclass(frozen=True)

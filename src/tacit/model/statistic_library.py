@@ -1,4 +1,4 @@
-"""Nonlinear statistics of a contingency table that one replaced row moves by at most one count, with their proofs.
+"""Trusted words: nonlinear statistics of a table that one replaced row moves by at most one count, with their proofs.
 
 `model.statistic` registers them; analysts ask them through its constructors. Every function takes tables of whole
 numbers, one database to each entry of the first axis, and gives whole numbers: no floats. A database's size n is the

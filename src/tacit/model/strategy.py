@@ -1,4 +1,4 @@
-"""Easier questions from which all ranges of an ordered attribute are recovered. Public; anybody may call it.
+"""Trusted words: easier questions, from which all ranges of an ordered attribute are recovered.
 
 "Try to answer an easier set of queries and recover the answers to the queries you want" (Smith & Ullman's notes). The
 answers are integers, and one noise scale serves them all, so a level that should be more precise has a larger weight.
@@ -37,6 +37,28 @@ class Tree:
     branching: tuple[int, ...]
     weights: tuple[int, ...]
 
+    def __post_init__(self) -> None:
+        numbers = (*self.branching, *self.weights)
+        whole = type(self.name) is str and all(type(number) is int for number in numbers)
+        if not whole or not self.branching or len(self.branching) != len(self.weights):
+            raise InvalidQuery("a tree has a branching factor and a weight for each of its levels, all whole numbers.")
+        if len(self.branching) > 64 or min(numbers) < 1 or max(self.weights) > MAX_WEIGHT:
+            raise InvalidQuery(f"a tree has up to 64 levels of branching, and weights from 1 to {MAX_WEIGHT:,}.")
+
+    @classmethod
+    def over(cls, name: str, leaves: int, branching: tuple[int, ...], weights: tuple[int, ...]) -> Tree:
+        """A tree whose root has no more children than so many leaves need: so equal trees look equal."""
+        return cls(name, (_children(leaves, math.prod(branching[1:])), *branching[1:]), weights)
+
+    def check(self, domain: Domain) -> None:
+        """Refuse a tree that is not one over this domain's attribute."""
+        _check_ordered(self.name, domain)
+        number, span = leaves(domain[self.name]), self.spans()[0]
+        if min(self.branching) < 2 or not span < max(number, 2) or self.branching[0] != _children(number, span):
+            raise InvalidQuery(
+                f"a tree over {self.name} has one root over {number:,} leaves, and two nodes or more below each node."
+            )
+
     def spans(self) -> tuple[int, ...]:
         """How many leaves a node of each level covers (the last node: at most so many)."""
         return tuple(math.prod(self.branching[level + 1 :]) for level in range(len(self.branching)))
@@ -62,6 +84,17 @@ class Convolution:
     exponent: int
     cyclic: bool
 
+    def __post_init__(self) -> None:
+        whole = type(self.name) is str and type(self.exponent) is int and type(self.cyclic) is bool
+        if not whole or not 0 <= self.exponent <= MAX_EXPONENT:
+            raise InvalidQuery(f"the exponent of a convolution is a whole number from 0 to {MAX_EXPONENT} hundredths.")
+        # Without a kernel there is no circle to run round.
+        object.__setattr__(self, "cyclic", self.cyclic and self.exponent > 0)
+
+    def check(self, domain: Domain) -> None:
+        """Refuse a convolution over what is no ordered attribute of this domain."""
+        _check_ordered(self.name, domain)
+
     def size(self, domain: Domain) -> int:
         return leaves(domain[self.name])
 
@@ -72,6 +105,17 @@ class Product:
 
     first: Tree
     second: Tree
+
+    def __post_init__(self) -> None:
+        if type(self.first) is not Tree or type(self.second) is not Tree or not self.first.name < self.second.name:
+            raise InvalidQuery("a product has trees over two attributes, in the order of their names.")
+        if max(self.first.weights) * max(self.second.weights) > MAX_WEIGHT:  # times 2^42 rows: still within 64 bits
+            raise InvalidQuery(f"the weights of a product's nodes are at most {MAX_WEIGHT:,}, multiplied.")
+
+    def check(self, domain: Domain) -> None:
+        """Refuse a product of trees that are not ones over this domain's attributes."""
+        self.first.check(domain)
+        self.second.check(domain)
 
     def size(self, domain: Domain) -> int:
         return self.first.size(domain) * self.second.size(domain)
@@ -85,11 +129,15 @@ def leaves(attribute: Attribute) -> int:
     return attribute.bins + bool(attribute.extras)
 
 
+def _children(leaves: int, span: int) -> int:
+    """How many children a root over so many leaves needs, each of which covers `span`: at least two."""
+    return max(2, -(-leaves // span))
+
+
 def kernel(size: int, exponent: int) -> NDArray[np.int64]:
     """The coefficients of (1 - x)^(-p) times 2^16, rounded; p in hundredths.
 
-    One product of IEEE quotients after the other, so every machine gets the same integers. Worked out afresh each time:
-    true answers are made with it, so nobody else may hold the array.
+    One product of IEEE quotients after the other, so every machine gets the same integers.
 
     >>> kernel(4, 50).tolist()
     [65536, 32768, 24576, 20480]
@@ -98,27 +146,6 @@ def kernel(size: int, exponent: int) -> NDArray[np.int64]:
     ratios = (100 * (steps - 1) + exponent) / (100 * steps)
     found: NDArray[np.int64] = np.rint(GRAIN * np.cumprod(np.concatenate([[1.0], ratios]))).astype(np.int64)
     return found
-
-
-def checked(strategy: Strategy, domain: Domain) -> Strategy:
-    """A plain copy of a strategy about this domain; refuses what is not one."""
-    if type(strategy) is Product:
-        if type(strategy.first) is not Tree or type(strategy.second) is not Tree:
-            raise InvalidQuery("a product is made of two trees.")
-        first, second = _tree(strategy.first, domain), _tree(strategy.second, domain)
-        if not first.name < second.name:
-            raise InvalidQuery("a product has trees over two attributes, in the order of their names.")
-        if max(first.weights) * max(second.weights) > MAX_WEIGHT:  # times 2^42 rows: still within 64 bits
-            raise InvalidQuery(f"the weights of a product's nodes are at most {MAX_WEIGHT:,}, multiplied.")
-        return Product(first, second)
-    if type(strategy) is Tree:
-        return _tree(strategy, domain)
-    if type(strategy) is not Convolution:
-        raise InvalidQuery("a strategy is a tree, a convolution or a product of two trees.")
-    name, exponent, cyclic = _ordered(strategy.name, domain), strategy.exponent, strategy.cyclic
-    if type(exponent) is not int or not 0 <= exponent <= MAX_EXPONENT or type(cyclic) is not bool:
-        raise InvalidQuery(f"the exponent of a convolution is a whole number from 0 to {MAX_EXPONENT} hundredths.")
-    return Convolution(name, exponent, cyclic and exponent > 0)  # without a kernel there is no circle to run round
 
 
 def form(strategy: Strategy) -> dict[str, Any]:
@@ -161,22 +188,8 @@ def from_form(given: dict[str, Any]) -> Strategy:
     raise InvalidQuery(f"there is no kind of strategy called {given['kind']!r}.")
 
 
-def _tree(tree: Tree, domain: Domain) -> Tree:
-    name, branching, weights = _ordered(tree.name, domain), tuple(tree.branching), tuple(tree.weights)
-    if not branching or len(branching) != len(weights) or any(type(x) is not int for x in (*branching, *weights)):
-        raise InvalidQuery("a tree has a branching factor and a weight for each of its levels, all whole numbers.")
-    if len(branching) > 64 or min(branching) < 2 or not 1 <= min(weights) <= max(weights) <= MAX_WEIGHT:
-        raise InvalidQuery(f"a tree has branching factors of at least 2 and weights from 1 to {MAX_WEIGHT:,}.")
-    copy, number = Tree(name, branching, weights), leaves(domain[name])
-    if not copy.spans()[0] < max(number, 2) <= copy.spans()[0] * branching[0]:
-        raise InvalidQuery(f"a tree over {name} has one root over {number:,} leaves, and two nodes or more below it.")
-    children = max(2, -(-number // copy.spans()[0]))  # the root has no more than it needs: equal trees look equal
-    return Tree(name, (children, *branching[1:]), weights)
-
-
-def _ordered(name: str, domain: Domain) -> str:
-    if type(name) is not str or name not in domain:
+def _check_ordered(name: str, domain: Domain) -> None:
+    if name not in domain:
         raise InvalidQuery(f"the question is about attributes other than {', '.join(domain)}.")
     if not domain[name].ordered:
         raise InvalidQuery(f"{name} has no order, so it has no ranges.")
-    return name

@@ -1,4 +1,7 @@
-"""Many queries asked at once: a GROUP BY table, or a strategy from which all ranges of an attribute are recovered."""
+"""Trusted words: what can be asked: a query, a statistic, a GROUP BY table, or a strategy for all ranges.
+
+What is not such a question cannot be made, and what was made cannot change; `check` says whether it is about a domain.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
-from tacit.model.strategy import Strategy, from_form
+from tacit.model.strategy import Convolution, Product, Strategy, Tree, from_form
 from tacit.model.strategy import form as strategy_form
 
 MAX_ANSWERS = 2**22  # to one question: a minute of drawing
@@ -26,6 +29,18 @@ class Marginal:
 
     names: tuple[str, ...]
     where: Query
+
+    def __post_init__(self) -> None:
+        named = type(self.names) is tuple and all(type(name) is str for name in self.names)
+        if not named or not self.names or list(self.names) != sorted(set(self.names)):
+            raise InvalidQuery("a table has at least one attribute, and each of them once, in order.")
+        if type(self.where) is not Query or self.where.unit > 1:
+            raise InvalidQuery("the rows of a table are chosen by conditions, not by weights.")
+
+    def check(self, domain: Domain) -> None:
+        """Refuse a table of other attributes than this domain's."""
+        if not self.where.fits(domain) or not all(name in domain for name in self.names):
+            raise InvalidQuery(f"the question is about attributes other than {', '.join(domain)}.")
 
     def queries(self, domain: Domain) -> Iterator[Query]:
         for cell in product(*(range(domain[name].size) for name in self.names)):
@@ -45,8 +60,6 @@ def marginal(domain: Domain, *names: str, where: Query | None = None) -> Margina
     found = [domain.resolve(name) for name in names]
     if not found or len(set(found)) < len(found):
         raise InvalidQuery("a table has at least one attribute, and each of them once.")
-    if where is not None and where.unit > 1:
-        raise InvalidQuery("the rows of a table are chosen by conditions, not by weights.")
     if where is not None and where.is_constant and not where.is_everyone:
         raise InvalidQuery("no row can meet the condition, so every cell of the table is 0.")
     return Marginal(tuple(sorted(found)), where or Query.constant(everyone=True))
@@ -55,6 +68,25 @@ def marginal(domain: Domain, *names: str, where: Query | None = None) -> Margina
 def histogram(domain: Domain) -> Marginal:
     """Every cell of X."""
     return marginal(domain, *domain.names)
+
+
+def check(question: Question, domain: Domain) -> None:
+    """Refuse what is no question about this domain, or has too many answers."""
+    kind = type(question)
+    if kind is Query:
+        if not question.fits(domain):  # type: ignore[union-attr]
+            raise InvalidQuery(f"the question was made for another domain than that of {', '.join(domain)}.")
+        return
+    if kind not in (Statistic, Marginal, Tree, Convolution, Product):
+        raise InvalidQuery("a question is a query or a workload.")
+    question.check(domain)  # type: ignore[union-attr]
+    if not isinstance(question, Query | Statistic) and not 1 <= (size := question.size(domain)) <= MAX_ANSWERS:
+        raise InvalidQuery(f"the question has {size:,} answers; one measurement takes 1 to {MAX_ANSWERS:,}.")
+
+
+def unit(question: Question) -> int:
+    """Grid steps in a count of the answers."""
+    return question.unit if isinstance(question, Query | Statistic) else 1
 
 
 def key(question: Question) -> str:

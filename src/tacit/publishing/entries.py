@@ -29,10 +29,10 @@ from tacit.model.entry import (
 )
 from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic, definition
-from tacit.model.workload import Question, key, to_dict
+from tacit.model.workload import Question, key, unit
+from tacit.model.workload import check as check_question
 from tacit.store.chain import Line, Mark, Override, State, digest, follow
 from tacit.trusted.loss import Sensitivity, gate_price, price
-from tacit.trusted.questions import own, unit
 from tacit.trusted.rules import step
 from tacit.trusted.sensitivity import sensitivity
 
@@ -189,9 +189,9 @@ def _measured(entry: Measurement, line: Line, public: _Public) -> None:
 
 
 def _asked(question: Question, domain: Domain) -> Question:
-    """The question itself, if it is about this domain and in canonical form."""
+    """The question itself, if it is about this domain. It is in canonical form: encoded again it is its line."""
     if _registered(question):
-        _need(to_dict(own(question, domain)) == to_dict(question), "its question is not in canonical form")
+        check_question(question, domain)
     elif isinstance(question, Statistic):  # all that is ever made of it is words
         _words(question.name + "".join(question.scope), _MOST_WORDS, "its question")
     return question

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +17,14 @@ import tacit
 from tacit.errors import ConfigError, LedgerError, NeedsData
 from tacit.model.budget import Loss
 from tacit.model.facts import Receipt
+from tacit.model.request import Declared
 from tacit.publishing import entries as checks
 from tacit.publishing import file
 from tacit.publishing.file import Terms
-from tacit.publishing.transcript import Declared, Reading, Transcript
+from tacit.publishing.transcript import Transcript
+from tacit.release.public import Public
 from tacit.session import Session
 from tacit.store.chain import Line
-from tacit.trusted.ledger import Ledger
 
 
 @dataclass(frozen=True)
@@ -137,12 +138,10 @@ def _read(path: Path) -> tuple[Session, Terms, list[Line], checks.Counted, str]:
         counted = checks.check(released, terms.origin, terms.domain, terms.total, terms.rows_per_person)
     except LedgerError as error:
         file.refuse(path, error.sentence.rstrip("."))
-    transcript = Transcript(terms.origin, released, terms.total)
-    curator = Reading(Declared(terms.domain, terms.rows, terms.rows_per_person), transcript)
-    mechanism = terms.choice.build(curator, curator, terms.confidence)
-    reading = Session(
-        curator, curator, cast(Ledger, transcript), terms.budget, terms.choice, mechanism, terms.confidence
-    )
+    declared = Declared(terms.domain, terms.rows, terms.rows_per_person, terms.total)
+    public = Public(Transcript(terms.origin, released), declared)
+    mechanism = terms.choice.build(public, None, terms.confidence)
+    reading = Session(public, None, None, terms.budget, terms.choice, mechanism, terms.confidence)
     return reading, terms, released, counted, digest
 
 

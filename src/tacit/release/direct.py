@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import ConfigError, InvalidQuery
-from tacit.model.answer import Measured, Told
 from tacit.model.budget import Loss
+from tacit.model.entry import Measured, Told
 from tacit.model.facts import Facts
 from tacit.model.noise_law import quantile, variance
 from tacit.model.query import Query
@@ -19,7 +19,7 @@ from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
 from tacit.release.estimate import Estimate, TableEstimate, of_stored, repeated
 from tacit.release.hypothesis.noisy_table import NoisyTable
-from tacit.release.public import Public, expected_noise, with_data
+from tacit.release.public import Public, buyer, expected_noise
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
@@ -47,7 +47,7 @@ class Direct:
         self._catch_up()
         known = {query: self._determined(query) for query in queries}
         cores = list({query.core: None for query, estimate in known.items() if estimate is None})
-        measured = with_data(self._curator).measure(cores, self._price) if cores else []
+        measured = buyer(self._public, self._curator).measure(cores, self._price) if cores else []
         bought = dict(zip(cores, measured, strict=True))
         unpaid = set(cores)  # a query and its complement are paid once
         estimates = []
@@ -68,7 +68,7 @@ class Direct:
             return table.table(marginal)
         measured = before
         if not isinstance(measured, Measured):
-            measured = with_data(self._curator).measure([marginal], self._price)[0]
+            measured = buyer(self._public, self._curator).measure([marginal], self._price)[0]
         shape = tuple(self._public.domain[name].size for name in marginal.names)
         half_width = quantile(measured.noise, self._confidence)
         facts = Facts("measured", measured.cost, self._confidence, measured.receipt)

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.model.answer import Measured, Told
 from tacit.model.budget import Loss
+from tacit.model.entry import Measured, Told
 from tacit.model.facts import Facts
 from tacit.model.noise_law import Noise, quantile
 from tacit.model.query import Query

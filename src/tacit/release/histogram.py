@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidDomain, InvalidQuery
-from tacit.model.answer import Measured, Told
 from tacit.model.budget import Loss
+from tacit.model.entry import Measured, Told
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
@@ -20,7 +20,7 @@ from tacit.model.strategy import Tree, leaves
 from tacit.model.workload import MAX_ANSWERS, Marginal, histogram, marginal
 from tacit.release.estimate import Estimate, TableEstimate, of_stored
 from tacit.release.hypothesis.noisy_table import NoisyTable
-from tacit.release.public import Public, with_data
+from tacit.release.public import Public, buyer
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
@@ -107,7 +107,7 @@ class NoisyHistogram:
         """The histogram, which the first question buys, and what was paid for it now."""
         table, cost = self._read(), Loss(self._public.total.measure, 0)
         if table is None:
-            bought = with_data(self._curator).measure([self._cells], self._public.left)[0]
+            bought = buyer(self._public, self._curator).measure([self._cells], self._public.left)[0]
             table, cost = NoisyTable(bought, self._public.domain, self._public.rows, self._confidence), bought.cost
             self._known = table
         return table, cost

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
-from tacit.model.answer import Measured
 from tacit.model.budget import Loss
+from tacit.model.entry import Measured
+from tacit.model.lens import Distance
 from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
@@ -26,7 +27,6 @@ from tacit.release.public import Public, expected_noise
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 from tacit.release.settings import IterativeSettings
 from tacit.release.warm_start import AnyFit, Progress, WarmStart, fit_all, mean_size, wanted, warm_start
-from tacit.trusted.lens import Distance
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator

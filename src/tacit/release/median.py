@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.model.answer import Measured
 from tacit.model.domain import Domain
+from tacit.model.entry import Measured
+from tacit.model.lens import Disagreement
 from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
@@ -28,7 +29,6 @@ from tacit.release.online import Guesses, Online, Terms
 from tacit.release.public import Public
 from tacit.release.rules.voters import DatabaseVotes, FractionVotes, Votes
 from tacit.release.settings import MedianSettings
-from tacit.trusted.lens import Disagreement
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
-from tacit.model.answer import Measured
 from tacit.model.budget import Loss
+from tacit.model.entry import Measured
 from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.workload import Marginal
 from tacit.release.hypothesis.dense import Dense
-from tacit.release.public import Public, expected_noise, with_data
+from tacit.release.public import Public, Recall, buyer, expected_noise
 from tacit.release.rules.update_rule import H, Hypothesis, TableRule, UpdateRule
 
 if TYPE_CHECKING:
@@ -82,11 +82,11 @@ def construct(
     built = Constructed(hypothesis or rule.initial())
     for _ in range(rounds):
         guesses = [guess(built.hypothesis, candidate) * public.rows for candidate in candidates]
-        found = _distinguish(public, with_data(curator), candidates, guesses, each, alpha, distinguisher)
+        found = _distinguish(public, buyer(public, curator), candidates, guesses, each, alpha, distinguisher)
         if found is None:
             built.accurate = True
             break
-        measured = with_data(curator).measure([candidates[found]], each)[0]
+        measured = buyer(public, curator).measure([candidates[found]], each)[0]
         answer = measured.values / measured.unit
         gap = float(np.abs(answer - guesses[found]).max()) / public.rows
         built.steps.append(Round(found, gap))
@@ -131,7 +131,7 @@ def learn(hypothesis: H, rule: UpdateRule[H], measured: Measured, rows: int) -> 
 
 def _distinguish(
     public: Public,
-    curator: Curator,
+    curator: Curator | Recall,
     candidates: Sequence[Candidate],
     guesses: Sequence[NDArray[np.float64]],
     loss: Loss,

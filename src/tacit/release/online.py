@@ -16,20 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import BudgetExhausted, ConfigError, InvalidQuery
-from tacit.model.answer import Measured, Told
 from tacit.model.budget import Loss
+from tacit.model.cell_sum import answer_from
+from tacit.model.entry import FreeAnswer, Measured, Told
 from tacit.model.facts import Facts
+from tacit.model.lens import Distance, Lens
 from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
-from tacit.model.workload import Marginal
+from tacit.model.workload import Marginal, marginal
 from tacit.release.estimate import Estimate, TableEstimate, of_stored
 from tacit.release.hypothesis.noisy_table import half_width_within
-from tacit.release.public import Public, expected_noise, with_data
-from tacit.trusted.lens import Distance, Lens
+from tacit.release.public import Public, Recall, Unchecked, buyer, expected_noise
 from tacit.trusted.loss import gate_scales
 
 if TYPE_CHECKING:
-    from tacit.trusted.curator import Curator, Gate
+    from tacit.trusted.curator import Curator
+    from tacit.trusted.gate import Gate
 
 GATE_SHARE = 0.8  # of a hard answer's price: what decides that it is hard; the rest buys the answer itself
 OWNER = "online"  # whose gates these are, in the ledger
@@ -293,22 +295,27 @@ class Online(Generic[K]):
     def _nothing(self) -> Loss:
         return Loss(self._public.total.measure, 0)
 
-    def _gate(self, floor: float) -> Gate | None:
+    def _open_gate(self) -> Gate | Unchecked | None:
+        if self._curator is None:
+            return Unchecked() if self._public.has_gate(OWNER) else None
+        return self._curator.resume_gate(owner=OWNER)
+
+    def _gate(self, floor: float) -> Gate | Unchecked | None:
         """The gate that is open, or a new one while there is enough for it and for the answer that it may call for."""
-        curator = with_data(self._curator)
-        gate = curator.resume_gate(owner=OWNER)
+        gate = self._open_gate()
         if gate is not None and not self.terms.answer_loss <= self._public.left:
             gate = None  # a hit could not be answered
         elif gate is None and self.hits_left > 0:
             doublings = math.ceil(math.log2(max(1.0, self._public.entries / self._questions)))
             threshold = self.terms.threshold(self._questions * 2**doublings) + floor
-            gate = curator.open_gate(threshold, self.terms.gate_loss, owner=OWNER)
+            paid = self.terms.gate_loss
+            gate = Unchecked() if self._curator is None else self._curator.open_gate(threshold, paid, owner=OWNER)
         if gate is None and self._halt:
             raise BudgetExhausted(f"All {self.terms.hits:,} hard answers are used, and this session halts then.")
         return gate
 
     def _tell(
-        self, queries: Sequence[Query | Statistic], guesses: Guesses, gate: Gate | None
+        self, queries: Sequence[Query | Statistic], guesses: Guesses, gate: Gate | Unchecked | None
     ) -> dict[Query | Statistic, Measured | Told]:
         ended = "" if gate else f"all {self.terms.hits:,} hard answers are used: the guarantee has ended"
         note = "; ".join(filter(None, (ended, guesses.note)))
@@ -332,9 +339,9 @@ class Online(Generic[K]):
             width = half_width_within(hard, self._public.domain, noise, self.terms.confidence)
             note = f"from the table of {' and '.join(wanted.names)}, bought with it"
             before = self._public.spent
-            _, told = with_data(self._curator).measure_around(hard, loss, width, note)
+            _, told = measure_around(self._public, buyer(self._public, self._curator), hard, loss, width, note)
             return told, self._public.spent - before
-        answer = with_data(self._curator).measure([hard], loss)[0]
+        answer = buyer(self._public, self._curator).measure([hard], loss)[0]
         return answer, answer.cost
 
     def _dress(
@@ -384,6 +391,34 @@ def farthest(lens: Lens, shown: float) -> float | None:
         return shown
     twice = 2 * shown * (1 + 2.0**-11) / lens.reach  # the lens is a little lower than it should be
     return -lens.reach * math.log1p(-twice) + 1 if twice < 1 else None
+
+
+def measure_around(
+    public: Public, curator: Curator | Recall, query: Query, loss: Loss, half_width: int, note: str
+) -> tuple[Measured, Measured | Told]:
+    """The whole table of a query's attributes, for at most `loss`, and the query's answer from that table.
+
+    Both are stored in one transaction, so that no crash parts them. A table that was measured before with the same
+    noise is read back for nothing. `half_width` is for that noise: the caller works it out from `expected_noise`.
+    """
+    if query.is_constant or query.complement:
+        raise InvalidQuery("a table is measured around a query that depends on some attributes, not a complement.")
+    table = marginal(public.domain, *query.scope)
+    shape = tuple(public.domain[name].size for name in query.scope)
+
+    def told(cells: NDArray[np.int64]) -> FreeAnswer:
+        value = answer_from(query, query.scope, cells.reshape(shape), public.rows)
+        return FreeAnswer(query, int(value), half_width, note)
+
+    told(np.zeros(shape, dtype=np.int64))  # refuses widths and words that cannot be stored before anything is paid
+    with public.turn():
+        measured = curator.measure([table], loss, lambda new: told(new.values))[0]
+        if measured.noise != expected_noise(public, table, loss):
+            raise InvalidQuery("the table was measured before with other noise, which the half width is not for.")
+        answer = public.find([query])[0]
+        if answer is None:
+            answer = public.tell([(query, told(measured.values).value, half_width, note)])[0]
+    return measured, answer
 
 
 def _steps(counts: float | None, query: Query | Statistic) -> int | None:

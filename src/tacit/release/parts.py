@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tacit.errors import InvalidQuery
-from tacit.model.answer import Measured, Told
 from tacit.model.budget import Loss
+from tacit.model.entry import Measured, Told
 from tacit.model.facts import Facts
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.strategy import Product, Strategy, leaves
 from tacit.model.workload import Marginal, marginal
 from tacit.release.estimate import Answerer, Estimate, TableEstimate, repeated
-from tacit.release.public import Public, with_data
+from tacit.release.public import Public, buyer
 from tacit.release.ranges.choice import choose
 from tacit.release.ranges.distribution import Distribution
 from tacit.release.ranges.rectangles import Rectangles, choose_product
@@ -204,5 +204,5 @@ class Ranges:
             known = self._public.find([strategy])[0]
             if isinstance(known, Measured):
                 return known, Loss(loss.measure, 0)
-            measured = with_data(self._curator).measure([strategy], loss)[0]
+            measured = buyer(self._public, self._curator).measure([strategy], loss)[0]
         return measured, measured.cost

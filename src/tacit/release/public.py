@@ -5,103 +5,219 @@ A ledger has both. A published file has the first: whatever needs the second is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from tacit.errors import NeedsData
-from tacit.model.answer import Measured, Told
+from numpy.typing import ArrayLike
+
+from tacit.errors import InvalidQuery, NeedsData
 from tacit.model.budget import Loss
-from tacit.model.domain import Domain
+from tacit.model.entry import FreeAnswer, GateTerms, Intent, Measured, Selection, Shut, Told, decode, released
 from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
+from tacit.model.request import Chosen, Declared, WorstOf, far
 from tacit.model.statistic import Statistic
-from tacit.model.workload import Question
-from tacit.trusted.questions import own, own_loss
-from tacit.trusted.sensitivity import noise_of
+from tacit.model.workload import Marginal, Question, check, key
+from tacit.store.chain import Line, Mark, digest
+from tacit.trusted.sensitivity import Terms, choice_terms, far_terms, noise_of
 
 if TYPE_CHECKING:
-    from tacit.trusted.curator import Curator, Gate
+    from tacit.trusted.curator import Curator
+    from tacit.trusted.gate import Gate
+
+UNCHECKED = "not checked against the data"
+Figures = tuple[int | None, int | None]  # two more half widths of an answer: by itself, and the one that is likely
 
 
-class Public(Protocol):
-    """What everybody may know about a table and what was released of it. Nothing here costs anything."""
+class Lines(Protocol):
+    """The lines of a ledger or of a published file, for reading."""
 
-    @property
-    def domain(self) -> Domain: ...
+    def head(self) -> Mark: ...
+    def keyed(self, keys: Sequence[str]) -> dict[str, Line]: ...
+    def lines(self, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Line]: ...
+    def settled(self, after: int = 0) -> Iterator[Line]: ...
+    def open_intents(self) -> list[Line]: ...
+    def keeps(self, seq: int) -> bool: ...
+    def snapshot(self) -> tuple[str, list[Line]]: ...
+    def turn(self) -> AbstractContextManager[Any]: ...
 
-    @property
-    def rows(self) -> int:
-        """The number of rows, public by convention."""
-        ...
 
-    @property
-    def rows_per_person(self) -> int:
-        """How many rows of one person are protected together."""
-        ...
+class Unchecked:
+    """In the place of a gate where there are no data: it lets everything pass, since nobody can say what is wrong."""
 
-    @property
-    def total(self) -> Loss: ...
+    threshold = 0.0
+
+    def first_above(self, queries: Sequence[Query | Statistic], lenses: Sequence[object]) -> None:
+        return None
+
+
+Keep = Callable[[Sequence[tuple[str, FreeAnswer]], "Gate | None"], list[Line]]
+
+
+class Public:
+    """What everybody may know about a table and what was released of it. Nothing here costs anything.
+
+    `keep` stores free answers, so that they never change; a published file has no such place.
+    """
+
+    def __init__(self, lines: Lines, declared: Declared, keep: Keep | None = None) -> None:
+        self._lines, self._keep, self.declared = lines, keep, declared
+        self.domain, self.rows, self.rows_per_person, self.total = declared
 
     @property
     def spent(self) -> Loss:
         """What is spent for good, reservations without an outcome included."""
-        ...
+        return Loss(self.total.measure, self._lines.head().spent)
 
     @property
-    def left(self) -> Loss: ...
+    def left(self) -> Loss:
+        return Loss(self.total.measure, max(0, self.total.atoms - self._lines.head().spent))
 
     @property
     def entries(self) -> int:
         """The number of the newest entry."""
-        ...
+        return self._lines.head().seq
 
     def find(self, questions: Sequence[Question]) -> list[Measured | Told | None]:
         """What was answered before, for each question."""
-        ...
+        keys = [key(question) for question in questions]
+        found = self._lines.keyed(list(dict.fromkeys(keys)))
+        return [self._read(found[k], q) if k in found else None for k, q in zip(keys, questions, strict=True)]
+
+    def measured(self, question: Question) -> Measured | None:
+        """What was measured for a question, which may have been told for nothing before."""
+        asked = key(question)
+        found = self._lines.keyed([asked, digest(["measured", asked])])
+        read = [self._read(found[k]) for k in (digest(["measured", asked]), asked) if k in found]
+        return next((one for one in read if isinstance(one, Measured)), None)
+
+    def line(self, key: str) -> Line | None:
+        """The line that has a key."""
+        return self._lines.keyed([key]).get(key)
 
     def released(self, after: int = 0) -> Iterator[Measured]:
         """Everything measured since entry `after`, in order: what a hypothesis is folded from."""
-        ...
+        for line in self._lines.settled(after):
+            if line.kind == "measured" and isinstance(stored := self._read(line), Measured):
+                yield stored
 
     def answers(self) -> Iterator[Measured | Told]:
         """Everything measured and everything told, in order."""
-        ...
+        for line in self._lines.lines(kinds=("measured", "told")):
+            if (stored := self._read(line)) is not None:
+                yield stored
 
     def purchases(self) -> Iterator[tuple[str, Question | None, Loss, Receipt]]:
         """Everything that was ever charged and settled, in order: its kind, the question if there is one, its price."""
-        ...
+        for line in self._lines.settled():
+            if line.atoms and line.kind != "dropped":
+                entry = decode(line.kind, line.body)
+                kind = "choice" if isinstance(entry, Selection) else "gate" if isinstance(entry, Shut) else line.kind
+                question = getattr(entry, "question", None)
+                yield kind, question, Loss(self.total.measure, line.atoms), Receipt(line.seq, line.hash)
+
+    def bought(self, after: int = 0) -> list[tuple[str | None, int]]:
+        """The keys and costs, in atoms, of what was bought since entry `after`, in order."""
+        return [(line.key, line.atoms) for line in self._lines.settled(after)]
 
     def tell(
         self,
         answers: Sequence[tuple[Query | Statistic, int, int | None, str]],
-        gate: Gate | None = None,
-        figures: Sequence[tuple[int | None, int | None]] | None = None,
+        gate: Gate | Unchecked | None = None,
+        figures: Sequence[Figures] | None = None,
     ) -> list[Told | Measured]:
-        """Record free answers, where there is a ledger, so that they never change; an earlier answer stays.
+        """Tell free answers (query, value and half width in grid steps, a note). An earlier answer stays.
 
-        The gate that let them pass can go on from the same transaction on.
+        Where there is a ledger they are kept, so that they never change, and the gate that let them pass can go on from
+        the same transaction on. From a published file they have no half width, and their receipt is the newest entry's,
+        which seals all that they were worked out from; the hypothesis cannot change, so neither can they.
         """
-        ...
+        more = [(None, None)] * len(answers) if figures is None else figures
+        if len(more) != len(answers):
+            raise InvalidQuery("there are two more figures for every answer, or for none.")
+        said = [
+            FreeAnswer(query, int(value), half_width, note, *widths)
+            for (query, value, half_width, note), widths in zip(answers, more, strict=True)
+        ]
+        if self._keep is None or isinstance(gate, Unchecked):
+            # Without a gate the guarantee had ended before, and the note says so.
+            ours, receipt = "" if gate is None else UNCHECKED, Receipt(*self._lines.head()[:2])
+            return [self._unkept(one, "; ".join(filter(None, (ours, one.note))), receipt) for one in said]
+        lines = self._keep([(one.question.key, one) for one in said], gate)
+        read = [self._read(line, one.question) for line, one in zip(lines, said, strict=True)]
+        return [answer for answer in read if answer is not None]
 
     def turn(self) -> AbstractContextManager[None]:
         """One asker at a time, so that a question is paid once."""
-        ...
+        return self._lines.turn()
 
     def has_gate(self, owner: str) -> bool:
-        """Whether a gate of this owner is open."""
-        ...
+        """Whether a gate of this owner is open. In a published file, one that was lost cannot be told from it."""
+        for line in self._lines.open_intents():
+            intent = decode(line.kind, line.body)
+            gate = intent.purpose if isinstance(intent, Intent) else ""
+            if isinstance(gate, GateTerms) and gate.owner == owner and self._lines.keeps(line.seq):
+                return True
+        return False
+
+    def transcript(self) -> tuple[str, list[Line]]:
+        """Everything released so far, sealed: the hash that the chain starts from, and the lines."""
+        with self.turn():  # no question is half way between its charge and its answer
+            return self._lines.snapshot()
+
+    def _read(self, line: Line, asked: Question | None = None) -> Measured | Told | None:
+        return released(line, self.total.measure, asked if isinstance(asked, Query | Statistic) else None)
+
+    def _unkept(self, one: FreeAnswer, note: str, receipt: Receipt) -> Told:
+        free = Loss(self.total.measure, 0)
+        return Told(one.question.key, one.question, one.value, None, note, free, receipt)
 
 
-def with_data(curator: Curator | None) -> Curator:
-    """The curator, where there is one. Guarantee: what is read from a published file never gets any further."""
-    if curator is None:
-        raise NeedsData("This question has to be bought, which needs the data; here is only what was published.")
-    return curator
+class Recall:
+    """In the place of a curator where there are no data: what was bought before is read back, the rest is refused."""
+
+    def __init__(self, public: Public) -> None:
+        self._public = public
+
+    def measure(self, questions: Sequence[Question], loss: Loss, then: object = None) -> list[Measured]:
+        found = [self._public.measured(question) for question in questions]
+        return [one if one is not None else _refuse() for one in found]
+
+    def select_worst(
+        self,
+        candidates: Sequence[Query | Marginal],
+        guesses: Sequence[ArrayLike],
+        loss: Loss,
+        penalties: Sequence[float] | None = None,
+    ) -> Chosen:
+        declared = self._public.declared
+        declared.check(loss, ())
+        worst = WorstOf.of(declared, candidates, guesses, penalties)
+        return self._chosen(choice_terms(worst, loss, declared.rows_per_person)[0], loss)
+
+    def first_far(self, queries: Sequence[Query], guesses: Sequence[float], threshold: float, loss: Loss) -> Chosen:
+        declared = self._public.declared
+        declared.check(loss, ())
+        asked = far(declared, queries, guesses, threshold)
+        return self._chosen(far_terms(asked, loss, declared.rows_per_person)[0], loss)
+
+    def _chosen(self, terms: Terms, loss: Loss) -> Chosen:
+        line = self._public.line(terms.key)
+        return _refuse() if line is None else Chosen.of(line, Loss(loss.measure, 0))
+
+
+def _refuse() -> NoReturn:
+    raise NeedsData("This question has to be bought, which needs the data; here is only what was published.")
+
+
+def buyer(public: Public, curator: Curator | None) -> Curator | Recall:
+    """The curator, where there is one; else what was bought before. A published file never gets any further."""
+    return Recall(public) if curator is None else curator
 
 
 def expected_noise(public: Public, question: Question, loss: Loss) -> Noise:
     """The noise that `loss` buys for a question, as the curator will draw it. It follows from what is public."""
-    owned = own(question, public.domain)
-    return noise_of(owned, public.domain, own_loss(loss, public.total.measure), public.rows_per_person)
+    check(question, public.domain)
+    return noise_of(question, public.domain, loss, public.rows_per_person)

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.model.answer import Measured
 from tacit.model.attribute import Attribute
 from tacit.model.describe import describe
 from tacit.model.domain import Domain
+from tacit.model.entry import Measured
 from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.values import Value

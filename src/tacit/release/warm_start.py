@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from tacit.errors import BudgetExhausted, InvalidBudget, InvalidQuery
-from tacit.model.answer import Measured
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
+from tacit.model.entry import Measured
 from tacit.model.noise_law import Noise, variance
 from tacit.model.strategy import Tree, leaves
 from tacit.model.workload import Marginal, marginal
@@ -26,7 +26,7 @@ from tacit.release.hypothesis.dense import MAX_CELLS, Dense
 from tacit.release.hypothesis.fit import Fitted, check_pull, fit
 from tacit.release.hypothesis.fit_mixture import FittedMixture, fit_mixture
 from tacit.release.hypothesis.mixture import Mixture
-from tacit.release.public import Public, expected_noise, with_data
+from tacit.release.public import Public, buyer, expected_noise
 from tacit.release.ranges.choice import two_levels
 
 if TYPE_CHECKING:
@@ -220,9 +220,9 @@ def _adaptive(
         guesses = [fitted.hypothesis.marginal(table.names).ravel() * rows for table in waiting]
         noises = [t.size(domain) * mean_size(expected_noise(public, t, table_loss)) for t in waiting]
         penalties = [min(noise, 2.0**39) for noise in noises]
-        found = with_data(curator).select_worst(waiting, guesses, choice_loss, penalties).index
+        found = buyer(public, curator).select_worst(waiting, guesses, choice_loss, penalties).index
         assert found is not None
-        one = with_data(curator).measure([waiting[found]], table_loss)[0]
+        one = buyer(public, curator).measure([waiting[found]], table_loss)[0]
         gap = float(np.abs(one.values - guesses[found]).sum())
         measured.append(one)
         steps.append(_step(one, gap))
@@ -247,7 +247,8 @@ def _buy(public: Public, curator: Curator | None, tables: Sequence[Marginal], ea
     new = [price for price, found in zip(each, public.find(questions), strict=True) if found is None]
     if sum(price.atoms for price in new) > public.left.atoms:
         raise _too_little(public)
-    return [with_data(curator).measure([question], price)[0] for question, price in zip(questions, each, strict=True)]
+    seller = buyer(public, curator)
+    return [seller.measure([question], price)[0] for question, price in zip(questions, each, strict=True)]
 
 
 def _too_little(public: Public) -> BudgetExhausted:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tacit.model.answer import Measured, Told
 from tacit.model.budget import Loss
 from tacit.model.describe import describe
+from tacit.model.entry import Measured, Told
 from tacit.model.facts import Receipt
 from tacit.model.noise_law import quantile
 from tacit.model.query import Query

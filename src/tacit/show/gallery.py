@@ -10,10 +10,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from tacit.model.answer import Measured, Table
+from tacit.model.answer import Table
 from tacit.model.attribute import Attribute
 from tacit.model.describe import describe
 from tacit.model.distribution_answer import CdfAnswer
+from tacit.model.entry import Measured
 from tacit.model.facts import Facts
 from tacit.model.noise_law import quantile
 from tacit.model.strategy import Convolution, Product, Tree

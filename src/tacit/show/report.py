@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tacit.errors import ConfigError, TacitError
-from tacit.model.answer import Measured, Table
+from tacit.model.answer import Table
 from tacit.model.budget import Loss
 from tacit.model.distribution_answer import CdfAnswer
+from tacit.model.entry import Measured
 from tacit.model.workload import Marginal
 from tacit.release.mechanisms import MECHANISMS
 from tacit.release.plan import Plan, plan

@@ -30,11 +30,12 @@ _HELD = "held "  # begins what stands in the place of private state that was tak
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Private state taken out of the file: whose it is, the token left in its place, and what it is."""
+    """Private state taken out of the file: whose it is, the token left in its place, what it is, and when."""
 
     seq: int
     token: str
     value: str
+    time: str
 
 
 @dataclass
@@ -78,13 +79,14 @@ class Writer:
         value = rows.kept(self.db, seq) if seq in self.state.open else None
         if value is None or value.startswith(_HELD):
             return None
-        held = Held(seq, _HELD + secrets.token_hex(16), value)
+        held = Held(seq, _HELD + secrets.token_hex(16), value, now())
         rows.keep(self.db, seq, held.token)
         return held
 
     def put_back(self, held: Held) -> None:
         """Put back what was taken, once, while its token stands there."""
-        if held.seq not in self.state.open or rows.kept(self.db, held.seq) != held.token:
+        ours = held.token.startswith(_HELD) and rows.kept(self.db, held.seq) == held.token
+        if held.seq not in self.state.open or not ours:
             raise LedgerError("What was taken is not held any more, so it is not put back.")
         rows.keep(self.db, held.seq, held.value)
 
@@ -203,10 +205,10 @@ class Log:
         """The newest line."""
         return self._read(rows.head) or self.identity.origin
 
-    def private_of(self, seq: int) -> str | None:
-        """The private state of an open intent, unless somebody holds it. For whoever stored it; never shown."""
+    def keeps(self, seq: int) -> bool:
+        """Whether private state lies beside an intent, so that `Writer.take` would get it. What it is stays unread."""
         value = self._file.read(lambda db: rows.kept(db, seq))
-        return None if value is None or value.startswith(_HELD) else value
+        return value is not None and not value.startswith(_HELD)
 
     def verify(self) -> int:
         """Derive the whole chain and every running total again: the number of lines."""

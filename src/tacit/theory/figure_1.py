@@ -15,12 +15,14 @@ import numpy as np
 
 from tacit.errors import BudgetExhausted, ConfigError, InvalidQuery
 from tacit.model.budget import Loss, Measure
+from tacit.model.lens import Disagreement
 from tacit.model.noise_law import quantile
 from tacit.model.query import GRID, Query
 from tacit.release.estimate import Estimate, of_stored
+from tacit.release.public import Public
 from tacit.theory.median_paper import PaperConstants, Thresholds, easy_error
 from tacit.theory.net import Databases, MedianNet
-from tacit.trusted.curator import Curator, Disagreement
+from tacit.trusted.curator import Curator
 from tacit.trusted.loss import Sensitivity, noise_for
 
 LENS_ERROR = 2.0**-11  # of r: the curator's lens shows a little more agreement than there is, for the sake of rounding
@@ -88,36 +90,39 @@ class MedianBasic:
     same rho as figure 1's Laplace noise.
     """
 
-    def __init__(self, curator: Curator, figure: FigureOne, *, seed: int, confidence: float) -> None:
-        self._curator, self.figure, self.seed, self._confidence = curator, figure, seed, confidence
-        self._reach = figure.alpha * curator.rows  # alpha as a count
+    def __init__(self, public: Public, curator: Curator, figure: FigureOne, *, seed: int, confidence: float) -> None:
+        self._public, self._curator, self.figure = public, curator, figure
+        self.seed, self._confidence = seed, confidence
+        self._reach = figure.alpha * public.rows  # alpha as a count
         if self._reach < 1:
-            raise ConfigError(f"alpha = {figure.alpha:g} is less than one of {curator.rows:,} rows.")
+            raise ConfigError(f"alpha = {figure.alpha:g} is less than one of {public.rows:,} rows.")
         self._tolerance = figure.alpha / 50 if figure.tolerance is None else figure.tolerance
-        measure = curator.total.measure
+        measure = public.total.measure
         self._to_compare, self._to_answer = figure.comparison_loss(measure), figure.answer_loss(measure)
-        self._known = Known(MedianNet.databases(curator.domain, figure.records).initial(), 0, 0)
+        self._known = Known(MedianNet.databases(public.domain, figure.records).initial(), 0, 0)
 
     @classmethod
-    def of_paper(cls, curator: Curator, *, alpha: float, questions: int, seed: int, confidence: float) -> MedianBasic:
+    def of_paper(
+        cls, public: Public, curator: Curator, *, alpha: float, questions: int, seed: int, confidence: float
+    ) -> MedianBasic:
         """With the paper's constants for the whole (pure) budget; refused unless there are rows enough for them."""
-        if curator.total.measure != "epsilon":
+        if public.total.measure != "epsilon":
             raise ConfigError("the paper's constants are for pure privacy: delta must be 0.")
-        if curator.rows_per_person > 1:
+        if public.rows_per_person > 1:
             raise ConfigError("the paper's constants are for neighbours that differ in one row, not in several.")
         try:
-            constants = PaperConstants.of(alpha, float(curator.total), questions, curator.domain.size)
+            constants = PaperConstants.of(alpha, float(public.total), questions, public.domain.size)
         except ValueError as error:
             raise ConfigError(str(error)) from None
-        figure = FigureOne.of_paper(constants, rows=curator.rows)
-        return cls(curator, figure, seed=seed, confidence=confidence)
+        figure = FigureOne.of_paper(constants, rows=public.rows)
+        return cls(public, curator, figure, seed=seed, confidence=confidence)
 
     def ask(self, query: Query) -> Estimate:
         """Figure 1, step 2, for one question. Asked again, the stored answer is given, which is free."""
         if query.is_constant:
             raise InvalidQuery("the answer follows from the number of rows, which is public: nothing to ask.")
-        core, rows = query.core, self._curator.rows
-        stored = self._curator.find([core])[0]
+        core, rows = query.core, self._public.rows
+        stored = self._public.find([core])[0]
         if stored is not None:
             return of_stored(stored, query, rows, self._confidence)
         databases = self._catch_up().databases
@@ -134,7 +139,7 @@ class MedianBasic:
             facts = replace(estimate.facts, cost=estimate.facts.cost + compared.cost)
             return replace(estimate, facts=facts)
         median = round(databases.answer(core) * rows * core.unit)
-        told = self._curator.tell([(core, median, self._half_width(core, threshold), "")])[0]
+        told = self._public.tell([(core, median, self._half_width(core, threshold), "")])[0]
         estimate = of_stored(told, query, rows, self._confidence)
         return replace(estimate, facts=replace(estimate.facts, source="hypothesis", cost=compared.cost))
 
@@ -155,10 +160,10 @@ class MedianBasic:
 
     def _catch_up(self) -> Known:
         """Step (e), for what this or another process has bought since the last look."""
-        for measured in self._curator.released(after=self._known.read_to):
+        for measured in self._public.released(after=self._known.read_to):
             databases, hard = self._known.databases, self._known.hard
             if isinstance(measured.question, Query):
-                answer = int(measured.values[0]) / (measured.unit * self._curator.rows)
+                answer = int(measured.values[0]) / (measured.unit * self._public.rows)
                 values = databases.net.values(measured.question, databases.kept)
                 fits = np.abs(values - answer) <= self._tolerance
                 databases, hard = replace(databases, kept=databases.kept[fits]), hard + 1
@@ -173,16 +178,16 @@ class MedianBasic:
             raise BudgetExhausted(
                 f"No database of {self.figure.records:,} records fits the hard answers, and so it has halted."
             )
-        if not self._to_compare + self._to_answer <= self._curator.left:  # whichever it will be: both must be paid for
+        if not self._to_compare + self._to_answer <= self._public.left:  # whichever it will be: both must be paid for
             raise BudgetExhausted(f"A question needs {self._to_compare + self._to_answer}, and that is not left.")
 
     def _half_width(self, query: Query, threshold: float) -> int:
         """How far the median may be off, at the confidence given, in grid steps; at most n."""
-        moves = Sensitivity(1, 1).times(self._curator.rows_per_person)
+        moves = Sensitivity(1, 1).times(self._public.rows_per_person)
         noise = quantile(noise_for(self._to_compare, moves, GRID), self._confidence)
         error = easy_error(alpha=self._reach, threshold=threshold, noise=noise / (GRID * self._reach) + LENS_ERROR)
-        most = self._curator.rows * query.unit
-        return most if error >= self._curator.rows else min(most, math.ceil(error * query.unit) + 1)
+        most = self._public.rows * query.unit
+        return most if error >= self._public.rows else min(most, math.ceil(error * query.unit) + 1)
 
 
 def _loss(measure: Measure, epsilon: float) -> Loss:

@@ -1,4 +1,4 @@
-"""The gate: one run of AboveThreshold (sparse vector). Opened by the curator.
+"""The gate: one run of AboveThreshold, shut at its first hit.
 
 It says whether a question's value passes a noisy threshold, for as many questions as are asked, at one price, until the
 first that does. Then it is shut, for good and for everybody.
@@ -6,25 +6,27 @@ first that does. Then it is shut, for good and for everybody.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+
+import numpy as np
 
 from tacit.errors import AnswerWithheld, InvalidQuery
 from tacit.model.budget import Loss
-from tacit.model.entry import GateTerms, Intent, Shut, decode, encode
+from tacit.model.entry import FreeAnswer, GateTerms, Intent, Shut, decode, encode
 from tacit.model.facts import Receipt
+from tacit.model.lens import Distance, Lens, count
 from tacit.model.query import GRID, Query
+from tacit.model.request import Comparisons, Declared
 from tacit.model.statistic import Statistic
 from tacit.store.chain import Line
 from tacit.store.log import Held
 from tacit.trusted.ledger import Ledger, Outcome
-from tacit.trusted.lens import Lens, look, own_lens
 from tacit.trusted.loss import Sensitivity, gate_price, gate_scales
 from tacit.trusted.noise import draw_geometric
-from tacit.trusted.questions import own, own_loss
 from tacit.trusted.records import Records
 
 _CHUNK = 256  # comparisons drawn at a time
+_SHRINK = 1 - 2.0**-12  # see `look`
 
 
 class Gate:
@@ -39,25 +41,18 @@ class Gate:
 
     def __init__(self, ledger: Ledger, records: Records, intent: int, terms: GateTerms) -> None:
         self._ledger, self._records, self._intent = ledger, records, intent
+        self._declared = Declared(records.domain, records.rows, records.rows_per_person, ledger.total)
         self._held: Held | None = None  # the threshold's noise, while it is in no file and may be put back
-        self._threshold: float = terms.threshold
-        self._scales: tuple[float, float] = terms.threshold_scale, terms.comparison_scale  # in counts
-        self.cost = Loss(ledger.total.measure, terms.atoms)
+        self.terms = terms
 
     @property
     def threshold(self) -> float:
-        """Where it stands, in counts. Guarantee: public. Formula: as opened. Source: the caller."""
-        return self._threshold
+        """Where the gate stands, in counts."""
+        return self.terms.threshold
 
     @property
-    def threshold_scale(self) -> float:
-        """Of the threshold's noise, in counts. Guarantee: public. Formula, source: `loss.gate_scales`."""
-        return self._scales[0]
-
-    @property
-    def comparison_scale(self) -> float:
-        """Of each comparison's noise, in counts. Guarantee: public. Formula, source: `loss.gate_scales`."""
-        return self._scales[1]
+    def cost(self) -> Loss:
+        return Loss(self._ledger.total.measure, self.terms.atoms)
 
     @classmethod
     def open(cls, ledger: Ledger, records: Records, *, threshold: float, loss: Loss, owner: str) -> Gate:
@@ -65,50 +60,43 @@ class Gate:
 
         Guarantee: the whole price is reserved, durably, before anything is compared; the threshold's noise is stored
             with it, outside everything that is hashed or shown.
-        Formula: `loss.gate_scales`, for a value that moves by one count for each row that a person may have.
-        Source: see the class; a lens is 1-Lipschitz, so m replaced rows move it by at most m counts.
+        Formula: `loss.gate_scales`, for a value that moves by one count for each row that a person may have: a lens is
+            1-Lipschitz, so m replaced rows move it by at most m counts.
         """
-        if type(threshold) not in (int, float) or not abs(threshold) < 2**40:
-            raise InvalidQuery(f"a threshold is a count, not {threshold!r}.")
-        loss = own_loss(loss, ledger.total.measure)
+        threshold = count(threshold, "a threshold")
         move = Sensitivity(1, 1).times(records.rows_per_person).l1 * GRID
         first, second = gate_scales(loss, move)
         cost = gate_price(first, second, move, loss.measure)
-        terms = GateTerms(owner, float(threshold), first / GRID, second / GRID, cost.atoms)
+        terms = GateTerms(owner, threshold, first / GRID, second / GRID, cost.atoms)
         noise = int(draw_geometric(first, 1)[0])
-        intent = ledger.reserve(cost, purpose=terms, private=json.dumps(noise))
-        return cls(ledger, records, intent, terms)
+        return cls(ledger, records, ledger.reserve(cost, purpose=terms, private=str(noise)), terms)
 
     @classmethod
     def resume(cls, ledger: Ledger, records: Records, *, owner: str) -> Gate | None:
-        """The gate of this owner that is still open, if there is one.
+        """The newest gate of this owner that is still open, if there is one.
 
         Guarantee: the same threshold noise as before, so that nothing is paid or learned by stopping and starting.
-        Formula: the newest gate among the ledger's unanswered intents. Source: see the class.
         """
-        for entry in reversed(ledger.log.open_intents()):
-            intent = decode(entry.kind, entry.body)
-            terms = intent.purpose if isinstance(intent, Intent) else ""
-            ours = isinstance(terms, GateTerms) and terms.owner == owner
-            if isinstance(terms, GateTerms) and ours and ledger.log.private_of(entry.seq) is not None:
-                return cls(ledger, records, entry.seq, terms)
+        for line in reversed(ledger.log.open_intents()):
+            terms = gate_terms(line)
+            if terms is not None and terms.owner == owner and ledger.log.keeps(line.seq):
+                return cls(ledger, records, line.seq, terms)
         return None
 
     def first_above(self, queries: Sequence[Query | Statistic], lenses: Sequence[Lens]) -> tuple[int, Receipt] | None:
         """The first question whose value passes the noisy threshold, and the receipt of the shut gate; or None.
 
         Guarantee: fresh comparison noise for every question. A hit is told only after the gate is durably shut.
-            Without a hit the gate is held, and says nothing more until `Curator.tell` has stored what followed from it.
-        Formula: see the class. Source: see the class.
+            Without a hit the gate is held, and says nothing more until `tell` has stored what followed from it.
         """
-        copies, lenses = own_pairs(queries, lenses, self._records)
+        asked = Comparisons.of(self._declared, queries, lenses, self.terms.threshold)
         with self._ledger.log.turn():
             held = self._ledger.take_private(self._intent)
             if held is None:
                 raise InvalidQuery("the gate is shut, or held until what it said is stored.")
             try:
-                scales = self._scales[0] * GRID, self._scales[1] * GRID
-                found = first_passing(self._records, copies, lenses, self._threshold, scales, json.loads(held.value))
+                scales = self.terms.threshold_scale * GRID, self.terms.comparison_scale * GRID
+                found = first_passing(self._records, asked, scales, int(held.value))
             except Exception:  # what went wrong may depend on the data, so nothing is said about it
                 found = -1
             if found is not None:
@@ -120,27 +108,37 @@ class Gate:
             self._held = held  # only now: whatever failed before has lost the gate
             return None
 
-    def put_back(self) -> Held | None:
-        """What `Ledger.settle` stores so that a held gate goes on. Guarantee: once. Formula, source: see the class."""
-        held, self._held = self._held, None
-        return held
-
-    def is_of(self, ledger: Ledger) -> bool:
-        """Whether the gate belongs to this ledger. Guarantee: public. Formula: identity. Source: see the class."""
-        return self._ledger is ledger
-
     def _shut(self) -> Receipt:
-        key = f"gate {self._intent}"
-        outcome = Outcome(key, self.cost.atoms, *encode(Shut(self._intent)))
-        entry = store(self._ledger, self._intent, [outcome])[0]
-        return Receipt(entry.seq, entry.hash)
+        outcome = Outcome(f"gate {self._intent}", self.terms.atoms, *encode(Shut(self._intent)))
+        line = _store(self._ledger, self._intent, [outcome])[0]
+        return Receipt(line.seq, line.hash)
 
 
-def store(ledger: Ledger, intent: int | None, outcomes: Sequence[Outcome], held: Held | None = None) -> list[Line]:
-    """Settle what a gate said, a hit or free answers.
+def tell(ledger: Ledger, answers: Sequence[tuple[str, FreeAnswer]], gate: Gate | None = None) -> list[Line]:
+    """Store free answers under their keys, so that they never change. The lines that may be shown.
 
-    Guarantee: when it fails, it fails in the same words, hit or not. Formula, source: `Ledger.settle`.
+    Guarantee: costs nothing, since a free answer is a function of what is public; an earlier answer to the same
+        question stays. The gate that let them pass goes on from the same transaction on, and only a gate of this ledger
+        that holds its noise does.
     """
+    if not answers or (gate is not None and (type(gate) is not Gate or gate._ledger is not ledger)):
+        raise InvalidQuery("there is at least one answer to tell, and the gate is one of this ledger.")
+    outcomes = [Outcome(key, 0, *encode(answer)) for key, answer in answers]
+    with ledger.log.turn():
+        held = None
+        if gate is not None:
+            held, gate._held = gate._held, None  # once
+        return _store(ledger, None, outcomes, held)
+
+
+def gate_terms(line: Line) -> GateTerms | None:
+    """How the gate was opened that an intent stands for; None for other intents."""
+    intent = decode(line.kind, line.body)
+    return intent.purpose if isinstance(intent, Intent) and isinstance(intent.purpose, GateTerms) else None
+
+
+def _store(ledger: Ledger, intent: int | None, outcomes: Sequence[Outcome], held: Held | None = None) -> list[Line]:
+    """Settle what a gate said. Guarantee: when it fails, it fails in the same words, hit or not."""
     try:
         return ledger.settle(intent, outcomes, private=held)
     except (AnswerWithheld, ValueError):
@@ -150,45 +148,40 @@ def store(ledger: Ledger, intent: int | None, outcomes: Sequence[Outcome], held:
     )
 
 
-def own_pairs(
-    queries: Sequence[Query | Statistic], lenses: Sequence[Lens], records: Records
-) -> tuple[list[Query | Statistic], list[Lens]]:
-    """The gate's own copies of what is compared.
-
-    Guarantee: as `questions.own` and `lens.own_lens`. Formula, source: see those.
-    """
-    if not queries or len(queries) != len(lenses):
-        raise InvalidQuery("there is at least one question, and every question has one lens.")
-    copies = [c for c in [own(query, records.domain) for query in queries] if isinstance(c, Query | Statistic)]
-    if len(copies) < len(queries):
-        raise InvalidQuery("a gate compares single values, not tables.")
-    return copies, [own_lens(lens) for lens in lenses]
-
-
-def first_passing(
-    records: Records,
-    queries: Sequence[Query | Statistic],
-    lenses: Sequence[Lens],
-    threshold: float,
-    scales: tuple[float, float],
-    noise: int,
-) -> int | None:
+def first_passing(records: Records, asked: Comparisons, scales: tuple[float, float], noise: int) -> int | None:
     """One run of AboveThreshold with the threshold's noise already drawn: the place of the first hit, or None.
 
     Guarantee: `loss.gate_price(*scales)` for all that is ever learned with one draw of `noise` of scale scales[0].
     Formula: lens(truth) + Geometric(scales[1]) >= threshold + noise, both noises less their means, on the fine grid.
     Source: docs/understand/privacy.md, "The gate".
     """
-    bar = round(threshold * GRID) + noise - round(scales[0])
-    for start in range(0, len(queries), _CHUNK):
-        part = range(start, min(start + _CHUNK, len(queries)))
+    bar = round(asked.threshold * GRID) + noise - round(scales[0])
+    for start in range(0, len(asked.queries), _CHUNK):
+        part = range(start, min(start + _CHUNK, len(asked.queries)))
         drawn = draw_geometric(scales[1], len(part)) - round(scales[1])
         for i, more in zip(part, drawn.tolist(), strict=True):
-            if _value(records, queries[i], lenses[i]) + more >= bar:
+            if shown(records, asked.queries[i], asked.lenses[i]) + more >= bar:
                 return i
     return None
 
 
-def _value(records: Records, query: Query | Statistic, lens: Lens) -> int:
-    """The lens of the true value, in steps of the fine grid. It moves by at most GRID for each replaced row."""
+def shown(records: Records, query: Query | Statistic, lens: Lens) -> int:
+    """What a lens shows of a true value, in steps of the fine grid: it moves by at most GRID for each replaced row."""
     return look(lens, records.answer(query) * (GRID // query.unit))
+
+
+def look(lens: Lens, truth: int) -> int:
+    """What a lens shows of a number; both in steps of the fine grid.
+
+    Guarantee: moves by at most GRID when the truth does. u → reach (1 - exp(-|u|/reach)) has slopes between -1 and 1,
+        and so has a mean of shifted copies of it. The computed mean is within 2^-46 of the real one (a few units in the
+        last place of each term, and numpy's pairwise sum), so with reach < 2^32 counts the result is within 64 steps;
+        shrinking it by 2^-12 takes 256 steps off the largest move, which covers that twice, and the final rounding.
+    Formula: |x - guess|; reach (1 - 2^-12) mean(1 - exp(-|x - value|/reach)).
+    Source: Roth & Roughgarden 2010, equation 4; lemma 4.9 bounds its sensitivity, twice as high as it is.
+    """
+    if isinstance(lens, Distance):
+        return abs(truth - round(lens.guess * GRID))
+    reach = float(lens.reach) * GRID
+    apart = np.abs(lens.steps - truth) / reach  # whole numbers below 2^63 until they are divided
+    return round(float(-np.expm1(-apart).mean()) * (_SHRINK * reach))

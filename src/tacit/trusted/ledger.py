@@ -145,10 +145,11 @@ class Ledger:
         self._check_writing()
 
         def work(writer: Writer) -> list[Line]:
-            # How long it took to look at the data may tell about them, and lines are published: an outcome has the
-            # time of its intent.
-            time = now() if intent is None else writer.time_of(intent)
+            # How long it took to look at the data may tell about them, and lines are published. So an outcome has the
+            # time of its intent, and what a gate let pass the time at which the gate began to look.
+            time = now() if private is None else private.time
             if intent is not None:
+                time = writer.time_of(intent)
                 writer.forget(intent)
             if private is not None:
                 writer.put_back(private)

@@ -1,17 +1,34 @@
-"""How far a question's true answer can move when one row is replaced. Called by the curator before every price."""
+"""What a question's true answers are, how far they move between neighbours, and what noise that calls for.
+
+The three stand together because a price is right only if they agree: `truth` moves by at most `sensitivity`, which is
+checked by enumeration in tests/exact, and `noise_of` is scaled to it. Called by the curator before every look.
+"""
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
 from tacit.errors import InvalidQuery
-from tacit.model.budget import Loss
+from tacit.model.budget import Loss, Measure
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise
-from tacit.model.query import Query
+from tacit.model.query import GRID, Query
+from tacit.model.request import Comparisons, WorstOf
 from tacit.model.statistic import Statistic
-from tacit.model.workload import Marginal, Question
-from tacit.trusted.loss import Sensitivity, noise_for
-from tacit.trusted.questions import unit
-from tacit.trusted.strategies import strategy_sensitivity
+from tacit.model.strategy import Convolution, Product, Tree, kernel, leaves
+from tacit.model.workload import Marginal, Question, unit
+from tacit.store.chain import digest
+from tacit.trusted.loss import Sensitivity, choice_price, choice_scale, gate_price, gate_scales, noise_for, price
+from tacit.trusted.records import Records
+
+Counts = NDArray[np.int64]
+
+_PROVED = 2.0**40  # up to this product of norms a convolution by floats, rounded, is exact: see `convolve`
 
 
 def sensitivity(question: Question, domain: Domain) -> Sensitivity:
@@ -19,32 +36,186 @@ def sensitivity(question: Question, domain: Domain) -> Sensitivity:
 
     Guarantee: between databases that differ in one replaced row, the vector of answers moves by at most l1 in L1 and
         by at most l2_squared in squared L2 distance.
-    Formula: a query 1; a statistic 1; a table 2 (a row leaves one cell and enters another); a strategy as
-        `strategies.strategy_sensitivity` says.
-    Source: immediate; checked by enumeration in tests/exact.
+    Formula: a query or a statistic 1; a table 2, as a row leaves one cell and enters another; a tree with weights w
+        2 Σ w and 2 Σ w², as a row leaves one path of nodes and enters another; a product of trees 2 Σ w Σ w' and
+        2 Σ w² Σ w'²; a convolution the largest distance between two columns of its matrix (`_convolution`).
+    Source: Smith & Ullman, claim 2.2, for trees; statistics are proved in `model.statistic_library`, or vouched for by
+        the owner who registered them; the others are immediate.
     """
     if isinstance(question, Query):
         return _both(0 if question.is_constant else 1)
     if isinstance(question, Statistic):
-        return _both(1)  # proved in `model.statistic_library`, or vouched for by the owner who registered it
+        return _both(1)
     if isinstance(question, Marginal):
-        cells = question.size(domain)
         if question.where == Query.constant(everyone=False):
-            return _both(0)  # no row is counted; a constant weight between 0 and 1 does count rows
-        return _both(2 if cells > 1 else 0 if question.where.is_everyone else 1)
-    return strategy_sensitivity(question, domain)
+            return _both(0)  # no row is counted
+        return _both(2 if question.size(domain) > 1 else 0 if question.where.is_everyone else 1)
+    if isinstance(question, Convolution):
+        return _convolution(leaves(domain[question.name]), question.exponent, question.cyclic)
+    trees = (question.first, question.second) if isinstance(question, Product) else (question,)
+    if all(leaves(domain[tree.name]) == 1 for tree in trees):
+        return _both(0)  # every row lies in the only leaf
+    l1 = math.prod(sum(tree.weights) for tree in trees)
+    return Sensitivity(2 * l1, 2 * math.prod(sum(w * w for w in tree.weights) for tree in trees))
 
 
 def noise_of(question: Question, domain: Domain, loss: Loss, rows_per_person: int) -> Noise:
-    """The noise that `loss` buys for one of the curator's own copies of a question.
+    """The noise that `loss` buys for a question. It follows from what is public; no data are looked at.
 
-    Guarantee: noise of this law makes the answers cost at most `loss`; it follows from what is public.
-    Formula: `loss.noise_for`, for what `rows_per_person` replaced rows move. Source: `loss.noise_for`.
+    Guarantee: answers with noise of this law cost at most `loss`.
+    Formula: `loss.noise_for`, for what `rows_per_person` replaced rows move.
     """
     moves = sensitivity(question, domain).times(rows_per_person)
     if moves.l1 == 0:
         raise InvalidQuery("the answer follows from the number of rows, which is public: nothing to measure.")
     return noise_for(loss, moves, unit(question))
+
+
+def price_of(question: Question, domain: Domain, noise: Noise, measure: Measure, rows_per_person: int) -> Loss:
+    """What answers with this noise cost. Formula: `loss.price`, as in `noise_of`."""
+    return price(noise, sensitivity(question, domain).times(rows_per_person), unit(question), measure)
+
+
+class Terms(NamedTuple):
+    """Under which key the outcome of a request is kept, and what it costs."""
+
+    key: str
+    cost: Loss
+
+
+def choice_terms(worst: WorstOf, loss: Loss, rows_per_person: int) -> tuple[Terms, float]:
+    """What a choice costs, and the scale of its noise.
+
+    Guarantee: the choice costs what is charged, at most `loss`.
+    Formula: score = L1 distance between truth and guess, less a public penalty, rounded to the grid; the score of a
+        query moves by at most 1 count for each replaced row, that of a table by 2; then `noise.noisy_max`.
+    Source: Roth, lecture 8 (the exponential mechanism as a distinguisher); Hardt, Ligett & McSherry 2012.
+    """
+    tables = any(isinstance(one, Marginal) for one in worst.candidates)
+    move = _both(2 if tables else 1).times(rows_per_person).l1 * GRID
+    scale = choice_scale(loss, move)
+    return Terms(digest(["choice", worst.form, scale]), choice_price(scale, move, loss.measure)), scale
+
+
+def far_terms(asked: Comparisons, loss: Loss, rows_per_person: int) -> tuple[Terms, tuple[float, float]]:
+    """What one run of a gate over a list costs, and the scales of its noises.
+
+    Guarantee: one gate's price, at most `loss`, for the whole list.
+    Formula: `gate.first_passing`, with a threshold drawn for this list alone.
+    Source: Roth, lecture 12, SparseDistinguish.
+    """
+    move = _both(1).times(rows_per_person).l1 * GRID
+    scales = gate_scales(loss, move)
+    form = [[query.key, lens.words[1]] for query, lens in zip(asked.queries, asked.lenses, strict=True)]
+    key = digest(["far", form, asked.threshold.hex(), scales])
+    return Terms(key, gate_price(*scales, move, loss.measure)), scales
+
+
+def passing_terms(asked: Comparisons, loss: Loss, rows_per_person: int) -> tuple[Terms, Noise]:
+    """What a single comparison costs, and its noise.
+
+    Guarantee: it costs what is charged, at most `loss`, hit or not.
+    Formula: lens(truth) + noise of `loss.noise_for` >= threshold, on the fine grid.
+    Source: Roth & Roughgarden 2010, figure 1, steps 2(a)-(c); the crude bound (10) of their privacy proof.
+    """
+    (query,), (lens,), bar = asked.queries, asked.lenses, round(asked.threshold * GRID)
+    moves = _both(1).times(rows_per_person)
+    noise = noise_for(loss, moves, GRID)
+    key = digest(["compare", query.key, lens.words, bar, noise.scale])
+    return Terms(key, price(noise, moves, GRID, loss.measure)), noise
+
+
+def truth(question: Question, records: Records) -> Counts:
+    """The exact answers to a question, in grid steps. Private: they never leave the curator without noise.
+
+    Guarantee: replacing one row moves them by at most `sensitivity`, times the question's unit.
+    """
+    if isinstance(question, Query | Statistic):
+        return np.array([records.answer(question)], dtype=np.int64)
+    if isinstance(question, Marginal):
+        return records.table(question.names, question.where).ravel()
+    if isinstance(question, Product):
+        table = records.table((question.first.name, question.second.name))
+        for tree in (question.first, question.second):  # each time the first axis is answered and becomes the last
+            table = np.moveaxis(_nodes(_leaf_counts(table, tree.name, records.domain), tree), 0, -1)
+        return np.ascontiguousarray(table).ravel()
+    counts = _leaf_counts(records.table((question.name,)), question.name, records.domain)
+    if isinstance(question, Tree):
+        return _nodes(counts, question)
+    full = convolve(counts, kernel(counts.size, question.exponent), most=records.rows)
+    answers = full[: counts.size].copy()
+    if question.cyclic:
+        answers[: full.size - counts.size] += full[counts.size :]
+    return answers
+
+
+def convolve(counts: Counts, factor: Counts, *, most: int) -> Counts:
+    """The exact linear convolution of two non-negative integer vectors; `most` publicly bounds the first's norm.
+
+    Guarantee: exact. How it is worked out depends on sizes, the factor and `most`, never on single counts.
+    Formula: floats, rounded. For transforms of length 2^m the error of an entry is below
+        |x| |y| ((1+e)^(3m) (1+e sqrt 5)^(3m+1) (1+b)^(3m) - 1), e = 2^-53, |x| and |y| the Euclidean norms and b the
+        error of the roots of unity: below 2^-44 |x| |y| for m <= 23 and b <= e, so below 1/16 up to a product of 2^40.
+        Counts whose norm could be larger are split into digits first.
+    Source: Percival 2003, theorem 5.1; Brent, Percival & Zimmermann 2007.
+    """
+    norm = math.sqrt(float(np.dot(factor.astype(np.float64), factor))) + 1
+    if norm >= _PROVED:
+        raise ValueError("the factor is too large for an exact convolution")
+    length = 1 << max(0, counts.size + factor.size - 2).bit_length()
+    if most * norm <= _PROVED:
+        return _rounded(counts, factor, length)
+    bits = math.floor(math.log2(_PROVED / norm / math.sqrt(counts.size)))
+    if bits < 1:
+        raise ValueError("the vectors are too long for an exact convolution")
+    found = np.zeros(counts.size + factor.size - 1, dtype=np.int64)
+    for shift in range(0, most.bit_length(), bits):
+        found += _rounded((counts >> shift) & ((1 << bits) - 1), factor, length) << shift
+    return found
+
+
+def _rounded(counts: Counts, factor: Counts, length: int) -> Counts:
+    spectra = np.fft.rfft(counts.astype(np.float64), length), np.fft.rfft(factor.astype(np.float64), length)
+    product = np.fft.irfft(spectra[0] * spectra[1], length)
+    return np.rint(product[: counts.size + factor.size - 1]).astype(np.int64)
+
+
+@lru_cache(maxsize=64)
+def _convolution(size: int, exponent: int, cyclic: bool) -> Sensitivity:
+    """The largest distance between two columns, which are copies of the kernel g, one shifted by j against the other.
+
+    Cyclic: |g|² + |g|² - 2 r_j, r_j the cyclic autocorrelation. Not cyclic: column i ends after size - i entries, and
+    the squared distance of columns i < i + j is a sum of size - i squares that do not depend on i otherwise: so i = 0
+    is the worst, with |g|² + (sum of the first size - j squares of g) - 2 r_j, r_j the plain autocorrelation.
+    """
+    if size == 1:
+        return Sensitivity(0, 0)
+    g = kernel(size, exponent)
+    both_sides = convolve(g, g[::-1].copy(), most=math.isqrt(int(np.dot(g, g))) + 1)
+    overlap = both_sides[size - 1 :]  # Σ g_i g_(i+j) for j = 0, 1, ...
+    norm = int(overlap[0])
+    if cyclic:
+        distances = 2 * (norm - overlap[1:] - overlap[1:][::-1])
+    else:
+        distances = norm + np.cumsum(g * g)[:-1][::-1] - 2 * overlap[1:]
+    return Sensitivity(2 * int(g.sum()), int(distances.max()))
+
+
+def _leaf_counts(table: Counts, name: str, domain: Domain) -> Counts:
+    """The leaves along the first axis: what lies in no bin is summed up into one more."""
+    bins = domain[name].bins
+    if not domain[name].extras:
+        return table
+    return np.concatenate([table[:bins], table[bins:].sum(axis=0, keepdims=True)])
+
+
+def _nodes(counts: Counts, tree: Tree) -> Counts:
+    """Weight times count for every node, level by level, along the first axis."""
+    levels = [
+        weight * np.add.reduceat(counts, np.arange(0, counts.shape[0], span), axis=0)
+        for span, weight in zip(tree.spans(), tree.weights, strict=True)
+    ]
+    return np.concatenate(levels)
 
 
 def _both(bound: int) -> Sensitivity:

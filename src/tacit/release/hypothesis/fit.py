@@ -28,8 +28,8 @@ from itertools import combinations
 import numpy as np
 
 from tacit.errors import InvalidDomain, InvalidQuery
-from tacit.model.answer import Measured
 from tacit.model.domain import Domain
+from tacit.model.entry import Measured
 from tacit.release.hypothesis.dense import MAX_CELLS, Array, Dense
 from tacit.release.hypothesis.terms import DEEPEST, Term, omega, solve_normaliser, terms_of
 

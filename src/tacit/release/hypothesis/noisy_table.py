@@ -8,10 +8,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.model.answer import Measured
 from tacit.model.budget import Loss
 from tacit.model.cell_sum import answer_from, sides, summed
 from tacit.model.domain import Domain
+from tacit.model.entry import Measured
 from tacit.model.facts import Facts
 from tacit.model.noise_law import Noise, quantile_of_sum, variance
 from tacit.model.query import Query

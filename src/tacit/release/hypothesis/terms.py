@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
-from tacit.model.answer import Measured
 from tacit.model.domain import Domain
+from tacit.model.entry import Measured
 from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.strategy import Tree, leaves

@@ -97,13 +97,13 @@ def trees(name: str, leaves: int) -> Iterator[Tree]:
             others = math.prod(branching) // branching[level]
             branching[level] = max(2, -(-leaves // others))
         if math.prod(branching[1:]) < leaves:
-            yield Tree(name, tuple(branching), (1,) * depth)
+            yield Tree.over(name, leaves, tuple(branching), (1,) * depth)
 
 
 def binary(name: str, leaves: int) -> Tree:
     """The textbook's tree: every node has two children."""
     depth = max(1, math.ceil(math.log2(leaves)))
-    return Tree(name, (2,) * depth, (1,) * depth)
+    return Tree.over(name, leaves, (2,) * depth, (1,) * depth)
 
 
 def _said(loss: ErrorLoss) -> str:

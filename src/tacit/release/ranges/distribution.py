@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import InvalidQuery
-from tacit.model.answer import Measured
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
+from tacit.model.entry import Measured
 from tacit.model.noise_law import Noise, variance
 from tacit.model.strategy import Convolution, Tree, leaves
 from tacit.model.values import Listed

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import InvalidQuery
-from tacit.model.answer import Measured
 from tacit.model.budget import Measure
 from tacit.model.domain import Domain
+from tacit.model.entry import Measured
 from tacit.model.noise_law import variance
 from tacit.model.strategy import Product, Tree, leaves
 from tacit.release.ranges.band import single

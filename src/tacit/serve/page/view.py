@@ -17,7 +17,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 from starlette.responses import Response
 
-from tacit.model.answer import Measured
+from tacit.model.entry import Measured
 from tacit.model.workload import Marginal
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import Key

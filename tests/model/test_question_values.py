@@ -1,0 +1,241 @@
+"""Questions are values: what is no question cannot be made, and what was made cannot change. Prices rest on that."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit.errors import InvalidBudget, InvalidQuery
+from tacit.model.attribute import category, integer
+from tacit.model.budget import Loss
+from tacit.model.domain import Domain
+from tacit.model.query import GRID, Factor, Query
+from tacit.model.statistic import Statistic
+from tacit.model.strategy import Convolution, Product, Tree
+from tacit.model.workload import MAX_ANSWERS, Marginal, check, marginal
+
+SIZES = {"a": 6, "b": 5, "c": 4}
+DOMAIN = Domain({name: integer(0, size - 1) for name, size in SIZES.items()} | {"sex": category(["F", "M"])})
+EVERYONE = Query.constant(everyone=True)
+
+
+def some(rng: np.random.Generator) -> Query:
+    """A conjunction, a disjunction, weights, or a complement of one."""
+    parts = []
+    for name in rng.choice(list(SIZES), size=rng.integers(1, 4), replace=False):
+        chosen = rng.choice(SIZES[name], size=rng.integers(1, SIZES[name]), replace=False)
+        weighted = rng.random() < 0.2
+        parts.append(
+            Query.weighted(DOMAIN, [name], rng.random(SIZES[name]))
+            if weighted
+            else Query.among(DOMAIN, str(name), chosen)
+        )
+    query = Query.any(parts) if rng.random() < 0.3 else Query.all(parts)
+    return ~query if rng.random() < 0.3 else query
+
+
+def one(weights: Any, unit: Any = 1, scope: Any = ("sex",)) -> Query:
+    return Query((Factor(scope, weights, unit),), complement=False)
+
+
+# -- what cannot be made ----------------------------------------------------------------------------------------------
+
+WRONG: dict[str, Callable[[], object]] = {
+    "weight above 1": lambda: one(np.array([0, 2])),
+    "weight above 1 on the grid": lambda: one(np.array([0, GRID + 1]), GRID),
+    "weight below 0": lambda: one(np.array([-1, 1])),
+    "fractions": lambda: one(np.array([0.0, 0.5])),
+    "truth values": lambda: one(np.array([False, True])),
+    "text": lambda: one(np.array(["0", "1"])),
+    "nothing": lambda: one(np.array([], dtype=np.int64)),
+    "another shape than its scope": lambda: one(np.array([[0, 1]])),
+    "a masked weight above 1": lambda: one(np.ma.MaskedArray([0, 2**11], mask=[False, True])),
+    "a grid of its own": lambda: one(np.array([0, 5]), 2 * GRID),
+    "a grid that equals 1": lambda: one(np.array([0, 1]), True),
+    "a grid of another type": lambda: one(np.array([0, 1]), np.int64(1)),
+    "a grid of floats": lambda: one(np.array([0, 1]), 1.0),
+    "scope as a list": lambda: one(np.array([0, 1]), 1, ["sex"]),
+    "scope as a text": lambda: one(np.array([0, 1]), 1, "x"),
+    "scope out of order": lambda: one(np.ones((5, 6), dtype=np.int64), 1, ("b", "a")),
+    "scope twice": lambda: one(np.ones((6, 6), dtype=np.int64), 1, ("a", "a")),
+    "nine attributes at once": lambda: one(np.ones((2,) * 9, dtype=np.int64), 1, tuple("abcdefghi")),
+    "an attribute in two factors": lambda: Query((Factor(("a",), np.ones(6, int), 1),) * 2, complement=False),
+    "no factor": lambda: Query(("sex",), complement=False),  # type: ignore[arg-type]
+    "complement of another type": lambda: Query((), complement=np.bool_(True)),  # type: ignore[arg-type]
+    "complement that equals 0": lambda: Query((), complement=0),  # type: ignore[arg-type]
+    "a table of nothing": lambda: Marginal((), EVERYONE),
+    "a table of one attribute twice": lambda: Marginal(("sex", "sex"), EVERYONE),
+    "a table out of order": lambda: Marginal(("sex", "a"), EVERYONE),
+    "a table's names as a list": lambda: Marginal(["a"], EVERYONE),  # type: ignore[arg-type]
+    "a table of weighted rows": lambda: Marginal(("a",), Query.weighted(DOMAIN, ["sex"], [0.5, 1])),
+    "a table of rows in text": lambda: Marginal(("a",), "sex = 'F'"),  # type: ignore[arg-type]
+    "a statistic without a name": lambda: Statistic(None, ("a",)),  # type: ignore[arg-type]
+    "a statistic of a list": lambda: Statistic("stump", ["a", "sex"]),  # type: ignore[arg-type]
+    "a fraction as an argument": lambda: Statistic("stump", ("a", "sex"), (6.0, 1)),  # type: ignore[arg-type]
+    "a truth value as an argument": lambda: Statistic("stump", ("a", "sex"), (6, True)),
+    "an argument beyond 64 bits": lambda: Statistic("stump", ("a", "sex"), (6, 2**63)),
+    "a tree without levels": lambda: Tree("a", (), ()),
+    "a tree with a weight too many": lambda: Tree("a", (6,), (1, 1)),
+    "a tree of weight 0": lambda: Tree("a", (6,), (0,)),
+    "a tree of a huge weight": lambda: Tree("a", (6,), (2**16 + 1,)),
+    "a tree of fractions": lambda: Tree("a", (6,), (1.0,)),  # type: ignore[arg-type]
+    "a tree of truth values": lambda: Tree("a", (6,), (True,)),
+    "a tree of 65 levels": lambda: Tree("a", (2,) * 65, (1,) * 65),
+    "an exponent too large": lambda: Convolution("a", 61, cyclic=True),
+    "an exponent below 0": lambda: Convolution("a", -1, cyclic=True),
+    "an exponent in fractions": lambda: Convolution("a", 50.0, cyclic=True),  # type: ignore[arg-type]
+    "a circle that equals 1": lambda: Convolution("a", 50, cyclic=1),  # type: ignore[arg-type]
+    "a product out of order": lambda: Product(Tree("b", (5,), (1,)), Tree("a", (6,), (1,))),
+    "a product of one attribute": lambda: Product(Tree("a", (6,), (1,)), Tree("a", (6,), (1,))),
+    "a product with a convolution": lambda: Product(Tree("a", (6,), (1,)), Convolution("b", 5, False)),  # type: ignore[arg-type]
+    "a product too heavy": lambda: Product(Tree("a", (6,), (2**9,)), Tree("b", (5,), (2**9,))),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_no_question_cannot_be_made(wrong: str) -> None:
+    with pytest.raises(InvalidQuery):
+        WRONG[wrong]()
+
+
+@pytest.mark.parametrize("wrong", [("rho", True), ("rho", 1.0), ("rho", np.int64(1)), ("sigma", 1), (None, 1)])
+def test_what_is_no_amount_cannot_be_made(wrong: Any) -> None:
+    with pytest.raises(InvalidBudget):
+        Loss(*wrong)
+
+
+class Heavier(Query):
+    """Could answer otherwise when it is looked at again."""
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT COUNT(*) FROM data",
+        None,
+        one(np.array([0, 1, 0])),
+        one(np.array([0, 1]), 1, ("nobody",)),
+        one(np.array([0, 1]), 1, ("SEX",)),
+        Heavier((), complement=False),
+        Marginal(("SEX",), EVERYONE),
+        Marginal(("nobody",), EVERYONE),
+        Marginal(("a",), one(np.array([0, 1, 0]))),
+        Statistic("nobody knows it", ("a",)),
+        Statistic("stump", ("a", "nobody"), (6, 1)),
+        Tree("nobody", (6,), (1,)),
+        Tree("sex", (2,), (1,)),  # has no order
+        Tree("a", (5,), (1,)),  # one leaf is not reached
+        Tree("a", (7,), (1,)),  # a tree for other leaves: the same one would have two keys
+        Tree("a", (2, 6), (1, 1)),  # the top level would be the public root
+        Tree("a", (6, 1), (1, 1)),
+        Convolution("sex", 50, cyclic=True),
+        Product(Tree("a", (6,), (1,)), Tree("b", (3,), (1,))),
+    ],
+    ids=repr,
+)
+def test_a_question_about_another_domain_is_refused(question: Any) -> None:
+    with pytest.raises(InvalidQuery):
+        check(question, DOMAIN)
+
+
+def test_a_question_has_no_more_answers_than_can_be_drawn() -> None:
+    wide = Domain({"x": integer(0, 2**12 - 1), "y": integer(0, 2**12 - 1)})
+    with pytest.raises(InvalidQuery, match=f"{MAX_ANSWERS:,}"):
+        check(marginal(wide, "x", "y"), wide)
+
+
+# -- what cannot change -----------------------------------------------------------------------------------------------
+
+
+def test_weights_are_nobodys_to_write() -> None:
+    given = np.array([0, 1])
+    query = one(given)
+    given[:] = [1, 1]
+    weights = query.factors[0].weights
+    assert weights.tolist() == [0, 1]
+    for write in (lambda: weights.__setitem__(0, 0), lambda: weights.setflags(write=True)):
+        with pytest.raises(ValueError, match=r"read-only|WRITEABLE"):
+            write()
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda query: pickle.loads(pickle.dumps(query))])  # noqa: S301
+def test_a_copy_is_the_same_question_and_as_frozen(again: Callable[[Query], Query]) -> None:
+    rng = np.random.default_rng(4)
+    for query in [some(rng) for _ in range(50)]:
+        other = again(query)
+        assert (other, other.key, other.complement) == (query, query.key, query.complement)
+        assert not any(factor.weights.flags.writeable for factor in other.factors)
+
+
+def test_a_factor_cannot_be_unpickled_wrong() -> None:
+    factor = Factor(("sex",), np.array([0, 1]), 1)
+    make, (scope, weights, unit) = factor.__reduce__()
+    with pytest.raises(InvalidQuery):
+        make(scope, 2 * weights, unit)  # type: ignore[arg-type,operator]
+
+
+# -- one form for one question ----------------------------------------------------------------------------------------
+
+
+def test_whoever_makes_a_query_gets_its_canonical_form() -> None:
+    rng = np.random.default_rng(1)
+    for query in [some(rng) for _ in range(300)]:
+        made = Query(tuple(reversed(query.factors)), query.complement)
+        assert (made.key, made.complement, made.scope) == (query.key, query.complement, query.scope)
+        assert Query.from_dict(query.to_dict()).key == query.key
+    everywhere = one(np.array([1, 1]))
+    assert everywhere.is_everyone
+    assert everywhere == EVERYONE
+
+
+def test_the_everyday_way_comes_to_the_general_canonical_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    forms = []
+    for general in (False, True):
+        if general:
+            monkeypatch.setattr("tacit.model.query._everyday", lambda factor: False)
+        rng = np.random.default_rng(2)
+        made = [some(rng) for _ in range(400)]
+        forms.append([(query.key, query.complement, query.scope) for query in made])
+    assert forms[0] == forms[1]
+
+
+def test_a_key_is_a_hash_of_the_json_of_the_canonical_form() -> None:
+    # Ledgers hold these keys: they must never come out otherwise.
+    rng = np.random.default_rng(3)
+    for query in [some(rng) for _ in range(50)] + [EVERYONE]:
+        digest = hashlib.sha256(b"tacit query 1\x00" + bytes([query.complement]))
+        for factor in query.factors:
+            form = [factor.scope, factor.unit, factor.weights.shape, factor.weights.dtype.str]
+            digest.update(json.dumps(form).encode() + b"\x00" + factor.weights.tobytes())
+        assert query.key == digest.hexdigest()
+
+
+def test_a_root_has_no_more_children_than_it_needs() -> None:
+    for branching in ((2, 3), (10**30, 3)):
+        assert Tree.over("a", 6, branching, (1, 1)) == Tree("a", (2, 3), (1, 1))
+
+
+def test_without_a_kernel_there_is_no_circle() -> None:
+    assert Convolution("a", 0, cyclic=True) == Convolution("a", 0, cyclic=False)
+
+
+# -- planted bugs -----------------------------------------------------------------------------------------------------
+
+
+def test_planted_weights_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Factor, "__post_init__", lambda self: None)
+    with pytest.raises(pytest.fail.Exception):
+        test_what_is_no_question_cannot_be_made("weight above 1")
+
+
+def test_planted_weights_not_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.model.query._frozen", lambda weights, unit: weights)
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        test_weights_are_nobodys_to_write()
