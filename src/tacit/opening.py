@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -148,26 +147,14 @@ def _written(choice: Choice, confidence: float) -> dict[str, str]:
 
 def _recalled(made_with: MadeWith, named: Mapping[str, Any]) -> tuple[Choice, float]:
     """The choice and the confidence that the ledger was made with; what it does not keep is as named now."""
-    written = _by_name(made_with.settings)
+    written = made_with.settings
     row = MECHANISMS.get(written.get("mechanism", ""))
-    if row is None or not set(written) <= {"mechanism", "reason", *names_of(Common), *names_of(row.settings)}:
+    if row is None or not written.keys() - {"reason"} <= {"mechanism", *names_of(Common), *names_of(row.settings)}:
         raise LedgerError("The ledger has settings that this version of the program does not know.")
     free = {name: value for name, value in named.items() if name not in written}
     settings = row.set({**written, **free}, strict=False)
     confidence = checked(Common, {**named, **written}, strict=False).confidence
-    return Choice(row.name, written.get("reason", "asked for"), settings), confidence
-
-
-def _by_name(written: Mapping[str, str]) -> dict[str, str]:
-    """The settings that a ledger keeps. Older ones say "none" for what there is not, and the sampler in words."""
-    found = {name: value for name, value in written.items() if value not in ("none", "any", "any number")}
-    kinds = r"(\d+) (?:databases of (\d+) records|fractional databases), seed (\d+)"
-    words = re.fullmatch(kinds, found.pop("sampling", ""))
-    if words is None:
-        return found
-    many, records, seed = words.groups()
-    found |= {"databases": many, "seed": seed, "sampler": "databases" if records else "fractions"}
-    return found | ({"records": records} if records else {})
+    return Choice(row.name, written.get("reason", ""), settings), confidence
 
 
 def _refuse_others(ledger: str, made_with: MadeWith, named: Mapping[str, Any]) -> None:
@@ -175,7 +162,7 @@ def _refuse_others(ledger: str, made_with: MadeWith, named: Mapping[str, Any]) -
     choice, confidence = _recalled(made_with, {})
     theirs = {"budget": made_with.budget, "mechanism": choice.mechanism, "confidence": confidence}
     theirs |= to_builtins(choice.settings)
-    kept = {"budget", *_by_name(made_with.settings)}
+    kept = {"budget", *made_with.settings}
     differ = [
         f"{name} is {value}, not {named[name]}"
         for name, value in theirs.items()

@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 import tacit
 from tacit.errors import ConfigError, InvalidQuery, LedgerError
 from tacit.model.query import Query
+from tacit.release import iterative as iterative_module
+from tacit.release import warm_start as warm_start_module
 from tacit.release.iterative import Weights
 from tacit.release.online import GATE_SHARE, Online
 from tacit.session import Session
+from tacit.trusted.curator import Curator
 
 SIZES = {"a": 12, "b": 8, "c": 6, "d": 5, "e": 2}
 DOMAIN = tacit.Domain({name: tacit.integer(0, size - 1) for name, size in SIZES.items()})
@@ -105,6 +108,61 @@ def test_a_restart_rebuilds_it_to_the_last_bit_for_nothing(tmp_path: Path) -> No
     for change in ({"warm": 0.7}, {"warm": 0}):
         with pytest.raises(LedgerError):
             start(tmp_path, **change)
+
+
+def buys_again(*_: object, **__: object) -> None:
+    raise AssertionError("a replay chooses, prices and buys nothing")
+
+
+@pytest.mark.parametrize("name", ["pairs", "adaptive", "tables that others bought"])
+def test_a_replay_reads_what_was_bought_and_chooses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    faint = {"budget": tacit.Budget(epsilon=0.02, delta=1e-9)} if name == "adaptive" else {}
+    queries = boxes(30, seed=3)
+    with start(tmp_path, **faint) as session:
+        if name == "tables that others bought":
+            session.release([["b"], ["c", "d"]], rounds=2, share=0.05, alpha=0.001)
+        before = session.ask_many(queries)
+        arrays = [array.copy() for array in session.arrays()]
+        chosen = sum(past.kind == "choice" for past in session.history)
+        assert (chosen > 2) == (name == "adaptive")
+        bars = session._mechanism.most_gates  # type: ignore[attr-defined]
+        tacit.publish(session, tmp_path / "p.jsonl")
+    # A later version may think of other tables, other prices and other plans: what was bought is as it was.
+    for what in ("choose_plan", "closure", "prices", "wanted", "_buy", "_pairs", "_adaptive"):
+        monkeypatch.setattr(warm_start_module, what, buys_again)
+    monkeypatch.setattr(iterative_module, "warm_start", buys_again)
+    reading = tacit.read(tmp_path / "p.jsonl")
+    assert all((one == two).all() for one, two in zip(reading.arrays(), arrays, strict=True))
+    with start(tmp_path, **faint) as session:
+        assert all((one == two).all() for one, two in zip(session.arrays(), arrays, strict=True))
+        assert [a.value for a in session.ask_many(queries)] == [a.value for a in before]
+        assert session._mechanism.most_gates == bars  # type: ignore[attr-defined]
+
+
+def test_a_start_that_was_cut_short_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, bought = Curator.measure, list[int]()
+
+    def cut(self: Curator, *given: Any, **more: Any) -> Any:
+        bought.append(len(bought))
+        if len(bought) == 5:
+            raise KeyboardInterrupt
+        return real(self, *given, **more)
+
+    with start(tmp_path) as session:
+        monkeypatch.setattr(Curator, "measure", cut)
+        with pytest.raises(KeyboardInterrupt):
+            session.ask(boxes(1, seed=1)[0])
+        monkeypatch.setattr(Curator, "measure", real)
+    with start(tmp_path) as session:
+        assert len(list(session._public.released())) == 4
+        session.ask(boxes(1, seed=1)[0])
+        arrays = [array.copy() for array in session.arrays()]
+        marks = [one.start for one in session._public.released() if one.start is not None]
+        assert [mark.left for mark in marks] == list(range(14, -1, -1))  # five attributes and ten pairs
+    with start(tmp_path) as session:
+        assert all((one == two).all() for one, two in zip(session.arrays(), arrays, strict=True))
 
 
 def test_the_first_question_says_how_far_it_is(tmp_path: Path) -> None:

@@ -43,6 +43,18 @@ class Intent:
     purpose: str | GateTerms
 
 
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A mark on what was bought to start with, before the first question was answered: a replay reads it, and no more.
+
+    left: how many purchases were still to come without which there is no start. Those after the last one are rounds.
+    beside: the lines of earlier purchases that it starts with as well.
+    """
+
+    left: int
+    beside: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Measurement:
     """The noisy answers to a question: whole numbers on a grid of `unit` steps to a count."""
@@ -51,6 +63,7 @@ class Measurement:
     values: NDArray[np.int64]
     unit: int
     noise: Noise
+    start: Start | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +130,7 @@ class Measured:
     noise: Noise
     cost: Loss
     receipt: Receipt
+    start: Start | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +160,10 @@ def encode(entry: Entry) -> tuple[str, str]:
             return "intent", canonical({"purpose": gate})
         case Intent(purpose):
             return "intent", canonical({"purpose": purpose})
-        case Measurement(question, values, unit, Noise(kind, scale)):
+        case Measurement(question, values, unit, Noise(kind, scale), start):
             noise = {"kind": kind, "scale": scale}
             form = {"question": to_dict(question), "values": values.tolist(), "unit": unit, "noise": noise}
+            form |= {} if start is None else {"start": [start.left, *start.beside]}
             return "measured", canonical(form)
         case FreeAnswer(question, value, half_width, note, alone, likely):
             form = {"question": to_dict(question), "told": value, "half_width": half_width, "note": note}
@@ -181,7 +196,9 @@ def decode(kind: str, body: str, asked: Query | Statistic | None = None) -> Entr
     if kind == "measured":
         noise = Noise(form["noise"]["kind"], form["noise"]["scale"])
         values = np.array(form["values"], dtype=np.int64)
-        return Measurement(from_dict(form["question"]), values, int(form["unit"]), noise)
+        left, *beside = form.get("start", [None])
+        start = None if left is None else Start(left, tuple(beside))
+        return Measurement(from_dict(form["question"]), values, int(form["unit"]), noise, start)
     if kind == "told":
         question = _single(form["question"]) if asked is None else asked
         more = form.get("alone"), form.get("likely")
@@ -203,7 +220,7 @@ def released(line: Line, measure: Measure, asked: Query | Statistic | None = Non
     entry, receipt = decode(line.kind, line.body, asked), Receipt(line.seq, line.hash)
     key, cost = str(line.key), Loss(measure, line.atoms)
     if isinstance(entry, Measurement):
-        return Measured(key, entry.question, entry.values, entry.unit, entry.noise, cost, receipt)
+        return Measured(key, entry.question, entry.values, entry.unit, entry.noise, cost, receipt, entry.start)
     if isinstance(entry, FreeAnswer):
         widths = entry.alone, entry.likely
         return Told(key, entry.question, entry.value, entry.half_width, entry.note, cost, receipt, *widths)

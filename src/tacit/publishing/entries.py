@@ -36,6 +36,7 @@ from tacit.trusted.loss import Sensitivity, gate_price, price
 from tacit.trusted.rules import step
 from tacit.trusted.sensitivity import sensitivity
 
+_MOST_LEFT = 2**20  # purchases of a start
 _MOST_WORDS = 2**16  # characters of a note, which may name many attributes
 
 
@@ -184,6 +185,9 @@ def _measured(entry: Measurement, line: Line, public: _Public) -> None:
     moves = moves.times(public.rows_per_person)
     cost = price(entry.noise, moves, entry.unit, public.total.measure)
     _need(line.atoms == cost.atoms, f"its noise costs {cost}, and it states another price")
+    if entry.start is not None:
+        marks = entry.start.left, *entry.start.beside
+        _need(all(type(mark) is int and 0 <= mark < line.seq + _MOST_LEFT for mark in marks), "its mark is none")
     size = 1 if isinstance(question, Query | Statistic) else question.size(public.domain)
     _need(entry.values.shape == (size,), f"its question has {size:,} answers")
 

@@ -26,7 +26,7 @@ from tacit.release.online import Guesses, Online, Terms
 from tacit.release.public import Public, expected_noise
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 from tacit.release.settings import IterativeSettings
-from tacit.release.warm_start import AnyFit, Progress, WarmStart, fit_all, mean_size, wanted, warm_start
+from tacit.release.warm_start import AnyFit, Progress, WarmStart, fit_all, mean_size, recalled, warm_start
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
@@ -159,29 +159,26 @@ class TableStart:
         self.cost = Loss(warm.measure, 0)
 
     def ahead(self) -> Loss:
-        bought = self._made or self._bought
+        bought = self._made or any(one.start is not None for one in self._public.released())
         return Loss(self._warm.measure, 0) if bought or not self._warm <= self._public.left else self._warm
 
-    @property
-    def _bought(self) -> bool:
-        first = marginal(self._public.domain, self._public.domain.names[0])
-        return self._public.find([wanted(self._public, first)])[0] is not None
-
     def make(self, *, buy: bool) -> Loss:
-        nothing = Loss(self._warm.measure, 0)
+        nothing, before = Loss(self._warm.measure, 0), self._public.spent
         if self._made:
             return nothing
-        bought = self._bought
-        if not bought and not buy:
-            raise InvalidQuery("nothing is published yet to make rows from: ask a first question.")
-        if not bought and not self._warm <= self._public.left:
-            self._weights.note = "there was too little left for the warm start"
-            self._made = True
-            return nothing
-        before = self._public.spent
-        found = warm_start(self._public, self._curator, loss=self._warm, progress=self._progress)
+        found = recalled(self._public, progress=self._progress)
+        if found is None:
+            begun = any(one.start is not None for one in self._public.released())
+            if not begun and not buy:
+                raise InvalidQuery("nothing is published yet to make rows from: ask a first question.")
+            if not begun and not self._warm <= self._public.left:
+                self._weights.note = "there was too little left for the warm start"
+                self._made = True
+                return nothing
+            found = warm_start(self._public, self._curator, loss=self._warm, progress=self._progress)
         self._weights.start_from(found)
-        self.cost, self._made = found.bought, True
+        self.cost = Loss(nothing.measure, sum(one.cost.atoms for one in found.measured))
+        self._made = True
         return self._public.spent - before
 
 

@@ -181,7 +181,9 @@ class Recall:
     def __init__(self, public: Public) -> None:
         self._public = public
 
-    def measure(self, questions: Sequence[Question], loss: Loss, then: object = None) -> list[Measured]:
+    def measure(
+        self, questions: Sequence[Question], loss: Loss, then: object = None, start: object = None
+    ) -> list[Measured]:
         found = [self._public.measured(question) for question in questions]
         return [one if one is not None else _refuse() for one in found]
 

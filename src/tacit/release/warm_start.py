@@ -1,8 +1,7 @@
 """A good public guess before the first question: noisy tables of few attributes, and the distribution that fits them.
 
-This is the offline construction (Roth, lecture 8) over whole tables. It sees the curator only, and everything that it
-asks is kept under its words: the same call again, also after a restart, costs nothing and gives the same to the last
-bit.
+This is the offline construction (Roth, lecture 8) over whole tables. What it buys is marked as bought for the start, so
+that `recalled` finds the same start again, to the last bit, by reading what was released: nothing is chosen again then.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy as np
 from tacit.errors import BudgetExhausted, InvalidBudget, InvalidQuery
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
-from tacit.model.entry import Measured
+from tacit.model.entry import Measured, Start
 from tacit.model.noise_law import Noise, variance
 from tacit.model.strategy import Tree, leaves
 from tacit.model.workload import Marginal, marginal
@@ -94,6 +93,32 @@ def warm_start(
     if chosen == "pairs":
         return _pairs(public, curator, tables, loss, pull, progress)
     return _adaptive(public, curator, tables, loss, pull, progress)
+
+
+def recalled(public: Public, *, progress: Progress | None = None) -> WarmStart | None:
+    """The start that was bought, folded from what was released; None where there is none, or only a part of one.
+
+    The purchases without which there is no start are fitted together, in the order of the domain. The rounds after them
+    are fitted one by one, as they were bought. Rounds that an interrupted process did not come to are not made up for.
+    """
+    released = {one.receipt.entry: one for one in public.released()}
+    marks = [(one.start, one) for one in released.values() if one.start is not None]
+    if not marks or marks[-1][0].left:
+        return None
+    first = 1 + next(i for i, (mark, _) in enumerate(marks) if not mark.left)
+    beside = [released[entry] for mark, _ in marks for entry in mark.beside if entry in released]
+    together = sorted([*beside, *(one for _, one in marks[:first])], key=lambda one: _place(one, public.domain))
+    rounds = [one for _, one in marks[first:]]
+    fitted = fit_all(public.domain, together, public.rows, progress=progress)
+    for i, _ in enumerate(rounds, start=1):
+        some = [*together, *rounds[:i]]
+        fitted = fit_all(public.domain, some, public.rows, before=fitted, sweeps=_ROUND_SWEEPS)
+    measured = [*together, *rounds]
+    if rounds:
+        fitted = fit_all(public.domain, measured, public.rows, before=fitted, progress=progress)
+    steps = tuple(_step(one, None) for one in measured)
+    plan: StartPlan = "adaptive" if rounds else "pairs"
+    return WarmStart(fitted.hypothesis, fitted, steps, plan, _sum(public.total, measured), tuple(measured))
 
 
 def fit_all(
@@ -205,7 +230,13 @@ def _adaptive(
     domain, rows = public.domain, public.rows
     small = [table for table in tables if len(table.names) <= 2]
     ones = [table for table in tables if len(table.names) == 1]
-    waiting = [table for table in tables if len(table.names) > 1]
+    # What others have bought has said what it can, and is learned as theirs.
+    many = [table for table in tables if len(table.names) > 1]
+    waiting = [
+        table
+        for table, found in zip(many, public.find(many), strict=True)
+        if not isinstance(found, Measured) or found.start is not None
+    ]
     if not any(public.find([wanted(public, one) for one in ones])) and not loss <= public.left:
         raise _too_little(public)
     measured = _buy(public, curator, ones, prices(domain, small, loss)[: len(ones)])
@@ -222,7 +253,7 @@ def _adaptive(
         penalties = [min(noise, 2.0**39) for noise in noises]
         found = buyer(public, curator).select_worst(waiting, guesses, choice_loss, penalties).index
         assert found is not None
-        one = buyer(public, curator).measure([waiting[found]], table_loss)[0]
+        one = buyer(public, curator).measure([waiting[found]], table_loss, start=Start(0))[0]
         gap = float(np.abs(one.values - guesses[found]).sum())
         measured.append(one)
         steps.append(_step(one, gap))
@@ -233,7 +264,8 @@ def _adaptive(
             each += each
         if progress is not None:
             progress(total - len(waiting), total)
-    fitted = fit_all(domain, measured, rows, pull=pull, before=fitted)
+    if len(measured) > len(ones):
+        fitted = fit_all(domain, measured, rows, pull=pull, before=fitted)
     if progress is not None:
         progress(total, total)
     return WarmStart(fitted.hypothesis, fitted, tuple(steps), "adaptive", bought, tuple(measured))
@@ -244,11 +276,20 @@ def _buy(public: Public, curator: Curator | None, tables: Sequence[Marginal], ea
     questions = [wanted(public, table) for table in tables]
     for question, price in zip(questions, each, strict=True):
         expected_noise(public, question, price)
-    new = [price for price, found in zip(each, public.find(questions), strict=True) if found is None]
-    if sum(price.atoms for price in new) > public.left.atoms:
+    known = public.find(questions)
+    left = [found is None for found in known].count(True)
+    if sum(price.atoms for price, found in zip(each, known, strict=True) if found is None) > public.left.atoms:
         raise _too_little(public)
-    seller = buyer(public, curator)
-    return [seller.measure([question], price)[0] for question, price in zip(questions, each, strict=True)]
+    # The first new purchase names those of others that the start begins with; all of them count down to the last.
+    beside = tuple(one.receipt.entry for one in known if isinstance(one, Measured) and one.start is None)
+    seller, measured = buyer(public, curator), list[Measured]()
+    for question, price, found in zip(questions, each, known, strict=True):
+        if found is None:
+            left -= 1
+        measured += seller.measure([question], price, start=Start(left, beside))
+        if found is None:
+            beside = ()
+    return measured
 
 
 def _too_little(public: Public) -> BudgetExhausted:
@@ -257,6 +298,14 @@ def _too_little(public: Public) -> BudgetExhausted:
 
 def _distance(before: Dense | Mixture, after: Dense | Mixture, table: Marginal) -> float:
     return float(np.abs(before.marginal(table.names) - after.marginal(table.names)).sum())
+
+
+def _place(one: Measured, domain: Domain) -> tuple[int, tuple[int, ...]]:
+    """Where a table stands among those of a domain: tables of few attributes first, in the domain's order."""
+    question = one.question
+    assert isinstance(question, Marginal | Tree)
+    names = question.names if isinstance(question, Marginal) else (question.name,)
+    return len(names), tuple(sorted(domain.names.index(name) for name in names))
 
 
 def _step(measured: Measured, gap: float | None) -> TableBought:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import AnswerWithheld
 from tacit.model.budget import Loss
-from tacit.model.entry import Comparison, Entry, FreeAnswer, Measured, Measurement, Selection, encode, released
+from tacit.model.entry import Comparison, Entry, FreeAnswer, Measured, Measurement, Selection, Start, encode, released
 from tacit.model.lens import Lens
 from tacit.model.noise_law import Noise
 from tacit.model.query import GRID, Query
@@ -39,11 +39,13 @@ class Curator:
         self._records, self._ledger = records, ledger
         self.declared = Declared(records.domain, records.rows, records.rows_per_person, ledger.total)
 
-    def measure(self, questions: Sequence[Question], loss: Loss, then: Follows | None = None) -> list[Measured]:
+    def measure(
+        self, questions: Sequence[Question], loss: Loss, then: Follows | None = None, start: Start | None = None
+    ) -> list[Measured]:
         """Noisy answers to questions, for at most `loss` each; a question measured before is read back for nothing.
 
         `then` makes a free answer of each new noisy one; both are stored in one transaction, so that no crash parts
-        them.
+        them. `start` is a public mark, kept with what is new.
 
         Guarantee: each new question costs at most `loss` of the session's total, whose sum the ledger never lets pass
             the budget; nothing is returned before it and its charge are durable.
@@ -62,7 +64,7 @@ class Curator:
                 found = self._ledger.find_many(keys)
             new = {k: question for k, question in zip(keys, questions, strict=True) if k not in found}
             if new:
-                found |= self._measure(new, loss, then)
+                found |= self._measure(new, loss, then, start)
         measured = [one for k in keys if isinstance(one := released(found[k], loss.measure), Measured)]
         if len(measured) < len(keys):  # told meanwhile, by somebody who did not wait for a turn
             raise AnswerWithheld("The question was answered meanwhile; ask again. What was reserved stays spent.")
@@ -147,7 +149,9 @@ class Curator:
             raise AnswerWithheld("The answer could not be worked out. What was reserved for it stays spent.")
         return self._ledger.settle(intent, outcomes)
 
-    def _measure(self, questions: dict[str, Question], loss: Loss, then: Follows | None) -> dict[str, Line]:
+    def _measure(
+        self, questions: dict[str, Question], loss: Loss, then: Follows | None, start: Start | None
+    ) -> dict[str, Line]:
         """New measurements, by their keys, and what follows from each."""
         domain, people = self.declared.domain, self.declared.rows_per_person
         noises = {k: noise_of(question, domain, loss, people) for k, question in questions.items()}
@@ -157,7 +161,7 @@ class Curator:
             outcomes = list[Outcome]()
             drawn = _add_noise_together({k: truth(q, self._records) for k, q in questions.items()}, noises)
             for k, question in questions.items():
-                measurement = Measurement(question, drawn[k], unit(question), noises[k])
+                measurement = Measurement(question, drawn[k], unit(question), noises[k], start)
                 outcomes.append(Outcome(k, prices[k], *encode(measurement)))
                 if then is not None:
                     free = then(measurement)
