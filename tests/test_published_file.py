@@ -19,7 +19,7 @@ import tacit
 from support import calls
 from tacit.errors import TacitError
 from tacit.model.budget import Loss
-from tacit.publishing import file
+from tacit.public import file
 from tacit.session import Session
 from tacit.store.chain import Line, canonical, chain_hash
 from tacit.trusted.ledger import Outcome
@@ -544,12 +544,12 @@ def test_no_private_state_is_in_the_file(tmp_path: Path) -> None:
 
 def test_planted_leaks_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = tmp_path / "l.tacit"
-    honest = file._form
+    honest = file.to_builtins
 
-    def mutant(extra: Callable[[sqlite3.Connection], Any]) -> Callable[[file.Terms], dict[str, Any]]:
-        def form(terms: file.Terms) -> dict[str, Any]:
+    def mutant(extra: Callable[[sqlite3.Connection], Any]) -> Callable[[Any], dict[str, Any]]:
+        def form(content: Any) -> dict[str, Any]:
             with sqlite3.connect(ledger) as db:
-                return honest(terms) | {"extra": extra(db)}
+                return honest(content) | ({"extra": extra(db)} if isinstance(content, file.Header) else {})
 
         return form
 
@@ -561,7 +561,7 @@ def test_planted_leaks_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     }
     with keep_gate_open(tmp_path) as session:
         for caught, extra in plants.items():
-            monkeypatch.setattr(file, "_form", mutant(extra))
+            monkeypatch.setattr(file, "to_builtins", mutant(extra))
             tacit.publish(session, tmp_path / "bad.jsonl", overwrite=True)
             monkeypatch.undo()
             assert caught in leaks(ledger, (tmp_path / "bad.jsonl").read_bytes())

@@ -20,8 +20,8 @@ import pytest
 import tacit
 from support import PATIENCE
 from tacit.model.query import Query
-from tacit.publishing.knowledge import _knowledge
-from tacit.publishing.transcript import Transcript
+from tacit.public.reader import Transcript
+from tacit.public.verifier import knowledge
 from tacit.release import median as median_module
 from tacit.release.iterative import Weights
 from tacit.release.mechanisms import Choice
@@ -141,7 +141,7 @@ def test_what_was_answered_before_is_answered_the_same_and_fresh_questions_byte_
         about = ("domain", "rows", "budget", "total", "spent", "left", "epsilon_spent", "choice", "confidence")
         assert [getattr(reading, what) for what in about] == [getattr(live, what) for what in about]
         # The whole hypothesis, or all the databases, to the last bit: the live session's and the one derived again.
-        assert _knowledge(tmp_path, live) == tacit.verify(tmp_path / "p.jsonl").knowledge
+        assert knowledge(tmp_path, live) == tacit.verify(tmp_path / "p.jsonl").knowledge
         fresh = unasked(live, boxes(300, seed=2))[:200]
         if name == "direct":  # nothing but what tables say is known beyond the answers
             fresh = [tacit.count(c=value) for value in CODES]  # type: ignore[list-item]
@@ -180,6 +180,35 @@ questions = [Query.from_dict(form) for form in json.load(open(sys.argv[2]))]
 answers = reading.ask_many(questions)
 print(json.dumps([[float(a.value).hex(), a.source, a.note] for a in answers]))
 """
+
+
+LOADED = """
+import json, sys
+import tacit.public
+first = sorted(sys.modules)
+reading = tacit.read(sys.argv[1])
+reading.ask(tacit.count(a=1))
+second = sorted(sys.modules)
+reading.ask("SELECT COUNT(*) FROM data WHERE b = 2")
+print(json.dumps([first, second, sorted(sys.modules)]))
+"""
+DATA = {"duckdb", "sqlite3", "opendp", "tacit.exact", "tacit.load", "tacit.opening"}
+DATA |= {f"tacit.trusted.{name}" for name in ("cells", "curator", "gate", "ledger", "noise", "records")}
+DATA |= {f"tacit.store.{name}" for name in ("anchor", "copies", "file", "fork", "log", "rows")}
+
+
+@pytest.mark.parametrize("name", ["direct", "histogram", "warm", "median"])
+def test_what_is_published_is_read_without_an_engine_a_sampler_or_a_ledger(tmp_path: Path, name: str) -> None:
+    with start(tmp_path, name) as live:
+        live.ask_many([tacit.count(a=1), tacit.count(b=2)])
+        live.publish(tmp_path / "p.jsonl")
+    command = [sys.executable, "-c", LOADED, str(tmp_path / "p.jsonl")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    for i, loaded in enumerate(json.loads(done.stdout)):
+        assert not {module for module in loaded if any(f"{module}.".startswith(f"{bad}.") for bad in DATA)}
+        assert ("sqlglot" in loaded) == (i == 2)  # for what is asked in SQL alone
+        assert "tacit.public.reader" in loaded  # the control: the names are those of modules
 
 
 @pytest.mark.parametrize("name", ["warm", "median"])
@@ -301,7 +330,7 @@ def test_threads_take_turns_and_learn_everything_once(tmp_path: Path, monkeypatc
     reading = together()
     once = [measured.receipt.entry for measured in reading._public.released()]
     assert learned == once
-    assert _knowledge(tmp_path, reading) == tacit.verify(tmp_path / "p.jsonl").knowledge
+    assert knowledge(tmp_path, reading) == tacit.verify(tmp_path / "p.jsonl").knowledge
     assert len(once) > 0
     monkeypatch.setattr(Transcript, "turn", lambda self: nullcontext())
     meeting = 8  # no thread goes on before all have begun to learn the first answer

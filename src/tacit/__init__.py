@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tacit.model.statistic_check import statistic
     from tacit.model.statistic_expression import largest_mean, matching, quantile_distance, stump
     from tacit.opening import open_session as open
-    from tacit.publishing import publish, read, verify
+    from tacit.public import publish, read, verify
     from tacit.release.plan import plan
     from tacit.release.ranges.bin_width import bin_width_chart, bin_widths
     from tacit.session import Session
@@ -109,7 +109,7 @@ _HOMES = {
     "tacit.model.statistic_check": ("statistic",),
     "tacit.model.statistic_expression": ("largest_mean", "matching", "quantile_distance", "stump"),
     "tacit.opening": ("open",),
-    "tacit.publishing": ("publish", "read", "verify"),
+    "tacit.public": ("publish", "read", "verify"),
     "tacit.release.ranges.bin_width": ("bin_width_chart", "bin_widths"),
     "tacit.release.plan": ("plan",),
     "tacit.session": ("Session",),

@@ -6,6 +6,7 @@ import gc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -53,12 +54,12 @@ from tacit.release.public import Public
 from tacit.release.rules.table import rule_of
 from tacit.release.synthetic import Synthetic
 from tacit.store.chain import Line
-from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import epsilon_spent
 
 if TYPE_CHECKING:
     from tacit.release.mechanisms import Choice
     from tacit.trusted.curator import Curator
+    from tacit.trusted.ledger import Ledger
 
 Asked = str | Expression | Query | Unbound | Statistic | Ask
 Where = str | Expression | Query | None
@@ -366,6 +367,13 @@ class Session:
                 alpha=alpha,
                 distinguisher=distinguisher,
             )
+
+    def publish(self, path: str | Path, *, overwrite: bool = False) -> str:
+        """`tacit.publish`: all that was released so far, as one open file. Returns the file's SHA-256."""
+        import tacit
+
+        digest: str = tacit.publish(self, path, overwrite=overwrite)
+        return digest
 
     def free(self) -> AbstractContextManager[None]:
         """While this lasts, what this thread asks is answered if it is known, and else refused with `WouldSpend`.

@@ -83,7 +83,7 @@ def opened(options: Options) -> Iterator[Session]:
         source = click.get_current_context().get_parameter_source("config")
         if source is click.core.ParameterSource.COMMANDLINE or options.accept_rollback:
             raise click.UsageError("--published is used instead of --config and --accept-rollback, not with them.")
-        from tacit.publishing import read
+        from tacit.public import read
 
         with waiting("Reading what was published"):
             session = read(options.published)

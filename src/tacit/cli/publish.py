@@ -18,7 +18,7 @@ from tacit.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tacit.publishing import Verified
+    from tacit.public import Verified
     from tacit.session import Past, Session
 
 TABLES = (".csv", ".parquet")
@@ -93,7 +93,7 @@ def publish(options: Options, output: str, force: bool) -> None:
       tacit publish -o people-public.tacit
       tacit publish -o people-public.tacit --force --json
     """
-    from tacit.publishing import publish as write
+    from tacit.public import publish as write
 
     _free(output, force)
     with opened(options) as session, waiting("Writing"), writing(output) as path:
@@ -170,7 +170,7 @@ def verify(file: str, config: str | None, receipt: tuple[int, str] | None, as_js
       tacit verify people-public.tacit --config tacit.toml --json
     """
     from tacit.model.facts import Receipt
-    from tacit.publishing import verify as check
+    from tacit.public import verify as check
 
     given = None if receipt is None else Receipt(*receipt)
     with nullcontext() if config is None else opened(Options(config)) as session, waiting("Deriving it again"):

@@ -21,7 +21,7 @@ from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from tacit.model.answer import Answer
-from tacit.publishing import publish
+from tacit.public import publish
 from tacit.release.answering import Answers
 from tacit.serve import schema
 from tacit.serve.dataset import Dataset, amount

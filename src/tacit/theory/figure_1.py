@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,8 +23,10 @@ from tacit.release.estimate import Estimate, of_stored
 from tacit.release.public import Public
 from tacit.theory.median_paper import PaperConstants, Thresholds, easy_error
 from tacit.theory.net import Databases, MedianNet
-from tacit.trusted.curator import Curator
 from tacit.trusted.loss import Sensitivity, noise_for
+
+if TYPE_CHECKING:
+    from tacit.trusted.curator import Curator
 
 LENS_ERROR = 2.0**-11  # of r: the curator's lens shows a little more agreement than there is, for the sake of rounding
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,9 @@ from tacit.model.strategy import Convolution, Product, Tree, kernel, leaves
 from tacit.model.workload import Marginal, Question, unit
 from tacit.store.chain import digest
 from tacit.trusted.loss import Sensitivity, choice_price, choice_scale, gate_price, gate_scales, noise_for, price
-from tacit.trusted.records import Records
+
+if TYPE_CHECKING:
+    from tacit.trusted.records import Records
 
 Counts = NDArray[np.int64]
 

@@ -1,18 +1,17 @@
 """Whether each entry of a published file says what it may say, at the price that it states. No data are needed.
 
-Called by `publishing.knowledge`. Prices are worked out again from the public form of each question.
+Called by `read` and `verify`. Prices are worked out again from the public form of each question.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 from tacit.errors import InvalidQuery, LedgerError, TacitError
-from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import (
     Comparison,
@@ -28,9 +27,11 @@ from tacit.model.entry import (
     encode,
 )
 from tacit.model.query import GRID, Query
+from tacit.model.request import Declared
 from tacit.model.statistic import Statistic, definition
 from tacit.model.workload import Question, key, unit
 from tacit.model.workload import check as check_question
+from tacit.public.file import Contents, refuse
 from tacit.store.chain import Line, Mark, Override, State, digest, follow
 from tacit.trusted.loss import Sensitivity, gate_price, price
 from tacit.trusted.rules import step
@@ -40,29 +41,17 @@ _MOST_LEFT = 2**20  # purchases of a start
 _MOST_WORDS = 2**16  # characters of a note, which may name many attributes
 
 
-@dataclass(frozen=True)
-class Counted:
-    """How many entries there are of each kind."""
-
-    entries: int
-    measured: int
-    told: int
-    gates: int
-
-
-@dataclass(frozen=True)
-class _Public:
-    """What prices follow from, beside the question."""
-
-    domain: Domain
-    total: Loss
-    rows_per_person: int
+def check(path: Path, found: Contents) -> None:
+    """Derive the chain, the running total and every price again. Refuses the file, naming the first bad entry."""
+    declared = Declared(found.domain, found.header.rows, found.header.rows_per_person, found.header.total)
+    try:
+        follow(found.lines, Mark(0, found.header.origin, 0), State(0, {}), partial(step, total=declared.total.atoms))
+        _check(found.lines, declared)
+    except LedgerError as error:
+        refuse(path, error.sentence.rstrip("."))
 
 
-def check(lines: Sequence[Line], origin: str, domain: Domain, total: Loss, rows_per_person: int = 1) -> Counted:
-    """Derive the chain, the running total and every price again. Raises `LedgerError`, naming the first bad entry."""
-    follow(lines, Mark(0, origin, 0), State(0, {}), partial(step, total=total.atoms))
-    public = _Public(domain, total, rows_per_person)
+def _check(lines: Sequence[Line], public: Declared) -> None:
     intents, keyed, keys = dict[int, _Intended](), set[int](), set[str]()
     unpaid = dict[int, int]()  # what of a settled intent no outcome was charged
     for line in lines:
@@ -87,8 +76,6 @@ def check(lines: Sequence[Line], origin: str, domain: Domain, total: Loss, rows_
     for seq, atoms in unpaid.items():  # the curator charges what it reserved, also for what is dropped unseen
         if atoms:
             raise _bad(seq, "its answers are not charged what was set aside for them")
-    kinds = [line.kind for line in lines]
-    return Counted(len(lines), kinds.count("measured"), kinds.count("told"), kinds.count("shut"))
 
 
 class _Wrong(Exception):
@@ -123,7 +110,7 @@ def _entry(line: Line) -> Entry:
     return entry
 
 
-def _judge(line: Line, entry: Entry, public: _Public, intents: Mapping[int, _Intended], keyed: set[int]) -> None:
+def _judge(line: Line, entry: Entry, public: Declared, intents: Mapping[int, _Intended], keyed: set[int]) -> None:
     """Refuse an entry that does not belong to its line, or is not charged its price."""
     outcome = not isinstance(entry, Intent | Override)
     _need(outcome or (line.key is None and line.intent is None), "only outcomes have keys and intents")
@@ -161,7 +148,7 @@ def _judge(line: Line, entry: Entry, public: _Public, intents: Mapping[int, _Int
             _need(type(earlier) is int and earlier in keyed, "it has neither a key nor an earlier answer")
 
 
-def _gate(gate: GateTerms, line: Line, public: _Public) -> None:
+def _gate(gate: GateTerms, line: Line, public: Declared) -> None:
     _words(gate.owner, _MOST_WORDS, "the owner of the gate")
     scales = gate.threshold_scale, gate.comparison_scale
     real = all(type(x) is float and math.isfinite(x) for x in (*scales, gate.threshold))
@@ -172,7 +159,7 @@ def _gate(gate: GateTerms, line: Line, public: _Public) -> None:
     _need(gate.atoms == cost.atoms == line.atoms, f"its noise costs {cost}, and it states another price")
 
 
-def _measured(entry: Measurement, line: Line, public: _Public) -> None:
+def _measured(entry: Measurement, line: Line, public: Declared) -> None:
     question = _asked(entry.question, public.domain)
     known = key(question)
     _need(line.key in (known, digest(["measured", known])), "its key is not that of its question")

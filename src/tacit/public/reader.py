@@ -1,13 +1,43 @@
-"""The lines of a published file, as `Public` reads them. Nothing can be added: whatever would be bought is refused."""
+"""`read`: a session that has what everybody may know, from the lines of a file, and no curator."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
+from tacit.model.request import Declared
+from tacit.public import file
+from tacit.public.check import check
+from tacit.public.file import Contents
+from tacit.release.public import Public
+from tacit.session import Session
 from tacit.store.chain import Line, Mark, mark
+
+
+def read(path: str | Path) -> Session:
+    """A session that answers from a published file alone, free for ever, with the hypothesis that was published.
+
+    What was answered before is answered the same: value, error bar and receipt. What follows from it is worked out as
+    where the data are. Answers of a hypothesis that a gate would have to check have no error bar here, and say so.
+    What would have to be bought is refused with `NeedsData`.
+
+    >>> tacit.read("survey.tacit.jsonl").ask("SELECT COUNT(*) FROM data WHERE sex = 'F'")   # doctest: +SKIP
+    """
+    found = file.load(Path(path))
+    check(Path(path), found)
+    return opened(found)
+
+
+def opened(found: Contents) -> Session:
+    """A session over lines that were checked. Whatever would have to be bought is refused: there is no curator."""
+    header = found.header
+    declared = Declared(found.domain, header.rows, header.rows_per_person, header.total)
+    public = Public(Transcript(header.origin, found.lines), declared)
+    mechanism = found.choice.build(public, None, header.confidence)
+    return Session(public, None, None, header.budget, found.choice, mechanism, header.confidence)
 
 
 class Transcript:

@@ -1,0 +1,252 @@
+"""The open file: one line of JSON for the header, one for each entry of the chain, one for the digest of all of them.
+
+Called by `publish`, `read` and `verify`. Everything that is read is taken for hostile: sizes, types and spelling are
+checked before anything is made of it. Two files with the same content have the same bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import hashlib
+import json
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import IO, Annotated, Any, Literal, NoReturn, TypeVar
+
+from msgspec import Meta, MsgspecError, Struct, to_builtins
+from msgspec.json import decode
+
+from tacit.errors import ConfigError, TacitError
+from tacit.model.budget import Budget, Loss
+from tacit.model.domain import MAX_ATTRIBUTES, Domain
+from tacit.release.mechanisms import MECHANISMS, Choice
+from tacit.release.settings import Confidence
+from tacit.store.chain import Line, canonical
+from tacit.trusted.loss import MOST_PER_PERSON, total
+
+FORMAT, VERSION = "tacit published", 2
+MAX_BYTES = 2**32  # of a file
+MAX_LINE = 2**28  # of a line: the largest answer has 2^22 numbers
+MAX_DOMAIN = 2**24  # characters of a domain
+_TABLE = re.compile(r'\[domain\.([A-Za-z0-9_-]{1,128}|"(?:[^"\\]|\\.){1,1000}")\]')
+_DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_MOST_WHY = 400  # characters of what is said against a file
+
+# Whole numbers are below this; SQLite, where they come from, counts to 2^63.
+_MOST = 2**62
+_HASH, _KEY = re.compile("[0-9a-f]{64}"), re.compile("[0-9a-f]{64}|gate [0-9]{1,19}")
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}\+00:00")
+
+
+class Chosen(Struct, frozen=True):
+    """The mechanism, why it was chosen, and every setting that it has."""
+
+    mechanism: str
+    reason: Annotated[str, Meta(max_length=10_000)]
+    settings: dict[str, Any]
+
+
+class Header(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What is public about a session beside its entries, and the hash that their chain starts from.
+
+    `rows_per_person` is left out of the file where a person has one row.
+    """
+
+    format: Literal["tacit published"]
+    version: Literal[2]
+    program: Annotated[str, Meta(max_length=100)]
+    domain: Annotated[str, Meta(max_length=MAX_DOMAIN)]
+    rows: Annotated[int, Meta(ge=1, lt=2**42)]
+    rows_per_person: Annotated[int, Meta(ge=1, le=MOST_PER_PERSON)] = 1
+    budget: Budget
+    total: Loss
+    confidence: Confidence
+    mechanism: Chosen
+    origin: str
+
+
+class Kind(Struct):
+    """What tells one kind of file from another."""
+
+    format: Any = None
+    version: Any = None
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a file says: its header, what two texts of it mean, its lines, and its SHA-256."""
+
+    header: Header
+    domain: Domain
+    choice: Choice
+    lines: list[Line]
+    digest: str
+
+
+T = TypeVar("T", Header, Line)
+
+
+def lines(header: Header, entries: Iterable[Line], digest: hashlib._Hash) -> Iterator[bytes]:
+    """The file, line by line; `digest` becomes that of the whole file."""
+    if len(header.domain) > MAX_DOMAIN:
+        raise ConfigError(f"the domain is written in more than {MAX_DOMAIN:,} characters, too many to be published.")
+    for content in chain([header], entries):
+        line = canonical(to_builtins(content)).encode("ascii") + b"\n"
+        digest.update(line)
+        yield line
+    last = _last(digest.hexdigest())
+    digest.update(last)
+    yield last
+
+
+def write(path: Path, content: Iterable[bytes], *, overwrite: bool) -> None:
+    """Write a file that is there whole or not at all, also after a power cut."""
+    path = Path(os.path.realpath(path))
+    made: str | None = None
+    try:
+        handle, made = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.writelines(content)
+            file.flush()
+            os.fchmod(file.fileno(), 0o644)  # it is public
+            os.fsync(file.fileno())
+        if overwrite:
+            os.replace(made, path)
+            made = None
+        else:
+            os.link(made, path)  # unlike a rename, refuses to replace what is there
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except FileExistsError:
+        raise ConfigError(f"{path.name} exists already; choose another name, or say overwrite=True.") from None
+    except OSError:
+        raise ConfigError(f"{path.name} cannot be written there.") from None
+    finally:
+        if made is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(made)
+
+
+def load(path: Path) -> Contents:
+    """What a file says. Whether its entries follow from one another is checked by `verify.check`."""
+    try:
+        with open(path, "rb") as file:
+            about = os.fstat(file.fileno())
+            if not stat.S_ISREG(about.st_mode) or about.st_size > MAX_BYTES:
+                refuse(path, f"it is not a plain file of at most {MAX_BYTES >> 30} GB")
+            return _load(path, file)
+    except OSError:
+        raise ConfigError(f"{path.name} cannot be read.") from None
+
+
+def refuse(path: Path, why: str) -> NoReturn:
+    """Say what is wrong with a file. Words of the file's own are shown in part, and never obeyed by a terminal."""
+    why = "".join(c if c.isprintable() else "?" for c in why[:_MOST_WHY])
+    raise ConfigError(f"{path.name} is not published knowledge that can be relied on: {why}.")
+
+
+def _load(path: Path, file: IO[bytes]) -> Contents:
+    digest, found, entries = hashlib.sha256(), None, list[Line]()
+    while True:
+        line = file.readline(MAX_LINE + 1)
+        if line == _last(digest.hexdigest()):
+            digest.update(line)
+            break
+        if len(line) > MAX_LINE or not line.endswith(b"\n"):
+            refuse(path, "it was cut short or changed: its last line is not the digest of the others")
+        digest.update(line)
+        if found is None:
+            found = _header(path, line[:-1])
+        else:
+            entries.append(_line(path, line[:-1]))
+    if found is None or file.read(1):
+        refuse(path, "something follows its last line" if found else "it is empty")
+    return Contents(*found, entries, digest.hexdigest())
+
+
+def _last(digest: str) -> bytes:
+    return f'{{"sha256":"{digest}"}}\n'.encode("ascii")
+
+
+def _content(path: Path, line: bytes, kind: type[T], wrong: str) -> T:
+    """A line as one of these kinds. Encoded again it must be the line: no other name, none twice, no other spelling."""
+    why = "it is spelled in another way than here"
+    try:
+        content = decode(line, type=kind)
+        if canonical(to_builtins(content)).encode("ascii") == line:
+            return content
+    except (MsgspecError, RecursionError, UnicodeError, TacitError) as error:
+        why = str(error).rstrip(".")
+    refuse(path, f"{wrong} ({why})")
+
+
+def _line(path: Path, line: bytes) -> Line:
+    found = _content(path, line, Line, "a line is no entry")
+    numbers = found.seq, found.atoms, found.spent, found.intent or 0
+    if min(numbers) < 0 or max(numbers) >= _MOST:
+        refuse(path, f"entry {str(found.seq)[:20]} has a number that is out of range")
+    keyed = found.key is None or _KEY.fullmatch(found.key)
+    if not (keyed and _HASH.fullmatch(found.hash) and _TIME.fullmatch(found.time)):
+        refuse(path, f"entry {found.seq} has a key, a hash or a time that is none")
+    return found
+
+
+def _header(path: Path, line: bytes) -> tuple[Header, Domain, Choice]:
+    with contextlib.suppress(MsgspecError, RecursionError, UnicodeError):
+        kind = decode(line, type=Kind)
+        if kind.format != FORMAT:
+            refuse(path, f"it does not begin with a line that says {FORMAT!r}")
+        if kind.version != VERSION:
+            refuse(path, f"it is of version {str(kind.version)[:20]}, and this program reads version {VERSION}")
+    header = _content(path, line, Header, "its terms are wrong")
+    chosen, most = header.mechanism, total(header.budget)
+    try:
+        domain = _domain(header.domain)
+        choice = Choice(chosen.mechanism, chosen.reason, MECHANISMS[chosen.mechanism].set(chosen.settings))
+        sound = (
+            domain.to_toml() == header.domain
+            and to_builtins(choice.settings) == chosen.settings
+            and (header.program + chosen.reason).isprintable()
+            and _HASH.fullmatch(header.origin)
+            and header.total.measure == most.measure
+            and 1 <= header.total.atoms < _MOST
+            and abs(header.total.atoms - most.atoms) <= 1 + most.atoms // 10**9  # the last bits may be a machine's own
+        )
+    except (KeyError, TypeError, ValueError, TacitError) as error:
+        why = error.sentence.rstrip(".") if isinstance(error, TacitError) else "a value that no session has"
+        refuse(path, f"its terms are wrong ({why})")
+    if not sound:
+        refuse(path, "its terms are wrong (a value that is out of range, or a name that is not known)")
+    return header, domain, choice
+
+
+def _domain(text: str) -> Domain:
+    """A domain from its TOML form, line by line as `Domain.to_toml` writes it; another spelling is refused later.
+
+    TOML at large has keys of many parts, on which its reader spends the square of their number.
+    """
+    tables = dict[str, dict[str, Any]]()
+    for line in text.split("\n"):
+        if head := _TABLE.fullmatch(line):
+            name = json.loads(head[1]) if head[1].startswith('"') else head[1]
+            tables[name] = {}
+            if len(tables) > MAX_ATTRIBUTES or len(name) > 128 or not name.isprintable():
+                raise ValueError
+        elif line:
+            field, _, value = line.partition(" = ")
+            try:
+                last = tables[next(reversed(tables))]
+                last[field] = dt.date.fromisoformat(value) if _DAY.fullmatch(value) else json.loads(value)
+            except (StopIteration, RecursionError):
+                raise ValueError from None
+    return Domain.from_dict(tables)
