@@ -12,17 +12,22 @@ import pyarrow as pa
 import pytest
 
 from curators import public_of
-from tacit.errors import AnswerWithheld, InvalidBudget, InvalidQuery
+from tacit.errors import AnswerWithheld, InvalidBudget, InvalidQuery, WouldSpend
 from tacit.load.source import open_source
 from tacit.model.attribute import category, integer
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
+from tacit.model.entry import FreeAnswer
 from tacit.model.lens import Distance
 from tacit.model.query import GRID, Query
+from tacit.model.request import WorstOf
+from tacit.model.strategy import Tree
+from tacit.model.workload import marginal
 from tacit.store.anchor import Anchor
 from tacit.trusted import curator as curator_module
 from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
+from tacit.trusted.gate import tell
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total
 
@@ -161,3 +166,73 @@ def test_planted_truths_in_a_traceback_are_found(curator: Curator, monkeypatch: 
     talkative.__code__ = talkative.__code__.replace(co_filename=curator_module.__file__)
     monkeypatch.setattr(Curator, "_paid", talkative)
     assert ("talkative", "truth", 70) in fail_to_settle(curator, monkeypatch, "measure")
+
+
+# -- what is checked is what is looked at, also where the caller's lists change meanwhile ------------------------------
+
+
+def test_a_tree_keeps_copies_of_its_lists() -> None:
+    branching, weights = [7], [1]
+    tree = Tree("age", branching, weights)  # type: ignore[arg-type]
+    branching[0], weights[0] = 2, 65_536
+    assert (tree.branching, tree.weights) == ((7,), (1,))
+
+
+class Sly:
+    """A guess that changes the list of candidates while it is read."""
+
+    def __init__(self, candidates: list[Any], becomes: Any) -> None:
+        self.candidates, self.becomes = candidates, becomes
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        self.candidates[0] = self.becomes
+        return np.array([0.0])
+
+
+def test_a_candidate_that_changes_after_its_check_is_not_chosen(curator: Curator) -> None:
+    tree: Any = Tree("age", (7,), (65_536,))
+    candidates = [WOMEN, ~WOMEN]
+    asked = WorstOf.of(curator.declared, candidates, [Sly(candidates, tree), 0.0], None)  # type: ignore[list-item]
+    assert candidates[0] is tree
+    assert asked.candidates == (WOMEN, ~WOMEN)
+
+
+def test_a_candidate_of_another_domain_is_refused(curator: Curator) -> None:
+    other = Query.among(Domain({"sex": category(["F", "M", "X"])}), "sex", [2])
+    with pytest.raises(InvalidQuery):
+        curator.select_worst([other], [0.0], EPSILON)
+    assert nothing_happened(curator)
+
+
+def test_questions_that_change_while_a_turn_is_awaited_are_measured_as_checked(
+    curator: Curator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    young = Query.among(DOMAIN, "age", [0, 1])
+    asked, log = [WOMEN, young], curator._ledger.log
+    turn = log.turn
+
+    def reversed_meanwhile() -> Any:
+        asked.reverse()
+        return turn()
+
+    monkeypatch.setattr(log, "turn", reversed_meanwhile)
+    measured = curator.measure(asked, EPSILON)
+    assert [one.question for one in measured] == [WOMEN, young]
+    assert [one.key for one in measured] == [WOMEN.key, young.key]
+
+
+def test_free_answers_have_the_key_of_a_question(curator: Curator) -> None:
+    table: Any = marginal(DOMAIN, "sex")
+    for key, question in ((5, WOMEN), ("a table", table)):
+        with pytest.raises(InvalidQuery):
+            tell(curator._ledger, [(key, FreeAnswer(question, 1, None, ""))])  # type: ignore[list-item]
+    assert nothing_happened(curator)
+
+
+def test_a_gate_keeps_its_noise_where_nothing_may_be_told(curator: Curator) -> None:
+    gate = curator.open_gate(1e6, EPSILON)
+    assert gate.first_above([WOMEN], [Distance(70.0)]) is None
+    with curator._ledger.read_only(), pytest.raises(WouldSpend):
+        tell(curator._ledger, [(WOMEN.key, FreeAnswer(WOMEN, 70, None, ""))], gate)
+    tell(curator._ledger, [(WOMEN.key, FreeAnswer(WOMEN, 70, None, ""))], gate)
+    assert gate.first_above([WOMEN], [Distance(70.0)]) is None  # it goes on

@@ -58,13 +58,17 @@ class WorstOf:
         penalties: Sequence[float] | None,
     ) -> WorstOf:
         """From guesses and penalties in counts."""
+        # What is checked is what is kept: the caller's lists may change meanwhile.
+        candidates, guesses = tuple(candidates), tuple(guesses)
         if not all(isinstance(candidate, Query | Marginal) for candidate in candidates):
             raise InvalidQuery("candidates are queries or tables.")
         given = [0.0] * len(candidates) if penalties is None else [count(one, "a penalty") for one in penalties]
         if not candidates or not len(candidates) == len(guesses) == len(given):
             raise InvalidQuery("every candidate has one guess, and one penalty if there are any.")
+        for candidate in candidates:
+            check(candidate, declared.domain)
         rounded = tuple(_guess(declared, guess, one) for guess, one in zip(guesses, candidates, strict=True))
-        return cls(tuple(candidates), rounded, tuple(round(one * GRID) for one in given))
+        return cls(candidates, rounded, tuple(round(one * GRID) for one in given))
 
     @property
     def form(self) -> list[list[object]]:
@@ -85,13 +89,14 @@ class Comparisons:
     def of(
         cls, declared: Declared, queries: Sequence[Query | Statistic], lenses: Sequence[Lens], threshold: float
     ) -> Comparisons:
+        queries, lenses = tuple(queries), tuple(lenses)  # what is checked is what is kept
         if not queries or len(queries) != len(lenses):
             raise InvalidQuery("there is at least one question, and every question has one lens.")
         for query, lens in zip(queries, lenses, strict=True):
             check(query, declared.domain)
             if not isinstance(query, Query | Statistic) or not isinstance(lens, Lens):
                 raise InvalidQuery("single values are compared, not tables, through a distance or a disagreement.")
-        return cls(tuple(queries), tuple(lenses), count(threshold, "a threshold"))
+        return cls(queries, lenses, count(threshold, "a threshold"))
 
 
 def far(declared: Declared, queries: Sequence[Query], guesses: Sequence[float], threshold: float) -> Comparisons:

@@ -38,6 +38,9 @@ class Tree:
     weights: tuple[int, ...]
 
     def __post_init__(self) -> None:
+        # Copies that nobody else holds: a list that changes after it was priced would be looked at unpriced.
+        object.__setattr__(self, "branching", tuple(self.branching))
+        object.__setattr__(self, "weights", tuple(self.weights))
         numbers = (*self.branching, *self.weights)
         whole = type(self.name) is str and all(type(number) is int for number in numbers)
         if not whole or not self.branching or len(self.branching) != len(self.weights):

@@ -44,8 +44,8 @@ class Curator:
     ) -> list[Measured]:
         """Noisy answers to questions, for at most `loss` each; a question measured before is read back for nothing.
 
-        `then` makes a free answer of each new noisy one; both are stored in one transaction, so that no crash parts
-        them. `start` is a public mark, kept with what is new.
+        `then` makes a free answer of each new noisy one, which it sees before that is durable; both are stored in one
+        transaction, so that no crash parts them. `start` is a public mark, kept with what is new.
 
         Guarantee: each new question costs at most `loss` of the session's total, whose sum the ledger never lets pass
             the budget; nothing is returned before it and its charge are durable.
@@ -53,6 +53,7 @@ class Curator:
             public form alone (sensitivity, grid, loss).
         Source: Dwork, McSherry, Nissim & Smith 2006; Canonne, Kamath & Steinke 2020.
         """
+        questions = tuple(questions)  # what is checked is what is measured, however long the turn takes to come
         self.declared.check(loss, questions)
         keys = [key(question) for question in questions]
         with self._ledger.log.turn():
@@ -111,7 +112,7 @@ class Curator:
         terms, noise = passing_terms(asked, loss, self.declared.rows_per_person)
 
         def passes() -> Comparison:
-            value = np.array([shown(self._records, query, lens)], dtype=np.int64)
+            value = np.array([shown(self._records, asked.queries[0], asked.lenses[0])], dtype=np.int64)
             return Comparison(query, bool(add_noise(value, noise)[0] >= round(asked.threshold * GRID)))
 
         return Compared.of(*self._once(terms, "compare", passes))

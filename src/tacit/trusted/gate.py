@@ -123,6 +123,9 @@ def tell(ledger: Ledger, answers: Sequence[tuple[str, FreeAnswer]], gate: Gate |
     """
     if not answers or (gate is not None and (type(gate) is not Gate or gate._ledger is not ledger)):
         raise InvalidQuery("there is at least one answer to tell, and the gate is one of this ledger.")
+    if any(type(key) is not str or not isinstance(one.question, Query | Statistic) for key, one in answers):
+        raise InvalidQuery("free answers are told one by one, each under the key of its question.")
+    ledger.check_writing()  # before the gate lets go of its noise
     outcomes = [Outcome(key, 0, *encode(answer)) for key, answer in answers]
     with ledger.log.turn():
         held = None

@@ -110,7 +110,7 @@ class Ledger:
         """
         if loss.measure != self.total.measure or loss.atoms < 0:
             raise ValueError(f"this ledger counts {self.total.measure} of at least 0, not {loss!r}")
-        self._check_writing()
+        self.check_writing()
         kind, body = encode(Intent(purpose))
 
         def work(writer: Writer) -> int:
@@ -142,7 +142,7 @@ class Ledger:
         """
         if not outcomes:
             raise ValueError("there is at least one outcome")
-        self._check_writing()
+        self.check_writing()
 
         def work(writer: Writer) -> list[Line]:
             # How long it took to look at the data may tell about them, and lines are published. So an outcome has the
@@ -183,7 +183,7 @@ class Ledger:
         Formula: read, and replace by a random token, in one transaction; open intents only.
         Source: see the class.
         """
-        self._check_writing()
+        self.check_writing()
         self.log.check_room()  # so that what follows from it can be stored
         return self.log.write(lambda writer: writer.take(seq))
 
@@ -234,7 +234,8 @@ class Ledger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _check_writing(self) -> None:
+    def check_writing(self) -> None:
+        """Refuse where this thread may write nothing: see `read_only`."""
         if getattr(self._thread, "reading", False):
             raise WouldSpend("The answer is not known yet: it would have to be bought, and here nothing may be.")
 
