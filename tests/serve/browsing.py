@@ -111,8 +111,14 @@ def chromium(*, dark: bool = False, width: int = 1366, script: bool = True) -> I
 
 
 def keep_picture(driver: Any, folder: Path, name: str) -> None:
-    """The whole page as a picture, for people to look at."""
-    size = driver.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
+    """The whole page as a picture, for people to look at. A page that has just come has no size yet."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    def laid_out(_: Any) -> Any:
+        size = driver.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
+        return size if size["width"] and size["height"] else None
+
+    size = WebDriverWait(driver, 15).until(laid_out)
     clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 4000), "scale": 1}
     made = driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
     (folder / f"{name}.png").write_bytes(base64.b64decode(made["data"]))
