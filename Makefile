@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALL_SELF := $(PIP) --no-deps --no-build-isolation --editable .
 
-.PHONY: help setup dev demo page test lint audit crash engines browser fuzz bench peers lock clean
+.PHONY: help setup dev demo page test lint audit crash engines browser fuzz bench peers trust lock clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -41,6 +41,9 @@ lint: dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+trust: dev  ## What privacy rests on, in files and lines
+	$(BIN)/python -m benchmarks.trust
 
 audit: dev  ## Slow statistics of the samplers and mechanisms
 	$(BIN)/python -m pytest -n 2 -m audit

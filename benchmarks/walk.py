@@ -28,7 +28,7 @@ import pandas as pd
 import tacit
 
 ROOT = Path(tacit.__file__).parent
-LAYERS = ("serve", "opening", "session", "release", "trusted", "store", "model")  # from the top
+LAYERS = ("serve", "opening", "session", "release", "trusted", "exact", "model", "store")  # from the top
 WORK = 12
 EASY = "SELECT COUNT(*) FROM data WHERE job = 'a' AND age BETWEEN 20 AND 39"
 CONFIG = """[data]
@@ -161,7 +161,7 @@ def over_http(folder: Path, walk: Walk) -> None:
     """One request to the application itself, without a socket; its threads are watched from their start."""
     from starlette.testclient import TestClient
 
-    from tacit.serve.api import State
+    from tacit.serve.api import Server
     from tacit.serve.app import make_app
     from tacit.serve.dataset import Dataset
     from tacit.serve.keys import KeyRing, make_key
@@ -172,7 +172,7 @@ def over_http(folder: Path, walk: Walk) -> None:
     threading.setprofile(walk.trace)
     try:
         ring = KeyRing(folder / "tacit.keys")
-        app = make_app(State({"people": Dataset.open("people", folder / "people.toml", ring)}, ring))
+        app = make_app(Server({"people": Dataset.open("people", folder / "people.toml", ring)}, ring))
         with TestClient(app, headers={"authorization": f"Bearer {secret}"}) as client:
             for question in ("SELECT COUNT(*) FROM data WHERE sex = 'F'", EASY.replace("'a'", "'b'")):
                 assert client.post("/v1/people/ask", json={"question": question}).status_code == 200

@@ -1,4 +1,6 @@
-"""The attributes an owner can declare, and how a question's values are found in them.
+"""Trusted words: privacy rests on this file.
+
+The attributes an owner can declare, and how a question's values are found in them.
 
 An attribute has `bins` regular bins, numbered from 0. A declared `other` value (for what lies outside the bins) and a
 declared `missing` value (for NULL and NaN) come after them, in this order. What is neither declared nor clamped refuses

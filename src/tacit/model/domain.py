@@ -1,4 +1,6 @@
-"""The declared universe X: a product of named attributes. It may be astronomically large and is never listed here."""
+"""Trusted words: privacy rests on this file.
+
+The declared universe X: a product of named attributes. It may be astronomically large and is never listed here."""
 
 from __future__ import annotations
 

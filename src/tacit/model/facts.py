@@ -1,4 +1,6 @@
-"""Where an answer comes from: one record that every answer and every estimate carries. Public words."""
+"""Trusted words: privacy rests on this file.
+
+Where an answer comes from: one record that every answer and every estimate carries. Public words."""
 
 from __future__ import annotations
 

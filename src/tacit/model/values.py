@@ -1,4 +1,6 @@
-"""What an attribute's values can be: listed one by one, or half-open bins of something ordered.
+"""Trusted words: privacy rests on this file.
+
+What an attribute's values can be: listed one by one, or half-open bins of something ordered.
 
 The three ordered kinds look the same from outside: `starts` (where each bin starts), `end` (where the last one ends,
 excluded), `read` (a user's value as a point of the axis), `show`, and `whole` (each point has a next one).

@@ -1,0 +1,68 @@
+"""What privacy rests on: the files and lines that a reviewer of privacy reads, by package.
+
+python -m benchmarks.trust
+
+`trusted/` decides prices, looks at the truth, draws and admits charges. `exact/` draws noise by law, `store/` keeps
+what was written. The files of `model/` in the list of pyproject.toml are words that these three are made of.
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "tacit"
+PACKAGES = ("trusted", "exact", "store")
+
+
+def trusted_words() -> list[str]:
+    """The files of `model/` on which privacy rests, as the one list has them."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return sorted(settings["tool"]["tacit"]["trusted-words"])
+
+
+def imported_words() -> list[str]:
+    """The files of `model/` that trusted code loads, by whatever detour."""
+    waiting = [path for package in PACKAGES for path in (SOURCE / package).glob("*.py")]
+    seen = set(waiting)
+    while waiting:
+        for path in _imports(waiting.pop()):
+            if path not in seen:
+                seen.add(path)
+                waiting.append(path)
+    return sorted(path.stem for path in seen if path.parent.name == "model" and path.stem != "__init__")
+
+
+def _imports(path: Path) -> list[Path]:
+    """The files of Tacit that a file imports when it is loaded."""
+    names = set[str]()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    places = [SOURCE.parent / f"{name.replace('.', '/')}.py" for name in names if name.startswith("tacit.")]
+    return [place for place in places if place.exists()]
+
+
+def counted() -> dict[str, tuple[int, int]]:
+    """Files and lines of each package, and of the words."""
+    files = {package: sorted((SOURCE / package).glob("*.py")) for package in PACKAGES}
+    files["trusted words in model"] = [SOURCE / "model" / f"{name}.py" for name in trusted_words()]
+    found = {}
+    for name, paths in files.items():
+        texts = [path.read_text(encoding="utf-8").splitlines() for path in paths]
+        found[name] = (sum(bool(text) for text in texts), sum(map(len, texts)))
+    return found
+
+
+def main() -> None:
+    rows = counted()
+    for name, (files, lines) in rows.items():
+        print(f"{name:<24}{files:>4} files {lines:>7,} lines")
+    files, lines = (sum(row[i] for row in rows.values()) for i in (0, 1))
+    print(f"{'what privacy rests on':<24}{files:>4} files {lines:>7,} lines")
+
+
+if __name__ == "__main__":
+    main()

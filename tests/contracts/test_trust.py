@@ -1,0 +1,21 @@
+"""What privacy rests on is one list: the linter's, the files' own first lines, and the privacy page's numbers."""
+
+from __future__ import annotations
+
+from benchmarks.trust import ROOT, SOURCE, counted, imported_words, trusted_words
+
+
+def test_the_list_has_what_trusted_code_loads_and_nothing_else() -> None:
+    assert trusted_words() == imported_words()
+
+
+def test_each_of_these_files_says_so_in_its_first_line() -> None:
+    for path in (SOURCE / "model").glob("*.py"):
+        first = path.read_text(encoding="utf-8").partition("\n")[0]
+        assert first.startswith('"""Trusted words: ') == (path.stem in trusted_words()), path.name
+
+
+def test_the_privacy_page_has_the_numbers_that_the_command_prints() -> None:
+    page = (ROOT / "docs" / "understand" / "privacy.md").read_text(encoding="utf-8")
+    for name, (files, lines) in counted().items():
+        assert f"| {name} | {files} | {lines:,} |" in page
