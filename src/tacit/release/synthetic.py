@@ -40,7 +40,7 @@ class TableDistance:
     """One comparison: a released table, an attribute of it, or all released single questions together.
 
     largest, mean: over the cells, |share of the made-up rows - released share|.
-    noise: the standard deviation of a released share. drawing: that of a share of so many rows drawn at random.
+    noise: the standard deviation of a released share. drawing: that of a share of as many rows drawn at random.
     """
 
     about: str
@@ -265,7 +265,7 @@ def _tally(domain: Domain, codes: Codes) -> Tally:
 
 
 def _kind(attribute: Attribute) -> Kind:
-    """Of its values in a frame; from the declaration alone, so that it does not depend on the rows drawn."""
+    """The kind of its values in a frame: from the declaration alone, so that it does not depend on the rows drawn."""
     if attribute.other is not None:
         return "text"
     listed = "whole" if isinstance(attribute.typical(0), int) else "text"

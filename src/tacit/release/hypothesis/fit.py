@@ -11,7 +11,7 @@ learn the noise. The default pull is found by the evidence of the answers themse
 interpolation): where noise and pull are both of the right size, twice the minimum is as large as the number of noisy
 numbers. That number grows with the pull at the rate 2 n KL, so it is met once.
 
-The minimum is found on the dual, by exact steps: see `fit_terms`. Tables that share attributes disagree about them, and
+The minimum is found on the dual, by exact steps: see `terms`. Tables that share attributes disagree about them, and
 settling that table by table is slow, so that each sweep first lets all tables with some attributes in common agree on
 these in one exact step of its own. Tables are gathered in clusters whose common table is small: a sweep goes through
 all of X twice for each cluster, and works on the small tables otherwise. The result is a function of its arguments, to
@@ -79,7 +79,7 @@ def fit(
 ) -> Fitted:
     """Fit released answers: whole tables, trees, single questions, prefixes, intervals and lists, each with its noise.
 
-    `pull` is found from the answers unless given. `before` is an earlier fit of some of the answers: the new one starts
+    By default `pull` is found from the answers. `before` is an earlier fit of some of the answers: the new one starts
     there and is soon done. `progress` is told how many sweeps are done, and of how many at most.
     """
     if domain.size > MAX_CELLS:

@@ -63,7 +63,7 @@ class MultiplicativeWeights:
         step: Literal["exact", "textbook"] = "exact",
         tolerance: float | None = None,
     ) -> None:
-        """`tolerance` is how far answers may be from the data's; it is alpha, as in the lectures, unless given."""
+        """`tolerance` is how far answers may be from the data's; alpha by default, as in the lectures."""
         if not 0 < alpha <= 1:
             raise ValueError(f"alpha is a fraction above 0 and at most 1, not {alpha}.")
         if tolerance is not None and not 0 <= tolerance <= alpha:

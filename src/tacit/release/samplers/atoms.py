@@ -1,4 +1,4 @@
-"""Atoms: the cells of X that no past query tells apart, counted without listing X. For the sampler in fractional.py.
+"""Atoms: the cells of X that no past query tells apart, counted without listing X. For `fractions`.
 
 A cell's pattern is a row of bits: one for each query, whether all its conditions hold, and a small number for each
 weighted factor. An attribute (or a block of attributes that some table ties together) gives each of its values a

@@ -3,7 +3,7 @@
 Over 10^5 cells and more, the uniform law on the polytope is practically one point: the masses that maximise
 sum |a| log p_a (Burg's entropy of the cells) within the slabs. The slabs enter by their own logarithmic barrier. At a
 slab that pushes back with force y, the uniform law leaves an exponential gap of mean 1/y and variance 1/y^2, and
-the barrier's optimum and curvature give just these two. Public post-processing, called by fractional.py.
+the barrier's optimum and curvature give just these two. Public post-processing, for `fractions`.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ MOST_MEMORY = 0.5
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """Of one run of moves. drift and memory compare the probes' values halfway with those at the end.
+    """What one run of moves shows. drift and memory compare the probes' values halfway with those at the end.
 
     infeasible: databases outside their slabs or blocks. repairs: rounds that brought them inside. drift: the largest
     change of a probe's mean, in standard errors of a difference of two independent ensembles. shift: the largest such
