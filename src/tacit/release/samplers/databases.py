@@ -174,6 +174,7 @@ def _repair(state: Chains, program: Program, key: int) -> int:
         part = state.take(rows)
         keys = [(key + 2 * done + k) % 2**64 for k in range(2)]
         kind = WARM if done >= _COLD_ROUNDS and done % 2 == 1 else COLD
+        # One word of each step is not used. It has its place all the same: another would draw other databases.
         advance(part, program, keys[0], 0, towards, (kind,), program.stride + 1)
         advance(part, program, keys[1], 0, plain)
         state.put(rows, part)
