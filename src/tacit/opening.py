@@ -13,7 +13,6 @@ from tacit.errors import ConfigError, LedgerError
 from tacit.load.source import open_source
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
-from tacit.model.workload import MAX_ANSWERS
 from tacit.release.mechanisms import MECHANISMS, Choice, check_names
 from tacit.release.plan import plan
 from tacit.release.public import Public
@@ -85,8 +84,6 @@ def open_session(
         raise ConfigError("budget is a tacit.Budget, like tacit.Budget(epsilon=1.0, delta=1e-9).")
     named = {name: value for name, value in settings.items() if value is not None}
     check_names(mechanism, named)
-    if mechanism == "histogram" and domain.size > MAX_ANSWERS:
-        raise ConfigError(f"a histogram takes at most {MAX_ANSWERS:,} cells; the domain has {domain.size:,}.")
     if (person is None) != (rows_per_person is None):
         raise ConfigError("person and rows_per_person are given together: whose row it is, and how many count.")
     people = 1 if rows_per_person is None else rows_per_person
@@ -102,7 +99,7 @@ def open_session(
         choice = choose(mechanism, domain, budget, rows.rows, named, rows_per_person=people)
         confidence = checked(Common, named).confidence
         written = _written(choice, confidence)
-    MECHANISMS[choice.mechanism].check()
+    MECHANISMS[choice.mechanism].check(domain)
     binding: Terms = {"domain": domain.key, "data": rows.fingerprint, **written}
     if person is not None:  # ledgers where a row is the unit say nothing of it
         binding = {**binding, "person": person, "rows_per_person": str(people)}

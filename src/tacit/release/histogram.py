@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.budget import Loss
+from tacit.model.domain import Domain
 from tacit.model.entry import Measured, Told
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
@@ -26,16 +27,21 @@ if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
 
+def check(domain: Domain) -> None:
+    """Refuse a domain with more cells than one release has."""
+    if domain.size > MAX_ANSWERS:
+        raise InvalidDomain(
+            f"a histogram is for domains of at most {MAX_ANSWERS:,} cells; this one has {domain.size:,}."
+        )
+
+
 class NoisyHistogram:
     """Everything is answered from one release, which the first question buys. After that all questions are free."""
 
     fresh, learns = False, False
 
     def __init__(self, public: Public, curator: Curator | None, *, confidence: float) -> None:
-        if public.domain.size > MAX_ANSWERS:
-            raise InvalidDomain(
-                f"a histogram is for domains of at most {MAX_ANSWERS:,} cells; this one has {public.domain.size:,}."
-            )
+        check(public.domain)
         self._public, self._curator = public, curator
         self._confidence = confidence
         self._cells = histogram(public.domain)

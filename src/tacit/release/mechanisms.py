@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import to_builtins
 
 from tacit.errors import ConfigError
-from tacit.release import forecast, samplers
+from tacit.model.domain import Domain
+from tacit.release import forecast, histogram, samplers
 from tacit.release.direct import Direct
 from tacit.release.estimate import Answerer
 from tacit.release.histogram import NoisyHistogram
@@ -50,7 +51,7 @@ class Mechanism:
 
     learns: its free answers are kept with their error bars, so a ledger keeps the confidence of these too.
     planned: None where `tacit.plan` says nothing about it.
-    check: refuses where something is not installed that the mechanism needs.
+    check: refuses, before anything is made, a domain or a machine that the mechanism is not for.
     """
 
     name: str
@@ -58,7 +59,7 @@ class Mechanism:
     build: Callable[[Public, Curator | None, Any, float, Progress | None], Answerer]
     learns: bool = False
     planned: Planned | None = None
-    check: Callable[[], None] = lambda: None
+    check: Callable[[Domain], None] = lambda _: None
 
     @property
     def words(self) -> str:
@@ -91,6 +92,7 @@ MECHANISMS = {
             "histogram",
             HistogramSettings,
             lambda public, curator, _, confidence, __: NoisyHistogram(public, curator, confidence=confidence),
+            check=histogram.check,
             planned=Planned(
                 "histogram",
                 "by the law of the noise, a union over the questions",
@@ -111,7 +113,9 @@ MECHANISMS = {
                 fitted=True,
             ),
         ),
-        Mechanism("median", MedianSettings, lambda *given: median(*given[:4]), learns=True, check=samplers.check),
+        Mechanism(
+            "median", MedianSettings, lambda *given: median(*given[:4]), learns=True, check=lambda _: samplers.check()
+        ),
     )
 }
 PLANNED = {row.name: row.planned for row in MECHANISMS.values() if row.planned is not None}
