@@ -15,7 +15,7 @@ from tacit.errors import ConfigError
 from tacit.load.source import is_address, is_query
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
-from tacit.release.mechanisms import SETTINGS, check_names
+from tacit.release.mechanisms import check_names, setting_names
 from tacit.release.settings import checked, names_of
 
 
@@ -76,7 +76,7 @@ def read_config(path: str | Path) -> Config:
         )
     data = _section(path, parsed, "data", DataSection)
     budget = _section(path, parsed, "budget", BudgetSection)
-    session = _section(path, parsed, "session", SessionSection, SETTINGS)
+    session = _section(path, parsed, "session", SessionSection, setting_names())
     if (data.person is None) != (data.rows_per_person is None):
         raise ConfigError(f"{path}: [data] has person and rows_per_person, or neither.")
     source = data.source

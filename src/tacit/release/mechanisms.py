@@ -119,8 +119,6 @@ MECHANISMS = {
     )
 }
 PLANNED = {row.name: row.planned for row in MECHANISMS.values() if row.planned is not None}
-_KINDS = (Common, *(row.settings for row in MECHANISMS.values()))
-SETTINGS = tuple(dict.fromkeys(name for kind in _KINDS for name in names_of(kind)))
 
 
 @dataclass(frozen=True)
@@ -145,8 +143,18 @@ def check_names(mechanism: str, given: Mapping[str, object]) -> None:
     """Refuse a mechanism or a setting that there is not, and values that no mechanism could have."""
     if mechanism != "auto" and mechanism not in MECHANISMS:
         raise ConfigError(f"mechanism is one of auto, {', '.join(MECHANISMS)}, not {mechanism!r}.")
+    names = setting_names()
     for name in given:
-        if name not in SETTINGS:
-            raise ConfigError(f"there is no setting {name}; there are {', '.join(SETTINGS)}.")
-    for kind in _KINDS:
+        if name not in names:
+            raise ConfigError(f"there is no setting {name}; there are {', '.join(names)}.")
+    for kind in _kinds():
         checked(kind, given)
+
+
+def setting_names() -> tuple[str, ...]:
+    """Every setting that some mechanism has."""
+    return tuple(dict.fromkeys(name for kind in _kinds() for name in names_of(kind)))
+
+
+def _kinds() -> list[Any]:
+    return [Common, *(row.settings for row in MECHANISMS.values())]
