@@ -17,7 +17,7 @@ import pytest
 import tacit
 from tacit.errors import BudgetExhausted
 from tacit.model.budget import Loss
-from tacit.model.entry import Measured, Told
+from tacit.model.entry import FreeAnswer, Measured, Told
 from tacit.model.facts import Receipt
 from tacit.model.lens import Disagreement
 from tacit.model.noise_law import Noise, pmf
@@ -122,10 +122,10 @@ class Branching:
         self.entries.append(made)
         return made
 
-    def tell(self, answers: list[tuple[Query, int, int | None, str]]) -> list[Told]:
-        ((query, value, half_width, note),) = answers
-        receipt = Receipt(len(self.entries) + 1, "")
-        told = Told(query.key, query, value, half_width, note, Loss("epsilon", 0), receipt)
+    def tell(self, said: list[FreeAnswer]) -> list[Told]:
+        (one,) = said
+        free, receipt = Loss("epsilon", 0), Receipt(len(self.entries) + 1, "")
+        told = Told(one.question.key, one.question, one.value, one.half_width, one.note, free, receipt)
         self.entries.append(told)
         return [told]
 
@@ -228,9 +228,9 @@ class HalvedAnswer(Branching):
 class PrivateMedian(Branching):
     """The median of those databases that agree with the data: here, the truth itself."""
 
-    def tell(self, answers: list[tuple[Query, int, int | None, str]]) -> list[Told]:
-        ((query, _, half_width, note),) = answers
-        return super().tell([(query, self.truth(query), half_width, note)])
+    def tell(self, said: list[FreeAnswer]) -> list[Told]:
+        (one,) = said
+        return super().tell([replace(one, value=self.truth(one.question))])
 
 
 class ReusedNoise(Branching):

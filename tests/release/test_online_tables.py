@@ -13,7 +13,7 @@ import pytest
 
 import tacit
 from tacit.model.budget import Loss
-from tacit.model.entry import Measured, Told
+from tacit.model.entry import FreeAnswer, Measured, Told
 from tacit.model.query import Query
 from tacit.model.workload import Marginal, marginal
 from tacit.release import iterative
@@ -263,7 +263,7 @@ def test_bars_from_tables_cover(delta: float) -> None:
 def test_old_ledgers_have_no_more_figures_than_they_had(tmp_path: Path) -> None:
     with start(tmp_path) as session:
         query = Query.among(DOMAIN, "a", [1])
-        session._public.tell([(query, 5, 7, "a note")])
+        session._public.tell([FreeAnswer(query, 5, 7, "a note")])
         entry = next(e for e in session._ledger.log.lines(kinds=["told"]) if e.key == query.key)
         assert set(json.loads(entry.body)) == {"question", "told", "half_width", "note"}
         told = session._public.find([query])[0]

@@ -323,13 +323,18 @@ class Online(Generic[K]):
         if gate is not None:
             error = farthest(guesses.lenses[0], self.terms.shown(gate.threshold, self.most_gates))
             alone = farthest(guesses.lenses[0], self.terms.shown_alone(gate.threshold))
-        answers = [
-            (query, round(float(guess) * query.unit), _steps(error, query), note)
-            for query, guess in zip(queries, guesses.values, strict=False)
+        said = [
+            FreeAnswer(
+                query,
+                round(float(guess) * query.unit),
+                _steps(error, query),
+                note,
+                alone=_steps(alone, query),
+                likely=_steps(likely, query),
+            )
+            for query, guess, likely in zip(queries, guesses.values, guesses.likely, strict=False)
         ]
-        likely = zip(queries, guesses.likely, strict=False)
-        figures = [(_steps(alone, query), _steps(one, query)) for query, one in likely]
-        return dict(zip(queries, self._public.tell(answers, gate, figures), strict=True))
+        return dict(zip(queries, self._public.tell(said, gate), strict=True))
 
     def _buy(self, hard: Query | Statistic) -> tuple[Measured | Told, Loss]:
         """The answer to a hard question, and what it cost: by itself, or from the table that is bought around it."""
@@ -417,7 +422,7 @@ def measure_around(
             raise InvalidQuery("the table was measured before with other noise, which the half width is not for.")
         answer = public.find([query])[0]
         if answer is None:
-            answer = public.tell([(query, told(measured.values).value, half_width, note)])[0]
+            answer = public.tell([told(measured.values)])[0]
     return measured, answer
 
 

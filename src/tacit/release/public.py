@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from numpy.typing import ArrayLike
 
-from tacit.errors import InvalidQuery, NeedsData
+from tacit.errors import NeedsData
 from tacit.model.budget import Loss
 from tacit.model.entry import FreeAnswer, GateTerms, Intent, Measured, Selection, Shut, Told, decode, released
 from tacit.model.facts import Receipt
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from tacit.trusted.gate import Gate
 
 UNCHECKED = "not checked against the data"
-Figures = tuple[int | None, int | None]  # two more half widths of an answer: by itself, and the one that is likely
 
 
 class Lines(Protocol):
@@ -122,25 +121,13 @@ class Public:
         """The keys and costs, in atoms, of what was bought since entry `after`, in order."""
         return [(line.key, line.atoms) for line in self._lines.settled(after)]
 
-    def tell(
-        self,
-        answers: Sequence[tuple[Query | Statistic, int, int | None, str]],
-        gate: Gate | Unchecked | None = None,
-        figures: Sequence[Figures] | None = None,
-    ) -> list[Told | Measured]:
-        """Tell free answers (query, value and half width in grid steps, a note). An earlier answer stays.
+    def tell(self, said: Sequence[FreeAnswer], gate: Gate | Unchecked | None = None) -> list[Told | Measured]:
+        """Tell free answers. An earlier answer to the same question stays.
 
         Where there is a ledger they are kept, so that they never change, and the gate that let them pass can go on from
         the same transaction on. From a published file they have no half width, and their receipt is the newest entry's,
         which seals all that they were worked out from; the hypothesis cannot change, so neither can they.
         """
-        more = [(None, None)] * len(answers) if figures is None else figures
-        if len(more) != len(answers):
-            raise InvalidQuery("there are two more figures for every answer, or for none.")
-        said = [
-            FreeAnswer(query, int(value), half_width, note, *widths)
-            for (query, value, half_width, note), widths in zip(answers, more, strict=True)
-        ]
         if self._keep is None or isinstance(gate, Unchecked):
             # Without a gate the guarantee had ended before, and the note says so.
             ours, receipt = "" if gate is None else UNCHECKED, Receipt(*self._lines.head()[:2])
