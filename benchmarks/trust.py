@@ -3,7 +3,8 @@
 python -m benchmarks.trust
 
 `trusted/` decides prices, looks at the truth, draws and admits charges. `exact/` draws noise by law, `store/` keeps
-what was written. The files of `model/` in the list of pyproject.toml are words that these three are made of.
+what was written. The files of `model/` that these three import are listed in a contract of the import linter, in
+pyproject.toml.
 """
 
 from __future__ import annotations
@@ -15,16 +16,23 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "tacit"
 PACKAGES = ("trusted", "exact", "store")
+CONTRACT = "Trusted words rest on no other words"  # of the import linter, whose list is the one list
 
 
 def trusted_words() -> list[str]:
     """The files of `model/` on which privacy rests, as the one list has them."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    return sorted(settings["tool"]["tacit"]["trusted-words"])
+    contracts = {contract["name"]: contract for contract in settings["tool"]["importlinter"]["contracts"]}
+    return sorted(module.removeprefix("tacit.model.") for module in contracts[CONTRACT]["source_modules"])
 
 
 def imported_words() -> list[str]:
     """The files of `model/` that trusted code loads, by whatever detour."""
+    return sorted(path.stem for path in imported() if path.parent.name == "model" and path.stem != "__init__")
+
+
+def imported() -> set[Path]:
+    """All files of Tacit that trusted code loads, and its own."""
     waiting = [path for package in PACKAGES for path in (SOURCE / package).glob("*.py")]
     seen = set(waiting)
     while waiting:
@@ -32,7 +40,7 @@ def imported_words() -> list[str]:
             if path not in seen:
                 seen.add(path)
                 waiting.append(path)
-    return sorted(path.stem for path in seen if path.parent.name == "model" and path.stem != "__init__")
+    return seen
 
 
 def _imports(path: Path) -> list[Path]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from benchmarks.trust import ROOT, SOURCE, counted, imported_words, trusted_words
+from benchmarks.trust import PACKAGES, ROOT, SOURCE, counted, imported, imported_words, trusted_words
 
 
 def test_the_list_has_what_trusted_code_loads_and_nothing_else() -> None:
     assert trusted_words() == imported_words()
+
+
+def test_trusted_code_loads_nothing_else_of_ours() -> None:
+    others = {path for path in imported() if path.parent.name not in (*PACKAGES, "model")}
+    assert others == {SOURCE / "errors.py"}
 
 
 def test_each_of_these_files_says_so_in_its_first_line() -> None:
