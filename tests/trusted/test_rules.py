@@ -173,11 +173,3 @@ def test_a_mutant_is_caught_when_spending(mutant: Rules, tmp_path: Path, monkeyp
 def test_a_mutant_is_caught_when_verifying(mutant: Rules) -> None:
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         check_verifying(mutant)
-
-
-def test_an_intent_does_not_end_with_a_free_answer_alone() -> None:
-    opened = step(State(0, {}), 1, Draft("intent", 5, "{}"), TOTAL)
-    with pytest.raises(Unsound):
-        step(opened, 2, Draft("told", 0, "{}", "key", 1), TOTAL)
-    paid = step(opened, 2, Draft("measured", 5, "{}", "key", 1), TOTAL)
-    assert step(paid, 3, Draft("told", 0, "{}", "other", 1), TOTAL).spent == 5
