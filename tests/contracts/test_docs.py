@@ -18,7 +18,7 @@ import pytest
 
 from support import PATIENCE
 from tacit.config import BudgetSection, DataSection, SessionSection
-from tacit.release.mechanisms import SETTINGS
+from tacit.release.mechanisms import setting_names
 from tacit.release.settings import names_of
 
 ROOT = Path(__file__).parents[2]
@@ -134,7 +134,7 @@ def test_the_configuration_page_has_every_setting_once() -> None:
     named = {name: re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) for name, text in sections.items()}
     assert sorted(named["data"]) == sorted(names_of(DataSection))
     assert sorted(named["budget"]) == sorted(names_of(BudgetSection))
-    assert sorted(named["session"]) == sorted({*names_of(SessionSection), *SETTINGS})
+    assert sorted(named["session"]) == sorted({*names_of(SessionSection), *setting_names()})
 
 
 def test_the_reference_is_what_the_docstrings_say() -> None:
