@@ -32,8 +32,8 @@ _SHRINK = 1 - 2.0**-12  # see `look`
 class Gate:
     """An open gate. Only its first hit is ever told; the numeric answer to that question needs fresh noise.
 
-    Guarantee: everything a gate says, over its whole life, costs its one price. While it compares, the noise of its
-        threshold is in no file: if anything goes wrong before what it said is stored, the gate is lost, hit or not.
+    Guarantee: everything a gate says, over its whole life, costs its one price. While it compares, no reader of the
+        ledger gets its noise: if anything goes wrong before what it said is stored, the gate is lost, hit or not.
     Formula: lens(truth) + Geometric(comparison) >= threshold + Geometric(threshold's), both noises less their means.
     Source: Dwork, Naor, Reingold, Rothblum & Vadhan 2009; Lyu, Su & Li 2017, algorithm 1; the proof for one-sided noise
         is in docs/understand/privacy.md, "The gate".
@@ -42,7 +42,7 @@ class Gate:
     def __init__(self, ledger: Ledger, records: Records, intent: int, terms: GateTerms) -> None:
         self._ledger, self._records, self._intent = ledger, records, intent
         self._declared = Declared(records.domain, records.rows, records.rows_per_person, ledger.total)
-        self._held: Held | None = None  # the threshold's noise, while it is in no file and may be put back
+        self._held: Held | None = None  # the threshold's noise, while no reader gets it and it may be put back
         self.terms = terms
 
     @property
