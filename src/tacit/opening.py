@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from msgspec import to_builtins
 
-from tacit.errors import ConfigError, LedgerError
+from tacit.errors import ConfigError, LedgerError, TacitError
 from tacit.load.source import open_source
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
@@ -20,12 +22,23 @@ from tacit.release.settings import Common, checked, names_of
 from tacit.session import Session
 from tacit.store.anchor import Anchor
 from tacit.store.copies import Terms
+from tacit.store.log import terms_of
 from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
 from tacit.trusted.gate import tell
-from tacit.trusted.ledger import Ledger, MadeWith
+from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total
 from tacit.trusted.records import Records
+
+IDENTITY = ("budget", "total", "domain", "data", "person", "rows_per_person")  # the ledger's other terms are settings
+
+
+@dataclass(frozen=True)
+class MadeWith:
+    """What everybody may know about a ledger's terms: its budget, and the settings that were chosen with it."""
+
+    budget: Budget
+    settings: dict[str, str]
 
 
 def open_session(
@@ -88,7 +101,7 @@ def open_session(
         raise ConfigError("person and rows_per_person are given together: whose row it is, and how many count.")
     people = 1 if rows_per_person is None else rows_per_person
     path, remembered = Path(ledger), Anchor(None if anchor is None else Path(anchor))
-    made_with = Ledger.made_with(path)
+    made_with = _made_with(path)
     if made_with is not None:
         _refuse_others(path.name, made_with, {"budget": budget, "mechanism": mechanism, **named})
     rows = read_records(open_source(data, table), domain, person=person, rows_per_person=people, progress=loading)
@@ -131,6 +144,19 @@ def choose(
     questions = named.get("questions", 10_000)
     made = plan(rows=rows, domain=domain, budget=budget, questions=questions, rows_per_person=rows_per_person)
     return Choice(made.mechanism, made.reason, MECHANISMS[made.mechanism].set({**made.options, **named}))
+
+
+def _made_with(path: Path) -> MadeWith | None:
+    """The public terms of the ledger at `path` before it is opened; None where there is none."""
+    terms = terms_of(path)
+    if terms is None:
+        return None
+    try:
+        epsilon, delta = json.loads(terms["budget"])
+        budget = Budget(epsilon=epsilon, delta=delta)
+    except (TacitError, KeyError, ValueError, TypeError):
+        raise LedgerError(f"{path.name} is damaged.") from None
+    return MadeWith(budget, {name: value for name, value in terms.items() if name not in IDENTITY})
 
 
 def _written(choice: Choice, confidence: float) -> dict[str, str]:

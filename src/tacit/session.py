@@ -45,6 +45,7 @@ from tacit.model.statistic import Statistic, Unbound
 from tacit.model.values import Value
 from tacit.model.workload import check, marginal
 from tacit.release.answering import Answers, Setting, combine, parts
+from tacit.release.epsilon import epsilon_spent
 from tacit.release.estimate import Answerer, repeated
 from tacit.release.offline import Candidate, Constructed, Distinguisher, construct
 from tacit.release.online import Knowledge, Online
@@ -54,7 +55,6 @@ from tacit.release.public import Public
 from tacit.release.rules.table import rule_of
 from tacit.release.synthetic import Synthetic
 from tacit.store.chain import Line
-from tacit.trusted.loss import epsilon_spent
 
 if TYPE_CHECKING:
     from tacit.release.mechanisms import Choice

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tacit.exact import convolution
+from tacit.exact.convolution import convolve
 from tacit.model.attribute import integer
 from tacit.model.domain import Domain
 from tacit.model.strategy import Convolution, Product, Strategy, Tree, kernel, leaves
-from tacit.trusted import sensitivity as module
 from tacit.trusted.loss import Sensitivity
 from tacit.trusted.records import Records
-from tacit.trusted.sensitivity import convolve
 from tacit.trusted.sensitivity import sensitivity as strategy_sensitivity
 from tacit.trusted.sensitivity import truth as strategy_truth
 
@@ -240,7 +240,7 @@ def test_a_long_convolution_is_exact() -> None:
     at = range(0, size, 4099)
     expected = [int(np.dot(counts[: i + 1], g[i::-1])) for i in at]
     assert convolve(counts, g, most=rows)[list(at)].tolist() == expected
-    assert module._rounded(counts, g, 2**18)[list(at)].tolist() != expected  # the control: floats without digits
+    assert convolution._rounded(counts, g, 2**18)[list(at)].tolist() != expected  # the control: floats without digits
 
 
 def test_what_could_not_be_exact_is_refused() -> None:

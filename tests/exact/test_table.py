@@ -35,7 +35,7 @@ def test_long_vectors_come_from_tables_and_short_ones_do_not(
     kind: NoiseKind, scale: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(noise, "_sampler", refuse)
+        patch.setattr(noise.opendp, "sampler", refuse)
         add_noise(np.zeros(LONG, dtype=np.int64), Noise(kind, scale))
         draw_geometric(scale, LONG)
     monkeypatch.setattr(noise_table, "draw", refuse)

@@ -39,7 +39,7 @@ def test_long_wide_gaussian_vectors_come_from_here_and_short_ones_do_not(
     scale: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(noise, "_sampler", refuse)
+        patch.setattr(noise.opendp, "sampler", refuse)
         patch.setattr(noise_table, "draw_noise", refuse)
         add_noise(np.zeros(LONG, dtype=np.int64), Noise("gaussian", scale))
     monkeypatch.setattr(noise_wide, "draw_gaussian", refuse)

@@ -21,12 +21,12 @@ from tacit.model.describe import describe
 from tacit.model.noise_law import Noise, quantile, quantile_of_sum, variance
 from tacit.model.strategy import Convolution, Product, Tree
 from tacit.model.workload import histogram, key, marginal, to_dict
+from tacit.release.epsilon import epsilon_from
 from tacit.session import Session
 from tacit.trusted.loss import (
     Sensitivity,
     choice_price,
     choice_scale,
-    epsilon_from,
     gate_price,
     gate_scales,
     noise_for,

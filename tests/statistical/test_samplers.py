@@ -17,9 +17,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from tacit.exact.opendp import sampler
 from tacit.exact.table import suits
 from tacit.model.noise_law import Noise, NoiseKind, pmf, quantile
-from tacit.trusted.noise import _sampler, add_noise, draw_geometric
+from tacit.trusted.noise import add_noise, draw_geometric
 
 FALSE_ALARM = 1e-9
 KINDS: tuple[NoiseKind, ...] = ("laplace", "gaussian")
@@ -40,7 +41,7 @@ def from_tables(noise: Noise, size: int) -> NDArray[np.int64]:
 
 
 def from_opendp(noise: Noise, size: int) -> NDArray[np.int64]:
-    return np.array(_sampler(noise.kind, noise.scale)(np.full(size, 7, dtype=np.int64)), dtype=np.int64) - 7
+    return np.array(sampler(noise.kind, noise.scale)(np.full(size, 7, dtype=np.int64)), dtype=np.int64) - 7
 
 
 def cells(law: Noise, around: Noise) -> Cells:

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from support import PATIENCE
+from tacit.exact.opendp import sampler
 from tacit.model.noise_law import Noise, NoiseKind
-from tacit.trusted.noise import _sampler, add_noise
+from tacit.trusted.noise import add_noise
 
 KINDS: tuple[NoiseKind, ...] = ("laplace", "gaussian")
 
@@ -90,10 +91,10 @@ def test_forked_processes_draw_different_noise() -> None:
 def test_samplers_are_kept_but_not_for_ever() -> None:
     # Catches an unbounded cache: adaptive scales would leak memory.
     add_noise(np.zeros(1, dtype=np.int64), Noise("laplace", 2.0))
-    before = _sampler.cache_info().hits
+    before = sampler.cache_info().hits
     add_noise(np.zeros(1, dtype=np.int64), Noise("laplace", 2.0))
-    assert _sampler.cache_info().hits == before + 1
-    assert _sampler.cache_info().maxsize is not None
+    assert sampler.cache_info().hits == before + 1
+    assert sampler.cache_info().maxsize is not None
 
 
 def test_importing_the_module_does_not_import_the_sampler() -> None:

@@ -7,7 +7,6 @@ looked at; the outcomes that name it are what was released. Bytes, hashes, syncs
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,16 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, Self
 
-from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError, TacitError, WouldSpend
+from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError, WouldSpend
 from tacit.model.budget import Budget, Loss
 from tacit.model.entry import Dropped, GateTerms, Intent, encode
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Draft, Line, Unsound, canonical
 from tacit.store.copies import Terms
-from tacit.store.log import Held, Log, Writer, now, terms_of
+from tacit.store.log import Held, Log, Writer, now
 from tacit.trusted.rules import step
-
-IDENTITY = ("budget", "total", "domain", "data", "person", "rows_per_person")  # the other terms are settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +33,6 @@ class Outcome:
     atoms: int
     kind: str
     body: str
-
-
-@dataclass(frozen=True)
-class MadeWith:
-    """What everybody may know about a ledger's terms: its budget, and the settings that were chosen with it."""
-
-    budget: Budget
-    settings: dict[str, str]
 
 
 class Ledger:
@@ -83,19 +72,6 @@ class Ledger:
         given = (terms | dict(binding), anchor, partial(step, total=total.atoms), accept_rollback)
         log = Log.open(Path(path), *given) if make == "never" else Log.create(Path(path), *given, new=make == "new")
         return cls(log, total)
-
-    @staticmethod
-    def made_with(path: Path) -> MadeWith | None:
-        """The public terms of the ledger at `path` before it is opened; None where there is none."""
-        terms = terms_of(path)
-        if terms is None:
-            return None
-        try:
-            epsilon, delta = json.loads(terms["budget"])
-            budget = Budget(epsilon=epsilon, delta=delta)
-        except (TacitError, KeyError, ValueError, TypeError):
-            raise LedgerError(f"{path.name} is damaged.") from None
-        return MadeWith(budget, {name: value for name, value in terms.items() if name not in IDENTITY})
 
     def reserve(self, loss: Loss, *, purpose: str | GateTerms, private: str | None = None) -> int:
         """Set `loss` aside, before the data are looked at: the number of the intent, which `settle` asks for.

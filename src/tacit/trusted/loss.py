@@ -171,22 +171,6 @@ def admits(spent: int, request: int, total: int) -> bool:
     return spent + request <= total
 
 
-def epsilon_spent(spent: Loss, budget: Budget) -> float:
-    """The epsilon that the amount spent so far amounts to, at the budget's delta. For display.
-
-    Guarantee: what was released so far is (epsilon_spent, budget.delta)-DP.
-    Formula: epsilon itself, to the nearest float, or epsilon_from(rho, delta), rounded up.
-    Source: Canonne, Kamath & Steinke 2020, corollary 13.
-    """
-    if spent.measure != budget.measure:
-        raise ValueError(f"a budget counted in {budget.measure} has no spending in {spent.measure}")
-    if spent.atoms == 0:
-        return 0.0
-    if spent.measure == "epsilon":
-        return float(spent)
-    return epsilon_from(math.nextafter(float(spent), math.inf), budget.delta)
-
-
 def delta_from(rho: float, epsilon: float) -> float:
     """A delta such that every rho-zCDP mechanism is (epsilon, delta)-DP.
 
@@ -211,21 +195,6 @@ def rho_from(epsilon: float, delta: float) -> float:
     while low < (middle := math.sqrt(low * high)) < high and high - low > 1e-15 * high:
         low, high = (middle, high) if delta_from(middle, epsilon) <= delta else (low, middle)
     return low
-
-
-def epsilon_from(rho: float, delta: float) -> float:
-    """The smallest epsilon, to float precision and rounded up, that rho-zCDP implies at this delta.
-
-    Guarantee: delta_from(rho, epsilon) <= delta.
-    Formula: bisection on delta_from, which falls with epsilon, down from rho + 2 sqrt(rho log(1/delta)).
-    Source: as `rho_from`.
-    """
-    if delta_from(rho, 0.0) <= delta:
-        return 0.0
-    low, high = 0.0, (rho + 2 * math.sqrt(rho * -math.log(delta))) * (1 + 1e-9)
-    while low < (middle := (low + high) / 2) < high and high - low > 1e-15 * high:
-        low, high = (low, middle) if delta_from(rho, middle) <= delta else (middle, high)
-    return high
 
 
 def _log_delta(rho: float, epsilon: float) -> float:

@@ -7,13 +7,10 @@ scale, which are public.
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.exact import table, wide
+from tacit.exact import opendp, table, wide
 from tacit.model.budget import Measure
 from tacit.model.noise_law import Noise, NoiseKind
 
@@ -38,7 +35,7 @@ def add_noise(values: NDArray[np.int64], noise: Noise) -> NDArray[np.int64]:
         return _sum(values, wide.draw_gaussian(noise.scale, values.size).reshape(values.shape))
     if table.suits(noise, values.size):
         return _sum(values, table.draw_noise(noise, values.size).reshape(values.shape))
-    drawn = _sampler(noise.kind, noise.scale)(values.ravel())
+    drawn = opendp.sampler(noise.kind, noise.scale)(values.ravel())
     return np.array(drawn, dtype=np.int64).reshape(values.shape)
 
 
@@ -70,7 +67,7 @@ def noisy_max(scores: NDArray[np.int64], scale: float, measure: Measure) -> int:
         epsilon: permute-and-flip, the largest of scores plus exponential noise, which is never worse.
     Source: McSherry & Talwar 2007; McKenna & Sheldon 2020; Cesar & Rogers 2021 for rho; OpenDP's make_noisy_max.
     """
-    return int(_selector(measure, scale)(scores))
+    return int(opendp.selector(scale, pure=measure == "epsilon")(scores))
 
 
 def _sum(values: NDArray[np.int64], drawn: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -79,35 +76,3 @@ def _sum(values: NDArray[np.int64], drawn: NDArray[np.int64]) -> NDArray[np.int6
     limits = np.iinfo(np.int64)
     wrapped = ((values ^ total) & (drawn ^ total)) < 0  # two numbers of one sign, and a sum of the other
     return np.where(wrapped, np.where(drawn < 0, limits.min, limits.max), total)
-
-
-@lru_cache(maxsize=256)  # construction costs as much as a draw, and the scales in use are few
-def _sampler(kind: NoiseKind, scale: float) -> Any:
-    # Imported here, because planning and reading a public file need not wait for it; and in parts, because OpenDP's
-    # prelude also brings in every data frame library that it finds, which takes seconds.
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_gaussian, make_laplace
-    from opendp.metrics import l1_distance, l2_distance
-    from opendp.mod import enable_features
-
-    enable_features("contrib")
-    # i64 by name: Python's int would mean 32 bits. The metrics matter only to OpenDP's own privacy maps, which are not
-    # used: prices are in loss.py. For integer vectors the sampler is the discrete one at exactly this scale.
-    vector = vector_domain(atom_domain(T="i64"))
-    if kind == "laplace":
-        return make_laplace(vector, l1_distance(T="i64"), scale=scale)
-    return make_gaussian(vector, l2_distance(T="f64"), scale=scale)
-
-
-@lru_cache(maxsize=256)
-def _selector(measure: Measure, scale: float) -> Any:
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_noisy_max
-    from opendp.measures import max_divergence, zero_concentrated_divergence
-    from opendp.metrics import linf_distance
-    from opendp.mod import enable_features
-
-    enable_features("contrib")
-    vector = vector_domain(atom_domain(T="i64"))
-    divergence = max_divergence() if measure == "epsilon" else zero_concentrated_divergence()
-    return make_noisy_max(vector, linf_distance(T="i64"), divergence, scale=scale)
