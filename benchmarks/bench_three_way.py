@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from benchmarks.accuracy.tables import ADULT, ALL, MILD, SEED, adult_codes
-from tacit.trusted.loss import rho_from
+from tacit.exact.bounds import rho_from
 from tacit.trusted.noise import Noise, add_noise
 
 DRAW = 2**20  # numbers drawn at a time

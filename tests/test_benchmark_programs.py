@@ -16,12 +16,12 @@ from benchmarks.accuracy.tables import MILD, Table, codes, made_up
 from numpy.typing import NDArray
 
 import tacit
+from tacit.exact.bounds import rho_from
 from tacit.load.source import open_source
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.trusted.cells import read_records
-from tacit.trusted.loss import rho_from
 
 DOMAIN = Domain(
     {

@@ -192,7 +192,16 @@ second = sorted(sys.modules)
 reading.ask("SELECT COUNT(*) FROM data WHERE b = 2")
 print(json.dumps([first, second, sorted(sys.modules)]))
 """
-DATA = {"duckdb", "sqlite3", "opendp", "tacit.exact", "tacit.load", "tacit.opening"}
+DATA = {
+    "duckdb",
+    "sqlite3",
+    "opendp",
+    "tacit.exact.opendp",
+    "tacit.exact.table",
+    "tacit.exact.wide",
+    "tacit.load",
+    "tacit.opening",
+}
 DATA |= {f"tacit.trusted.{name}" for name in ("cells", "curator", "gate", "ledger", "noise", "records")}
 DATA |= {f"tacit.store.{name}" for name in ("anchor", "copies", "file", "fork", "log", "rows")}
 

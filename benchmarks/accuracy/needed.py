@@ -15,11 +15,12 @@ from scipy.special import erfc
 
 import tacit
 from tacit.errors import TacitError
+from tacit.exact.bounds import rho_from
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.release.epsilon import epsilon_from
 from tacit.release.online import Terms
-from tacit.trusted.loss import rho_from, total
+from tacit.trusted.loss import total
 
 ALPHA, BETA, DELTA = 0.05, 0.001, 1e-9
 Miss = Callable[[float], float]  # from an amount of budget to the chance that any answer misses

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from benchmarks.accuracy.noisy_tables import Released, Scope, averaged
 from benchmarks.accuracy.tables import Table, codes
+from tacit.exact.bounds import rho_from
 from tacit.model.budget import Budget
-from tacit.trusted.loss import rho_from
 
 PROGRAM = Path(__file__).with_name("synthesis_program.py")
 PYTHON = Path(sys.prefix) / "synthesis/bin/python"  # made by `make peers`

@@ -380,7 +380,7 @@ class Session:
 
         Whatever a dry run says: the ledger takes nothing from this thread, so nothing can be spent.
         """
-        return nullcontext() if self._ledger is None else self._ledger.read_only()
+        return nullcontext() if self._ledger is None else self._ledger.log.read_only()
 
     def close(self) -> None:
         if self._ledger is not None:

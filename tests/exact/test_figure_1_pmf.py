@@ -19,14 +19,13 @@ from tacit.errors import BudgetExhausted
 from tacit.model.budget import Loss
 from tacit.model.entry import FreeAnswer, Measured, Told
 from tacit.model.facts import Receipt
-from tacit.model.lens import Disagreement
+from tacit.model.lens import Disagreement, look
 from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import GRID, Query
 from tacit.model.request import Compared
 from tacit.theory.figure_1 import FigureOne, MedianBasic
 from tacit.theory.median_paper import Thresholds
 from tacit.theory.net import MedianNet
-from tacit.trusted.gate import look
 from tacit.trusted.loss import Sensitivity, noise_for, price
 
 DOMAIN, WIDE = (tacit.Domain({"x": tacit.category(list("abcdef")[:cells])}) for cells in (3, 6))

@@ -21,7 +21,7 @@ from curators import curating, public_of
 from tacit.model.attribute import integer
 from tacit.model.budget import Budget, Loss, Measure
 from tacit.model.domain import Domain
-from tacit.model.lens import Disagreement, Distance, Lens
+from tacit.model.lens import Disagreement, Distance, Lens, look
 from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
 from tacit.model.strategy import Convolution, Product, Tree
@@ -29,7 +29,6 @@ from tacit.model.workload import Question, histogram, marginal, unit
 from tacit.trusted import curator as curator_module
 from tacit.trusted import gate as gate_module
 from tacit.trusted.curator import Curator
-from tacit.trusted.gate import look
 from tacit.trusted.loss import Sensitivity
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import truth
@@ -161,7 +160,8 @@ def compared(curator: Curator, given: list[float], name: str) -> tuple[Loss, Fra
 def through_a_gate(curator: Curator, given: list[float], name: str) -> tuple[Loss, Fraction]:
     gate = curator.open_gate(1.0, Loss.of(public_of(curator).total.measure, 0.1))
     gate.first_above([OLD], [LENSES[name]])
-    return gate.cost, gated(given, lens_move(OLD, LENSES[name]), gate.cost.measure)
+    cost = Loss(public_of(curator).total.measure, gate.terms.atoms)
+    return cost, gated(given, lens_move(OLD, LENSES[name]), cost.measure)
 
 
 def first_far(curator: Curator, given: list[float], name: str) -> tuple[Loss, Fraction]:

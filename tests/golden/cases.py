@@ -15,6 +15,7 @@ from typing import Any
 
 import tacit
 from golden.questions import CONDITIONS, FOLLOWING, HTTP, NEW, QUERIES, QUESTIONS, WORKLOADS
+from tacit.exact.bounds import rho_from
 from tacit.model import ask as model_ask
 from tacit.model.budget import Loss, Measure
 from tacit.model.describe import describe
@@ -31,7 +32,6 @@ from tacit.trusted.loss import (
     gate_scales,
     noise_for,
     price,
-    rho_from,
     total,
 )
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import tacit
 from tacit.errors import ConfigError, InvalidQuery, LedgerError
-from tacit.model.lens import Disagreement
+from tacit.model.lens import Disagreement, look
 from tacit.model.query import Query
 from tacit.release import median as median_module
 from tacit.release import samplers
@@ -23,7 +23,6 @@ from tacit.release.rules.voters import DatabaseVotes, FractionVotes
 from tacit.release.settings import MedianSettings
 from tacit.session import Session
 from tacit.trusted.curator import Curator
-from tacit.trusted.gate import look
 
 DOMAIN = tacit.Domain({"a": tacit.integer(0, 5), "b": tacit.category(["x", "y", "z"]), "c": tacit.boolean()})
 N = 20_000
@@ -85,7 +84,7 @@ def test_easy_is_free_hard_is_paid_and_all_is_within_the_bar(tmp_path: Path) -> 
         assert 0 < len(hard) < 40
         assert all(answer.cost.atoms == 0 for answer in answers if answer.source != "measured")
         gate = session._curator.resume_gate(owner=OWNER)
-        assert sum(a.cost.atoms for a in answers) + (gate.cost.atoms if gate else 0) == session.spent.atoms
+        assert sum(a.cost.atoms for a in answers) + (gate.terms.atoms if gate else 0) == session.spent.atoms
         for answer, exact in zip(answers, truth(session, queries), strict=True):
             assert answer.error is not None
             assert abs(answer.value - exact) <= answer.error

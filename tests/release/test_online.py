@@ -83,7 +83,7 @@ def test_easy_is_free_hard_is_paid_and_all_is_within_the_bar(tmp_path: Path) -> 
         assert 0 < len(hard) < 120
         assert all(answer.cost.atoms == 0 for answer in answers if answer.source != "measured")
         gate = session._curator.resume_gate(owner=OWNER)  # paid for, and not yet told anything
-        open_gate = gate.cost.atoms if gate else 0
+        open_gate = gate.terms.atoms if gate else 0
         assert sum(answer.cost.atoms for answer in answers) + open_gate == session.spent.atoms
         for answer, exact in zip(answers, truth(session, queries), strict=True):
             assert answer.error is not None

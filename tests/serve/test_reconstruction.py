@@ -18,8 +18,8 @@ import pytest
 from benchmarks.serving.launch import Server
 from benchmarks.serving.wire import Plain
 
+from tacit.exact.bounds import rho_from
 from tacit.serve import make_key
-from tacit.trusted.loss import rho_from
 
 CHANCE, CLOSE, NEARLY_ALL = 0.5, 0.05, 0.95
 RUNS = 150  # of each mechanism, in `make audit`

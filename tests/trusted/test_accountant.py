@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tacit.exact.bounds import delta_from
 from tacit.model.budget import Budget, Loss
 from tacit.release.epsilon import epsilon_spent
-from tacit.trusted.loss import admits, delta_from, total
+from tacit.trusted.loss import admits, total
 
 requests = st.lists(st.integers(0, 10**13), max_size=30)
 

@@ -115,7 +115,8 @@ def test_pays_once_before_it_compares_for_any_number(curator: Curator, monkeypat
     gate = curator.open_gate(10_000, EPSILON)
     assert gate.first_above([WOMEN] * 1000, [Distance(0)] * 1000) is None
     assert set(spent_when_looked_at) == {EPSILON}
-    assert public_of(curator).spent == EPSILON == gate.cost
+    assert public_of(curator).spent == EPSILON
+    assert gate.terms.atoms == EPSILON.atoms
 
 
 def check_shut_after_a_hit(curator: Curator) -> None:
@@ -162,7 +163,7 @@ def check_a_restart_neither_pays_nor_learns(curator: Curator, folder: Path) -> N
     again = curator_at(folder)
     resumed = again.resume_gate()
     assert resumed is not None
-    assert (noise_of(resumed), resumed.threshold, resumed.cost) == (noise, 50, EPSILON)
+    assert (noise_of(resumed), resumed.threshold, resumed.terms.atoms) == (noise, 50, EPSILON.atoms)
     assert again.resume_gate(owner="somebody else") is None
     assert public_of(again).spent == EPSILON
     again._ledger.close()

@@ -15,16 +15,15 @@ from hypothesis import strategies as st
 
 from curators import curating, public_of
 from tacit.errors import AnswerWithheld, BudgetExhausted, InvalidQuery
+from tacit.model import lens as lens_module
 from tacit.model.attribute import category
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
-from tacit.model.lens import Disagreement, Distance, Lens
+from tacit.model.lens import Disagreement, Distance, Lens, look
 from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import GRID, Query
 from tacit.trusted import curator as curator_module
-from tacit.trusted import gate as lens_module
 from tacit.trusted.curator import Curator
-from tacit.trusted.gate import look
 from tacit.trusted.loss import Sensitivity, noise_for, price
 from tacit.trusted.noise import add_noise
 

@@ -14,10 +14,11 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_ndtr
 
 from tacit.errors import InvalidBudget
+from tacit.exact.bounds import delta_from, rho_from
 from tacit.model.budget import Budget, Loss, Measure
 from tacit.model.noise_law import Noise
 from tacit.release.epsilon import epsilon_from
-from tacit.trusted.loss import Sensitivity, delta_from, noise_for, price, rho_from, total
+from tacit.trusted.loss import Sensitivity, noise_for, price, total
 
 COUNT, PARTITION = Sensitivity(l1=1, l2_squared=1), Sensitivity(l1=2, l2_squared=2)
 EPSILONS = (1e-9, 1e-4, 0.1, 1.0, 10.0, 1000.0)

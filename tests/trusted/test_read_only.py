@@ -26,8 +26,8 @@ def test_nothing_is_written_by_a_thread_that_only_reads(ledger: Ledger) -> None:
         lambda: ledger.settle(None, [Outcome("free", 0, "told", "{}")]),
         lambda: ledger.take_private(gate),
     ]
-    with ledger.read_only():
-        with ledger.read_only():
+    with ledger.log.read_only():
+        with ledger.log.read_only():
             pass  # the end of an inner one does not end the outer one
         for write in writes:
             with pytest.raises(WouldSpend):
@@ -47,6 +47,6 @@ def test_nothing_is_written_by_a_thread_that_only_reads(ledger: Ledger) -> None:
 
 
 def test_an_error_inside_ends_it(ledger: Ledger) -> None:
-    with pytest.raises(KeyError), ledger.read_only():
+    with pytest.raises(KeyError), ledger.log.read_only():
         raise KeyError
     ask(ledger, "question")

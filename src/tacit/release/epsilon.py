@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from tacit.exact.bounds import delta_from
 from tacit.model.budget import Budget, Loss
-from tacit.trusted.loss import delta_from
 
 
 def epsilon_spent(spent: Loss, budget: Budget) -> float:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 import secrets
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tacit.errors import LedgerError
+from tacit.errors import LedgerError, WouldSpend
 from tacit.store import copies, rows
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Draft, Line, Mark, State, Step, Unsound, chain_hash, follow, mark, seal
@@ -111,6 +112,7 @@ class Log:
         # The newest line that this process has seen, which must never be gone again, and the state by then.
         self._known = self.identity.origin, State(0, {})
         self._anchored = -1  # everything up to here is known to the anchor
+        self._thread = threading.local()  # `reading` is there, and true, in a thread that may write nothing
 
     @classmethod
     def open(cls, path: Path, terms: Terms, anchor: Anchor, step: Step, accept_rollback: str | None = None) -> Log:
@@ -147,6 +149,7 @@ class Log:
 
     def write(self, work: Callable[[Writer], T]) -> T:
         """What `work` does in one transaction. Its lines may be shown after `publish`."""
+        self.check_writing()
 
         def whole(db: Any) -> tuple[Mark, State, T]:
             at, state = self._sound(db)
@@ -166,9 +169,28 @@ class Log:
         self._tell_anchor(self._known[0])
 
     def check_room(self) -> None:
-        """Refuse while a disk is nearly full."""
+        """Refuse where nothing may be written, and while a disk is nearly full."""
+        self.check_writing()
         self._file.check_room()
         self._anchor.check_room()
+
+    @contextmanager
+    def read_only(self) -> Iterator[None]:
+        """What this thread does within it writes nothing; other threads go on as before.
+
+        Guarantee: `write` and `check_room` refuse before they do anything, so no line is added and nothing is taken.
+        """
+        before = getattr(self._thread, "reading", False)
+        self._thread.reading = True
+        try:
+            yield
+        finally:
+            self._thread.reading = before
+
+    def check_writing(self) -> None:
+        """Refuse where this thread may write nothing: see `read_only`."""
+        if getattr(self._thread, "reading", False):
+            raise WouldSpend("The answer is not known yet: it would have to be bought, and here nothing may be.")
 
     # -- what may be shown --------------------------------------------------------------------------------------------
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from tacit.errors import AnswerWithheld, InvalidQuery
 from tacit.model.budget import Loss
 from tacit.model.entry import FreeAnswer, GateTerms, Intent, Shut, decode, encode
 from tacit.model.facts import Receipt
-from tacit.model.lens import Distance, Lens, count
+from tacit.model.lens import Lens, count, look
 from tacit.model.query import GRID, Query
 from tacit.model.request import Comparisons, Declared
 from tacit.model.statistic import Statistic
@@ -26,7 +24,6 @@ from tacit.trusted.noise import draw_geometric
 from tacit.trusted.records import Records
 
 _CHUNK = 256  # comparisons drawn at a time
-_SHRINK = 1 - 2.0**-12  # see `look`
 
 
 class Gate:
@@ -43,16 +40,7 @@ class Gate:
         self._ledger, self._records, self._intent = ledger, records, intent
         self._declared = Declared(records.domain, records.rows, records.rows_per_person, ledger.total)
         self._held: Held | None = None  # the threshold's noise, while no reader gets it and it may be put back
-        self.terms = terms
-
-    @property
-    def threshold(self) -> float:
-        """Where the gate stands, in counts."""
-        return self.terms.threshold
-
-    @property
-    def cost(self) -> Loss:
-        return Loss(self._ledger.total.measure, self.terms.atoms)
+        self.terms, self.threshold = terms, terms.threshold  # in counts
 
     @classmethod
     def open(cls, ledger: Ledger, records: Records, *, threshold: float, loss: Loss, owner: str) -> Gate:
@@ -78,8 +66,9 @@ class Gate:
         Guarantee: the same threshold noise as before, so that nothing is paid or learned by stopping and starting.
         """
         for line in reversed(ledger.log.open_intents()):
-            terms = gate_terms(line)
-            if terms is not None and terms.owner == owner and ledger.log.keeps(line.seq):
+            intent = decode(line.kind, line.body)
+            terms = intent.purpose if isinstance(intent, Intent) else None
+            if isinstance(terms, GateTerms) and terms.owner == owner and ledger.log.keeps(line.seq):
                 return cls(ledger, records, line.seq, terms)
         return None
 
@@ -125,19 +114,13 @@ def tell(ledger: Ledger, answers: Sequence[tuple[str, FreeAnswer]], gate: Gate |
         raise InvalidQuery("there is at least one answer to tell, and the gate is one of this ledger.")
     if any(type(key) is not str or not isinstance(one.question, Query | Statistic) for key, one in answers):
         raise InvalidQuery("free answers are told one by one, each under the key of its question.")
-    ledger.check_writing()  # before the gate lets go of its noise
+    ledger.log.check_writing()  # before the gate lets go of its noise
     outcomes = [Outcome(key, 0, *encode(answer)) for key, answer in answers]
     with ledger.log.turn():
         held = None
         if gate is not None:
             held, gate._held = gate._held, None  # once
         return _store(ledger, None, outcomes, held)
-
-
-def gate_terms(line: Line) -> GateTerms | None:
-    """How the gate was opened that an intent stands for; None for other intents."""
-    intent = decode(line.kind, line.body)
-    return intent.purpose if isinstance(intent, Intent) and isinstance(intent.purpose, GateTerms) else None
 
 
 def _store(ledger: Ledger, intent: int | None, outcomes: Sequence[Outcome], held: Held | None = None) -> list[Line]:
@@ -171,20 +154,3 @@ def first_passing(records: Records, asked: Comparisons, scales: tuple[float, flo
 def shown(records: Records, query: Query | Statistic, lens: Lens) -> int:
     """What a lens shows of a true value, in steps of the fine grid: it moves by at most GRID for each replaced row."""
     return look(lens, records.answer(query) * (GRID // query.unit))
-
-
-def look(lens: Lens, truth: int) -> int:
-    """What a lens shows of a number; both in steps of the fine grid.
-
-    Guarantee: moves by at most GRID when the truth does. u → reach (1 - exp(-|u|/reach)) has slopes between -1 and 1,
-        and so has a mean of shifted copies of it. The computed mean is within 2^-46 of the real one (a few units in the
-        last place of each term, and numpy's pairwise sum), so with reach < 2^32 counts the result is within 64 steps;
-        shrinking it by 2^-12 takes 256 steps off the largest move, which covers that twice, and the final rounding.
-    Formula: |x - guess|; reach (1 - 2^-12) mean(1 - exp(-|x - value|/reach)).
-    Source: Roth & Roughgarden 2010, equation 4; lemma 4.9 bounds its sensitivity, twice as high as it is.
-    """
-    if isinstance(lens, Distance):
-        return abs(truth - round(lens.guess * GRID))
-    reach = float(lens.reach) * GRID
-    apart = np.abs(lens.steps - truth) / reach  # whole numbers below 2^63 until they are divided
-    return round(float(-np.expm1(-apart).mean()) * (_SHRINK * reach))

@@ -7,15 +7,13 @@ looked at; the outcomes that name it are what was released. Bytes, hashes, syncs
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal, Self
 
-from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError, WouldSpend
+from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError
 from tacit.model.budget import Budget, Loss
 from tacit.model.entry import Dropped, GateTerms, Intent, encode
 from tacit.store.anchor import Anchor
@@ -46,7 +44,6 @@ class Ledger:
 
     def __init__(self, log: Log, total: Loss) -> None:
         self.log, self.total = log, total
-        self._thread = threading.local()  # `reading` is there, and true, in a thread that may write nothing
 
     @classmethod
     def open(
@@ -86,7 +83,6 @@ class Ledger:
         """
         if loss.measure != self.total.measure or loss.atoms < 0:
             raise ValueError(f"this ledger counts {self.total.measure} of at least 0, not {loss!r}")
-        self.check_writing()
         kind, body = encode(Intent(purpose))
 
         def work(writer: Writer) -> int:
@@ -118,7 +114,6 @@ class Ledger:
         """
         if not outcomes:
             raise ValueError("there is at least one outcome")
-        self.check_writing()
 
         def work(writer: Writer) -> list[Line]:
             # How long it took to look at the data may tell about them, and lines are published. So an outcome has the
@@ -159,7 +154,6 @@ class Ledger:
         Formula: read, and replace by a random token, in one transaction; open intents only.
         Source: see the class.
         """
-        self.check_writing()
         self.log.check_room()  # so that what follows from it can be stored
         return self.log.write(lambda writer: writer.take(seq))
 
@@ -186,20 +180,6 @@ class Ledger:
         """Derive the whole chain and every running total again, or name the first bad line: the number of lines."""
         return self.log.verify()
 
-    @contextmanager
-    def read_only(self) -> Iterator[None]:
-        """What this thread does within it writes nothing; other threads go on as before.
-
-        Guarantee: `reserve`, `settle` and `take_private` refuse before they do anything, so nothing is charged, no
-            line is added, and no gate is asked.
-        """
-        before = getattr(self._thread, "reading", False)
-        self._thread.reading = True
-        try:
-            yield
-        finally:
-            self._thread.reading = before
-
     def close(self) -> None:
         """Let go of the files: nothing is pending, and later use is refused."""
         self.log.close()
@@ -209,11 +189,6 @@ class Ledger:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def check_writing(self) -> None:
-        """Refuse where this thread may write nothing: see `read_only`."""
-        if getattr(self._thread, "reading", False):
-            raise WouldSpend("The answer is not known yet: it would have to be bought, and here nothing may be.")
 
     def _left(self, spent: int) -> Loss:
         return Loss(self.total.measure, max(0, self.total.atoms - spent))

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tacit.errors import InvalidBudget
+from tacit.exact.bounds import float_above, rho_from, root_above
 from tacit.model.budget import ATOMS, Budget, Loss, Measure
 from tacit.model.noise_law import MAX_SCALE, Noise
 
@@ -74,9 +75,9 @@ def noise_for(loss: Loss, sensitivity: Sensitivity, unit: int) -> Noise:
     if loss.atoms <= 0:
         raise InvalidBudget(f"An answer costs more than {loss}.")
     if loss.measure == "epsilon":
-        scale = _float_above(sensitivity.l1 * unit / loss.exact)
+        scale = float_above(sensitivity.l1 * unit / loss.exact)
     else:
-        scale = _root_above(sensitivity.l2_squared * unit**2 / (2 * loss.exact))
+        scale = root_above(sensitivity.l2_squared * unit**2 / (2 * loss.exact))
     if scale > MAX_SCALE:
         raise InvalidBudget(f"{loss} is too little: the noise it buys exceeds 64-bit integers.")
     return Noise("laplace" if loss.measure == "epsilon" else "gaussian", scale)
@@ -103,8 +104,8 @@ def choice_scale(loss: Loss, move: int) -> float:
     if loss.atoms <= 0:
         raise InvalidBudget(f"A choice costs more than {loss}.")
     if loss.measure == "epsilon":
-        return _float_above(2 * move / loss.exact)
-    return _root_above(move**2 / (2 * loss.exact))
+        return float_above(2 * move / loss.exact)
+    return root_above(move**2 / (2 * loss.exact))
 
 
 def gate_price(threshold_scale: float, comparison_scale: float, move: int, measure: Measure) -> Loss:
@@ -129,9 +130,9 @@ def gate_scales(loss: Loss, move: int) -> tuple[float, float]:
     if loss.atoms <= 0:
         raise InvalidBudget(f"A gate costs more than {loss}.")
     # sqrt(2 rho), rounded down; the split need not be exact, only its sum must not exceed what is paid for
-    epsilon = loss.exact if loss.measure == "epsilon" else 1 / Fraction(_root_above(1 / (2 * loss.exact)))
+    epsilon = loss.exact if loss.measure == "epsilon" else 1 / Fraction(root_above(1 / (2 * loss.exact)))
     first = epsilon * _THRESHOLD_SHARE
-    scales = _float_above(move / first), _float_above(2 * move / (epsilon - first))
+    scales = float_above(move / first), float_above(2 * move / (epsilon - first))
     if max(scales) > 2.0**53:  # one-sided noise must never meet the limit of 64 bits: here the chance is e^-1024
         raise InvalidBudget(f"{loss} is too little for a gate: its noise would exceed 64-bit integers.")
     return scales
@@ -145,7 +146,7 @@ def total(budget: Budget) -> Loss:
 
     Guarantee: mechanisms whose losses sum to at most this are together (epsilon, delta)-DP.
     Formula: epsilon itself if delta = 0, otherwise rho_from(epsilon, delta); rounded down to whole atoms.
-    Source: see `delta_from`.
+    Source: see `exact.bounds.delta_from`.
     """
     if budget.measure == "epsilon":
         exact = Fraction(repr(budget.epsilon))  # the decimal the owner wrote
@@ -169,58 +170,3 @@ def admits(spent: int, request: int, total: int) -> bool:
     if spent < 0 or request < 0:
         raise ValueError("a charge cannot be negative: nothing gives budget back")
     return spent + request <= total
-
-
-def delta_from(rho: float, epsilon: float) -> float:
-    """A delta such that every rho-zCDP mechanism is (epsilon, delta)-DP.
-
-    Guarantee: the returned delta is never too small: any order gives a valid bound, and rounding is allowed for.
-    Formula: inf over a > 1 of exp((a-1)(a rho - epsilon)) / (a-1) * (1 - 1/a)^a, at most 1.
-    Source: Canonne, Kamath & Steinke 2020, corollary 13.
-    """
-    return min(1.0, math.nextafter(math.exp(_log_delta(rho, epsilon)), math.inf))
-
-
-def rho_from(epsilon: float, delta: float) -> float:
-    """The largest rho, to float precision and rounded down, whose zCDP implies (epsilon, delta)-DP.
-
-    Guarantee: delta_from(rho, epsilon) <= delta.
-    Formula: bisection on delta_from, which grows with rho, up from Bun & Steinke's (sqrt(epsilon+L) - sqrt(L))².
-    Source: Canonne, Kamath & Steinke 2020, corollary 13; the start is Bun & Steinke 2016, prop. 1.3, L = log(1/delta).
-    """
-    log = -math.log(delta)
-    low = high = (epsilon / (math.sqrt(epsilon + log) + math.sqrt(log))) ** 2 * (1 - 1e-9)
-    while delta_from(high, epsilon) <= delta:
-        low, high = high, 2 * high
-    while low < (middle := math.sqrt(low * high)) < high and high - low > 1e-15 * high:
-        low, high = (middle, high) if delta_from(middle, epsilon) <= delta else (low, middle)
-    return low
-
-
-def _log_delta(rho: float, epsilon: float) -> float:
-    """log of delta_from. With u = a - 1: u(1+u) rho - u epsilon - u log(1 + 1/u) - log(1+u), a convex function of u."""
-    if rho <= 0:
-        return -math.inf
-    low, high = 1e-150, max(1.0, min(1e150, (epsilon + 1) / rho))  # at the upper end the derivative is positive
-    while high > low * (1 + 1e-9):  # the optimum is flat: this error in u moves the value by 1e-18
-        u = math.sqrt(low) * math.sqrt(high)
-        falling = (2 * u + 1) * rho - epsilon < math.log1p(1 / u)
-        low, high = (u, high) if falling else (low, u)
-    terms = (high * rho * (1 + high), -high * epsilon, -high * math.log1p(1 / high), -math.log1p(high))
-    # Each term is right to a few units in its last place; the margin exceeds what their sum can be off by.
-    return math.fsum(terms) + 1e-15 * sum(map(abs, terms))
-
-
-def _float_above(exact: Fraction) -> float:
-    nearest = float(exact)
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
-
-
-def _root_above(exact: Fraction) -> float:
-    """The smallest float whose square, taken exactly, is at least `exact`."""
-    root = math.sqrt(exact)
-    while Fraction(root) ** 2 < exact:
-        root = math.nextafter(root, math.inf)
-    while Fraction(lower := math.nextafter(root, 0.0)) ** 2 >= exact:
-        root = lower
-    return root
