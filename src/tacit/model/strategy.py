@@ -73,6 +73,14 @@ class Tree:
     def size(self, domain: Domain) -> int:
         return sum(self.widths(leaves(domain[self.name])))
 
+    def nodes(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The answers: weight times count for every node, level by level, from the leaves along the first axis."""
+        levels = [
+            weight * np.add.reduceat(counts, np.arange(0, counts.shape[0], span), axis=0)
+            for span, weight in zip(self.spans(), self.weights, strict=True)
+        ]
+        return np.concatenate(levels)
+
 
 @dataclass(frozen=True)
 class Convolution:
@@ -130,6 +138,13 @@ Strategy = Tree | Convolution | Product
 def leaves(attribute: Attribute) -> int:
     """The bins, and one more where rows can lie in none of them."""
     return attribute.bins + bool(attribute.extras)
+
+
+def leaf_counts(table: NDArray[np.int64], attribute: Attribute) -> NDArray[np.int64]:
+    """The counts of the leaves along the first axis of a table: what lies in no bin is summed up into one more."""
+    if not attribute.extras:
+        return table
+    return np.concatenate([table[: attribute.bins], table[attribute.bins :].sum(axis=0, keepdims=True)])
 
 
 def _children(leaves: int, span: int) -> int:

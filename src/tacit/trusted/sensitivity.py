@@ -21,7 +21,7 @@ from tacit.model.noise_law import Noise
 from tacit.model.query import GRID, Query
 from tacit.model.request import Comparisons, WorstOf
 from tacit.model.statistic import Statistic
-from tacit.model.strategy import Convolution, Product, Tree, kernel, leaves
+from tacit.model.strategy import Convolution, Product, Tree, kernel, leaf_counts, leaves
 from tacit.model.workload import Marginal, Question, unit
 from tacit.store.chain import digest
 from tacit.trusted.loss import Sensitivity, choice_price, choice_scale, gate_price, gate_scales, noise_for, price
@@ -138,11 +138,11 @@ def truth(question: Question, records: Records) -> Counts:
     if isinstance(question, Product):
         table = records.table((question.first.name, question.second.name))
         for tree in (question.first, question.second):  # each time the first axis is answered and becomes the last
-            table = np.moveaxis(_nodes(_leaf_counts(table, tree.name, records.domain), tree), 0, -1)
+            table = np.moveaxis(tree.nodes(leaf_counts(table, records.domain[tree.name])), 0, -1)
         return np.ascontiguousarray(table).ravel()
-    counts = _leaf_counts(records.table((question.name,)), question.name, records.domain)
+    counts = leaf_counts(records.table((question.name,)), records.domain[question.name])
     if isinstance(question, Tree):
-        return _nodes(counts, question)
+        return question.nodes(counts)
     full = convolve(counts, kernel(counts.size, question.exponent), most=records.rows)
     answers = full[: counts.size].copy()
     if question.cyclic:
@@ -169,23 +169,6 @@ def _convolution(size: int, exponent: int, cyclic: bool) -> Sensitivity:
     else:
         distances = norm + np.cumsum(g * g)[:-1][::-1] - 2 * overlap[1:]
     return Sensitivity(2 * int(g.sum()), int(distances.max()))
-
-
-def _leaf_counts(table: Counts, name: str, domain: Domain) -> Counts:
-    """The leaves along the first axis: what lies in no bin is summed up into one more."""
-    bins = domain[name].bins
-    if not domain[name].extras:
-        return table
-    return np.concatenate([table[:bins], table[bins:].sum(axis=0, keepdims=True)])
-
-
-def _nodes(counts: Counts, tree: Tree) -> Counts:
-    """Weight times count for every node, level by level, along the first axis."""
-    levels = [
-        weight * np.add.reduceat(counts, np.arange(0, counts.shape[0], span), axis=0)
-        for span, weight in zip(tree.spans(), tree.weights, strict=True)
-    ]
-    return np.concatenate(levels)
 
 
 def _both(bound: int) -> Sensitivity:
