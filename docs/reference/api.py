@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
+from functools import cached_property
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -69,13 +70,17 @@ def _members(thing: type) -> Iterator[tuple[str, Any]]:
     for name, member in vars(thing).items():
         if isinstance(member, classmethod | staticmethod):
             member = member.__func__
-        if not name.startswith("_") and isinstance(member, FunctionType | property) and inspect.getdoc(member):
+        if (
+            not name.startswith("_")
+            and isinstance(member, FunctionType | property | cached_property)
+            and inspect.getdoc(member)
+        ):
             yield name, member
 
 
 def _arguments(member: Any) -> str:
     """What a method takes, by name, and what it gives: `(name, where=None) -> Answer`."""
-    if isinstance(member, property):
+    if isinstance(member, property | cached_property):
         return ""
     parts = [part.split(": ")[0] + (f"={part.split(' = ')[1]}" if " = " in part else "") for part in _parts(member)]
     return f"({', '.join(parts)}) -> {inspect.signature(member).return_annotation}"

@@ -52,7 +52,7 @@ class Attribute:
     def kind(self) -> str:
         return self.values.kind
 
-    @property
+    @cached_property
     def ordered(self) -> bool:
         return not isinstance(self.values, Listed)
 
@@ -89,7 +89,8 @@ class Attribute:
             return self.extras[index - self.bins]
         if isinstance(self.values, Listed):
             return self.values.label(index)
-        return self.values.label(self.edge(index), self.edge(index + 1))
+        starts = self.values.starts
+        return self.values.label(starts[index], self.values.end if index + 1 == self.bins else starts[index + 1])
 
     def typical(self, index: int) -> Value | None:
         """A value that stands for a bin in synthetic rows: one that would be counted there; None for missing."""

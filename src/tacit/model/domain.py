@@ -12,6 +12,7 @@ import math
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from tacit.errors import InvalidDomain, InvalidQuery
@@ -40,8 +41,6 @@ class Domain:
     Domain(age: integer 10 · 10 cells)
     """
 
-    __slots__ = ("_attributes", "_folded")
-
     def __init__(self, attributes: Mapping[str, Attribute]) -> None:
         if not isinstance(attributes, Mapping) or not 1 <= len(attributes) <= MAX_ATTRIBUTES:
             raise InvalidDomain(f"a domain maps 1 to {MAX_ATTRIBUTES} names to attributes.")
@@ -55,20 +54,25 @@ class Domain:
         if len(self._folded) < len(attributes):
             raise InvalidDomain("two attributes have the same name but for upper and lower case.")
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(self._attributes)
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(attribute.size for attribute in self._attributes.values())
+    @cached_property
+    def sizes(self) -> Mapping[str, int]:
+        """How many values each attribute takes."""
+        return {name: attribute.size for name, attribute in self._attributes.items()}
 
-    @property
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.sizes.values())
+
+    @cached_property
     def size(self) -> int:
         """|X|, a Python integer: 10^30 is fine."""
         return math.prod(self.shape)
 
-    @property
+    @cached_property
     def slots(self) -> list[Slot]:
         """Each attribute's slot. Codes 0..size+1 fit, two of them reserved, and no two attributes share a bit."""
         found: list[Slot] = []
@@ -123,7 +127,7 @@ class Domain:
         found = {self.resolve(name): self[name].locate(name, value) for name, value in values.items()}
         return tuple(found[name] for name in self.names)
 
-    @property
+    @cached_property
     def key(self) -> str:
         """A hash of everything declared: equal domains, and only they, have equal keys."""
         return hashlib.sha256(self.to_toml().encode()).hexdigest()

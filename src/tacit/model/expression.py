@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tacit.errors import InvalidQuery
+from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.model.values import Value
@@ -98,13 +99,16 @@ class Compare(Expression):
 
     def truth(self, domain: Domain, wanted: bool) -> Query:
         attribute = domain[self.name]
+        cut, below = self.cut(attribute), self.operator.startswith("<") == wanted
+        return Query.among(domain, self.name, range(cut) if below else range(cut, attribute.bins))
+
+    def cut(self, attribute: Attribute) -> int:
+        """How many bins lie below the cut."""
         if not attribute.ordered:
             raise InvalidQuery(
                 f"{self.name} has no order, so {self.name} {self.operator} {self.value!r} has no meaning."
             )
-        cut = attribute.below(self.name, self.value, included=self.operator in ("<=", ">"))
-        below = self.operator.startswith("<") == wanted
-        return Query.among(domain, self.name, range(cut) if below else range(cut, attribute.bins))
+        return attribute.below(self.name, self.value, included=self.operator in ("<=", ">"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,15 +152,23 @@ def _condition(name: str, value: Any) -> Expression:
 
 @dataclass(frozen=True)
 class Between(Expression):
-    """A range of whole bins: both ends included; for numeric attributes the upper end excluded, as their bins are."""
+    """A range of whole bins, from `low` on. `upper` says whether `high` itself is in it.
+
+    By default it is; for numeric attributes it is not, as their bins are half-open.
+    """
 
     name: str
     low: Value
     high: Value
+    upper: Comparison | None = None
 
     def truth(self, domain: Domain, wanted: bool) -> Query:
-        upper: Comparison = "<" if domain[self.name].kind == "numeric" else "<="
-        return All((Compare(self.name, ">=", self.low), Compare(self.name, upper, self.high))).truth(domain, wanted)
+        attribute = domain[self.name]
+        upper: Comparison = self.upper or ("<" if attribute.kind == "numeric" else "<=")
+        first = Compare(self.name, ">=", self.low).cut(attribute)
+        end = Compare(self.name, upper, self.high).cut(attribute)
+        outside = [*range(first), *range(end, attribute.bins)]
+        return Query.among(domain, self.name, range(first, end) if wanted else outside)
 
 
 def _plain(value: Any) -> Any:

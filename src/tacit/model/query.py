@@ -13,8 +13,8 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import reduce
+from dataclasses import dataclass
+from functools import cached_property, reduce
 from itertools import combinations
 from typing import Any
 
@@ -60,7 +60,7 @@ class Factor:
         return _factor(self.scope, self.unit - self.weights, self.unit)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Query:
     """A product of factors over disjoint scopes, or one minus such a product: a conjunction never materialises X.
 
@@ -75,9 +75,6 @@ class Query:
 
     factors: tuple[Factor, ...]
     complement: bool
-    _scope: tuple[str, ...] | None = field(default=None, init=False, repr=False)  # worked out when first asked for
-    _key: str | None = field(default=None, init=False, repr=False)
-    _alone: Query | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if type(self.complement) is not bool or not all(type(factor) is Factor for factor in self.factors):
@@ -100,9 +97,10 @@ class Query:
     @classmethod
     def among(cls, domain: Domain, name: str, indices: Iterable[int]) -> Query:
         """The rows whose value of one attribute is among the listed indices."""
-        weights = np.zeros(domain[name].size, dtype=np.uint8)
+        name = domain.resolve(name)
+        weights = np.zeros(domain.sizes[name], dtype=np.uint8)
         weights[list(indices)] = 1
-        return _canonical([_factor((domain.resolve(name),), weights, 1)], complement=False)
+        return _canonical([_factor((name,), weights, 1)], complement=False)
 
     @classmethod
     def weighted(cls, domain: Domain, names: Sequence[str], weights: ArrayLike) -> Query:
@@ -142,28 +140,22 @@ class Query:
         """One minus the product of the complements: any of several conditions."""
         return ~cls.all(~query for query in queries)
 
-    @property
+    @cached_property
     def unit(self) -> int:
         """Grid steps in a weight of 1."""
         return max([factor.unit for factor in self.factors], default=1)
 
-    @property
+    @cached_property
     def scope(self) -> tuple[str, ...]:
         """The attributes that the answer depends on, sorted."""
-        if self._scope is None:
-            object.__setattr__(self, "_scope", tuple(sorted([name for f in self.factors for name in f.scope])))
-        assert self._scope is not None
-        return self._scope
+        return tuple(sorted([name for factor in self.factors for name in factor.scope]))
 
     def fits(self, domain: Domain) -> bool:
         """Whether the query was made for this domain, or one that looks the same to it."""
-        return all(
-            all(name in domain for name in factor.scope)
-            and factor.weights.shape == tuple(domain[name].size for name in factor.scope)
-            for factor in self.factors
-        )
+        sizes = domain.sizes
+        return all(factor.weights.shape == tuple([sizes.get(name) for name in factor.scope]) for factor in self.factors)
 
-    @property
+    @cached_property
     def is_constant(self) -> bool:
         """Whether every row counts the same, so that the answer follows from n alone."""
         return not self.scope
@@ -176,22 +168,15 @@ class Query:
     @property
     def core(self) -> Query:
         """The query or its complement, whichever is the canonical one: one answer gives both, since n is public."""
-        if not self.complement:
-            return self
-        if self._alone is None:
-            object.__setattr__(self, "_alone", _query(self.factors, complement=False))
-        assert self._alone is not None
-        return self._alone
+        return self._alone if self.complement else self
 
-    @property
+    @cached_property
+    def _alone(self) -> Query:
+        return _query(self.factors, complement=False)
+
+    @cached_property
     def key(self) -> str:
         """A hash of the canonical form: the identity of the question."""
-        if self._key is None:
-            object.__setattr__(self, "_key", self._hashed())
-        assert self._key is not None
-        return self._key
-
-    def _hashed(self) -> str:
         digest = hashlib.sha256(b"tacit query 1\x00" + bytes([self.complement]))
         for factor in self.factors:
             names, shape = ", ".join(map(json.dumps, factor.scope)), ", ".join(map(str, factor.weights.shape))
@@ -265,12 +250,9 @@ def _factor(scope: tuple[str, ...], weights: NDArray[Any], unit: int) -> Factor:
 def _query(factors: tuple[Factor, ...], complement: bool) -> Query:
     """A query of factors that are in canonical form already."""
     made = object.__new__(Query)
-    for name, value in (("factors", factors), ("complement", complement), *_UNKNOWN):
-        object.__setattr__(made, name, value)
+    object.__setattr__(made, "factors", factors)
+    object.__setattr__(made, "complement", complement)
     return made
-
-
-_UNKNOWN = (("_scope", None), ("_key", None), ("_alone", None))
 
 
 def multiply(a: NDArray[Any], unit_a: int, b: NDArray[Any], unit_b: int) -> tuple[NDArray[np.int64], int]:

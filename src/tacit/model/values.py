@@ -40,7 +40,7 @@ class Listed:
             if isinstance(value, int) and abs(value) >= 2**53:
                 raise InvalidDomain("the whole numbers of a category lie within ±2**53.")
 
-    @property
+    @cached_property
     def kind(self) -> str:
         return "boolean" if isinstance(self.values[0], bool) else "category"
 
@@ -81,11 +81,11 @@ class Integers:
                 f"not {self.low!r}, {self.high!r} and {self.width!r}."
             )
 
-    @property
+    @cached_property
     def starts(self) -> Sequence[Point]:
         return range(self.low, self.high + 1, self.width)
 
-    @property
+    @cached_property
     def end(self) -> int:
         return self.high + 1
 
@@ -114,11 +114,11 @@ class Reals:
         if any(a >= b for a, b in pairwise(self.edges)):
             raise InvalidDomain("the edges of a numeric attribute go up, each larger than the one before.")
 
-    @property
+    @cached_property
     def starts(self) -> Sequence[Point]:
         return self.edges[:-1]
 
-    @property
+    @cached_property
     def end(self) -> Point:
         return self.edges[-1]
 
@@ -166,7 +166,7 @@ class Days:
         units = range(self.unit(self.low), self.unit(self.high) + 1)
         return tuple(self._start(unit).toordinal() for unit in units)
 
-    @property
+    @cached_property
     def end(self) -> int:
         return self.high.toordinal() + 1
 

@@ -12,7 +12,7 @@ from sqlglot import exp
 from tacit.errors import InvalidQuery
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
-from tacit.model.expression import All, Among, Compare, Comparison, Expression, Not
+from tacit.model.expression import All, Among, Between, Compare, Comparison, Expression, Not
 from tacit.model.query import Query
 from tacit.model.sql.tokens import place
 from tacit.model.values import Days, Listed, Value
@@ -92,7 +92,8 @@ def _comparison(node: exp.Expr, read: Reading) -> Expression:
     if isinstance(node, exp.Between) and only(node, "this", "low", "high"):
         name = column(node.this, read)
         low, high = (_maybe_rounded(node.args[end]) for end in ("low", "high"))
-        return All((_compare(name, ">=", low, read), _compare(name, "<=", high, read)))
+        first, last = _compare(name, ">=", low, read), _compare(name, "<=", high, read)
+        return Between(name, first.value, last.value, last.operator)
     if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
         return Among(column(node.this, read), tuple(plain_value(item) for item in node.expressions))
     if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
@@ -165,7 +166,7 @@ def _matches(value: str, signs: list[str | bool | None]) -> bool:
     return all(sign is True for sign in signs[j:])
 
 
-def _compare(name: str, operator: Comparison, value: Value | Rounded, read: Reading) -> Expression:
+def _compare(name: str, operator: Comparison, value: Value | Rounded, read: Reading) -> Compare:
     if not isinstance(value, Rounded):
         return Compare(name, operator, value)
     attribute = read.domain[name]
