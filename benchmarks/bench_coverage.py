@@ -32,6 +32,7 @@ from scipy.stats import binom
 import tacit
 from tacit.load.source import open_source
 from tacit.model.entry import Measured, Told
+from tacit.model.facts import FREE as ALL_AT_ONCE
 from tacit.model.query import Query
 from tacit.release.iterative import Weights
 from tacit.release.online import Online
@@ -222,9 +223,9 @@ def _curves(session: Session, seed: int) -> Seen:
 def _sort(session: Session, queries: list[Query], answers: list[tacit.Answer], truth: NDArray[np.float64]) -> Seen:
     """The errors over their bars, by what is promised about them; no bar, no promise."""
     ratios = [
-        (abs(answer.value - exact) / answer.error, _passed(session._public.find([query.core])[0]))
+        (abs(answer.value - exact) / answer.bars[-1].width, _passed(session._public.find([query.core])[0]))
         for query, answer, exact in zip(queries, answers, truth, strict=True)
-        if answer.error is not None
+        if answer.bars
     ]
     if not isinstance(session._mechanism, Online):
         return {EACH: [ratio for ratio, _ in ratios]}
@@ -234,7 +235,7 @@ def _sort(session: Session, queries: list[Query], answers: list[tacit.Answer], t
 
 def _passed(stored: Measured | Told | None) -> bool:
     """Whether a gate let it pass: an answer that a bought table gave has a bar of its own, like a measured one."""
-    return isinstance(stored, Told) and stored.alone is not None
+    return isinstance(stored, Told) and any(bar.about == ALL_AT_ONCE for bar in stored.bars)
 
 
 # --- the tables and the questions -------------------------------------------------------------------------------------

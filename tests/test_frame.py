@@ -49,20 +49,20 @@ NAMES = ["a b", "Größe", "n", "t", "day", "coded", "plain"]
 def answer(**changes: Any) -> Answer:
     error = changes.pop("error", 3.5)
     facts = Facts("measured", Loss.of("epsilon", 0.25), 0.95, Receipt(4, "ab" * 32))
-    return Answer("sex = F", 12, error, replace(facts, **changes))
+    return Answer("sex = F", 12, replace(facts, **changes).within(error))
 
 
 def table(*names: str, labels: tuple[tuple[str, ...], ...] = (("F", "M"), ("a", "b", "c"))) -> Table:
     values = np.arange(6.0).reshape(2, 3)
-    return Table("a table", names, labels, values, 2.0, Facts("measured", FREE, 0.95))
+    return Table("a table", names, labels, values, Facts("measured", FREE, 0.95).within(2.0))
 
 
 def cdf(*, dated: bool = False) -> CdfAnswer:
     start = float(DAY.toordinal()) if dated else 17.0
     ends = start + np.arange(1.0, 4.0)
     return CdfAnswer(
-        "cumulative", "age", ("17", "18", "19"), start, ends, np.array([1.0, 50.0, 99.0]), 5.0, 100,
-        Facts("repeat", FREE, 0.95), dated=dated,
+        "cumulative", "age", ("17", "18", "19"), start, ends, np.array([1.0, 50.0, 99.0]), 100,
+        Facts("repeat", FREE, 0.95).within(5.0), dated=dated,
     )  # fmt: skip
 
 
@@ -160,11 +160,11 @@ def test_a_notebook_shows_the_picture_with_the_numbers() -> None:
     both = cdf()._repr_html_()
     assert "<svg" in both
     assert "rows up to its end" in both
-    cells = Table("t", ("a", "b", "c"), (("x",),) * 3, np.ones((1, 1, 1)), None, Facts("repeat", FREE, 0.95))
+    cells = Table("t", ("a", "b", "c"), (("x",),) * 3, np.ones((1, 1, 1)), Facts("repeat", FREE, 0.95))
     assert "<svg" not in cells._repr_html_()
     long = CdfAnswer(
-        "c", "age", tuple(map(str, range(1001))), 0.0, np.arange(1.0, 1002), np.arange(1001.0), 5.0, 2000,
-        Facts("repeat", FREE, 0.95),
+        "c", "age", tuple(map(str, range(1001))), 0.0, np.arange(1.0, 1002), np.arange(1001.0), 2000,
+        Facts("repeat", FREE, 0.95).within(5.0),
     )._repr_html_()  # fmt: skip
     assert long.count("<tr>") < 110
     assert "<td>1000</td>" in long  # the last bin is always there

@@ -46,9 +46,7 @@ def test_the_ledgers_hold_what_the_formats_can_say() -> None:
     for word in (
         "gate",
         "told",
-        "half_width",
-        "alone",
-        "likely",
+        "bars",
         "choice",
         "among",
         "noise",

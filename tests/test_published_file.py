@@ -229,7 +229,7 @@ LIES: dict[str, Change] = {
     "value": in_body("values", lambda body: body["values"].__setitem__(0, 0.5)),
     "huge shape": in_body("told", lambda body: body["question"]["factors"][0].update(shape=[2**40])),
     "other attribute": in_body("told", lambda body: body["question"]["factors"][0].update(scope=["z"])),
-    "negative width": in_body("told", lambda body: body.update(half_width=-1)),
+    "negative width": in_body("told", lambda body: body["bars"].append([-1, "this answer", 0.95])),
     "one more field": in_body("told", lambda body: body.update(private=1)),
     "total": richer,
     "over": over,
@@ -436,7 +436,7 @@ def test_junk_in_any_field_is_refused_in_words_or_harmless(published: Path) -> N
     [
         b"[" * 100_000 + b"\n",
         b'{"a":' * 100_000 + b"1" + b"}" * 100_000 + b"\n",
-        b'{"format":"tacit published","version":2}\n',
+        b'{"format":"tacit published","version":3}\n',
         b'{"format":"tacit published","format":"x"}\n',
         b'{"format": "tacit published"}\n',
         b'{"a":NaN}\n',

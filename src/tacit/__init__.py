@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tacit.model.budget import Budget, Loss
     from tacit.model.domain import Domain
     from tacit.model.expression import count, weigh
-    from tacit.model.facts import Facts, Receipt
+    from tacit.model.facts import Bar, Facts, Receipt
     from tacit.model.listing import Listing
     from tacit.model.query import Query
     from tacit.model.statistic import Statistic
@@ -48,6 +48,7 @@ __all__ = [
     "Answer",
     "AnswerWithheld",
     "Attribute",
+    "Bar",
     "Budget",
     "BudgetExhausted",
     "ConfigError",
@@ -102,7 +103,7 @@ _HOMES = {
     "tacit.model.budget": ("Budget", "Loss"),
     "tacit.model.domain": ("Domain",),
     "tacit.model.expression": ("count", "weigh"),
-    "tacit.model.facts": ("Facts", "Receipt"),
+    "tacit.model.facts": ("Bar", "Facts", "Receipt"),
     "tacit.model.listing": ("Listing",),
     "tacit.model.query": ("Query",),
     "tacit.model.statistic": ("Statistic",),

@@ -124,7 +124,7 @@ class Branching:
     def tell(self, said: list[FreeAnswer]) -> list[Told]:
         (one,) = said
         free, receipt = Loss("epsilon", 0), Receipt(len(self.entries) + 1, "")
-        told = Told(one.question.key, one.question, one.value, one.half_width, one.note, free, receipt)
+        told = Told(one.question.key, one.question, one.value, one.note, one.bars, free, receipt)
         self.entries.append(told)
         return [told]
 

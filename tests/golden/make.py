@@ -1,7 +1,8 @@
 """Write the golden files anew. Only after a format, a price or a sentence was changed on purpose: read the diff.
 
 python tests/golden/make.py            what follows from the kept ledgers: answers, published files, keys, prices
-python tests/golden/make.py ledgers    the ledgers too, asked again with fresh noise: after a change of their format
+python tests/golden/make.py ledgers    the ledgers too, asked again with fresh noise: after a change of their format;
+                                       names after that word choose some
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import sqlite3
 import sys
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -19,10 +21,10 @@ from golden.questions import FIRST
 from tacit.serve.openapi import document
 
 
-def make_ledgers() -> None:
+def make_ledgers(names: Collection[str]) -> None:
     """Ask every session everything, and keep what its ledger and its anchor hold."""
     (cases.HERE / "ledgers").mkdir(exist_ok=True)
-    for name in cases.SESSIONS:
+    for name in names or cases.SESSIONS:
         while not _made(name):  # the noise decides how many questions are hard
             print(f"{name}: once more")
 
@@ -69,6 +71,6 @@ def make_answers() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["ledgers"]:
-        make_ledgers()
+    if sys.argv[1:2] == ["ledgers"]:
+        make_ledgers(sys.argv[2:])
     make_answers()

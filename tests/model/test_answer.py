@@ -27,9 +27,11 @@ def answer(**changes: Any) -> Answer:
 
 
 def _with(given: dict[str, Any], facts: Facts, changes: dict[str, Any]) -> dict[str, Any]:
-    """Changes of an answer's own fields, and of the facts about it."""
+    """Changes of an answer's own fields, of its bar, and of the facts about it."""
+    error = changes.pop("error", given.pop("error"))
     told = {name: changes[name] for name in changes if name not in given}
-    return given | {k: v for k, v in changes.items() if k in given} | {"facts": replace(facts, **told)}
+    said = replace(facts, **told).within(error)
+    return given | {k: v for k, v in changes.items() if k in given} | {"facts": said}
 
 
 def table(**changes: Any) -> Table:
@@ -67,8 +69,8 @@ class Page(HTMLParser):
 
 
 def test_an_answer_in_one_line() -> None:
-    assert str(answer()) == "1,234 ± 12.50 (95%, measured, cost rho = 0.02)"
-    assert str(answer(cost=FREE, source="repeat")) == "1,234 ± 12.50 (95%, repeat, free)"
+    assert str(answer()) == "1,234 ± 12.50 (95%, for this noise, measured, cost rho = 0.02)"
+    assert str(answer(cost=FREE, source="repeat")) == "1,234 ± 12.50 (95%, for this noise, repeat, free)"
     assert answer().interval == (1221.5, 1246.5)
 
 
@@ -77,7 +79,7 @@ def test_an_answer_in_one_line() -> None:
 )
 def test_confidence_is_never_rounded_to_certainty(confidence: float, shown: str) -> None:
     assert f"({shown}, " in str(answer(confidence=confidence))
-    assert f"({shown} confidence" in answer(confidence=confidence)._repr_html_()
+    assert f"({shown}, for this noise" in answer(confidence=confidence)._repr_html_()
     assert f"({shown}, " in table(confidence=confidence).caption
 
 
@@ -102,6 +104,7 @@ def test_an_answer_is_json() -> None:
         "value": 1234.0,
         "error": 12.5,
         "confidence": 0.95,
+        "bars": [{"width": 12.5, "about": "this noise", "confidence": 0.95}],
         "source": "measured",
         "cost": {"rho": 0.02},
         "entry": 3,
@@ -125,7 +128,7 @@ def test_a_table_prints_its_rows() -> None:
         f"{EVIL}  0–9       -3",
         f"{EVIL}  10–19   4.25",
         f"{EVIL}  20–29      0",
-        "each ± 7 (95%, hypothesis, free)",
+        "each ± 7 (95%, for this noise, hypothesis, free)",
     ]
     assert list(table().rows())[2] == (("F", "20–29"), 1200.0)
 

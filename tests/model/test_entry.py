@@ -24,6 +24,7 @@ from tacit.model.entry import (
     decode,
     encode,
 )
+from tacit.model.facts import FREE, NOISE, Bar
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
@@ -37,9 +38,9 @@ HALF = Query.weighted(DOMAIN, ["age"], [0.5] * 5 + [0.25] * 5)
 ENTRIES: dict[str, list[Entry]] = {
     "intent": [Intent("measure 1"), Intent(GateTerms("iterative", 30.0, 1.5, 2.25, 10**12))],
     "told": [
-        FreeAnswer(WOMEN, 0, None, ""),
-        FreeAnswer(~WOMEN & HALF, -3, 0, "not checked", 1, 2),
-        FreeAnswer(Statistic("stump", ("age", "sex"), (4, 1)), 7, 2**63 - 1, "x", likely=1),
+        FreeAnswer(WOMEN, 0, ""),
+        FreeAnswer(~WOMEN & HALF, -3, "not checked", (Bar(0, NOISE, 0.95), Bar(3, FREE, 0.5))),
+        FreeAnswer(Statistic("stump", ("age", "sex"), (4, 1)), 7, "x", (Bar(2**63 - 1, "", 0.95),)),
     ],
     "chosen": [Selection(None, 3), Selection(0, 1, WOMEN), Selection(2, 5, marginal(DOMAIN, "age", where=WOMEN))],
     "compared": [Comparison(WOMEN, False), Comparison(HALF, True)],
@@ -73,7 +74,7 @@ def test_noisy_answers_are_read_back(question: Any) -> None:
 
 def test_a_reader_who_asked_gets_the_very_question() -> None:
     asked = Query.among(DOMAIN, "sex", [0])
-    read = decode(*encode(FreeAnswer(WOMEN, 3, 1, "")), asked)
+    read = decode(*encode(FreeAnswer(WOMEN, 3, "")), asked)
     assert isinstance(read, FreeAnswer)
     assert read.question is asked
 
@@ -86,19 +87,22 @@ def test_a_reader_who_asked_gets_the_very_question() -> None:
         {"value": "1"},
         {"value": 2**63},
         {"value": -(2**63) - 1},
-        {"half_width": -1},
-        {"half_width": 2**63},
-        {"half_width": 0.5},
-        {"alone": np.int64(3)},
-        {"likely": float("inf")},
+        {"bars": (Bar(-1, NOISE, 0.95),)},
+        {"bars": (Bar(1, NOISE, 0.95), Bar(2**63, NOISE, 0.95))},
+        {"bars": (Bar(0.5, NOISE, 0.95),)},
+        {"bars": (Bar(np.int64(3), NOISE, 0.95),)},
+        {"bars": (Bar(float("inf"), NOISE, 0.95),)},
+        {"bars": (Bar(1, "\ud800", 0.95),)},
+        {"bars": (Bar(1, NOISE, 1.0),)},
+        {"bars": (Bar(1, NOISE, float("nan")),)},
         {"note": None},
         {"note": b"x"},
         {"note": "\ud800"},  # a lone surrogate would come back as another text
     ],
 )
 def test_a_free_answer_that_could_not_be_read_back_cannot_be_made(wrong: dict[str, Any]) -> None:
-    given: dict[str, Any] = {"question": WOMEN, "value": 1, "half_width": 2, "note": "ok"}
-    with pytest.raises(InvalidQuery, match=r"what is told|half width"):
+    given: dict[str, Any] = {"question": WOMEN, "value": 1, "note": "ok"}
+    with pytest.raises(InvalidQuery, match=r"what is told|half width|confidence"):
         FreeAnswer(**given | wrong)
 
 
@@ -109,7 +113,7 @@ def test_a_free_answer_that_could_not_be_read_back_cannot_be_made(wrong: dict[st
         ("measured", "{}"),
         ("measured", '{"noise":{"kind":"cauchy","scale":1.0},"question":{},"unit":1,"values":[]}'),
         ("told", "[]"),
-        ("told", '{"half_width":null,"note":"","question":{"kind":"nothing"},"told":1}'),
+        ("told", '{"bars":[],"note":"","question":{"kind":"nothing"},"told":1}'),
         ("compared", f'{{"compared":1,"question":{canonical(to_dict(marginal(DOMAIN, "sex")))}}}'),
         ("override", '{"anchor":1}'),
         ("intent", "null"),

@@ -24,7 +24,7 @@ from tacit.model.attribute import boolean, category, integer, numeric
 from tacit.model.budget import Loss
 from tacit.model.distribution_answer import QuantileAnswer
 from tacit.model.domain import Domain
-from tacit.model.facts import Facts
+from tacit.model.facts import EXACT, Facts
 from tacit.model.listing import Listing
 from tacit.model.query import Query
 from tacit.model.sql import parse
@@ -46,7 +46,7 @@ DOMAIN = Domain(
 TYPES = {"age": "DOUBLE", "debt": "DOUBLE", "pay": "DOUBLE", "word": "VARCHAR", "code": "INTEGER", "flag": "BOOLEAN"}
 N = 60
 FREE = Loss("epsilon", 0)
-PUBLIC = Facts("public", FREE, 0.95)
+PUBLIC = Facts("public", FREE, 0.95).within(0, EXACT)
 SETTING = Setting(DOMAIN, N, 0.95, FREE, fresh=False)
 
 
@@ -93,10 +93,10 @@ class Exact:
     def fetch(self, need: Need) -> Part:
         """The exact answer to a part of a question."""
         if isinstance(need, Query):
-            return Estimate(round(self.count(need) * need.unit), 0, PUBLIC)
+            return Estimate(round(self.count(need) * need.unit), PUBLIC)
         assert isinstance(need, Marginal)
         counts = np.array([self.count(query) for query in need.queries(DOMAIN)], dtype=np.int64)
-        return TableEstimate(counts.reshape([DOMAIN[n].size for n in need.names]), 0, PUBLIC)
+        return TableEstimate(counts.reshape([DOMAIN[n].size for n in need.names]), PUBLIC)
 
     def ask(self, statement: str) -> Answers:
         asked = composed(parse(statement, DOMAIN))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,8 @@ import pytest
 
 import tacit
 from tacit.model.budget import Loss
-from tacit.model.entry import FreeAnswer, Measured, Told
+from tacit.model.entry import Measured, Told
+from tacit.model.facts import NOISE, Bar
 from tacit.model.query import Query
 from tacit.model.workload import Marginal, marginal
 from tacit.release import iterative
@@ -22,7 +22,6 @@ from tacit.release.iterative import Weights
 from tacit.release.online import Online, measure_around
 from tacit.release.public import expected_noise
 from tacit.session import Session
-from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
 
 SIZES = {"a": 6, "b": 5, "c": 4, "d": 3}
@@ -157,29 +156,38 @@ def test_a_table_asked_for_is_bought_as_one(tmp_path: Path) -> None:
         assert kinds.count("measured") < 8
 
 
-def test_a_likely_error_is_likely_where_there_is_a_table(tmp_path: Path) -> None:
+def test_a_gate_proves_two_bars_and_a_repeat_has_both(tmp_path: Path) -> None:
     with start(tmp_path, warm=0.6, hits=5) as session:
-        queries = cells(200, seed=4)
-        session.ask_many(queries[:1])
-        known = [i for i, query in enumerate(queries) if len(query.scope) <= 2]  # the warm start has tables of pairs
-        answers = session.ask_many(queries)
-        exact = np.array([session._curator._records.answer(query) for query in queries])
-        of_all = Query.all([Query.among(DOMAIN, name, [0, 1]) for name in SIZES])
-        assert session.ask_many([of_all])[0].likely_error is None  # nobody bought a table of all four
-        likely = np.array([answers[i].likely_error or np.nan for i in known])
-        errors = np.abs(np.array([answers[i].value for i in known]) - exact[known])[~np.isnan(likely)]
-        likely = likely[~np.isnan(likely)]
-        assert len(likely) > 40
-        assert (errors <= likely).mean() > 0.5
-        assert (errors <= 3 * likely).mean() > 0.95
-        assert not (errors <= likely / 10).mean() > 0.5  # the control: a figure that is ten times too small
-        shown = next(a for a in answers if a.likely_error is not None and a.source != "measured")
-        assert "by itself" in str(shown)
-        assert "likely" in str(shown)
-        assert shown.to_dict()["error_alone"] < shown.to_dict()["error"]  # type: ignore[operator]
+        answers = session.ask_many(cells(200, seed=4))
+        free = next(answer for answer in answers if answer.source == "hypothesis")
+        assert [bar.about for bar in free.bars] == ["this answer", "all free answers at once"]
+        assert free.error == free.bars[0].width < free.bars[1].width
+        assert free.to_dict()["bars"][1] == {
+            "width": free.bars[1].width,
+            "about": "all free answers at once",
+            "confidence": 0.95,
+        }
+        bought = [answer for answer in answers[1:] if answer.source == "measured"]  # the first one pays for the start
+        assert bought
+        assert {tuple(bar.about for bar in answer.bars) for answer in bought} <= {("this noise",)}
+    with start(tmp_path, warm=0.6, hits=5) as session:
+        again = session.ask_many(cells(200, seed=4))
+        assert {answer.source for answer in again} == {"repeat"}
+        assert [answer.bars for answer in again] == [answer.bars for answer in answers]
+        table = session.table("a", "b")
+        told = [
+            bar for query in marginal(DOMAIN, "a", "b").queries(DOMAIN) for bar in session.ask_many([query])[0].bars
+        ]
+        assert [bar.width for bar in table.bars] == [
+            max(bar.width for bar in told if bar.about in ("this noise", kind))
+            for kind in ("this answer", "all free answers at once")
+        ]
 
 
 # --- the curator's part -----------------------------------------------------------------------------------------------
+
+
+TEN = Bar(10, NOISE, 0.95)
 
 
 def loss_of(session: Session) -> Loss:
@@ -205,25 +213,25 @@ def test_the_table_and_the_answer_are_one_transaction(tmp_path: Path, monkeypatc
         with monkeypatch.context() as patch:
             patch.setattr(Ledger, "settle", cut)
             with pytest.raises(KeyboardInterrupt):
-                measure_around(session._public, curator, query, loss_of(session), 10, "")
+                measure_around(session._public, curator, query, loss_of(session), TEN, "")
         assert session._public.find([table, query]) == [
             None,
             None,
         ]  # what was reserved is spent, and nothing was said
         with monkeypatch.context() as patch:
             patch.setattr(Ledger, "settle", watch)
-            measured, told = measure_around(session._public, curator, query, loss_of(session), 10, "words")
+            measured, told = measure_around(session._public, curator, query, loss_of(session), TEN, "words")
         assert settled == [2]
         assert isinstance(told, Told)
         said = NoisyTable(measured, DOMAIN, N, 0.95).estimate(query)
-        assert (told.value, told.half_width, told.note) == (said.value, 10, "words")
+        assert (told.value, told.bars, told.note) == (said.value, (TEN,), "words")
         spent = session.spent
-        again = measure_around(session._public, curator, query, loss_of(session), 99, "other words")
+        again = measure_around(session._public, curator, query, loss_of(session), Bar(99, NOISE, 0.95), "other words")
         assert again[1] == told
         assert (again[0].values == measured.values).all()
         # Another question about a table that is there is told from it, for nothing.
         other = Query.all([Query.among(DOMAIN, "a", [2]), Query.among(DOMAIN, "b", [0])])
-        _, free = measure_around(session._public, curator, other, loss_of(session), 7, "")
+        _, free = measure_around(session._public, curator, other, loss_of(session), Bar(7, NOISE, 0.95), "")
         assert isinstance(free, Told)
         assert free.value == measured.values.reshape(6, 5)[2, 0]
         assert session.spent == spent
@@ -233,8 +241,9 @@ def test_what_cannot_be_measured_around_is_refused_before_it_is_paid(tmp_path: P
     with start(tmp_path) as session:
         some = Query.all([Query.among(DOMAIN, "a", [1]), Query.among(DOMAIN, "b", [2])])
         for query, width in ((Query.constant(everyone=True), 1), (~some, 1), (some, -1), (some, 1.5)):
+            bar = Bar(width, NOISE, 0.95)
             with pytest.raises(tacit.InvalidQuery):
-                measure_around(session._public, session._curator, query, loss_of(session), width, "")  # type: ignore[arg-type]
+                measure_around(session._public, session._curator, query, loss_of(session), bar, "")
         assert session.spent.atoms == 0
 
 
@@ -251,22 +260,11 @@ def test_bars_from_tables_cover(delta: float) -> None:
         ):
             noise = expected_noise(session._public, marginal(DOMAIN, "a", "b", "c"), loss_of(session))
             width = half_width_within(query, DOMAIN, noise, 0.8)
-            _, told = measure_around(session._public, session._curator, query, loss_of(session), width, "")
+            bar = Bar(width, NOISE, 0.8)
+            _, told = measure_around(session._public, session._curator, query, loss_of(session), bar, "")
             assert isinstance(told, Told)
             error = abs(told.value - session._curator._records.answer(query))
             within += error <= width
             narrow += error <= width / 10
     assert within >= 31
     assert narrow < 31
-
-
-def test_old_ledgers_have_no_more_figures_than_they_had(tmp_path: Path) -> None:
-    with start(tmp_path) as session:
-        query = Query.among(DOMAIN, "a", [1])
-        session._public.tell([FreeAnswer(query, 5, 7, "a note")])
-        entry = next(e for e in session._ledger.log.lines(kinds=["told"]) if e.key == query.key)
-        assert set(json.loads(entry.body)) == {"question", "told", "half_width", "note"}
-        told = session._public.find([query])[0]
-        assert isinstance(told, Told)
-        assert (told.alone, told.likely) == (None, None)
-        assert isinstance(session._curator, Curator)

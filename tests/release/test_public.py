@@ -17,6 +17,7 @@ from tacit.load.source import open_source
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import FreeAnswer, Told
+from tacit.model.facts import NOISE, Bar
 from tacit.model.query import Query
 from tacit.model.workload import marginal
 from tacit.release.online import measure_around
@@ -45,6 +46,10 @@ def curator(tmp_path: Path) -> Iterator[Curator]:
     ledger.close()
 
 
+def noise(width: int) -> Bar:
+    return Bar(width, NOISE, 0.95)
+
+
 @pytest.mark.parametrize(
     ("note", "value"),
     [("", 0), ('quotes " and \\', -3), ("é … \u2028", 2**62), ("\x00", 1)],
@@ -52,8 +57,8 @@ def curator(tmp_path: Path) -> Iterator[Curator]:
 def test_what_is_told_now_is_what_is_read_ever_after(curator: Curator, note: str, value: int) -> None:
     public = public_of(curator)
     queries = [Query.among(DOMAIN, "a", [0]), ~Query.among(DOMAIN, "b", [0, 1]), Query.among(DOMAIN, "a", [0])]
-    widths: list[tuple[int | None, int | None]] = [(None, 3), (4, None), (None, None)]
-    said = [FreeAnswer(query, value, 2, note, *more) for query, more in zip(queries, widths, strict=True)]
+    bars = [(), (noise(3), Bar(4, note, 0.5)), (noise(0),)]
+    said = [FreeAnswer(query, value, note, some) for query, some in zip(queries, bars, strict=True)]
     told = public.tell(said)
     read = public.find(queries)
     stored = [answer for answer in public.answers() if isinstance(answer, Told)]
@@ -64,16 +69,16 @@ def test_what_is_told_now_is_what_is_read_ever_after(curator: Curator, note: str
 @pytest.mark.parametrize("value", [True, 1.0, np.int64(5), 2**63, None])
 def test_what_is_no_whole_number_cannot_be_told(value: Any) -> None:
     with pytest.raises(InvalidQuery, match="whole number"):
-        FreeAnswer(Query.among(DOMAIN, "a", [0]), value, 2, "")
+        FreeAnswer(Query.among(DOMAIN, "a", [0]), value, "")
 
 
 @pytest.mark.parametrize(("width", "note"), [(2**63, ""), (-1, ""), (3, "\ud83d\ude00"), (3, "\ud800")])
 def test_what_would_not_be_read_back_is_refused_unpaid(curator: Curator, width: int, note: str) -> None:
     public, query = public_of(curator), Query.among(DOMAIN, "a", [0])
     with pytest.raises(InvalidQuery):
-        public.tell([FreeAnswer(query, 1, width, note)])
+        public.tell([FreeAnswer(query, 1, note, (noise(width),))])
     with pytest.raises(InvalidQuery):
-        measure_around(public, curator, query, PRICE, width, note)
+        measure_around(public, curator, query, PRICE, noise(width), note)
     assert public.entries == public.spent.atoms == 0
 
 
@@ -81,13 +86,13 @@ def test_a_table_of_other_noise_is_not_told_from(curator: Curator) -> None:
     table = marginal(DOMAIN, "a")
     curator.measure([table], Loss.of("epsilon", 0.01))
     with pytest.raises(InvalidQuery, match="other noise"):
-        measure_around(public_of(curator), curator, Query.among(DOMAIN, "a", [0]), PRICE, 6, "")
+        measure_around(public_of(curator), curator, Query.among(DOMAIN, "a", [0]), PRICE, noise(6), "")
 
 
 def test_an_answer_found_is_in_the_steps_of_its_question(curator: Curator) -> None:
     public = public_of(curator)
     plain, weighted = Query.among(DOMAIN, "a", [0]), Query.weighted(DOMAIN, ["a"], [1.0, 0, 0, 0, 0, 0])
-    public.tell([FreeAnswer(plain, 40, 0, "")])
+    public.tell([FreeAnswer(plain, 40, "")])
     found = public.find([weighted])[0]
     assert isinstance(found, Told)
     assert (found.value, found.question.unit) == (40, 1)
@@ -106,7 +111,7 @@ def test_many_answers_take_few_statements(curator: Curator, monkeypatch: pytest.
     curator._ledger.log._file.release()
     public, rng = public_of(curator), np.random.default_rng(5)
     queries = list({Query.weighted(DOMAIN, ["a"], rng.random(6)): None for _ in range(1100)})
-    public.tell([FreeAnswer(query, 1, 1, "") for query in queries])
+    public.tell([FreeAnswer(query, 1, "") for query in queries])
     assert len(statements) < 40 + len(queries) / 50
     statements.clear()
     public.find(queries)
@@ -116,7 +121,7 @@ def test_many_answers_take_few_statements(curator: Curator, monkeypatch: pytest.
 def test_free_answers_are_not_read_to_find_the_bought_ones(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
     public = public_of(curator)
     measured = curator.measure([Query.among(DOMAIN, "a", [0])], PRICE)[0]
-    public.tell([FreeAnswer(Query.among(DOMAIN, "b", [k]), 1, 1, "") for k in range(4)])
+    public.tell([FreeAnswer(Query.among(DOMAIN, "b", [k]), 1, "") for k in range(4)])
     later = curator.measure([Query.among(DOMAIN, "a", [1])], PRICE)[0]
     read: list[int] = []
     line_of = chain.line_of

@@ -201,7 +201,7 @@ def test_what_cannot_be_paid_any_more_is_said(tmp_path: Path) -> None:
         assert mechanism.most_gates == pytest.approx(gates)
         threshold = mechanism.terms.threshold(500)
         told = [a for a in session.ask_many(boxes(40, seed=6)) if a.source == "hypothesis"]
-        assert told[0].error == pytest.approx(mechanism.terms.shown(threshold, gates), abs=1)
+        assert told[0].bars[1].width == pytest.approx(mechanism.terms.shown(threshold, gates), abs=1)
         assert mechanism.terms.shown(threshold, gates) > mechanism.terms.shown(threshold) + 1
 
 

@@ -17,6 +17,7 @@ from scipy.stats import binom
 
 import tacit
 from tacit.model.answer import Answer
+from tacit.model.facts import ANSWER, FREE
 from tacit.model.query import Query
 from tacit.release.online import Online
 
@@ -55,10 +56,9 @@ def failures(sessions: int, delta: float, less: float = 0.0) -> int:
     for _ in range(sessions):
         answer, _ = first_answer(beyond, delta)
         if answer.source == "hypothesis":
-            assert answer.error_alone is not None
-            assert answer.error is not None
-            assert answer.error_alone < answer.error
-            failed += abs(answer.value - (N // 2 + beyond)) > answer.error_alone * (1 - less)
+            assert [shown.about for shown in answer.bars] == [ANSWER, FREE]
+            assert answer.error == answer.bars[0].width < answer.bars[1].width
+            failed += abs(answer.value - (N // 2 + beyond)) > answer.bars[0].width * (1 - less)
     return failed
 
 

@@ -225,7 +225,7 @@ def test_free_answers_have_the_key_of_a_question(curator: Curator) -> None:
     table: Any = marginal(DOMAIN, "sex")
     for key, question in ((5, WOMEN), ("a table", table)):
         with pytest.raises(InvalidQuery):
-            tell(curator._ledger, [(key, FreeAnswer(question, 1, None, ""))])  # type: ignore[list-item]
+            tell(curator._ledger, [(key, FreeAnswer(question, 1, ""))])  # type: ignore[list-item]
     assert nothing_happened(curator)
 
 
@@ -233,6 +233,6 @@ def test_a_gate_keeps_its_noise_where_nothing_may_be_told(curator: Curator) -> N
     gate = curator.open_gate(1e6, EPSILON)
     assert gate.first_above([WOMEN], [Distance(70.0)]) is None
     with curator._ledger.log.read_only(), pytest.raises(WouldSpend):
-        tell(curator._ledger, [(WOMEN.key, FreeAnswer(WOMEN, 70, None, ""))], gate)
-    tell(curator._ledger, [(WOMEN.key, FreeAnswer(WOMEN, 70, None, ""))], gate)
+        tell(curator._ledger, [(WOMEN.key, FreeAnswer(WOMEN, 70, ""))], gate)
+    tell(curator._ledger, [(WOMEN.key, FreeAnswer(WOMEN, 70, ""))], gate)
     assert gate.first_above([WOMEN], [Distance(70.0)]) is None  # it goes on

@@ -19,6 +19,7 @@ from tacit.model import statistic as registry
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import FreeAnswer, Measured, Told
+from tacit.model.facts import ANSWER, Bar
 from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import check, marginal
@@ -132,11 +133,12 @@ def test_a_repeat_is_free_and_the_same_after_a_restart(curator: Curator, tmp_pat
 
 
 def test_a_free_answer_to_a_statistic_is_kept(curator: Curator) -> None:
-    told = public_of(curator).tell([FreeAnswer(MEAN, 5 * GRID, 3 * GRID, "a note")])[0]
+    bar = Bar(3 * GRID, ANSWER, 0.95)
+    told = public_of(curator).tell([FreeAnswer(MEAN, 5 * GRID, "a note", (bar,))])[0]
     found = public_of(curator).find([MEAN])[0]
     assert isinstance(found, Told)
     assert found == told
-    assert (found.question, found.value, found.half_width, found.note) == (MEAN, 5 * GRID, 3 * GRID, "a note")
+    assert (found.question, found.value, found.bars, found.note) == (MEAN, 5 * GRID, (bar,), "a note")
     assert public_of(curator).spent.atoms == 0
 
 

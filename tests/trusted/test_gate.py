@@ -178,14 +178,14 @@ def test_held_until_what_it_said_is_stored_and_then_the_same(curator: Curator) -
     assert curator.resume_gate() is None
     with pytest.raises(InvalidQuery, match="held"):
         gate.first_above([WOMEN], [Distance(0)])
-    public_of(curator).tell([FreeAnswer(WOMEN, 70, 5, "")], gate)
+    public_of(curator).tell([FreeAnswer(WOMEN, 70, "")], gate)
     assert noise_of(gate) == noise
     assert gate.first_above([WOMEN], [Distance(0)]) is None
 
 
 def ask_one(curator: Curator, gate: Gate) -> None:
     if gate.first_above([WOMEN], [Distance(0)]) is None:
-        public_of(curator).tell([FreeAnswer(WOMEN, 70, 5, "")], gate)
+        public_of(curator).tell([FreeAnswer(WOMEN, 70, "")], gate)
 
 
 def test_whatever_goes_wrong_hit_or_not_looks_the_same(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,9 +345,9 @@ def test_a_copy_of_a_held_gate_cannot_put_it_back_twice(curator: Curator) -> Non
     quiet = curator.open_gate(10_000, EPSILON)
     assert quiet.first_above([WOMEN], [Distance(0)]) is None
     twin = copy.copy(quiet)
-    public_of(curator).tell([FreeAnswer(WOMEN, 70, 5, "")], quiet)
+    public_of(curator).tell([FreeAnswer(WOMEN, 70, "")], quiet)
     with pytest.raises(AnswerWithheld):
-        public_of(curator).tell([FreeAnswer(~WOMEN, 30, 5, "")], twin)
+        public_of(curator).tell([FreeAnswer(~WOMEN, 30, "")], twin)
 
 
 def test_an_interrupt_loses_the_gate(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -359,7 +359,7 @@ def test_an_interrupt_loses_the_gate(curator: Curator, monkeypatch: pytest.Monke
         patch.setattr(gate_module, "first_passing", interrupted)
         with pytest.raises(KeyboardInterrupt):
             gate.first_above([WOMEN], [Distance(0)])
-    public_of(curator).tell([FreeAnswer(WOMEN, 70, 5, "")], gate)  # stores the answer, and has nothing to put back
+    public_of(curator).tell([FreeAnswer(WOMEN, 70, "")], gate)  # stores the answer, and has nothing to put back
     assert curator.resume_gate() is None
 
 
@@ -370,9 +370,9 @@ def test_a_gate_of_another_ledger_is_refused(curator: Curator, tmp_path: Path) -
     gate = other.open_gate(10_000, EPSILON)
     assert gate.first_above([WOMEN], [Distance(0)]) is None
     with pytest.raises(InvalidQuery):
-        public_of(curator).tell([FreeAnswer(WOMEN, 70, 5, "")], gate)
+        public_of(curator).tell([FreeAnswer(WOMEN, 70, "")], gate)
     with pytest.raises(InvalidQuery):
         public_of(other).tell([], gate)
-    public_of(other).tell([FreeAnswer(WOMEN, 70, 5, "")], gate)
+    public_of(other).tell([FreeAnswer(WOMEN, 70, "")], gate)
     assert other.resume_gate() is not None
     other._ledger.close()

@@ -170,10 +170,10 @@ def _print_cdf(cdf: CdfAnswer, to: Console) -> None:
     first, last = cdf.labels[0], cdf.labels[-1]
     to.print(f"     └{'─' * 56}")
     to.print(f"      {escape(first)}{' ' * max(1, 56 - len(first) - len(last))}{escape(last)}")
-    from tacit.model.answer import bar
+    from tacit.model.answer import bar_words
 
     to.print(
-        f"share of {cdf.rows:,} rows up to each {escape(cdf.name)}; in rows, all at once {escape(bar(cdf, cdf.error))}",
+        f"share of {cdf.rows:,} rows up to each {escape(cdf.name)}; in rows, all at once {escape(bar_words(cdf))}",
         style="dim",
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.model.budget import Loss
-from tacit.model.facts import Facts, Receipt, Source
+from tacit.model.facts import EXACT, Bar, Facts, Receipt, Source
 from tacit.show.frames import Column, Frame, Framed
 
 if TYPE_CHECKING:
@@ -25,9 +25,19 @@ class Answered(Framed):
     facts: Facts
 
     @property
+    def error(self) -> float | None:
+        """The half width of the bar that is shown: the narrowest that is proved; None where none is."""
+        return self.facts.width
+
+    @property
+    def bars(self) -> tuple[Bar, ...]:
+        """Every bar that is proved, the one that is shown first."""
+        return self.facts.bars
+
+    @property
     def confidence(self) -> float:
         """The confidence of the error bar."""
-        return self.facts.confidence
+        return self.bars[0].confidence if self.bars else self.facts.confidence
 
     @property
     def source(self) -> Source:
@@ -57,26 +67,13 @@ class Answer(Answered):
     `source` says where it comes from: "measured" (bought now), "repeat" (the same question was answered before),
     "hypothesis" (worked out from published answers) or "public" (follows from the number of rows alone).
 
-    The `error` of a free answer holds for all free answers of a session at once. `error_alone` is for this answer by
-    itself: the probability that it is told as easy and is farther off is at most 1 - confidence ("One answer by itself"
-    in docs/understand/guarantees.md). `likely_error` is no promise: a standard deviation of the noise that the answer
-    has in the surest published table of its attributes; None where there is no such table.
+    `bars` has every error bar that is proved, and says what each is about; `error` is the width of the first, which is
+    the narrowest. See docs/understand/guarantees.md.
     """
 
     question: str
     value: float
-    error: float | None
     facts: Facts
-
-    @property
-    def error_alone(self) -> float | None:
-        """The error bar of this answer by itself."""
-        return self.error if self.facts.alone is None else self.facts.alone
-
-    @property
-    def likely_error(self) -> float | None:
-        """A standard deviation of the noise in the surest published table of the attributes: no promise."""
-        return self.facts.likely
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -89,7 +86,6 @@ class Answer(Answered):
             "question": self.question,
             "value": self.value,
             "error": self.error,
-            **_more_figures(self),
             **self.facts.to_dict(),
         }
 
@@ -98,17 +94,17 @@ class Answer(Answered):
         return Frame((*one_row(question=self.question, value=self.value, error=self.error), *fact_columns(self)))
 
     def __str__(self) -> str:
-        return f"{_number(self.value)} {bar(self, self.error)}{_more_words(self)}"
+        return f"{_number(self.value)} {bar_words(self)}"
 
     def _repr_html_(self) -> str:
         from tacit.show.pages import notebook
 
-        said = f"({_sure(self.error, self.confidence)} · {self.source} · {cost_words(self.cost)})"
+        said = f"({_sure(self)} · {self.source} · {cost_words(self.cost)})"
         return notebook(
             question=self.question,
             value=_number(self.value),
             bar=_plus_minus(self.error),
-            small=f"{said}{_note(self)}{_more_words(self)}",
+            small=f"{said}{_note(self)}",
         )
 
 
@@ -120,18 +116,7 @@ class Table(Answered):
     names: tuple[str, ...]
     labels: tuple[tuple[str, ...], ...]
     values: NDArray[np.float64]
-    error: float | None
     facts: Facts
-
-    @property
-    def error_alone(self) -> float | None:
-        """The error bar of one cell by itself, as in `Answer`."""
-        return self.error if self.facts.alone is None else self.facts.alone
-
-    @property
-    def likely_error(self) -> float | None:
-        """As in `Answer`, for the least sure of the cells."""
-        return self.facts.likely
 
     def rows(self) -> Iterator[tuple[tuple[str, ...], float]]:
         """Each combination of labels with its value, the last attribute fastest."""
@@ -144,7 +129,6 @@ class Table(Answered):
             "columns": [*self.names, "value"],
             "rows": [[*labels, value] for labels, value in self.rows()],
             "error": self.error,
-            **_more_figures(self),
             **self.facts.to_dict(),
         }
 
@@ -164,7 +148,7 @@ class Table(Answered):
 
     @property
     def caption(self) -> str:
-        return f"each {bar(self, self.error)}{_more_words(self)}"
+        return f"each {bar_words(self)}"
 
     def __str__(self) -> str:
         lines = [[*self.names, "value"], *([*labels, _number(value)] for labels, value in self._shown())]
@@ -198,30 +182,22 @@ def _number(value: float) -> str:
     return f"{value:,.2f}" if abs(value) >= 1 else f"{value:.4g}"  # a fraction, whose error may be small
 
 
-def bar(shown: Answered, error: float | None) -> str:
-    """The error bar and its circumstances in words."""
-    sure = _sure(error, shown.confidence).removesuffix(" confidence")
-    start = f"{_plus_minus(error)} ".lstrip()
-    return f"{start}({sure}, {shown.source}, {cost_words(shown.cost)}){_note(shown)}"
-
-
-def _more_figures(shown: Answer | Table) -> dict[str, float]:
-    """The other two figures, where they say something else than the error."""
-    found = {"error_alone": shown.error_alone, "likely_error": shown.likely_error}
-    return {name: error for name, error in found.items() if error is not None and error != shown.error}
-
-
-def _more_words(shown: Answer | Table) -> str:
-    names = {"error_alone": "by itself", "likely_error": "likely"}
-    return "".join(f" · {names[name]} {_plus_minus(error)}" for name, error in _more_figures(shown).items())
+def bar_words(shown: Answered) -> str:
+    """The error bar that is shown and its circumstances in words."""
+    start = f"{_plus_minus(shown.error)} ".lstrip()
+    return f"{start}({_sure(shown)}, {shown.source}, {cost_words(shown.cost)}){_note(shown)}"
 
 
 def _plus_minus(error: float | None) -> str:
     return "" if error is None else f"± {_number(error)}"
 
 
-def _sure(error: float | None, confidence: float) -> str:
-    return "no guarantee" if error is None else f"{100 * confidence:.10g}% confidence"  # 0.999 is not 100%
+def _sure(shown: Answered) -> str:
+    """The confidence of the bar that is shown, and what it is about."""
+    if not shown.bars:
+        return "no guarantee"
+    about = shown.bars[0].about
+    return "exact" if about == EXACT else f"{100 * shown.confidence:.10g}%, for {about}"  # 0.999 is not 100%
 
 
 def _note(shown: Answered) -> str:

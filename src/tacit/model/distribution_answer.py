@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.model.answer import Answered, bar, cost_words, fact_columns, one_row
+from tacit.model.answer import Answered, bar_words, cost_words, fact_columns, one_row
 from tacit.model.facts import Facts
 from tacit.show.frames import Column, Frame
 
@@ -33,11 +33,15 @@ class CdfAnswer(Answered):
     start: float
     ends: NDArray[np.float64]
     values: NDArray[np.float64]
-    error: float
     rows: int
     facts: Facts
     dated: bool = False
     why: str = ""  # this way of measuring it was chosen
+
+    @property
+    def error(self) -> float:
+        """The half width of the band."""
+        return self.bars[0].width
 
     @property
     def shares(self) -> NDArray[np.float64]:
@@ -74,7 +78,7 @@ class CdfAnswer(Answered):
         }
 
     def __str__(self) -> str:
-        return f"{self.question}: {len(self.values):,} steps {bar(self, self.error)}"
+        return f"{self.question}: {len(self.values):,} steps {bar_words(self)}"
 
     def _repr_html_(self) -> str:
         from tacit.show.pages import notebook
@@ -85,7 +89,7 @@ class CdfAnswer(Answered):
         ]
         step = -(-len(rows) // MOST_SHOWN)
         few = rows if step == 1 else [*rows[step - 1 :: step], *([] if len(rows) % step == 0 else rows[-1:])]
-        notes = [f"one in {step:,} of {len(rows):,} bins"] * (step > 1) + [bar(self, self.error)]
+        notes = [f"one in {step:,} of {len(rows):,} bins"] * (step > 1) + [bar_words(self)]
         head = [self.name, "low", "high", "rows up to its end"]
         return notebook(picture=self.chart(), folded="Numbers", head=head, rows=few, notes=notes)
 
@@ -93,7 +97,7 @@ class CdfAnswer(Answered):
 @dataclass(frozen=True)
 class QuantileAnswer(Answered):
     """The bin that holds a quantile. With probability `confidence` the true one starts no earlier than `low` and ends
-    no later than `high`."""
+    no later than `high`. Its `bars` are those of the ranks that it was read off, in rows."""
 
     question: str
     share: float
@@ -101,7 +105,10 @@ class QuantileAnswer(Answered):
     low: str
     high: str
     facts: Facts
-    error: None = None  # its interval is lopsided
+
+    @property
+    def error(self) -> None:
+        """None: its interval is lopsided."""
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

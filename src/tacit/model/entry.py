@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.budget import Loss, Measure
-from tacit.model.facts import Receipt
+from tacit.model.facts import Bar, Receipt
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
@@ -68,24 +68,25 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class FreeAnswer:
-    """An answer that was told for nothing: a value and half widths in grid steps, and a note in words."""
+    """An answer that was told for nothing: a value and bars in grid steps, and a note in words."""
 
     question: Query | Statistic
     value: int
-    half_width: int | None
     note: str
-    alone: int | None = None  # the half width of this answer by itself, where that is another
-    likely: int | None = None  # what its error is likely to be: no promise
+    bars: tuple[Bar, ...] = ()
 
     def __post_init__(self) -> None:
         if type(self.value) is not int or not -_MOST <= self.value < _MOST:
             raise InvalidQuery("what is told is a whole number of grid steps of 64 bits.")
-        for width in (self.half_width, self.alone, self.likely):
-            if width is not None and (type(width) is not int or not 0 <= width < _MOST):
-                raise InvalidQuery("a half width is a whole number of grid steps of 64 bits, or None.")
+        for bar in self.bars:
+            if type(bar.width) is not int or not 0 <= bar.width < _MOST:
+                raise InvalidQuery("a half width is a whole number of grid steps of 64 bits.")
+            if not isinstance(bar.confidence, float) or not 0 < bar.confidence < 1:
+                raise InvalidQuery("the confidence of a bar is above 0 and below 1.")
         # A lone surrogate would come back as another text.
-        if type(self.note) is not str or any("\ud800" <= character <= "\udfff" for character in self.note):
-            raise InvalidQuery("what is told has a note in words.")
+        for words in (self.note, *(bar.about for bar in self.bars)):
+            if type(words) is not str or any("\ud800" <= character <= "\udfff" for character in words):
+                raise InvalidQuery("what is told has a note in words, and so has each bar.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,17 +136,15 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A free answer as it was told: a value and a half width in grid steps, worked out from what was public then."""
+    """A free answer as it was told: a value and bars in grid steps, worked out from what was public then."""
 
     key: str
     question: Query | Statistic
     value: int
-    half_width: int | None
     note: str
+    bars: tuple[Bar, ...]
     free: Loss
     receipt: Receipt
-    alone: int | None = None  # the half width of this answer by itself, where that is another
-    likely: int | None = None  # what its error is likely to be: no promise
 
 
 Entry = Intent | Measurement | FreeAnswer | Selection | Comparison | Shut | Dropped | Override
@@ -165,11 +164,9 @@ def encode(entry: Entry) -> tuple[str, str]:
             form = {"question": to_dict(question), "values": values.tolist(), "unit": unit, "noise": noise}
             form |= {} if start is None else {"start": [start.left, *start.beside]}
             return "measured", canonical(form)
-        case FreeAnswer(question, value, half_width, note, alone, likely):
-            form = {"question": to_dict(question), "told": value, "half_width": half_width, "note": note}
-            form |= {} if alone is None else {"alone": alone}
-            form |= {} if likely is None else {"likely": likely}
-            return "told", canonical(form)
+        case FreeAnswer(question, value, note, bars):
+            said = [[bar.width, bar.about, bar.confidence] for bar in bars]
+            return "told", canonical({"question": to_dict(question), "told": value, "note": note, "bars": said})
         case Selection(index, among, question):
             asked = {} if question is None else {"question": to_dict(question)}
             return "chosen", canonical({"choice": index, "among": among, **asked})
@@ -201,8 +198,8 @@ def decode(kind: str, body: str, asked: Query | Statistic | None = None) -> Entr
         return Measurement(from_dict(form["question"]), values, int(form["unit"]), noise, start)
     if kind == "told":
         question = _single(form["question"]) if asked is None else asked
-        more = form.get("alone"), form.get("likely")
-        return FreeAnswer(question, form["told"], form["half_width"], form["note"], *more)
+        bars = tuple(Bar(width, about, confidence) for width, about, confidence in form["bars"])
+        return FreeAnswer(question, form["told"], form["note"], bars)
     if kind == "chosen":
         question_or_none = from_dict(form["question"]) if "question" in form else None
         return Selection(form["choice"], form["among"], question_or_none)
@@ -222,8 +219,7 @@ def released(line: Line, measure: Measure, asked: Query | Statistic | None = Non
     if isinstance(entry, Measurement):
         return Measured(key, entry.question, entry.values, entry.unit, entry.noise, cost, receipt, entry.start)
     if isinstance(entry, FreeAnswer):
-        widths = entry.alone, entry.likely
-        return Told(key, entry.question, entry.value, entry.half_width, entry.note, cost, receipt, *widths)
+        return Told(key, entry.question, entry.value, entry.note, entry.bars, cost, receipt)
     return None
 
 

@@ -5,7 +5,7 @@ Where an answer comes from: one record that every answer and every estimate carr
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tacit.model.budget import Loss
@@ -25,13 +25,55 @@ class Receipt:
         return f"#{self.entry} {self.seal[:12]}"
 
 
+# What a bar can be about. Bars of several kinds are joined by "and".
+NOISE = "this noise"  # of a fresh measurement, or read off one release by its own law
+ANSWER = "this answer"  # a gate's, by itself
+FREE = "all free answers at once"  # a gate's, over the session
+EXACT = "no noise"  # it follows from what is public
+
+
+def share_of(share: float, questions: int) -> str:
+    """What a certified share is about."""
+    return f"{100 * share:.10g}% of {questions:,} questions like this one"
+
+
+def all_of(questions: int) -> str:
+    """What a certified largest error is about."""
+    return f"all {questions:,} questions of this kind at once"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A half width that is proved at its confidence, and what it is about. In the unit of what carries it."""
+
+    width: float
+    about: str
+    confidence: float
+
+
+def widest(parts: Sequence[Sequence[Bar]]) -> tuple[Bar, ...]:
+    """Bars that hold for each of several parts: the widest of those shown, then of the others; none if a part has none.
+
+    A part that has fewer bars stands in with its last one.
+    """
+    if not all(parts):
+        return ()
+    kinds = [[part[min(i, len(part) - 1)] for part in parts] for i in range(max(map(len, parts), default=0))]
+    return tuple(Bar(max(b.width for b in kind), about(kind), min(b.confidence for b in kind)) for kind in kinds)
+
+
+def about(bars: Iterable[Bar]) -> str:
+    """What a bar is about that was put together of these."""
+    return " and ".join(dict.fromkeys(bar.about for bar in bars if bar.about != EXACT)) or EXACT
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """How sure an answer is, where it comes from, what it cost now, and its receipt.
 
     `source` is "measured" (bought now), "repeat" (answered before), "hypothesis" (worked out from published answers) or
-    "public" (follows from the number of rows and the declared domain). `alone` is the error of this answer by itself
-    where that is not the error shown, `likely` a standard deviation that nobody promises; both in the error's unit.
+    "public" (follows from the number of rows and the declared domain). `bars` are all that is proved about its error:
+    the first is shown, and is the narrowest. `confidence` is the one that was asked for.
     """
 
     source: Source
@@ -39,8 +81,7 @@ class Facts:
     confidence: float
     receipt: Receipt | None = None
     note: str = ""
-    alone: float | None = None
-    likely: float | None = None
+    bars: tuple[Bar, ...] = ()
 
     @classmethod
     def of(cls, parts: Sequence[Facts], confidence: float) -> Facts:
@@ -54,11 +95,21 @@ class Facts:
         latest = max(receipts, key=lambda receipt: receipt.entry, default=None)
         return cls(source, cost, confidence, latest, joined(part.note for part in parts))
 
+    @property
+    def width(self) -> float | None:
+        """The half width of the bar that is shown; None where nothing is proved."""
+        return self.bars[0].width if self.bars else None
+
+    def within(self, width: float | None, about: str = NOISE) -> Facts:
+        """The same facts with this bar and no other."""
+        return replace(self, bars=() if width is None else (Bar(width, about, self.confidence),))
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         receipt = {} if self.receipt is None else {"entry": self.receipt.entry, "seal": self.receipt.seal}
         return {
-            "confidence": self.confidence,
+            "confidence": self.bars[0].confidence if self.bars else self.confidence,
+            "bars": [{"width": bar.width, "about": bar.about, "confidence": bar.confidence} for bar in self.bars],
             "source": self.source,
             "cost": {self.cost.measure: float(self.cost)},
             **receipt,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tacit.model.answer import Answered, bar
+from tacit.model.answer import Answered, bar_words
 from tacit.model.facts import Facts
 from tacit.show.frames import Column, Frame
 
@@ -29,7 +29,7 @@ class Row:
 class Listing(Answered):
     """Rows in the order that was asked for. Each value's error bar holds by itself, at least at the confidence.
 
-    `names` are the columns of labels, `titles` those of values.
+    `names` are the columns of labels, `titles` those of values. `error` is the widest bar; None where a value has none.
     """
 
     question: str
@@ -37,12 +37,6 @@ class Listing(Answered):
     titles: tuple[str, ...]
     listed: tuple[Row, ...]
     facts: Facts
-
-    @property
-    def error(self) -> float | None:
-        """The widest error bar; None where a value has none."""
-        errors = [error for row in self.listed for error in row.errors]
-        return None if None in errors else max((error for error in errors if error is not None), default=0.0)
 
     def rows(self) -> Iterator[tuple[tuple[str, ...], tuple[float, ...]]]:
         """Each row's labels with its values."""
@@ -83,7 +77,7 @@ class Listing(Answered):
     def caption(self) -> str:
         if not self.titles:
             return self.note
-        said = bar(self, self.error)
+        said = bar_words(self)
         return said if self.error is None else f"at most {said}"
 
     def __str__(self) -> str:

@@ -34,7 +34,7 @@ def contents(session: Session) -> tuple[Header, list[Line]]:
     origin, released = session.transcript()
     header = Header(
         format="tacit published",
-        version=2,
+        version=3,
         program=tacit.__version__,
         domain=session.domain.to_toml(),
         rows=session.rows,

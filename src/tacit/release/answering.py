@@ -25,7 +25,7 @@ from tacit.model.attribute import Attribute
 from tacit.model.budget import Loss
 from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
 from tacit.model.domain import Domain
-from tacit.model.facts import Facts, joined
+from tacit.model.facts import EXACT, Facts, about, joined
 from tacit.model.listing import Listing, Row
 from tacit.model.noise_law import Noise, quantile_of_sum
 from tacit.model.query import Query
@@ -111,7 +111,7 @@ def combine(ask: Ask, found: Found, setting: Setting, words: str | None = None) 
         case Select():
             return _selected(ask, found, setting)
     values = _composed(ask, (), found, setting)
-    return Answer(text, values.figures[0].value, values.figures[0].error, values.facts)
+    return Answer(text, values.figures[0].value, values.facts)
 
 
 # -- single numbers and tables ----------------------------------------------------------------------------------------
@@ -121,15 +121,10 @@ def _one(text: str, query: Query | Statistic, found: Found) -> Answer:
     estimate = found[query]
     assert isinstance(estimate, Estimate)
     facts, unit = estimate.facts, query.unit
-    if facts.alone is not None or facts.likely is not None:
-        facts = replace(facts, alone=_counts(facts.alone, unit), likely=_counts(facts.likely, unit))
-    value, error = _counts(estimate.value, unit), _counts(estimate.half_width, unit)
-    assert value is not None
-    return Answer(text, value, error, facts)
-
-
-def _counts(steps: float | None, unit: int) -> float | None:
-    return steps if unit == 1 or steps is None else steps / unit
+    if unit == 1:
+        return Answer(text, estimate.value, facts)
+    bars = tuple(replace(bar, width=bar.width / unit) for bar in facts.bars)
+    return Answer(text, estimate.value / unit, replace(facts, bars=bars))
 
 
 def _of_table(table: Marginal, domain: Domain) -> Query | Marginal:
@@ -146,12 +141,11 @@ def _table(text: str, ask: Crosstab, found: Found, setting: Setting) -> Table:
     need = _of_table(ask.table, domain)
     if isinstance(need, Query):
         one = _one(text, need, found)
-        return Table(text, ask.names, labels, np.full((1,) * len(ask.names), float(one.value)), one.error, one.facts)
+        return Table(text, ask.names, labels, np.full((1,) * len(ask.names), float(one.value)), one.facts)
     estimate = found[need]
     assert isinstance(estimate, TableEstimate)
     values = estimate.values.transpose([ask.table.names.index(name) for name in ask.names])
-    width = None if estimate.half_width is None else float(estimate.half_width)
-    return Table(text, ask.names, labels, np.ascontiguousarray(values), width, estimate.facts)
+    return Table(text, ask.names, labels, np.ascontiguousarray(values), estimate.facts)
 
 
 # -- what one release of ranges tells ---------------------------------------------------------------------------------
@@ -179,9 +173,8 @@ def curve(text: str, ranges: Distribution, facts: Facts, why: str = "") -> CdfAn
         start=float(attribute.edge(0)),
         ends=np.array([float(attribute.edge(i + 1)) for i in range(attribute.bins)]),
         values=cdf.values,
-        error=cdf.half_width,
         rows=ranges.rows,
-        facts=facts,
+        facts=facts.within(cdf.half_width),
         dated=isinstance(attribute.values, Days),
         why=why,
     )
@@ -191,7 +184,8 @@ def _histogram(text: str, ask: Histogram, found: Found, setting: Setting) -> Tab
     ranges, released = _released(ask.name, ask.share, found)
     counts, attribute = ranges.histogram(list(ask.cuts)), ranges.attribute
     labels = [attribute.label(a) if b == a + 1 else _between(attribute, a, b) for a, b in pairwise(ask.cuts)]
-    return Table(text, (ask.name,), (tuple(labels),), counts.values, float(counts.errors.max()), released.facts)
+    facts = released.facts.within(float(counts.errors.max()))
+    return Table(text, (ask.name,), (tuple(labels),), counts.values, facts)
 
 
 def _between(attribute: Attribute, first: int, end: int) -> str:
@@ -207,14 +201,14 @@ def _range(text: str, ask: Range, found: Found) -> Answer:
         counts = released.ranges.counts((a, c), (b, d))
     else:
         counts = released.ranges.counts(*ask.sides[0])
-    return Answer(text, float(counts.values), float(counts.errors), released.facts)
+    return Answer(text, float(counts.values), released.facts.within(float(counts.errors)))
 
 
 def _mean(text: str, ask: Mean, found: Found) -> Answer:
     ranges, released = _released(ask.name, ask.share, found)
     mean = ranges.mean()
     note = f"values taken for the middle of their bin; off by at most {mean.rounding:g} more" if mean.rounding else ""
-    return Answer(text, mean.value, mean.error, replace(released.facts, note=note))
+    return Answer(text, mean.value, replace(released.facts, note=note).within(mean.error))
 
 
 # -- quantiles --------------------------------------------------------------------------------------------------------
@@ -237,7 +231,8 @@ def _quantile(text: str, ask: Quantile, found: Found, setting: Setting) -> Quant
     if ask.from_ranges:
         ranges, released = _released(ask.name, ask.share, found)
         located = ranges.quantile(ask.q)
-        at, first, last, facts = located.bin, located.first, located.last, released.facts
+        at, first, last = located.bin, located.first, located.last
+        facts = released.facts.within(ranges.half_width)
     else:
         at, first, last, facts = _located(ask, found, setting)
     return QuantileAnswer(text, ask.q, label(at), label(first), label(last), facts)
@@ -272,7 +267,7 @@ def _located(ask: Quantile, found: Found, setting: Setting) -> tuple[int, int, i
     low, high = rank - bars, rank + bars
     low[0] = min(low[0], -math.ulp(0.0))  # before the first bin nobody has come, for certain
     could = np.append(np.flatnonzero((low[:-1] < 0) & (high[1:] >= 0)), at)
-    return at, int(could.min()), int(could.max()), facts
+    return at, int(could.min()), int(could.max()), _widest_of(facts, bars.tolist(), needs, found)
 
 
 # -- values made of weighted counts, for each group -------------------------------------------------------------------
@@ -297,13 +292,22 @@ def _composed(ask: Aggregate, groups: tuple[Group, ...], found: Found, setting: 
     unsure = formula.doubt if any(figure.error is None for figure in figures) else ""
     asked = [_of_groups(part, groups, setting) for part in formula.parts]
     needs = [one for need in asked for one in ([need] if isinstance(need, Marginal) else need)]
-    return Composed(figures, _facts(needs, found, confidence, setting, formula.note, unsure))
+    facts = _facts(needs, found, confidence, setting, formula.note, unsure)
+    return Composed(figures, _widest_of(facts, [figure.error for figure in figures], needs, found))
 
 
 def _facts(needs: Sequence[Need], found: Found, confidence: float, setting: Setting, *notes: str) -> Facts:
     """The facts of a value that these parts were put together to."""
     told = [found[need].facts for need in dict.fromkeys(needs)]
     return Facts.of([*told, setting.public(joined(notes))], confidence)
+
+
+def _widest_of(facts: Facts, errors: Sequence[float | None], needs: Sequence[Need], found: Found) -> Facts:
+    """The facts with the widest bar of some values; with none where a value has none."""
+    sure = [math.inf if error is None else error for error in errors]
+    width = max(sure, default=0.0)
+    shown = (bar for need in needs for bar in found[need].facts.bars[:1])
+    return facts.within(None if math.isinf(width) else width, about(shown))
 
 
 def _column(part: Weighed, groups: tuple[Group, ...], found: Found, setting: Setting) -> list[Figure]:
@@ -403,8 +407,8 @@ def _selected(select: Select, found: Found, setting: Setting) -> Answers:
         column = select.columns[0]
         one = combine(column.value, found, setting)
         if isinstance(one, Answer) and column.scale != 1:
-            scaled = None if one.error is None else column.scale * one.error
-            one = replace(one, value=column.scale * one.value, error=scaled)
+            bars = tuple(replace(bar, width=column.scale * bar.width) for bar in one.bars)
+            one = replace(one, value=column.scale * one.value, facts=replace(one.facts, bars=bars))
         return _noted(one, select)
     if select.crosstab is not None:
         return _noted(combine(select.crosstab, found, setting), select)
@@ -443,7 +447,9 @@ def _listing(select: Select, found: Found, setting: Setting) -> Listing:
         for i in _cut(order, select)
     ]
     # Columns may share parts, and each part is paid once.
-    facts = _facts(parts(select, setting), found, min(one.confidence for one in told), setting)
+    needs = parts(select, setting)
+    facts = _facts(needs, found, min(one.confidence for one in told), setting)
+    facts = _widest_of(facts, [error for row in rows for error in row.errors], needs, found)
     return Listing(
         question=select.summary(setting.domain),
         names=tuple(group.title for group in select.groups),
@@ -465,7 +471,7 @@ def _declared(select: Select, setting: Setting) -> Listing:
         names=tuple(group.title for group in select.groups),
         titles=(),
         listed=tuple(rows),
-        facts=setting.public("declared values, whether a row has them or not"),
+        facts=setting.public("declared values, whether a row has them or not").within(0.0, EXACT),
     )
 
 

@@ -70,10 +70,9 @@ class Direct:
         if not isinstance(measured, Measured):
             measured = buyer(self._public, self._curator).measure([marginal], self._price)[0]
         shape = tuple(self._public.domain[name].size for name in marginal.names)
-        half_width = quantile(measured.noise, self._confidence)
         facts = Facts("measured", measured.cost, self._confidence, measured.receipt)
-        told = facts if before is None else repeated(facts)
-        return TableEstimate(measured.values.reshape(shape), half_width, told, measured.noise)
+        told = (facts if before is None else repeated(facts)).within(quantile(measured.noise, self._confidence))
+        return TableEstimate(measured.values.reshape(shape), told, measured.noise)
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         raise InvalidQuery('fresh answers leave nothing to draw rows from; mechanism="iterative" or "median" does.')

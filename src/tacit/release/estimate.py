@@ -20,28 +20,33 @@ from tacit.model.workload import Marginal
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A value and a half width for one query, both in grid steps (`unit` to a count). No half width: no guarantee.
-
-    The figures among the facts are in grid steps too.
-    """
+    """A value for one query, and the facts about it, whose bars are in grid steps too (`unit` to a count)."""
 
     value: int
-    half_width: int | None
     facts: Facts
+
+    @property
+    def half_width(self) -> float | None:
+        """Of the bar that is shown; None where nothing is proved."""
+        return self.facts.width
 
 
 @dataclass(frozen=True, eq=False)
 class TableEstimate:
-    """All the cells of a marginal, with one half width for each of them by itself, in grid steps.
+    """All the cells of a marginal, and facts that hold for each of them by itself; bars are in grid steps.
 
     Where every cell is a sum of `draws` draws of one noise, `noise` is its law.
     """
 
     values: NDArray[np.int64]
-    half_width: int | None
     facts: Facts
     noise: Noise | None = None
     draws: int = 1
+
+    @property
+    def half_width(self) -> float | None:
+        """Of the bar that is shown; None where nothing is proved."""
+        return self.facts.width
 
 
 class Answerer(Protocol):
@@ -88,11 +93,9 @@ def of_stored(
     core = int(stored.values[0]) if isinstance(stored, Measured) else stored.value
     value = rows * query.unit - core if query.complement else core
     if isinstance(stored, Told):
-        figures = {"alone": stored.alone, "likely": stored.likely}
-        facts = Facts("repeat", stored.free, confidence, stored.receipt, stored.note, **figures)
-        return Estimate(value, stored.half_width, facts)
-    facts = Facts("measured", stored.cost, confidence, stored.receipt)
-    return Estimate(value, quantile(stored.noise, confidence), facts if paid_now else repeated(facts))
+        return Estimate(value, Facts("repeat", stored.free, confidence, stored.receipt, stored.note, stored.bars))
+    facts = Facts("measured", stored.cost, confidence, stored.receipt).within(quantile(stored.noise, confidence))
+    return Estimate(value, facts if paid_now else repeated(facts))
 
 
 def repeated(facts: Facts) -> Facts:

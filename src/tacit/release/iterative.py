@@ -16,8 +16,7 @@ from tacit.model.lens import Distance
 from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
-from tacit.model.strategy import Tree
-from tacit.model.workload import Marginal, Question, marginal
+from tacit.model.workload import Marginal, marginal
 from tacit.release.hypothesis.dense import MAX_CELLS, Dense
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.hypothesis.noisy_table import half_width_within
@@ -55,7 +54,6 @@ class Weights:
         self._past: list[tuple[Query, float, float]] = []
         self._fitted: AnyFit | None = None  # the last fit of everything measured, and what that was
         self._measured: list[Measured] = []
-        self._spread: dict[tuple[str, ...], float | None] = {}  # in all cells of the surest table about some attributes
 
     def check(self, queries: Sequence[Query | Statistic]) -> None:
         if not all(isinstance(query, Query) for query in queries):
@@ -81,7 +79,6 @@ class Weights:
         if not started and not isinstance(question, Query | Marginal):
             return
         self._measured.append(measured)
-        self._spread.clear()
         if started:
             return
         hypothesis = self.hypothesis
@@ -121,31 +118,13 @@ class Weights:
         linear = [query for query in queries if isinstance(query, Query)]
         values = self.hypothesis.answer_many(linear) * self._rows
         lenses = [Distance(float(value)) for value in values]
-        return Guesses(values, lenses, [self.likely(query) for query in linear], note=self.note)
+        return Guesses(values, lenses, note=self.note)
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         return self.hypothesis.draw(rows, rng)
 
     def arrays(self) -> Iterable[NDArray[Any]]:
         return self.hypothesis.arrays()
-
-    def likely(self, query: Query) -> float | None:
-        """As noisy as the surest published table says it: the hypothesis fits that table and all others together."""
-        scope = query.scope
-        if scope not in self._spread:
-            tables = [(one.noise, _attributes(one.question)) for one in self._measured]
-            shape = {name: self._public.domain[name].size for name in self._public.domain.names}
-            sums = [
-                variance(noise) * math.prod(shape[name] for name in names)
-                for noise, names in tables
-                if set(names) >= set(scope)
-            ]
-            self._spread[scope] = math.sqrt(min(sums)) if sums else None
-        spread = self._spread[scope]
-        if spread is None:
-            return None
-        inside = math.prod(np.count_nonzero(factor.weights) / factor.weights.size for factor in query.factors)
-        return spread * math.sqrt(min(inside, 1 - inside)) if inside < 1 else spread
 
 
 class TableStart:
@@ -180,13 +159,6 @@ class TableStart:
         self.cost = Loss(nothing.measure, sum(one.cost.atoms for one in found.measured))
         self._made = True
         return self._public.spent - before
-
-
-def _attributes(question: Question) -> tuple[str, ...]:
-    """Of a whole table, or of a tree, whose leaves are one."""
-    if isinstance(question, Tree):
-        return (question.name,)
-    return question.names if isinstance(question, Marginal) and question.where.is_everyone else ()
 
 
 def iterative(

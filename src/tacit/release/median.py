@@ -85,7 +85,7 @@ class Voters:
         middle = (values.shape[1] - 1) // 2  # the lower median, as in Roth's lecture 8
         lenses = [Disagreement(row, self.reach) for row in values]
         medians = np.partition(values, middle, axis=1)[:, middle]
-        return Guesses(medians, lenses, [None] * len(queries), self.floor, self.votes.note)
+        return Guesses(medians, lenses, self.floor, self.votes.note)
 
     def arrays(self) -> Iterable[NDArray[Any]]:
         return self.votes.arrays()

@@ -19,7 +19,7 @@ from tacit.errors import BudgetExhausted, ConfigError, InvalidQuery
 from tacit.model.budget import Loss
 from tacit.model.cell_sum import answer_from
 from tacit.model.entry import FreeAnswer, Measured, Told
-from tacit.model.facts import Facts
+from tacit.model.facts import ANSWER, EXACT, FREE, NOISE, Bar, Facts, widest
 from tacit.model.lens import Distance, Lens
 from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
@@ -100,14 +100,12 @@ class Guesses:
     """What public knowledge says about some questions. Values are in counts, and so is whatever is not said otherwise.
 
     lenses: what shows how far each truth is from what is known; all of one kind.
-    likely: for each, a standard deviation of the noise that the guess has at most; None where nobody can say.
     floor: what a lens shows where what is known is as good as it can be.
     note: a warning that belongs to every answer given now, or nothing.
     """
 
     values: NDArray[np.float64]
     lenses: Sequence[Lens]
-    likely: Sequence[float | None]
     floor: float = 0.0
     note: str = ""
 
@@ -156,7 +154,6 @@ class Start(Protocol):
 
 
 K = TypeVar("K", bound=Knowledge)
-W = TypeVar("W", int, float)
 
 
 class Online(Generic[K]):
@@ -229,26 +226,23 @@ class Online(Generic[K]):
             for cell, stored in zip(cells, before, strict=True)
             if stored is not None
         }
-        public = Estimate(0, 0, Facts("public", free, self.terms.confidence))
+        public = Estimate(0, Facts("public", free, self.terms.confidence).within(0, EXACT))
         known |= {cell: public for cell in cells if cell.is_constant}
         new = [cell for cell in dict.fromkeys(cells) if cell not in known]
         known |= dict(zip(new, self.estimate(new), strict=True))
         found = [known[cell] for cell in cells]
         cost = Loss(free.measure, sum(known[cell].facts.cost.atoms for cell in new))
         values = np.array([estimate.value for estimate in found], dtype=np.int64)
-        widths = [estimate.half_width for estimate in found]
-        alone = [w if e.facts.alone is None else e.facts.alone for e, w in zip(found, widths, strict=True)]
         facts = Facts(
             source="measured" if cost.atoms else "hypothesis" if new else "repeat",
             cost=cost,
             confidence=self.terms.confidence,
             receipt=found[-1].facts.receipt,
             note=max(estimate.facts.note for estimate in found),
-            alone=_widest(alone),
-            likely=_widest([estimate.facts.likely for estimate in found]),
+            bars=widest([estimate.facts.bars for estimate in found]),
         )
         shape = tuple(domain[name].size for name in marginal.names)
-        return TableEstimate(values.reshape(shape), _widest(widths), facts)
+        return TableEstimate(values.reshape(shape), facts)
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         self._catch_up(buy=False)
@@ -319,22 +313,27 @@ class Online(Generic[K]):
     ) -> dict[Query | Statistic, Measured | Told]:
         ended = "" if gate else f"all {self.terms.hits:,} hard answers are used: the guarantee has ended"
         note = "; ".join(filter(None, (ended, guesses.note)))
-        error = alone = None
-        if gate is not None:
-            error = farthest(guesses.lenses[0], self.terms.shown(gate.threshold, self.most_gates))
-            alone = farthest(guesses.lenses[0], self.terms.shown_alone(gate.threshold))
+        bars = [] if gate is None else self._promised(guesses.lenses[0], gate.threshold)
         said = [
             FreeAnswer(
                 query,
                 round(float(guess) * query.unit),
-                _steps(error, query),
                 note,
-                alone=_steps(alone, query),
-                likely=_steps(likely, query),
+                tuple(replace(bar, width=math.ceil(bar.width * query.unit)) for bar in bars),
             )
-            for query, guess, likely in zip(queries, guesses.values, guesses.likely, strict=False)
+            for query, guess in zip(queries, guesses.values, strict=False)
         ]
         return dict(zip(queries, self._public.tell(said, gate), strict=True))
+
+    def _promised(self, lens: Lens, threshold: float) -> list[Bar]:
+        """What a gate proves about the answers that it lets pass, in counts: of one by itself first, which is narrower.
+
+        Which of the two is narrower follows from public parameters, so showing the narrower one costs no confidence.
+        """
+        terms = self.terms
+        shown = {ANSWER: terms.shown_alone(threshold), FREE: terms.shown(threshold, self.most_gates)}
+        reach = {about: farthest(lens, most) for about, most in shown.items()}
+        return [Bar(width, about, terms.confidence) for about, width in reach.items() if width is not None]
 
     def _buy(self, hard: Query | Statistic) -> tuple[Measured | Told, Loss]:
         """The answer to a hard question, and what it cost: by itself, or from the table that is bought around it."""
@@ -342,9 +341,10 @@ class Online(Generic[K]):
         if isinstance(wanted, Marginal) and isinstance(hard, Query):
             noise = expected_noise(self._public, wanted, loss)
             width = half_width_within(hard, self._public.domain, noise, self.terms.confidence)
+            bar = Bar(width, NOISE, self.terms.confidence)
             note = f"from the table of {' and '.join(wanted.names)}, bought with it"
             before = self._public.spent
-            _, told = measure_around(self._public, buyer(self._public, self._curator), hard, loss, width, note)
+            _, told = measure_around(self._public, buyer(self._public, self._curator), hard, loss, bar, note)
             return told, self._public.spent - before
         answer = buyer(self._public, self._curator).measure([hard], loss)[0]
         return answer, answer.cost
@@ -399,12 +399,12 @@ def farthest(lens: Lens, shown: float) -> float | None:
 
 
 def measure_around(
-    public: Public, curator: Curator | Recall, query: Query, loss: Loss, half_width: int, note: str
+    public: Public, curator: Curator | Recall, query: Query, loss: Loss, bar: Bar, note: str
 ) -> tuple[Measured, Measured | Told]:
     """The whole table of a query's attributes, for at most `loss`, and the query's answer from that table.
 
     Both are stored in one transaction, so that no crash parts them. A table that was measured before with the same
-    noise is read back for nothing. `half_width` is for that noise: the caller works it out from `expected_noise`.
+    noise is read back for nothing. `bar` is for that noise: the caller works it out from `expected_noise`.
     """
     if query.is_constant or query.complement:
         raise InvalidQuery("a table is measured around a query that depends on some attributes, not a complement.")
@@ -413,23 +413,14 @@ def measure_around(
 
     def told(cells: NDArray[np.int64]) -> FreeAnswer:
         value = answer_from(query, query.scope, cells.reshape(shape), public.rows)
-        return FreeAnswer(query, int(value), half_width, note)
+        return FreeAnswer(query, int(value), note, (bar,))
 
     told(np.zeros(shape, dtype=np.int64))  # refuses widths and words that cannot be stored before anything is paid
     with public.turn():
         measured = curator.measure([table], loss, lambda new: told(new.values))[0]
         if measured.noise != expected_noise(public, table, loss):
-            raise InvalidQuery("the table was measured before with other noise, which the half width is not for.")
+            raise InvalidQuery("the table was measured before with other noise, which the bar is not for.")
         answer = public.find([query])[0]
         if answer is None:
             answer = public.tell([told(measured.values)])[0]
     return measured, answer
-
-
-def _steps(counts: float | None, query: Query | Statistic) -> int | None:
-    return None if counts is None else math.ceil(counts * query.unit)
-
-
-def _widest(widths: Sequence[W | None]) -> W | None:
-    """The widest half width of all cells; None where one has none."""
-    return max((width for width in widths if width is not None), default=None) if None not in widths else None

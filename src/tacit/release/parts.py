@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tacit.errors import InvalidQuery
 from tacit.model.budget import Loss
 from tacit.model.entry import Measured, Told
-from tacit.model.facts import Facts
+from tacit.model.facts import EXACT, Facts
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.strategy import Product, Strategy, leaves
@@ -103,7 +103,7 @@ class Parts:
         """Every row has the same weight, and the number of rows is public."""
         free = Loss(self._public.total.measure, 0)
         value = int(query.table((), ()).item()) * self._public.rows
-        return Estimate(value, 0, Facts("public", free, self._confidence))
+        return Estimate(value, Facts("public", free, self._confidence).within(0, EXACT))
 
     def price(self, needs: Iterable[Need]) -> DryRun:
         """What fetching these would cost at most. Looks at the ledger and at public parameters, never at data."""

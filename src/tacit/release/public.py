@@ -159,7 +159,7 @@ class Public:
 
     def _unkept(self, one: FreeAnswer, note: str, receipt: Receipt) -> Told:
         free = Loss(self.total.measure, 0)
-        return Told(one.question.key, one.question, one.value, None, note, free, receipt)
+        return Told(one.question.key, one.question, one.value, note, (), free, receipt)
 
 
 class Recall:

@@ -115,8 +115,16 @@ class KeysReply(Closed):
     keys: list[KeyLine]
 
 
+class BarLine(Closed):
+    """A half width that is proved at its confidence, and what it is about."""
+
+    width: float
+    about: str
+    confidence: float
+
+
 class AnswerLine(Struct, kw_only=True):
-    """With probability `confidence` the truth is within `error` of the value; null: no guarantee."""
+    """With probability `confidence` the truth is within `error` of the value: the first of `bars`; null: none."""
 
     # For the description alone: an answer writes its own fields, and may have more than these.
 
@@ -125,9 +133,12 @@ class AnswerLine(Struct, kw_only=True):
     value: float | str | UnsetType = UNSET
     columns: list[str] | UnsetType = UNSET
     rows: list[list[Any]] | UnsetType = UNSET
-    error: float | UnsetType | None = UNSET
+    error: Annotated[float, Meta(description="The half width of the first bar, the narrowest.")] | UnsetType | None = (
+        UNSET
+    )
     interval: Annotated[list[Any], Meta(min_length=2, max_length=2)] | UnsetType = UNSET
     confidence: float
+    bars: Annotated[list[BarLine], Meta(description="Every bar that is proved, the narrowest first.")]
     source: Literal["measured", "repeat", "hypothesis", "public"]
     cost: Amount
     entry: Annotated[int, Meta(ge=0, description="Where the answer stands in the ledger.")] | UnsetType = UNSET

@@ -77,7 +77,7 @@ def single(event: Event, session: Session) -> tuple[float, float | None] | None:
     answer = event.answer
     if isinstance(answer, Told):
         unit = answer.question.unit
-        return answer.value / unit, None if answer.half_width is None else answer.half_width / unit
+        return answer.value / unit, answer.bars[0].width / unit if answer.bars else None
     if isinstance(answer, Measured) and isinstance(answer.question, Query | Statistic):
         return int(answer.values[0]) / answer.unit, quantile(answer.noise, session.confidence) / answer.unit
     return None

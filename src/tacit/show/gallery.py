@@ -84,9 +84,8 @@ def pictures(event: Event, session: Session) -> Iterator[CdfAnswer | Table]:
         for name in answer.question.names:
             if session.domain[name].size > 1:
                 told = noisy.table(marginal(session.domain, name))
-                error = None if told.half_width is None else float(told.half_width)
                 words = f"{name}, from the {describe(answer.question, session.domain)}"
-                yield _shown(words, (name,), told.values.astype(np.float64), error, answer, session)
+                yield _shown(words, (name,), told.values.astype(np.float64), told.half_width, answer, session)
 
 
 def table(answer: Measured, session: Session) -> Table:
@@ -135,7 +134,7 @@ def _shown(
     labels: tuple[tuple[str, ...], ...] | None = None,
 ) -> Table:
     declared = tuple(tuple(session.domain[n].label(i) for i in range(session.domain[n].size)) for n in names)
-    return Table(words, names, labels or declared, values, error, _facts(answer, session))
+    return Table(words, names, labels or declared, values, _facts(answer, session).within(error))
 
 
 def _facts(answer: Measured, session: Session) -> Facts:

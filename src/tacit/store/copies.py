@@ -16,7 +16,7 @@ from tacit.store.anchor import Anchor
 from tacit.store.chain import Draft, Mark, Override, canonical, digest
 from tacit.store.file import DurableFile
 
-FORMAT = "3"
+FORMAT = "4"
 
 # What a log belongs to, by name. A value may be made from the log's own secret, so that a fingerprint of the data says
 # nothing to somebody who does not hold the log: hashes over all of this are public.

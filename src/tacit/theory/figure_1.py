@@ -17,6 +17,7 @@ import numpy as np
 from tacit.errors import BudgetExhausted, ConfigError, InvalidQuery
 from tacit.model.budget import Loss, Measure
 from tacit.model.entry import FreeAnswer
+from tacit.model.facts import ANSWER, Bar
 from tacit.model.lens import Disagreement
 from tacit.model.noise_law import quantile
 from tacit.model.query import GRID, Query
@@ -143,7 +144,8 @@ class MedianBasic:
             facts = replace(estimate.facts, cost=estimate.facts.cost + compared.cost)
             return replace(estimate, facts=facts)
         median = round(databases.answer(core) * rows * core.unit)
-        told = self._public.tell([FreeAnswer(core, median, self._half_width(core, threshold), "")])[0]
+        bar = Bar(self._half_width(core, threshold), ANSWER, self._confidence)
+        told = self._public.tell([FreeAnswer(core, median, "", (bar,))])[0]
         estimate = of_stored(told, query, rows, self._confidence)
         return replace(estimate, facts=replace(estimate.facts, source="hypothesis", cost=compared.cost))
 

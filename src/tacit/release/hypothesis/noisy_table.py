@@ -54,14 +54,15 @@ class NoisyTable:
     def estimate(self, query: Query) -> Estimate:
         """The query's answer from the cells on its smaller side: n is public, so the rest is n less those."""
         value = answer_from(query, query.scope, self._sums(query.scope), self._rows)
-        return Estimate(value, self.half_width(query), self._facts)
+        return Estimate(value, self._facts.within(self.half_width(query)))
 
     def table(self, marginal: Marginal) -> TableEstimate:
         """A table of fewer attributes, or of fewer rows."""
         scope = _scope(marginal)
         inside, _ = self._sides(marginal.where, scope)
         cells = (inside * self._sums(scope)).sum(axis=self._beyond(scope, marginal.names))
-        return TableEstimate(cells, self.half_width(marginal), self._facts, self._noise, self._draws(marginal))
+        facts = self._facts.within(self.half_width(marginal))
+        return TableEstimate(cells, facts, self._noise, self._draws(marginal))
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         """Independent rows, each cell in proportion to its noisy count where that is above 0."""

@@ -20,6 +20,7 @@ from tacit.model.ask import Ask, Count, Quantile
 from tacit.model.attribute import Attribute
 from tacit.model.budget import Loss
 from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
+from tacit.model.facts import Bar
 from tacit.model.listing import Listing
 from tacit.release.answering import Answers
 from tacit.serve.schema import Json
@@ -48,7 +49,7 @@ def panel(ask: Ask, answer: Answers, session: Session) -> dict[str, Any]:
         "figure": _figure(answer),
         "error": number(answer.error) if isinstance(answer, Answer) and answer.error is not None else "",
         "said": _said(answer, most),
-        "other_bars": _other_bars(answer),
+        "bars": [f"± {number(bar.width)} ({_sure(bar)})" for bar in answer.bars[1:]],
         "chart": _drawn(answer, most, attribute),
         "free": free,
         "why": WHY[answer.source] if free else f"{WHY[answer.source]} From now on it is free, for everybody.",
@@ -110,7 +111,7 @@ def _figure(answer: Answers) -> str:
 
 def _said(answer: Answers, most: int | None) -> str:
     """How sure the answer is, in a sentence."""
-    sure = f"With {100 * answer.confidence:.10g} % confidence"
+    sure = f"With {_sure(answer.bars[0])}" if answer.bars else ""
     if isinstance(answer, QuantileAnswer):
         return f"{sure} it lies from {answer.low} to {answer.high}."
     if isinstance(answer, Listing) and not answer.titles:
@@ -127,18 +128,8 @@ def _said(answer: Answers, most: int | None) -> str:
     return f"{sure} the truth lies between {number(low)} and {number(high)}." if answer.error else "It is exact."
 
 
-def _other_bars(answer: Answers) -> str:
-    """In words, what the other two figures are; nothing where they are the same."""
-    if not isinstance(answer, Answer | Table) or answer.error is None:
-        return ""
-    parts = []
-    if answer.error_alone is not None and answer.error_alone != answer.error:
-        parts.append(
-            f"The bar holds for all free answers at once; for this one by itself ± {number(answer.error_alone)}"
-        )
-    if answer.likely_error is not None and answer.likely_error != answer.error:
-        parts.append(f"Likely, without a promise: ± {number(answer.likely_error)}")
-    return f"{'. '.join(parts)}." if parts else ""
+def _sure(bar: Bar) -> str:
+    return f"{100 * bar.confidence:.10g} % confidence for {bar.about}"
 
 
 def _drawn(answer: Answers, most: int | None, attribute: Attribute | None) -> Chart | None:
@@ -164,24 +155,13 @@ def _drawn(answer: Answers, most: int | None, attribute: Attribute | None) -> Ch
 
 
 def interval(answer: Answer, most: int | None = None) -> Chart:
-    """A value and its error bar on a line; below, where they differ, that of the answer by itself and a likely one."""
-    bars = [("promised", answer.error), ("by itself", answer.error_alone), ("likely", answer.likely_error)]
-    shown = [bars[0], *((name, error) for name, error in bars[1:] if error is not None and error != answer.error)]
-    ends = [_within(answer.value - (error or 0), answer.value + (error or 0), most) for _, error in shown]
-    points = Points(
-        [answer.value] * len(shown),
-        list(range(len(shown))),
-        low=[min(low, answer.value) for low, _ in ends],
-        high=[max(high, answer.value) for _, high in ends],
-        across=True,
-    )
-    names = [f"{name} ± {number(error or 0)}" for name, error in shown] if len(shown) > 1 else [""]
+    """A value and its error bar on a line."""
+    value, error = answer.value, answer.error or 0
+    low, high = _within(value - error, value + error, most)
+    point = Points([value], [0], low=[min(low, value)], high=[max(high, value)], across=True)
     # From 0 where the bar is wide enough to be seen there; else the picture is about the bar alone.
-    least = min(low for low, _ in ends)
-    start = 0.0 if answer.value > 0 and least >= 0 and (answer.error or 0) >= 0.02 * answer.value else None
-    return Chart(
-        "", x=Axis(low=start), y=Axis(categories=names), marks=[points], width=WIDTH, height=68 + 28 * len(shown)
-    )
+    start = 0.0 if value > 0 and low >= 0 and error >= 0.02 * value else None
+    return Chart("", x=Axis(low=start), y=Axis(categories=[""]), marks=[point], width=WIDTH, height=96)
 
 
 def _within(low: float, high: float, most: int | None) -> tuple[float, float]:
