@@ -27,6 +27,7 @@ from tacit.load.source import open_source
 from tacit.model.attribute import integer
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
+from tacit.model.noise_law import Noise
 from tacit.model.strategy import Convolution, Tree, form, kernel
 from tacit.release.ranges.choice import binary, choose, trees
 from tacit.release.ranges.decoder import Decoder, monotone
@@ -38,7 +39,7 @@ from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total
-from tacit.trusted.noise import Noise, add_noise
+from tacit.trusted.noise import add_noise
 from tacit.trusted.sensitivity import sensitivity as strategy_sensitivity
 
 Floats = NDArray[np.float64]

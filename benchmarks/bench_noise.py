@@ -13,7 +13,8 @@ import numpy as np
 import opendp.prelude as dp
 
 from tacit.exact import table as noise_table
-from tacit.trusted.noise import Noise, NoiseKind, add_noise
+from tacit.model.noise_law import Noise, NoiseKind
+from tacit.trusted.noise import add_noise
 
 SIZES = {1: 300, 1_000: 20, 10_000: 10, 100_000: 5, 1 << 20: 3}  # numbers in a draw, and how often it is timed
 SCALES = (1.0, 10.0, 100.0, 1_000.0, 10_000.0)

@@ -20,7 +20,8 @@ from scipy.special import log_ndtr, ndtr
 
 from benchmarks.accuracy.tables import ADULT, ALL, MILD, SEED, adult_codes
 from tacit.exact.bounds import rho_from
-from tacit.trusted.noise import Noise, add_noise
+from tacit.model.noise_law import Noise
+from tacit.trusted.noise import add_noise
 
 DRAW = 2**20  # numbers drawn at a time
 SAMPLE = 20_000  # cells of all, for the largest error that so many questions would see

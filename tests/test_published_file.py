@@ -495,7 +495,7 @@ def test_what_a_crash_and_a_rollback_left_in_the_ledger_is_published_as_it_count
         tacit.publish(session, tmp_path / "crash.jsonl")
         found, reading = tacit.verify(tmp_path / "crash.jsonl", session=session), tacit.read(tmp_path / "crash.jsonl")
         assert reading.spent == session.spent == found.spent
-        assert [entry.seq for entry in reading._public._lines.open_intents()][-1] == found.entries
+        assert [entry.seq for entry in reading._public._lines.kept_intents()][-1] == found.entries
     for name in ("l.tacit", "l.tacit-wal", "l.tacit-shm"):
         (tmp_path / name).unlink(missing_ok=True)
     (tmp_path / "l.tacit").write_bytes(copy)
@@ -591,7 +591,7 @@ def test_what_is_published_while_others_write_is_of_one_moment(tmp_path: Path) -
         sizes = []
         for i in range(count):
             reading = tacit.read(tmp_path / f"{i}.jsonl")
-            assert reading._public._lines.open_intents() == []  # no question is caught between charge and answer
+            assert reading._public._lines.kept_intents() == []  # no question is caught between charge and answer
             sizes.append(tacit.verify(tmp_path / f"{i}.jsonl", session=one).entries)
         assert sizes == sorted(sizes)
         assert sizes[0] < sizes[-1]  # others did write meanwhile

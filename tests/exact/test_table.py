@@ -252,7 +252,7 @@ def test_tables_stay_small() -> None:
 
 def test_long_vectors_do_not_import_the_other_sampler() -> None:
     code = (
-        "import sys, numpy as np; from tacit.trusted.noise import Noise, add_noise;"
+        "import sys, numpy as np; from tacit.model.noise_law import Noise; from tacit.trusted.noise import add_noise;"
         "add_noise(np.zeros(5000, dtype=np.int64), Noise('gaussian', 3.0)); sys.exit('opendp' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=PATIENCE).returncode == 0

@@ -173,7 +173,8 @@ def test_seeds_do_not_repeat_wide_noise() -> None:
 
 FORKED = """
 import hashlib, os, sys, numpy as np
-from tacit.trusted.noise import Noise, add_noise
+from tacit.model.noise_law import Noise
+from tacit.trusted.noise import add_noise
 def draw():
     return hashlib.sha256(add_noise(np.zeros(5000, dtype=np.int64), Noise("gaussian", 1e6)).tobytes()).hexdigest()
 draw()  # the table is there before the fork

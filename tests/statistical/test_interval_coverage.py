@@ -21,11 +21,12 @@ from tacit.model.budget import Loss, Measure
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.facts import Receipt
+from tacit.model.noise_law import Noise
 from tacit.model.strategy import leaves
 from tacit.release.ranges.choice import About, choose
 from tacit.release.ranges.distribution import Distribution
 from tacit.trusted.loss import noise_for
-from tacit.trusted.noise import Noise, add_noise
+from tacit.trusted.noise import add_noise
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import sensitivity as strategy_sensitivity
 from tacit.trusted.sensitivity import truth as strategy_truth

@@ -22,6 +22,7 @@ from tacit.model.entry import FreeAnswer, GateTerms, Intent, decode
 from tacit.model.lens import Disagreement, Distance
 from tacit.model.query import GRID, Query
 from tacit.model.workload import marginal
+from tacit.store.chain import Line
 from tacit.store.log import Log
 from tacit.trusted import gate as gate_module
 from tacit.trusted.curator import Curator
@@ -304,15 +305,15 @@ def test_planted_threshold_not_refreshed(curator: Curator, monkeypatch: pytest.M
 def test_planted_threshold_redrawn_at_restart(
     curator: Curator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keeps = Log.keeps
+    kept_intents = Log.kept_intents
 
-    def redraws(self: Log, seq: int) -> bool:
-        found = keeps(self, seq)
-        if found:
-            self.write(lambda writer: writer.keep(seq, str(next(counter))))
+    def redraws(self: Log) -> list[Line]:
+        found = kept_intents(self)
+        for line in found:
+            self.write(lambda transaction, seq=line.seq: transaction.keep(seq, str(next(counter))))
         return found
 
-    monkeypatch.setattr(Log, "keeps", redraws)
+    monkeypatch.setattr(Log, "kept_intents", redraws)
     counter = iter(range(100))
     with pytest.raises(AssertionError):
         check_a_restart_neither_pays_nor_learns(curator, tmp_path)

@@ -63,12 +63,9 @@ class Transcript:
     def settled(self, after: int = 0) -> Iterator[Line]:
         return (line for line in self._settled if line.seq > after)
 
-    def open_intents(self) -> list[Line]:
-        return list(self._open)
-
-    def keeps(self, seq: int) -> bool:
+    def kept_intents(self) -> list[Line]:
         """As far as is known: a gate that was lost with its noise looks like one that is open."""
-        return True
+        return list(self._open)
 
     def snapshot(self) -> tuple[str, list[Line]]:
         return self._origin, list(self._lines)

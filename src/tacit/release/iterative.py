@@ -142,9 +142,10 @@ class TableStart:
         return Loss(self._warm.measure, 0) if bought or not self._warm <= self._public.left else self._warm
 
     def make(self, *, buy: bool) -> Loss:
-        nothing, before = Loss(self._warm.measure, 0), self._public.spent
+        nothing = Loss(self._warm.measure, 0)
         if self._made:
             return nothing
+        before = self._public.spent
         found = recalled(self._public, progress=self._progress)
         if found is None:
             begun = any(one.start is not None for one in self._public.released())

@@ -374,8 +374,8 @@ class Online(Generic[K]):
             paid = self._nothing if self._start is None else self._start.make(buy=buy)
             entries = self._public.entries  # what is only told after that need not be looked at again
             bought = list(self._public.released(after=self._read_to))
-            self.knowledge.learn(bought, self._public.entries)
             self._read_to = max([entries, *(one.receipt.entry for one in bought)])
+            self.knowledge.learn(bought, self._read_to)
             return paid
         except BaseException:  # an interrupt may have cut an update in half: start over at the next question
             self._restart()

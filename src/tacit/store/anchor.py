@@ -34,38 +34,17 @@ class Anchor:
 
     @property
     def id(self) -> str:
-        """Which anchor this is. Guarantee: a new file has a new one. Formula: 128 random bits. Source: class."""
+        """Which anchor this is: 128 random bits, others in every new file."""
         if self._id is None:
-            try:
-                make_folder(self.path.parent)
-                if not self.path.exists():
-                    row = ("INSERT INTO anchor VALUES (?)", (secrets.token_hex(16),))
-                    DurableFile.create(self.path, [*((table, ()) for table in _SCHEMA), row])
-            except (OSError, sqlite3.Error):
-                raise LedgerError(
-                    "The anchor, which remembers the newest state of each ledger, cannot be written; "
-                    "set TACIT_STATE to a folder that can."
-                ) from None
-            found = self._file.read(lambda db: db.execute("SELECT id FROM anchor").fetchall())
-            if len(found) != 1:
-                raise LedgerError(f"{self.path.name} is damaged.")
-            self._id = str(found[0][0])
+            self._id = self._found()
         return self._id
 
     def newest(self, ledger: str) -> Mark | None:
-        """What is known of a ledger.
-
-        Guarantee: never older than any mark whose `advance` has returned. Formula: the row of `ledger`.
-        Source: see the class.
-        """
+        """What is known of a ledger: never older than any mark whose `advance` has returned."""
         return self._ready().read(lambda db: _mark(db, ledger))
 
     def at(self, path: Path) -> str | None:
-        """The ledger that was last at `path`.
-
-        Guarantee: one that was opened there with this anchor, and since then neither elsewhere nor another there.
-        Formula: the row of `path`. Source: see the class.
-        """
+        """The ledger that was opened at `path` with this anchor, and since then neither elsewhere nor another there."""
         rows = self._ready().read(
             lambda db: db.execute("SELECT ledger FROM anchors WHERE path = ?", (str(path),)).fetchall()
         )
@@ -74,8 +53,7 @@ class Anchor:
     def advance(self, ledger: str, mark: Mark, path: Path | None = None) -> Mark:
         """Move forward to `mark`, and note where the ledger is. Returns the newest mark known, which may be another.
 
-        Guarantee: durable when it returns, and never backwards. Formula: seq := max(seq, mark.seq).
-        Source: see the class.
+        Guarantee: durable when it returns, and never backwards.
         """
 
         def work(db: Any) -> Mark:
@@ -92,16 +70,34 @@ class Anchor:
         return self._ready().transact(work)
 
     def check_room(self) -> None:
-        """Refuse while the disk is nearly full. Guarantee, formula, source: `DurableFile.check_room`."""
+        """Refuse while the disk is nearly full."""
         self._ready().check_room()
 
     def close(self) -> None:
-        """Let go of the file until it is used again. Guarantee, formula, source: `DurableFile.release`."""
+        """Let go of the file until it is used again."""
         self._file.release()
 
     def _ready(self) -> DurableFile:
-        _ = self.id  # makes the file
+        """The file, which is made when it is first asked for."""
+        if self._id is None:
+            self._id = self._found()
         return self._file
+
+    def _found(self) -> str:
+        try:
+            make_folder(self.path.parent)
+            if not self.path.exists():
+                row = ("INSERT INTO anchor VALUES (?)", (secrets.token_hex(16),))
+                DurableFile.create(self.path, [*((table, ()) for table in _SCHEMA), row])
+        except (OSError, sqlite3.Error):
+            raise LedgerError(
+                "The anchor, which remembers the newest state of each ledger, cannot be written; "
+                "set TACIT_STATE to a folder that can."
+            ) from None
+        found = self._file.read(lambda db: db.execute("SELECT id FROM anchor").fetchall())
+        if len(found) != 1:
+            raise LedgerError(f"{self.path.name} is damaged.")
+        return str(found[0][0])
 
 
 def _mark(db: Any, ledger: str) -> Mark | None:
@@ -110,10 +106,9 @@ def _mark(db: Any, ledger: str) -> Mark | None:
 
 
 def default_path() -> Path:
-    """Where the anchor lives unless told otherwise.
+    """Where the anchor lives by default: not beside the ledger, so that restoring one leaves the other.
 
-    Guarantee: not beside the ledger, so that restoring one leaves the other. Formula: $TACIT_STATE, else
-    $XDG_STATE_HOME/tacit, else ~/.local/state/tacit. Source: XDG Base Directory Specification 0.8.
+    It is in $TACIT_STATE, else in $XDG_STATE_HOME/tacit, else in ~/.local/state/tacit.
     """
     if folder := os.environ.get("TACIT_STATE"):
         return Path(folder) / "anchors.sqlite"

@@ -90,7 +90,7 @@ def problem(db: Any, log: Identity, anchor: Anchor) -> str | None:
         return "The anchor does not know this ledger, so it may be an old copy."
     if head is None and _replaced(log, anchor):
         return _lost_here(log.path)
-    if seen is None or seen in (head, log.origin) or rows.holds(db, seen) or any(o.anchor == seen for o in overrides):
+    if seen is None or seen == head or rows.holds(db, seen, log.origin) or any(o.anchor == seen for o in overrides):
         return None
     return (
         "This ledger is older than, or differs from, the newest one seen: "

@@ -82,9 +82,9 @@ class DurableFile:
 
     @staticmethod
     def create(path: Path, statements: list[tuple[str, tuple[object, ...]]]) -> bool:
-        """Make the file; False if something is there already.
+        """Make the file, whole or not at all, with mode 0600; False if something is there already.
 
-        Guarantee: whole or not at all, and mode 0600. Formula: build beside, sync, link. Source: link(2).
+        It is built beside its place and synced; link(2), unlike a rename, never replaces what is there.
         """
         path = Path(os.path.realpath(path))
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600
@@ -105,10 +105,7 @@ class DurableFile:
         return True
 
     def read(self, work: Callable[[Any], T]) -> T:
-        """`work` with the connection, for reading.
-
-        Guarantee: sees committed entries only. Formula: no transaction of our own is open. Source: see the class.
-        """
+        """`work` with the connection, for reading. It sees what is committed, since no transaction of ours is open."""
         with self.mutex:
             try:
                 result = work(self._connected())
@@ -120,7 +117,7 @@ class DurableFile:
         """`work` with the connection, for writing.
 
         Guarantee: durable when it returns, undone when `work` raises; where the disk fails in the commit itself, the
-            error says that it may be either. Formula: begin immediate, work, commit. Source: see the class.
+            error says that it may be either.
         """
         with self.mutex:
             committing, db = False, None
@@ -148,7 +145,7 @@ class DurableFile:
         """Wait for one's turn; those who do not ask for turns may still read and write. A thread may nest its turns.
 
         Guarantee: one holder among all threads and processes; refused after a minute, should the holder hang.
-        Formula: a lock on PATH.lock, which ends when the returned file is closed or forgotten. Source: flock(2).
+        Formula: a lock (flock(2)) on PATH.lock, which ends when the returned file is closed or forgotten.
         """
         mine = getattr(self._my_turn, "file", lambda: None)()
         if mine is not None and not mine.closed:
@@ -156,7 +153,8 @@ class DurableFile:
         file = None
         try:
             with self.mutex:  # no fork between opening and noting: a child's copy would keep the lock
-                self._check_open()
+                if self._closed:
+                    raise LedgerError(f"{self.path.name} was closed.")
                 file = io.FileIO(f"{self.path}.lock", "a", opener=lambda name, flags: os.open(name, flags, 0o600))
                 self._turns.add(file)
                 self._descriptors.add(_descriptor(file.fileno()))
@@ -183,10 +181,7 @@ class DurableFile:
             pause = min(2 * pause, 0.01)
 
     def check_room(self) -> None:
-        """Refuse before anything is charged if the disk is nearly full.
-
-        Guarantee: a full disk is met before the charge rather than after it. Formula: 16 MB free. Source: statvfs(3).
-        """
+        """Refuse if less than 16 MB are free, so that a full disk is met before a charge rather than after it."""
         try:
             disk = os.statvfs(self.path.parent)
         except OSError as error:
@@ -195,25 +190,25 @@ class DurableFile:
             raise LedgerError(f"The disk that holds {self.path.name} is nearly full.")
 
     def release(self) -> None:
-        """Let go of the file until its next use. Guarantee: it must then be the same. Formula: close. Source: class."""
+        """Let go of the file until its next use. It must then be the same file."""
         with self.mutex:
             db, self._connection = self._connection, None
             if db is not None:
                 db.close()
 
     def close(self) -> None:
-        """Let go of the file. Guarantee: nothing is pending, later use is refused. Formula: close. Source: class."""
+        """Let go of the file. Nothing is pending, and later use is refused."""
         with self.mutex:
             self._closed = True
             self.release()
 
     def before_fork(self) -> None:
-        """Let go of the connection. Guarantee: unless the forking thread is writing. Formula, source: `fork`."""
+        """Let go of the connection, unless the forking thread is writing: see `fork`."""
         if self._connection is not None and not self._connection.in_transaction:
             self.release()
 
     def after_fork(self) -> None:
-        """Start anew in the child. Guarantee: refuses what was being written. Formula, source: `fork`."""
+        """Start anew in the child. A file that was being written is refused there: see `fork`."""
         # Our copies of the parent's turns would keep them locked when the parent ends them. A thread may have been in
         # the middle of closing one: the object counts as closed, and its descriptor is still open here.
         for turn in list(self._turns):
@@ -227,12 +222,9 @@ class DurableFile:
             _torn[str(self.path)] = self._connection
             self._connection = None
 
-    def _check_open(self) -> None:
+    def _connected(self) -> Any:
         if self._closed:
             raise LedgerError(f"{self.path.name} was closed.")
-
-    def _connected(self) -> Any:
-        self._check_open()
         if self._connection is None:
             self._open()
         elif self._identity != _identity(self.path):
@@ -309,8 +301,7 @@ def _descriptor(number: int) -> tuple[int, int, int]:
 def make_folder(path: Path) -> None:
     """Make a folder and those above it that are missing.
 
-    Guarantee: what is made is the owner's alone (mode 0700), whatever the umask, and survives a power cut.
-    Formula: mkdir one by one, sync the one above. Source: mkdir(2).
+    Whatever the umask, they are the owner's alone (mode 0700), and they survive a power cut: each is synced.
     """
     if not path.is_dir():
         make_folder(path.parent)

@@ -40,21 +40,26 @@ class Held:
 
 
 @dataclass
-class Writer:
+class Transaction:
     """What may be done inside one transaction of a log."""
 
     db: Any
     at: Mark
     state: State
-    step: Step
     new: list[Line] = field(default_factory=list)
 
-    def append(self, draft: Draft, *, time: str, seq: int = 0) -> Line:
-        """One more line, if the step allows it; its number is the next one unless given."""
-        seq = seq or self.at.seq + 1
-        self.state = self.step(self.state, seq, draft)
-        line = seal(self.at, seq, draft, self.state.spent, time)
-        self.at = mark(line)
+    @property
+    def next(self) -> int:
+        """The number of the next line."""
+        return self.at.seq + 1
+
+    def append(self, draft: Draft, state: State, *, time: str) -> Line:
+        """One more line, after which the state is this one, by the step.
+
+        The caller has asked the step, and refuses in its own words what may not follow. A reader asks it again.
+        """
+        line = seal(self.at, self.next, draft, state.spent, time)
+        self.at, self.state = mark(line), state
         self.new.append(line)
         return line
 
@@ -96,7 +101,7 @@ class Log:
     """An open log, for several threads and processes.
 
     Guarantee: a line that was returned survives a crash and a power cut, is known to the anchor before anybody sees it,
-        and never changes; an old copy is refused; no line is written or read on that the step does not allow.
+        and never changes; an old copy is refused; no line is read on that the step does not allow.
     Formula: commit(lines), sync(anchor), show.
     Source: write-ahead logging (Gray & Reuter 1993); hash chains (Haber & Stornetta 1991).
     """
@@ -147,17 +152,17 @@ class Log:
             raise LedgerError(f"{path.name} exists already; open it, or choose another name.")
         return cls.open(path, terms, anchor, step, accept_rollback)
 
-    def write(self, work: Callable[[Writer], T]) -> T:
+    def write(self, work: Callable[[Transaction], T]) -> T:
         """What `work` does in one transaction. Its lines may be shown after `publish`."""
         self.check_writing()
 
         def whole(db: Any) -> tuple[Mark, State, T]:
             at, state = self._sound(db)
             # A settlement is one transaction: what another one has begun does not go on here.
-            writer = Writer(db, at, State(state.spent, state.open), self._step)
-            result = work(writer)
-            rows.insert(db, writer.new)
-            return writer.at, writer.state, result
+            transaction = Transaction(db, at, State(state.spent, state.open))
+            result = work(transaction)
+            rows.insert(db, transaction.new)
+            return transaction.at, transaction.state, result
 
         with self._file.mutex:
             at, state, result = self._file.transact(whole)
@@ -215,6 +220,10 @@ class Log:
         """The intents without outcome, newest last."""
         return self._show(lambda db: rows.numbered(db, list(rows.open_by(db, 2**62))))
 
+    def kept_intents(self) -> list[Line]:
+        """Those beside which private state lies, so that `Transaction.take` would get it. What it is stays unread."""
+        return self._show(lambda db: rows.keeping(db, _HELD))
+
     def snapshot(self) -> tuple[str, list[Line]]:
         """The hash that the chain starts from, and all lines, as of one moment. Nothing private is among them.
 
@@ -226,11 +235,6 @@ class Log:
     def head(self) -> Mark:
         """The newest line."""
         return self._read(rows.head) or self.identity.origin
-
-    def keeps(self, seq: int) -> bool:
-        """Whether private state lies beside an intent, so that `Writer.take` would get it. What it is stays unread."""
-        value = self._file.read(lambda db: rows.kept(db, seq))
-        return value is not None and not value.startswith(_HELD)
 
     def verify(self) -> int:
         """Derive the whole chain and every running total again: the number of lines."""
@@ -246,7 +250,7 @@ class Log:
 
         def work(db: Any) -> None:
             self._sound(db)  # the end was not cut off
-            if not self._holds(db, end):
+            if not rows.holds(db, end, self.identity.origin):
                 raise LedgerError(_REPLACED)
 
         self._file.transact(work)
@@ -270,15 +274,17 @@ class Log:
         why, origin = copies.problem(db, self.identity, self._anchor), self.identity.origin
         if why is None:
             seen = self._anchor.newest(self.identity.id)
-            start = seen if seen is not None and self._holds(db, seen) else origin
+            start = seen if seen is not None and rows.holds(db, seen, origin) else origin
             return self._derive(db, start, State(start.spent, rows.open_by(db, start.seq)))
         if not accept_rollback:
             raise copies.refusal(why)
-        writer = Writer(db, *self._derive(db, origin, State(0, {})), self._step)
-        number, draft = copies.override(db, self.identity, self._anchor, writer.at, accept_rollback)
+        at, state = self._derive(db, origin, State(0, {}))
+        number, draft = copies.override(db, self.identity, self._anchor, at, accept_rollback)
         rows.forget(db)  # what is open in an old copy may have been settled since
-        rows.insert(db, [writer.append(draft, time=now(), seq=number)])
-        return writer.at, writer.state
+        state = self._step(state, number, draft)
+        line = seal(at, number, draft, state.spent, now())
+        rows.insert(db, [line])
+        return mark(line), state
 
     def _check_ends(self, db: Any) -> None:
         """The first and the last link: a cheap look that also finds changed terms, which the first one seals."""
@@ -295,7 +301,7 @@ class Log:
         Called in a transaction: nobody else can commit meanwhile.
         """
         why = copies.problem(db, self.identity, self._anchor)
-        if why or not self._holds(db, self._known[0]):
+        if why or not rows.holds(db, self._known[0], self.identity.origin):
             raise LedgerError(why or _REPLACED)
         self._known = self._derive(db, *self._known)
         return self._known
@@ -303,19 +309,13 @@ class Log:
     def _derive(self, db: Any, at: Mark, state: State) -> tuple[Mark, State]:
         return follow(rows.select(db, "WHERE seq > ? ORDER BY seq", at.seq), at, state, self._step)
 
-    def _holds(self, db: Any, known: Mark) -> bool:
-        return known == self.identity.origin or rows.holds(db, known)
-
     def _read(self, choose: Callable[[Any], T]) -> T:
         """What `choose` finds, if this is still a history that holds what we have seen."""
-
-        def known(db: Any) -> T:
-            found = choose(db)
-            if not self._holds(db, self._known[0]):
-                raise LedgerError(_REPLACED)
-            return found
-
-        return self._file.read(known)
+        origin = self.identity.origin
+        found, ours = self._file.read(lambda db: (choose(db), rows.holds(db, self._known[0], origin)))
+        if not ours:
+            raise LedgerError(_REPLACED)
+        return found
 
     def _show(self, choose: Callable[[Any], list[Line]]) -> list[Line]:
         """Lines that may be shown. Another process may have stored them and died before it could tell the anchor."""
@@ -327,7 +327,8 @@ class Log:
 
     def _tell_anchor(self, head: Mark, path: Path | None = None) -> None:
         newest = self._anchor.advance(self.identity.id, head, path)
-        if newest != head and not self._file.read(lambda db: self._holds(db, newest)):
+        origin = self.identity.origin
+        if newest != head and not self._file.read(lambda db: rows.holds(db, newest, origin)):
             raise LedgerError("The anchor has seen another history of this ledger meanwhile.")
         with self._file.mutex:
             self._anchored = max(self._anchored, head.seq)

@@ -79,15 +79,27 @@ def open_by(db: Any, seq: int) -> dict[int, int]:
     return dict(db.execute(query, (seq,)).fetchall())
 
 
+def keeping(db: Any, held: str) -> list[Line]:
+    """The intents without outcome that private state lies beside, but for state that begins with `held`, in order."""
+    return select(
+        db,
+        "WHERE seq IN (SELECT entry FROM private WHERE substr(value, 1, ?) <> ?) "
+        "AND NOT EXISTS (SELECT 1 FROM entries AS o WHERE o.intent = entries.seq) ORDER BY seq",
+        len(held),
+        held,
+    )
+
+
 def head(db: Any) -> Mark | None:
     """The end of the history, without its body; None before the first line."""
     rows = db.execute("SELECT seq, hash, spent FROM entries ORDER BY seq DESC LIMIT 1").fetchall()
     return Mark(*rows[0]) if rows else None
 
 
-def holds(db: Any, known: Mark) -> bool:
-    """Whether a line is a point of this history, by its hash and its running total."""
-    return bool(db.execute("SELECT seq, hash, spent FROM entries WHERE seq = ?", (known.seq,)).fetchall() == [known])
+def holds(db: Any, known: Mark, origin: Mark) -> bool:
+    """Whether this is a point of the history that starts at `origin`, by its hash and its running total."""
+    query = "SELECT seq, hash, spent FROM entries WHERE seq = ?"
+    return known == origin or bool(db.execute(query, (known.seq,)).fetchall() == [known])
 
 
 def insert(db: Any, lines: Sequence[Line]) -> None:

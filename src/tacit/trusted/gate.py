@@ -65,10 +65,10 @@ class Gate:
 
         Guarantee: the same threshold noise as before, so that nothing is paid or learned by stopping and starting.
         """
-        for line in reversed(ledger.log.open_intents()):
+        for line in reversed(ledger.log.kept_intents()):
             intent = decode(line.kind, line.body)
             terms = intent.purpose if isinstance(intent, Intent) else None
-            if isinstance(terms, GateTerms) and terms.owner == owner and ledger.log.keeps(line.seq):
+            if isinstance(terms, GateTerms) and terms.owner == owner:
                 return cls(ledger, records, line.seq, terms)
         return None
 

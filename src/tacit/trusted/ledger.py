@@ -2,7 +2,7 @@
 
 Keys and bodies are opaque here: the ledger knows of no questions and no data. An `intent` reserves before the data are
 looked at; the outcomes that name it are what was released. Bytes, hashes, syncs and old copies are the log's, in
-`tacit.store`; what may be spent is `rules.step`, which the log asks before it writes a line and whenever it reads some.
+`tacit.store`; what may be spent is `rules.step`, asked here before a line is written and by the log when it reads some.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tacit.model.entry import Dropped, GateTerms, Intent, encode
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Draft, Line, Unsound, canonical
 from tacit.store.copies import Terms
-from tacit.store.log import Held, Log, Writer, now
+from tacit.store.log import Held, Log, Transaction, now
 from tacit.trusted.rules import step
 
 
@@ -79,21 +79,22 @@ class Ledger:
             enters no hash and no line, and is deleted when the reservation is settled; the file, the owner's secret
             like the data, may hold its bytes until SQLite uses their place again.
         Formula: `rules.step`, read and written in one transaction.
-        Source: see the class.
         """
         if loss.measure != self.total.measure or loss.atoms < 0:
             raise ValueError(f"this ledger counts {self.total.measure} of at least 0, not {loss!r}")
         kind, body = encode(Intent(purpose))
+        draft = Draft(kind, loss.atoms, body)
 
-        def work(writer: Writer) -> int:
-            left = self._left(writer.state.spent)
+        def work(transaction: Transaction) -> int:
             try:
-                line = writer.append(Draft(kind, loss.atoms, body), time=now())
+                state = step(transaction.state, transaction.next, draft, self.total.atoms)
             except Unsound:
+                left = self._left(transaction.state.spent)
                 shown = "slightly less" if str(left) == str(loss) else left
                 raise BudgetExhausted(f"The question costs {loss} and {shown} is left of {self.total}.") from None
+            line = transaction.append(draft, state, time=now())
             if private is not None:
-                writer.keep(line.seq, private)
+                transaction.keep(line.seq, private)
             return line.seq
 
         # A full disk is met before the charge rather than after it.
@@ -110,27 +111,27 @@ class Ledger:
         Guarantee: all or none, durable in the ledger and known to the anchor when it returns. A key that was answered
             meanwhile keeps its earlier answer, which is returned; ours is dropped unseen and its charge stays.
         Formula: `rules.step`.
-        Source: see the class.
         """
         if not outcomes:
             raise ValueError("there is at least one outcome")
 
-        def work(writer: Writer) -> list[Line]:
+        def work(transaction: Transaction) -> list[Line]:
             # How long it took to look at the data may tell about them, and lines are published. So an outcome has the
             # time of its intent, and what a gate let pass the time at which the gate began to look.
             time = now() if private is None else private.time
             if intent is not None:
-                time = writer.time_of(intent)
-                writer.forget(intent)
+                time = transaction.time_of(intent)
+                transaction.forget(intent)
             if private is not None:
-                writer.put_back(private)
-            answered, shown = writer.keyed([outcome.key for outcome in outcomes]), list[Line]()
+                transaction.put_back(private)
+            answered, shown = transaction.keyed([outcome.key for outcome in outcomes]), list[Line]()
             for outcome in outcomes:
                 draft = Draft(outcome.kind, outcome.atoms, outcome.body, outcome.key, intent)
                 if outcome.key in answered:
                     kind, body = encode(Dropped(answered[outcome.key].seq))
                     draft = Draft(kind, outcome.atoms, body, None, intent)
-                line = writer.append(draft, time=time)
+                state = step(transaction.state, transaction.next, draft, self.total.atoms)
+                line = transaction.append(draft, state, time=time)
                 shown.append(answered.setdefault(outcome.key, line))
             return shown
 
@@ -152,10 +153,9 @@ class Ledger:
         Guarantee: of all threads, processes and forks at most one gets it, and it can be put back once, by `settle`;
             what is lost with it stays spent.
         Formula: read, and replace by a random token, in one transaction; open intents only.
-        Source: see the class.
         """
         self.log.check_room()  # so that what follows from it can be stored
-        return self.log.write(lambda writer: writer.take(seq))
+        return self.log.write(lambda transaction: transaction.take(seq))
 
     def find(self, key: str) -> Line | None:
         """The stored answer to a question."""

@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 
 from tacit.exact import opendp, table, wide
 from tacit.model.budget import Measure
-from tacit.model.noise_law import Noise, NoiseKind
+from tacit.model.noise_law import Noise
 
 MAX_ONE_SIDED = 2.0**53  # a draw beyond 63 bits then has chance e^-1024
-
-__all__ = ["Noise", "NoiseKind", "add_noise", "draw_geometric", "noisy_max"]
 
 
 def add_noise(values: NDArray[np.int64], noise: Noise) -> NDArray[np.int64]:
