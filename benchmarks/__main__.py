@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks import (
     bench_accuracy,
+    bench_bars,
     bench_coverage,
     bench_intervals,
     bench_load,
@@ -29,6 +30,7 @@ BENCHMARKS = (
     bench_warm_start,
     bench_turbo,
     bench_coverage,
+    bench_bars,
     bench_throughput,
     bench_three_way,
     bench_accuracy,

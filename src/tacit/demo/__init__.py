@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -48,6 +49,12 @@ QUESTIONS = [
     "SELECT health, COUNT(*) FROM data GROUP BY health",
     "SELECT COUNT(*) FROM data WHERE health IN ('fair', 'poor')",
 ]
+
+
+def demo_data() -> Any:
+    """The demonstration table as a data frame. It is public."""
+    with as_file(files("tacit.demo") / "randhie.csv.gz") as path:
+        return duckdb.sql(view(path)).df()
 
 
 def view(path: Path) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tacit.model.certificate import Certificate
 from tacit.model.domain import Domain
 from tacit.model.query import Factor, Query, Weights
 from tacit.model.statistic import Statistic
@@ -41,6 +42,8 @@ def _question(question: Question, domain: Domain, known: dict[tuple[str, bytes],
         everyone = question.where == Query.constant(everyone=True)
         where = "" if everyone else f" where {_query(question.where, domain, known)}"
         return f"table of {', '.join(question.names)}{where}"
+    if isinstance(question, Certificate):
+        return f"certificate of {question.questions:,} questions"
     return words(question)
 
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import InvalidBudget, InvalidQuery
 from tacit.model.budget import Loss
+from tacit.model.certificate import Certificate
 from tacit.model.domain import Domain
 from tacit.model.entry import Comparison, Selection, decode
 from tacit.model.facts import Receipt
@@ -39,6 +40,8 @@ class Declared(NamedTuple):
             raise InvalidBudget(f"a loss is an amount of {self.total.measure}, which this budget is counted in.")
         for question in questions:
             check(question, self.domain)
+            if isinstance(question, Certificate) and not (question.lists and self.rows * GRID < 2**51):
+                raise InvalidQuery("a certificate is made of a list, for fewer than 2^31 rows.")
 
 
 @dataclass(frozen=True, eq=False)

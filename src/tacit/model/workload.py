@@ -14,6 +14,8 @@ from itertools import product
 from typing import Any
 
 from tacit.errors import InvalidQuery
+from tacit.model import certificate as certificates
+from tacit.model.certificate import Certificate
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
@@ -51,7 +53,7 @@ class Marginal:
         return math.prod(domain[name].size for name in self.names)
 
 
-Workload = Marginal | Strategy
+Workload = Marginal | Strategy | Certificate
 Question = Query | Statistic | Workload
 
 
@@ -77,7 +79,7 @@ def check(question: Question, domain: Domain) -> None:
         if not question.fits(domain):  # type: ignore[union-attr]
             raise InvalidQuery(f"the question was made for another domain than that of {', '.join(domain)}.")
         return
-    if kind not in (Statistic, Marginal, Tree, Convolution, Product):
+    if kind not in (Statistic, Marginal, Tree, Convolution, Product, Certificate):
         raise InvalidQuery("a question is a query or a workload.")
     question.check(domain)  # type: ignore[union-attr]
     if not isinstance(question, Query | Statistic) and not 1 <= (size := question.size(domain)) <= MAX_ANSWERS:
@@ -96,6 +98,8 @@ def key(question: Question) -> str:
     words: list[str | list[str]]
     if isinstance(question, Marginal):
         words = ["marginal", list(question.names), question.where.key]
+    elif isinstance(question, Certificate):
+        words = ["certificate", json.dumps(certificates.form(question), sort_keys=True)]
     else:
         words = ["strategy", json.dumps(strategy_form(question), sort_keys=True)]
     return hashlib.sha256(json.dumps(["tacit workload 1", *words]).encode()).hexdigest()
@@ -109,7 +113,7 @@ def to_dict(question: Question) -> dict[str, Any]:
         return {"kind": "statistic", **question.to_dict()}
     if isinstance(question, Marginal):
         return {"kind": "marginal", "names": list(question.names), "where": question.where.to_dict()}
-    return strategy_form(question)
+    return certificates.form(question) if isinstance(question, Certificate) else strategy_form(question)
 
 
 def from_dict(form: dict[str, Any]) -> Question:
@@ -123,5 +127,7 @@ def from_dict(form: dict[str, Any]) -> Question:
             return Marginal(tuple(form["names"]), Query.from_dict(form["where"]))
         case "tree" | "convolution" | "product":
             return from_form(form)
+        case "certificate":
+            return certificates.from_form(form)
         case unknown:
             raise InvalidQuery(f"there is no kind of question called {unknown!r}.")

@@ -60,6 +60,9 @@ class Direct:
             estimates.append(estimate)
         return estimates
 
+    def settled(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
+        return [None] * len(queries)
+
     def table(self, marginal: Marginal) -> TableEstimate:
         self._catch_up()
         before = self._public.find([marginal])[0]

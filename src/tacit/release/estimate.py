@@ -59,6 +59,10 @@ class Answerer(Protocol):
 
     def table(self, asked: Marginal, /) -> TableEstimate: ...
 
+    def settled(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
+        """For each query the answer that nothing can change any more, if it has one: from what is public alone."""
+        ...
+
     def recall(self, query: Query | Statistic, stored: Measured | Told) -> Estimate:
         """The answer to a query about whose core something is stored."""
         ...

@@ -14,21 +14,20 @@ from itertools import combinations
 
 import numpy as np
 
-from tacit.errors import InvalidBudget, TacitError
+from tacit.errors import TacitError
 from tacit.model.budget import ATOMS, Budget, Loss, Measure
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise, pmf, quantile, quantile_of_sum, variance
 from tacit.model.workload import MAX_ANSWERS
+from tacit.release.base import BOXES, SAMPLE, SHARES, Miss, of_the_base
 from tacit.release.hypothesis.dense import MAX_CELLS
 from tacit.release.hypothesis.mixture import MAX_VALUES
-from tacit.release.online import Terms
 from tacit.release.warm_start import closure, prices
 from tacit.trusted.loss import Sensitivity, noise_for, total
 
 ONE_COUNT, PARTITION = Sensitivity(1, 1), Sensitivity(2, 2)
-WARM = (0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4, 0.3)  # shares of the budget that a warm start may get
-HITS = (5, 10, 20, 50, 100, 200)  # fewer than 5 surprises, one of them false, are no safety net
-CLOSE, CLOSE_MEAN = 1.05, 1.2  # a largest and a mean error within these factors of the least are as good: bars decide
+CERTIFY = (0.1, 0.15, 0.2, 0.25)  # shares of the budget that a certificate may get
+REST, HITS = 0.08, 5  # what is left beside the base and its certificate, and for how many hard answers
 MOST_QUESTIONS = 10**9
 
 # Fitted to runs of the warm start on 30 made-up tables; docs/do/planning.md has a check on others.
@@ -36,6 +35,7 @@ _POWER = 0.62  # a sum over many of a table's c cells errs by c^0.62 of a cell's
 _NOISE = 0.27  # the mean error of conjunctions, in standard deviations of such a sum in a pair's table
 _UNSEEN, _FADES = 0.0019, 0.29  # the mean error for what only three attributes show, for c cells: 0.0019/c^0.29
 _NOISE_TAIL, _UNSEEN_TAIL = 0.55, 2.0  # how the largest of k errors grows with log k
+_LIKE_A_SHARE, _LIKE_A_CLASS = 12, 1e4  # as many questions have the largest error of a certified share, and class
 _BLIND = 0.25  # of the rows: the mean error of a hypothesis that knows nothing, about
 _REACH, _STEPS = 45, 1000.0  # scales that a sum over a law goes through, and steps to a scale at most
 
@@ -45,15 +45,18 @@ class Outlook:
     """What one mechanism does with a budget. Errors in rows; `promised` and `worst_case` hold with the confidence.
 
     mean, largest: expected, of one question and of the worst of all of them.
-    promised: no answer is farther off, by the law of the noise or by the gate (while it has hard answers left).
+    bar: the half width that one answer will be shown with: by the law of the noise, or, expected, by the certificate.
+    promised: no answer is farther off, by the law of the noise; of a certificate, the expected one for all at once.
     worst_case: what the theorem promises to any table and any questions.
     """
 
     mean: float
     largest: float
+    bar: float
     promised: float
     worst_case: float | None = None
     warm: float | None = None
+    certify: float | None = None
     hits: int | None = None
 
 
@@ -61,7 +64,8 @@ def direct(budget: Budget, *, questions: int, confidence: float, rows_per_person
     """Fresh noise for each question: its law is known, so that all three figures are exact."""
     noise = noise_for(total(budget).split(questions), ONE_COUNT.times(rows_per_person), unit=1)
     sure = min(confidence ** (1 / questions), 1 - 1e-15)  # independent noise: all are within with the k-th power
-    return Outlook(mean_size([noise]), expected_largest([noise], questions), float(quantile(noise, sure)))
+    bars = float(quantile(noise, confidence)), float(quantile(noise, sure))
+    return Outlook(mean_size([noise]), expected_largest([noise], questions), *bars)
 
 
 def histogram(
@@ -69,17 +73,16 @@ def histogram(
 ) -> Outlook:
     """One noisy histogram. A conjunction of j attributes adds up about |X|/2^j cells, and none more than half of X.
 
-    `promised` is by a union over the questions, each of half the cells. For the expected figures sums are taken for
-    normal, and no more of them for independent than there are cells, as all share the noise of these.
+    `bar` is the mean of theirs, `promised` by a union over the questions, each of half the cells. For the expected
+    figures sums are taken for normal, and no more of them for independent than there are cells, which share it.
     """
     noise = noise_for(total(budget), PARTITION.times(rows_per_person), unit=1)
-    laws = []
-    for attributes in range(1, min(3, len(domain)) + 1):
-        cells = max(1, domain.size // 2**attributes)
-        laws.append(noise if cells == 1 else Noise("gaussian", math.sqrt(cells * variance(noise))))
+    added = [max(1, domain.size // 2**attributes) for attributes in range(1, min(3, len(domain)) + 1)]
+    laws = [noise if k == 1 else Noise("gaussian", math.sqrt(k * variance(noise))) for k in added]
+    bar = sum(quantile_of_sum(noise, k, confidence) for k in added) / len(added)
     half = max(1, domain.size // 2)
     promised = quantile_of_sum(noise, half, min(1 - (1 - confidence) / questions, 1 - 1e-15))
-    return Outlook(mean_size(laws), expected_largest(laws, min(questions, domain.size)), float(promised))
+    return Outlook(mean_size(laws), expected_largest(laws, min(questions, domain.size)), bar, float(promised))
 
 
 @dataclass(frozen=True)
@@ -121,32 +124,33 @@ class WarmStarted:
         return math.hypot(noise * (1 + _NOISE_TAIL * log), unseen * (1 + _UNSEEN_TAIL * log))
 
     def outlook(self, budget: Budget, *, questions: int, confidence: float) -> Outlook:
-        """The split of the budget that makes the expected largest error small, and error bars where that costs little.
+        """The split of the budget between tables and a certificate that makes the bar of an answer small.
 
-        The gate stands at T. Errors above it are found, the worst ones first to be noticed, as long as there are hard
-        answers: what is left is the larger of T and the worst but for `hits` questions. Where the warm start is better
-        than T, the gate only makes error bars, and little of the budget is left to it.
+        A bar is what a share of all errors stays within, and the certificate's own noise on top. `REST` is left for
+        questions outside the certified class, which the gate answers, and for single answers that have to be sharper.
         """
-        whole = total(budget)
-        found: list[Outlook] = []
-        for warm in WARM:
+        whole, found = total(budget), list[Outlook]()
+        for certify in CERTIFY:
+            warm = round(1 - REST - certify, 4)
             start = Loss(whole.measure, int(whole.atoms * warm))
-            alone, mean = self.largest(start, questions), self.mean(start)
-            for hits in HITS:
-                try:
-                    rest = whole - start
-                    terms = Terms.of(rest, hits=hits, confidence=confidence, rows_per_person=self.rows_per_person)
-                except TacitError:  # so many hard answers cannot be paid for
-                    continue
-                gate = terms.threshold(questions)
-                largest = min(alone, max(gate, self.largest(start, questions / hits)))
-                found.append(Outlook(mean, largest, terms.shown(gate), None, warm, hits))
-        if not found:
-            raise InvalidBudget(f"{budget} is too little for a gate.")
-        least = min(one.largest for one in found)
-        good = [one for one in found if one.largest <= CLOSE * least]
-        mean = min(one.mean for one in good)
-        best = min((one for one in good if one.mean <= CLOSE_MEAN * mean), key=lambda one: one.promised)
+            share, largest = (
+                quantile(
+                    noise_for(
+                        Loss(whole.measure, int(whole.atoms * certify * part)),
+                        ONE_COUNT.times(self.rows_per_person),
+                        unit=1,
+                    ),
+                    1 - 2 * miss,
+                )
+                for part, miss in (
+                    (SHARES[SAMPLE], Miss.of(of_the_base(confidence)).noise),
+                    (SHARES[BOXES], 1 - confidence),
+                )
+            )
+            bar, at_once = self.largest(start, _LIKE_A_SHARE) + share, self.largest(start, _LIKE_A_CLASS) + largest
+            mean, worst = self.mean(start), self.largest(start, questions)
+            found.append(Outlook(mean, worst, bar, at_once, None, warm, certify, HITS))
+        best = min(found, key=lambda one: one.bar)
         # a hypothesis is a distribution: however noisy its tables, it is not off by more than all rows
         return replace(best, mean=min(best.mean, _BLIND * self.rows), largest=min(best.largest, float(self.rows)))
 

@@ -57,6 +57,9 @@ class NoisyHistogram:
             estimates[0] = replace(estimates[0], facts=replace(estimates[0].facts, source="measured", cost=cost))
         return estimates
 
+    def settled(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
+        return [None] * len(queries)
+
     def table(self, asked: Marginal) -> TableEstimate:
         table, cost = self._bought()
         estimate = table.table(asked)

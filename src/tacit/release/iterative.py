@@ -17,6 +17,7 @@ from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, marginal
+from tacit.release.base import Base, certify
 from tacit.release.hypothesis.dense import MAX_CELLS, Dense
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.hypothesis.noisy_table import half_width_within
@@ -50,6 +51,7 @@ class Weights:
         domain, self._rows = public.domain, public.rows
         self.hypothesis: Dense | Mixture = rule.initial() if domain.size <= MAX_CELLS else Mixture.uniform(domain)
         self.note = ""
+        self._frozen: Dense | Mixture | None = None
         self._started_from: set[str] = set()  # keys of what the warm start has fitted already
         self._past: list[tuple[Query, float, float]] = []
         self._fitted: AnyFit | None = None  # the last fit of everything measured, and what that was
@@ -62,8 +64,9 @@ class Weights:
             )
 
     def start_from(self, found: WarmStart) -> None:
-        """Go on from a warm start, before anything is learned."""
+        """Go on from a warm start, before anything is learned. It may be certified, and must stay as it is."""
         self.hypothesis, self._fitted = found.hypothesis, found.fitted
+        self._frozen = found.hypothesis
         self._started_from = {one.key for one in found.measured}
         if not found.fitted.settled:
             self.note = "the warm start fits its own tables badly: rely on the error bars"
@@ -82,6 +85,8 @@ class Weights:
         if started:
             return
         hypothesis = self.hypothesis
+        if hypothesis is self._frozen and isinstance(hypothesis, Dense):
+            hypothesis = hypothesis.copy()
         if isinstance(hypothesis, Mixture) or (isinstance(question, Marginal) and question.where.is_everyone):
             domain, before = self._public.domain, self._fitted
             self._fitted = fit_all(domain, self._measured, self._rows, before=before, sweeps=TABLE_SWEEPS)
@@ -128,18 +133,37 @@ class Weights:
 
 
 class TableStart:
-    """The warm start of `Weights`: noisy tables that the first question buys, for the loss `warm` at most."""
+    """The start of `Weights`: noisy tables for the loss `warm` at most, and for `sure` a certificate of what fits them.
+
+    With a certificate the hypothesis is a `base`, which answers for itself from then on.
+    """
 
     def __init__(
-        self, public: Public, curator: Curator | None, weights: Weights, warm: Loss, progress: Progress | None
+        self,
+        public: Public,
+        curator: Curator | None,
+        weights: Weights,
+        warm: Loss,
+        sure: Loss,
+        confidence: float,
+        progress: Progress | None,
     ) -> None:
-        self._public, self._curator, self._weights, self._warm = public, curator, weights, warm
-        self._progress, self._made = progress, False
+        self._public, self._curator, self._weights, self._warm, self._sure = public, curator, weights, warm, sure
+        self._confidence, self._progress, self._made = confidence, progress, False
         self.cost = Loss(warm.measure, 0)
+        self._base: Base | None = None
+
+    @property
+    def base(self) -> Base | None:
+        """What was bought and certified, here or in another process."""
+        if not self._made and self._begun():
+            self.make(buy=False)
+        return self._base
 
     def ahead(self) -> Loss:
-        bought = self._made or any(one.start is not None for one in self._public.released())
-        return Loss(self._warm.measure, 0) if bought or not self._warm <= self._public.left else self._warm
+        if self._made or self._begun() or not self._warm + self._sure <= self._public.left:
+            return Loss(self._warm.measure, 0)
+        return self._warm + self._sure
 
     def make(self, *, buy: bool) -> Loss:
         nothing = Loss(self._warm.measure, 0)
@@ -148,7 +172,7 @@ class TableStart:
         before = self._public.spent
         found = recalled(self._public, progress=self._progress)
         if found is None:
-            begun = any(one.start is not None for one in self._public.released())
+            begun = self._begun()
             if not begun and not buy:
                 raise InvalidQuery("nothing is published yet to make rows from: ask a first question.")
             if not begun and not self._warm <= self._public.left:
@@ -157,9 +181,14 @@ class TableStart:
                 return nothing
             found = warm_start(self._public, self._curator, loss=self._warm, progress=self._progress)
         self._weights.start_from(found)
-        self.cost = Loss(nothing.measure, sum(one.cost.atoms for one in found.measured))
+        self._base = certify(self._public, self._curator if buy else None, found, self._sure, self._confidence)
+        bought = [*found.measured, *(() if self._base is None else self._base.certificates)]
+        self.cost = Loss(nothing.measure, sum(one.cost.atoms for one in bought))
         self._made = True
         return self._public.spent - before
+
+    def _begun(self) -> bool:
+        return any(one.start is not None for one in self._public.released())
 
 
 def iterative(
@@ -174,13 +203,16 @@ def iterative(
     `progress` is told how many steps of the warm start are done, and of how many at most.
     """
     total = public.total
-    start = Loss(total.measure, int(total.atoms * settings.warm))
-    terms = Terms.of(total - start, hits=settings.hits, confidence=confidence, rows_per_person=public.rows_per_person)
+    start, sure = (Loss(total.measure, int(total.atoms * share)) for share in (settings.warm, settings.certify))
+    people, rest = public.rows_per_person, total - start - sure
+    terms = Terms.of(rest, hits=settings.hits, confidence=confidence, rows_per_person=people)
     alpha = min(1.0, terms.threshold(settings.questions) / public.rows)
     rule = MultiplicativeWeights(public.domain, alpha, tolerance=alpha / 2)
 
     def begin() -> tuple[Weights, TableStart | None]:
         weights = Weights(public, rule, terms)
-        return weights, TableStart(public, curator, weights, start, progress) if start.atoms else None
+        if not start.atoms:
+            return weights, None
+        return weights, TableStart(public, curator, weights, start, sure, confidence, progress)
 
     return Online(public, curator, begin, terms, questions=settings.questions, halt=settings.halt, at_once=AT_ONCE)

@@ -107,7 +107,7 @@ MECHANISMS = {
             learns=True,
             planned=Planned(
                 "iterative, warm start",
-                "by the gate, for free answers while hard answers are left",
+                "by a certificate, for all boxes at once; a forecast",
                 "noisy tables of all pairs answer most questions well",
                 forecast.of_warm_start,
                 fitted=True,

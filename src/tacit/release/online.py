@@ -24,6 +24,7 @@ from tacit.model.lens import Distance, Lens
 from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, marginal
+from tacit.release.base import Base
 from tacit.release.estimate import Estimate, TableEstimate, of_stored
 from tacit.release.hypothesis.noisy_table import half_width_within
 from tacit.release.public import Public, Recall, Unchecked, buyer, expected_noise
@@ -144,6 +145,11 @@ class Start(Protocol):
         """What it has cost: this much is certainly not spent on gates."""
         ...
 
+    @property
+    def base(self) -> Base | None:
+        """What was certified of it, once it is bought; None without a certificate."""
+        ...
+
     def ahead(self) -> Loss:
         """What it would cost at most if it were bought now; nothing if it was bought."""
         ...
@@ -188,8 +194,9 @@ class Online(Generic[K]):
             return []
         self.knowledge.check(queries)
         paid = self._catch_up()
+        settled = self.settled(queries)  # by a base that was bought just now
         told: dict[Query | Statistic, Measured | Told] = {}
-        waiting = list(dict.fromkeys(query.core for query in queries))
+        waiting = list(dict.fromkeys(q.core for q, known in zip(queries, settled, strict=True) if known is None))
         bought: dict[Query | Statistic, Loss] = {}
         while waiting:
             now = waiting[: self._at_once]
@@ -206,11 +213,22 @@ class Online(Generic[K]):
                 self._catch_up()
                 easy += 1
             waiting = waiting[easy:]
-        estimates = [self._dress(query, told[query.core], bought) for query in queries]
+        estimates = [
+            known or self._dress(query, told[query.core], bought) for query, known in zip(queries, settled, strict=True)
+        ]
         if paid.atoms:  # the first question pays for the start
             first = estimates[0].facts
             estimates[0] = replace(estimates[0], facts=replace(first, source="measured", cost=first.cost + paid))
         return estimates
+
+    @property
+    def base(self) -> Base | None:
+        """What is certified, once it is bought."""
+        return None if self._start is None else self._start.base
+
+    def settled(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
+        base = self.base
+        return [None] * len(queries) if base is None else [base.estimate(query) for query in queries]
 
     def table(self, marginal: Marginal) -> TableEstimate:
         """Every cell is a question of its own; a hard one is bought and learned like any other."""
@@ -220,10 +238,12 @@ class Online(Generic[K]):
                 f"a table of {marginal.size(domain):,} cells is asked in parts of at most {MAX_TABLE:,}."
             )
         cells = list(marginal.queries(domain))
-        before = self._public.find([cell.core for cell in cells])
-        known = {
+        settled = zip(cells, self.settled(cells), strict=True)
+        known = {cell: found for cell, found in settled if found is not None}
+        others = [cell for cell in cells if cell not in known]
+        known |= {
             cell: of_stored(stored, cell, self._public.rows, self.terms.confidence)
-            for cell, stored in zip(cells, before, strict=True)
+            for cell, stored in zip(others, self._public.find([cell.core for cell in others]), strict=True)
             if stored is not None
         }
         public = Estimate(0, Facts("public", free, self.terms.confidence).within(0, EXACT))

@@ -80,6 +80,11 @@ class Parts:
                 found[need] = self._constant(need)
             elif isinstance(need, Query | Statistic):
                 asked.append(need)
+        settled = self._mechanism.settled(asked)
+        found |= {query: one for query, one in zip(asked, settled, strict=True) if one is not None}
+        asked = [query for query, one in zip(asked, settled, strict=True) if one is None]
+        if len(found) == len(wanted):
+            return found
         with self._public.turn():
             if asked:
                 found |= self._asked(asked)
@@ -132,9 +137,11 @@ class Parts:
 
     def _costs(self, needs: Sequence[Need]) -> list[Loss | None]:
         """The most that each could cost; None if it was answered before, or follows from what is public."""
-        asked = [need.core for need in needs if isinstance(need, Query | Statistic) and not need.is_constant]
-        stored = dict(zip(asked, self._public.find(asked), strict=True)) if asked else {}
-        return [self._cost(need, stored) for need in needs]
+        asked = [need for need in needs if isinstance(need, Query | Statistic) and not need.is_constant]
+        settled = {need for need, one in zip(asked, self._mechanism.settled(asked), strict=True) if one is not None}
+        cores = [need.core for need in asked if need not in settled]
+        stored = dict(zip(cores, self._public.find(cores), strict=True)) if cores else {}
+        return [None if need in settled else self._cost(need, stored) for need in needs]
 
     def _cost(self, need: Need, stored: dict[Query | Statistic, Measured | Told | None]) -> Loss | None:
         public, mechanism = self._public, self._mechanism

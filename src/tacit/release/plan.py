@@ -1,7 +1,7 @@
 """Which mechanism, with which settings, and what errors to expect: from public parameters alone. Anybody may call it.
 
-The choice is by the expected largest error, because an answer is trusted without knowing whether it is the worst. The
-warm start's figure is fitted to runs and not a law, so it must be better by more than it can be off by.
+The choice is by the bar that answers will be shown with, because that is what people can rely on. The warm start's is a
+forecast, fitted to runs, and not a law: so it must be narrower by more than it can be off by.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 2**40
 THEOREM = "Roth, lecture 12, theorem 7, from a uniform start"
-HEADINGS = ("mechanism", "mean", "largest", "promised", "worst case", "epsilon needed")
-MARGIN = 1.5  # a fitted figure is multiplied by this before it is compared, and once more if nothing can be promised
+HEADINGS = ("mechanism", "mean", "largest", "bar", "all at once", "worst case", "epsilon needed")
+MARGIN = 1.2  # a fitted figure is multiplied by this before it is compared
 USELESS = 0.25  # of the rows: an expected largest error above this is no answer
 _POINTS, _DRAWN = 25, 1e-3  # of a line in a picture; smaller errors, in rows, leave it
 
@@ -46,14 +46,16 @@ def says_nothing(error: float) -> bool:
 class Forecast:
     """A mechanism's figures; errors are fractions of the rows. None: there is none, and `note` may say why.
 
-    mean, largest: expected. promised: with the plan's confidence no answer is farther off, `promise` says by what.
+    mean, largest: expected. bar: the one that an answer will be shown with, at the plan's confidence. promised: no
+    answer is farther off, at that confidence; `promise` says by what.
     worst_case: the theorem's, for any table and any questions; above 1 it says nothing.
-    epsilon_needed: for the wanted accuracy: of what is promised (direct, histogram), or expected (iterative).
+    epsilon_needed: for the wanted accuracy of all answers at once, promised, or certified as far as can be foreseen.
     """
 
     mechanism: str
     mean: float | None
     largest: float | None
+    bar: float | None
     promised: float | None
     promise: str
     worst_case: float | None
@@ -67,6 +69,7 @@ class Forecast:
             "mechanism": self.mechanism,
             "mean": {"error": self.mean, "kind": "expected"},
             "largest": {"error": self.largest, "kind": "expected"},
+            "bar": {"error": self.bar, "kind": "forecast" if PLANNED[self.mechanism].fitted else "by law"},
             "promised": {"error": self.promised, "kind": self.promise},
             "worst_case": None if self.worst_case is None else theorem,
             "epsilon_needed": self.epsilon_needed,
@@ -81,6 +84,7 @@ class Plan:
     mechanism: str
     reason: str
     warm: float | None
+    certify: float | None
     hits: int | None
     rows: int
     domain: Domain
@@ -104,7 +108,8 @@ class Plan:
     @property
     def options(self) -> dict[str, Any]:
         found: dict[str, Any] = {"mechanism": self.mechanism, "questions": self.questions}
-        return found if self.warm is None else found | {"warm": self.warm, "hits": self.hits}
+        more = {"warm": self.warm, "certify": self.certify, "hits": self.hits}
+        return found if self.warm is None else found | more
 
     @property
     def title(self) -> str:
@@ -119,14 +124,13 @@ class Plan:
         found = [
             "Errors are fractions of all rows; in brackets, rows; one above 1 says nothing.",
             "mean, largest: expected, of one question and of the worst of all; the warm start's are fitted to runs.",
-            f"promised: with {sure} confidence no answer is farther off: by the law of the noise or by the gate.",
+            f"bar: the half width that one answer will be shown with, at {sure}; the warm start's is a forecast.",
+            f"all at once: with {sure} confidence no answer is farther off: by the law of the noise, or as certified.",
             f"worst case: {THEOREM}.",
         ]
         if self.accuracy is not None:
             wanted = f"{100 * self.accuracy:.10g} %"
-            found.append(
-                f"epsilon needed: for ±{wanted} on all questions, promised (direct, histogram) or expected (iterative)."
-            )
+            found.append(f"epsilon needed: for ±{wanted} on all questions at once; the warm start's is a forecast.")
         return found + [f"{PLANNED[one.mechanism].words}: {one.note}." for one in self.forecasts if one.note]
 
     def __str__(self) -> str:
@@ -218,7 +222,7 @@ class Plan:
         epsilon = "none" if one.epsilon_needed is None else f"{one.epsilon_needed:.3g}"
         if one.mean is None:
             epsilon = "-"
-        errors = tuple(self._error(error) for error in (one.mean, one.largest, one.promised, one.worst_case))
+        errors = tuple(self._error(error) for error in (one.mean, one.largest, one.bar, one.promised, one.worst_case))
         return (PLANNED[one.mechanism].words, *errors, epsilon)[: len(self._headings)]
 
     def _error(self, error: float | None) -> str:
@@ -261,30 +265,28 @@ def plan(
         except TacitError as error:  # the budget is too small for it
             one = error.sentence.rstrip(".")
         if isinstance(one, str) or isinstance(look, str):
-            forecasts.append(Forecast(name, None, None, None, "", None, None, str(one)))
+            forecasts.append(Forecast(name, None, None, None, None, "", None, None, str(one)))
             continue
         found[name] = one
-        needed = None if accuracy is None else _needed(name, look, questions, accuracy * rows, budget.delta)
-        errors = (one.mean / rows, one.largest / rows, one.promised / rows)
+        needed = None if accuracy is None else _needed(look, questions, accuracy * rows, budget.delta)
+        errors = (one.mean / rows, one.largest / rows, one.bar / rows, one.promised / rows)
         worst = None if one.worst_case is None else one.worst_case / rows
         forecasts.append(Forecast(name, *errors, row.promise, worst, needed))
     if not found:
         raise ConfigError(f"{budget} is too little for {questions:,} questions by any mechanism.")
 
     def judged(name: str) -> float:
-        doubt = MARGIN if PLANNED[name].fitted else 1.0
-        return found[name].largest * doubt * (doubt if found[name].promised >= rows else 1.0)
+        return found[name].bar * (MARGIN if PLANNED[name].fitted else 1.0)
 
     order = sorted(found, key=judged)
     best = found[order[0]]
     given = rows, domain, budget, questions, accuracy, confidence, tuple(forecasts), rows_per_person
-    return Plan(order[0], _reason(order, found, rows, domain), best.warm, best.hits, *given)
+    return Plan(order[0], _reason(order, found, rows, domain), best.warm, best.certify, best.hits, *given)
 
 
-def _needed(name: str, look: Look, questions: int, wanted: float, delta: float) -> float | None:
+def _needed(look: Look, questions: int, wanted: float, delta: float) -> float | None:
     def error(budget: Budget) -> float:
-        one = look(budget, questions)
-        return one.largest if PLANNED[name].fitted else one.promised
+        return look(budget, questions).promised
 
     return least_epsilon(error, wanted, delta)
 
@@ -307,16 +309,14 @@ def _reason(order: Sequence[str], found: dict[str, Outlook], rows: int, domain: 
         )
     else:
         other = PLANNED[order[1]].words
-        ratio = found[order[1]].largest / max(best.largest, 1e-9)  # a huge epsilon may leave no error at all
+        ratio = found[order[1]].bar / max(best.bar, 1e-9)  # a huge epsilon may leave no error at all
         times = f"{ratio:.2g}" if ratio < 99 else f"{ratio:,.0f}"
         if ratio < 1:  # the fitted figure is better, but not by enough
             words += f": {other} may do better, but not by more than its figures can be off by"
         else:
-            words += f": the expected largest error of {other}, the next best, is {times} times as large"
+            words += f": the bars of {other}, the next best, are {times} times as wide"
     if best.warm is not None:
-        words += f"; {best.warm:.0%} of the budget for the warm start, the rest for {best.hits} hard answers"
-        if best.promised < rows:
-            words += f", a safety net that keeps free answers within {best.promised / rows:.2g} of the rows"
+        words += f"; {best.warm:.0%} of the budget for the warm start, {best.certify:.0%} to certify it"
     return words + "."
 
 

@@ -51,6 +51,8 @@ class IterativeSettings(Struct, frozen=True, kw_only=True):
 
     warm: the share of the budget for a warm start: noisy tables of all pairs of attributes, which the first question
         buys, and the hypothesis that fits them. 0 starts from the uniform hypothesis.
+    certify: the share of the budget for a certificate of that hypothesis, which then answers conjunctions of a few
+        conditions for nothing, without a gate, and stays as it is. 0 has none, and the gate checks every answer.
     halt: refuse after the last hard answer instead of going on without a guarantee.
     """
 
@@ -58,7 +60,14 @@ class IterativeSettings(Struct, frozen=True, kw_only=True):
     questions: Whole = 10_000
     hits: Whole = 200
     warm: Share = 0.0
+    certify: Share = 0.0
     halt: bool = False
+
+    def __post_init__(self) -> None:
+        if self.certify and not self.warm:
+            raise ConfigError("certify is for a warm start: without one there is nothing to certify.")
+        if self.warm + self.certify >= 1:
+            raise ConfigError(f"warm and certify together are below 1, not {self.warm + self.certify:g}.")
 
 
 class MedianSettings(Struct, frozen=True, kw_only=True):

@@ -125,11 +125,11 @@ def expectation(session: Session) -> dict[str, Any]:
     if made.mechanism != choice.mechanism:
         said.append(f"The planner would choose {made.name}: {made.reason}")
     rows = [
-        [MECHANISMS[one.mechanism].words, *(_share(error) for error in (one.mean, one.largest, one.promised))]
+        [MECHANISMS[one.mechanism].words, *(_share(error) for error in (one.mean, one.largest, one.bar, one.promised))]
         for one in made.forecasts
     ]
-    head = ["mechanism", "mean error", "largest error", "promised"]
-    forecasts = Sheet(f"What to expect of {made.questions:,} questions, of all rows", head, rows, [1, 2, 3])
+    head = ["mechanism", "mean error", "largest error", "bar", "all at once"]
+    forecasts = Sheet(f"What to expect of {made.questions:,} questions, of all rows", head, rows, [1, 2, 3, 4])
     return {"said": said, "forecasts": forecasts, "chart": made.chart(), "notes": made.footnotes}
 
 

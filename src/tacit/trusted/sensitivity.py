@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.exact.convolution import convolve
 from tacit.model.budget import Loss, Measure
+from tacit.model.certificate import Certificate
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise
 from tacit.model.query import GRID, Query
@@ -24,6 +25,7 @@ from tacit.model.statistic import Statistic
 from tacit.model.strategy import Convolution, Product, Tree, kernel, leaf_counts, leaves
 from tacit.model.workload import Marginal, Question, unit
 from tacit.store.chain import digest
+from tacit.trusted.certificate import order_statistics
 from tacit.trusted.loss import Sensitivity, choice_price, choice_scale, gate_price, gate_scales, noise_for, price
 
 if TYPE_CHECKING:
@@ -39,7 +41,8 @@ def sensitivity(question: Question, domain: Domain) -> Sensitivity:
         by at most l2_squared in squared L2 distance.
     Formula: a query or a statistic 1; a table 2, as a row leaves one cell and enters another; a tree with weights w
         2 Σ w and 2 Σ w², as a row leaves one path of nodes and enters another; a product of trees 2 Σ w Σ w' and
-        2 Σ w² Σ w'²; a convolution the largest distance between two columns of its matrix (`_convolution`).
+        2 Σ w² Σ w'²; a convolution the largest distance between two columns of its matrix (`_convolution`); a
+        certificate 1 for each of its figures (`order_statistics`).
     Source: Smith & Ullman, claim 2.2, for trees; statistics are proved in `model.statistic_library`, or vouched for by
         the owner who registered them; the others are immediate.
     """
@@ -51,6 +54,8 @@ def sensitivity(question: Question, domain: Domain) -> Sensitivity:
         if question.where == Query.constant(everyone=False):
             return _both(0)  # no row is counted
         return _both(2 if question.size(domain) > 1 else 0 if question.where.is_everyone else 1)
+    if isinstance(question, Certificate):
+        return _both(len(question.ranks))
     if isinstance(question, Convolution):
         return _convolution(leaves(domain[question.name]), question.exponent, question.cyclic)
     trees = (question.first, question.second) if isinstance(question, Product) else (question,)
@@ -135,6 +140,8 @@ def truth(question: Question, records: Records) -> Counts:
         return np.array([records.answer(question)], dtype=np.int64)
     if isinstance(question, Marginal):
         return records.table(question.names, question.where).ravel()
+    if isinstance(question, Certificate):
+        return order_statistics(question, records)
     if isinstance(question, Product):
         table = records.table((question.first.name, question.second.name))
         for tree in (question.first, question.second):  # each time the first axis is answered and becomes the last

@@ -1,0 +1,313 @@
+"""What is said of answers against what they are: certified bars over the errors they cover, coverage, and speed.
+
+    python -m benchmarks.bench_bars [--quick] [--coverage] [--speed]
+
+`width` is the mean half width shown over a whole certified class of questions, over the true 95 % quantile of their
+errors; `at once` the bar for all boxes at once over the largest error of them; 1 is as narrow as a bar can be. `gate` is
+the same figure of the bar that a gate gives, in the same run. Tables that lie beside the repository (`../shared/data`)
+are left out where they are not there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+import tacit
+from benchmarks.accuracy.tables import ADULT, SEED, made_up
+from benchmarks.accuracy.tables import DOMAIN as ADULT_8
+from benchmarks.bench_large import wide_domain, wide_rows
+from tacit.demo import DOMAIN as DEMO
+from tacit.demo import demo_data
+from tacit.model.certificate import Certificate, Listed
+from tacit.model.query import GRID, Query
+from tacit.release.base import Base, Figure, boxes, sample
+from tacit.release.forecast import WarmStarted
+from tacit.release.online import Online
+from tacit.session import Session
+from tacit.trusted.records import Records
+
+EPSILONS = (0.3, 1.0, 3.0)
+BANK = ADULT.parents[1] / "bank" / "bank.csv.gz"
+SESSIONS, ASKED, CONFIDENCE = 500, 20, 0.9
+MEMORY = Path("/dev/shm")  # the ledgers of these sessions need not survive anything
+SMALL = tacit.Domain({"a": tacit.integer(0, 15), "b": tacit.category(list("wxyz")), "c": tacit.category(["n", "y"])})
+SMALL_ROWS = 3_000
+MILLION = 1_000_000
+
+
+def categories(domain: tacit.Domain, names: Sequence[str]) -> tacit.Domain:
+    """The same domain, in which the values of these attributes have no order."""
+    plain = {name: tacit.category(list(range(domain[name].size))) for name in names}
+    return tacit.Domain({name: plain.get(name, domain[name]) for name in domain.names})
+
+
+def _adult() -> tuple[Any, tacit.Domain]:
+    from benchmarks.accuracy.tables import table
+
+    return table().data, categories(ADULT_8, ("workclass", "marital", "race", "sex", "income"))
+
+
+def _bank() -> tuple[Any, tacit.Domain]:
+    with gzip.open(BANK) as file:
+        frame = pd.read_csv(file, sep=";")
+    domain = tacit.Domain(
+        {
+            "age": tacit.integer(15, 99, width=5, clamp=True),
+            "balance": tacit.integer(-1000, 9999, width=1000, clamp=True),
+            "duration": tacit.integer(0, 1199, width=100, clamp=True),
+            **{n: tacit.category(sorted(frame[n].unique())) for n in ("job", "marital", "education", "housing", "y")},
+        }
+    )
+    return frame[list(domain.names)], domain
+
+
+def _made_up() -> tuple[Any, tacit.Domain]:
+    sizes = {"a": 24, "b": 12, "c": 8, "d": 6, "e": 4, "f": 3, "g": 2}
+    domain = tacit.Domain({name: tacit.integer(0, size - 1) for name, size in sizes.items()})
+    return made_up(domain, 30_000, SEED), domain
+
+
+TABLES: dict[str, Callable[[], tuple[Any, tacit.Domain]]] = {
+    "demonstration": lambda: (demo_data(), DEMO),
+    "Adult, 8 attributes": _adult,
+    "Adult, 14 attributes": lambda: (wide_rows(), wide_domain()),
+    "bank, 8 attributes": _bank,
+    "made-up, 7 attributes": _made_up,
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """The errors of a certified class and of all boxes, and what is said of them; in rows."""
+
+    questions: int
+    likely: float  # the 95 % quantile of the class's errors
+    width: float
+    largest: float | None
+    at_once: float | None
+    gate: float
+    seconds: float
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="the demonstration and the made-up table, at epsilon 1")
+    parser.add_argument("--coverage", action="store_true", help=f"coverage alone, in {SESSIONS} sessions a row")
+    parser.add_argument("--speed", action="store_true", help="speed alone")
+    options = parser.parse_args(arguments or [])
+    if not options.coverage and not options.speed:
+        widths(("demonstration", "made-up, 7 attributes"), (1.0,)) if options.quick else widths(tuple(TABLES), EPSILONS)
+    if not options.quick and not options.speed:
+        coverage(SESSIONS)
+    if not options.quick and not options.coverage:
+        speed()
+
+
+# -- widths -----------------------------------------------------------------------------------------------------------
+
+
+def widths(tables: Sequence[str], epsilons: Sequence[float]) -> None:
+    print(
+        f"{'table':<24} {'eps':>4} {'questions':>10} {'95 % of errors':>14} {'bar':>7} {'width':>6} {'gate':>6}", end=""
+    )
+    print(f" {'largest':>8} {'at once':>8} {'width':>6} {'start':>7}")
+    for name in tables:
+        if (name.startswith("bank") and not BANK.exists()) or (name.startswith("Adult") and not ADULT.exists()):
+            print(f"{name:<24} is not here")
+            continue
+        data, domain = TABLES[name]()
+        for epsilon in epsilons:
+            row = measured(data, domain, epsilon)
+            print(f"{name:<24} {epsilon:>4g} {row.questions:>10,} {row.likely:>14,.0f} {row.width:>7,.0f}", end="")
+            print(f" {row.width / row.likely:>6.2f} {row.gate / row.likely:>6.1f}", end="")
+            if row.largest is not None and row.at_once is not None:
+                print(f" {row.largest:>8,.0f} {row.at_once:>8,.0f} {row.at_once / row.largest:>6.2f}", end="")
+            else:
+                print(f" {'-':>8} {'-':>8} {'-':>6}", end="")
+            print(f" {row.seconds:>6.1f}s", flush=True)
+
+
+def measured(data: Any, domain: tacit.Domain, epsilon: float) -> Row:
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        with opened(data, domain, epsilon, Path(folder) / "bars.tacit") as session:
+            session.start()
+            seconds = time.perf_counter() - start
+            base, records = parts_of(session)
+            certificate = base.share.certificate
+            of_class = errors(
+                sample(domain, base.hypothesis, session.rows, certificate.attributes), certificate, records
+            )
+            shown = float(widths_of(base.share, of_class.guesses).mean())
+            largest = at_once = None
+            if base.largest is not None:
+                listed, _ = boxes(domain, base.hypothesis, session.rows, base.largest.certificate.attributes)
+                of_boxes = errors(listed, base.largest.certificate, records)
+                largest = float(of_boxes.errors.max())
+                at_once = float(widths_of(base.largest, of_boxes.guesses).max())
+            gate = gate_bar(session)
+    likely = float(np.quantile(of_class.errors, 0.95))
+    return Row(certificate.questions, likely, shown, largest, at_once, gate, seconds)
+
+
+def gate_bar(session: Session) -> float:
+    """What a free answer was said to be within before there were certificates: by the gate, after a warm start."""
+    mechanism = session._mechanism
+    assert isinstance(mechanism, Online)
+    return mechanism.terms.shown_alone(mechanism.terms.threshold(session.choice.settings.questions))
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Of every question of a list, in rows, and the guesses, in whole rows."""
+
+    errors: NDArray[np.float64]
+    guesses: NDArray[np.int64]
+
+
+def errors(lists: Sequence[Listed], certificate: Certificate, records: Records) -> Errors:
+    guesses = np.concatenate([one.sums(one.guess) for one in lists]) / GRID
+    true = np.concatenate([one.sums(records.table(one.names)) for one in lists])
+    return Errors(np.abs(true - np.rint(guesses)), np.rint(guesses).astype(np.int64))
+
+
+def widths_of(figure: Figure, guesses: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The bars around guesses: as wide as one of that size, which few sizes decide."""
+    sizes, places = np.unique(guesses, return_inverse=True)
+    return np.array([figure.width(size) for size in sizes.tolist()], dtype=np.float64)[places]
+
+
+def opened(data: Any, domain: tacit.Domain, epsilon: float, ledger: Path, **settings: Any) -> Session:
+    """A session with the planner's split, whatever mechanism it would choose."""
+    budget = tacit.Budget(epsilon=epsilon, delta=1e-9)
+    rows = len(data) if isinstance(data, pd.DataFrame) else 48_842
+    split = WarmStarted.on(domain, rows, budget.measure).outlook(budget, questions=10_000, confidence=0.95)
+    chosen = {"mechanism": "iterative", "warm": split.warm, "certify": split.certify, "hits": split.hits}
+    return tacit.open(data=data, domain=domain, budget=budget, ledger=ledger, **{**chosen, **settings})
+
+
+def parts_of(session: Session) -> tuple[Base, Records]:
+    mechanism, curator = session._mechanism, session._curator
+    assert isinstance(mechanism, Online)
+    assert curator is not None
+    base = mechanism.base
+    assert base is not None
+    return base, curator._records
+
+
+# -- coverage ---------------------------------------------------------------------------------------------------------
+
+
+def coverage(sessions: int) -> None:
+    """How often each kind of bar holds, at a confidence at which failures can be seen; every session has new noise."""
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        found = list(pool.map(_covered, range(sessions), chunksize=10))
+    print(f"\ncoverage at {CONFIDENCE:.0%} in {sessions} sessions of {SMALL_ROWS:,} rows, each with noise of its own")
+    for kind in found[0]:
+        held = sum(one[kind] for one in found)
+        chance = float(binom.cdf(held, sessions, CONFIDENCE))
+        print(f"  {kind:<44} {held / sessions:>7.1%}   as few by chance: {min(1.0, chance):.2g}", flush=True)
+
+
+def _covered(run: int) -> dict[str, bool]:
+    rng = np.random.Generator(np.random.PCG64([SEED, run]))
+    folder = MEMORY if MEMORY.exists() else None
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        data = made_up(SMALL, SMALL_ROWS, SEED, classes=4)
+        with opened(data, SMALL, 1.0, Path(place) / "bars.tacit", confidence=CONFIDENCE) as session:
+            session.start()
+            base, records = parts_of(session)
+            drawn, hunted = list(_random(rng, ASKED)), _hunted(session)
+            answers = session.ask_many([*drawn, hunted])
+            holds = [
+                abs(answer.value - records.answer(query)) <= answer.bars[0].width
+                for answer, query in zip(answers, [*drawn, hunted], strict=True)
+            ]
+            found = {"a question drawn from the class": holds[0], "the analyst's largest surprise": holds[-1]}
+            assert base.largest is not None
+            listed, _ = boxes(SMALL, base.hypothesis, session.rows, base.largest.certificate.attributes)
+            every = errors(listed, base.largest.certificate, records)
+            found["all boxes at once"] = bool((every.errors <= widths_of(base.largest, every.guesses)).all())
+            return found
+
+
+def _random(rng: np.random.Generator, count: int) -> Iterator[Query]:
+    """Questions as `base.sample` draws them, by another program."""
+    for _ in range(count):
+        names = rng.permutation(list(SMALL.names))[: rng.integers(1, len(SMALL) + 1)]
+        conditions = []
+        for name in names:
+            size = SMALL[name].size
+            if SMALL[name].ordered:
+                ranges = [(a, b) for a in range(size) for b in range(a + 1, size + 1) if b - a < size]
+                low, high = ranges[rng.integers(len(ranges))]
+                values = np.arange(low, high)
+            else:
+                values = rng.permutation(size)[: rng.integers(1, size)]
+            conditions.append(Query.among(SMALL, str(name), values.tolist()))
+        yield Query.all(conditions)
+
+
+def _hunted(session: Session) -> Query:
+    """The cell that looks most surprising in the published answers: it adapts to them, and knows nothing else."""
+    names = SMALL.names
+    table = session.table(*names[:2])
+    expected = table.values.sum(1, keepdims=True) * table.values.sum(0, keepdims=True) / max(1.0, table.values.sum())
+    cell = np.unravel_index(np.argmax(np.abs(table.values - expected)), table.values.shape)
+    return Query.all(Query.among(SMALL, name, [int(i)]) for name, i in zip(names, cell, strict=False))
+
+
+# -- speed ------------------------------------------------------------------------------------------------------------
+
+
+def speed() -> None:
+    """A certified answer, in a batch and one by one, beside one through the gate in the same run."""
+    print("\nspeed, microseconds an answer (demonstration table)")
+    rng = np.random.Generator(np.random.PCG64(SEED))
+    many = [
+        tacit.count(visits=(low, high), coinsurance=int(rng.choice([0, 25, 50, 95])), limited=bool(rng.integers(2)))
+        for low, high in (sorted(rng.integers(0, 21, size=2).tolist()) for _ in range(10_000))
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        with opened(demo_data(), DEMO, 1.0, Path(folder) / "bars.tacit") as session:
+            session.start()
+            before = session.entries
+            batch = _micro(lambda: session.ask_many(many), len(many))
+            single = _micro(lambda: [session.ask(one) for one in many[:2_000]], 2_000)
+            start = time.perf_counter()
+            for _ in range(MILLION // len(many)):
+                session.ask_many(many)
+            million, grown = time.perf_counter() - start, session.entries - before
+        with opened(demo_data(), DEMO, 1.0, Path(folder) / "gate.tacit", certify=0.0) as session:
+            session.start()
+            gate = _micro(lambda: [session.ask(one) for one in dict.fromkeys(many[:200])], 200)
+    print(
+        f"  in a batch {batch:.1f}, one by one {single:.1f}, through the gate {gate:,.1f} ({gate / single:.0f} times)"
+    )
+    print(f"  a million: {million:.1f} s; the ledger grew by {grown} entries", flush=True)
+
+
+def _micro(work: Callable[[], object], count: int) -> float:
+    start = time.perf_counter()
+    work()
+    return 1e6 * (time.perf_counter() - start) / count
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(sys.argv[1:])

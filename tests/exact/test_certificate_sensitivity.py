@@ -1,0 +1,159 @@
+"""Certificates against enumeration: all small databases, all their neighbours, guesses and lists of several kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tacit.errors import InvalidQuery
+from tacit.model.attribute import category, integer
+from tacit.model.certificate import Certificate, Listed
+from tacit.model.domain import Domain
+from tacit.model.query import GRID, Query
+from tacit.trusted import certificate as trusted
+from tacit.trusted.certificate import order_statistics
+from tacit.trusted.loss import Sensitivity
+from tacit.trusted.records import Records
+from tacit.trusted.sensitivity import sensitivity, truth
+
+DOMAIN = Domain({"age": integer(0, 2, missing="unknown"), "sex": category(["F", "M"])})
+ROWS = 3
+AGES = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1]], dtype=np.uint8)
+SEXES = np.array([[1, 0], [0, 1], [1, 1]], dtype=np.uint8)
+STEPS = {"flat": (), "rising": ((0, 0), (1, 1), (2, 3)), "falling": ((0, 2), (1, 0))}
+Statistic = Callable[[Certificate, Records], NDArray[np.int64]]
+
+
+def lists(seed: int) -> tuple[Listed, ...]:
+    """Questions about one attribute, about both in all combinations, and about both in pairs; guesses off the grid."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+
+    def guess(*shape: int) -> NDArray[np.int64]:
+        return rng.integers(0, ROWS * GRID, size=shape)
+
+    return (
+        Listed(("age",), guess(4), (AGES,), False),
+        Listed(("age", "sex"), guess(4, 2), (AGES, SEXES), False),
+        Listed(("sex", "age"), guess(2, 4), (SEXES, AGES[:3]), True),
+    )
+
+
+def certificate(seed: int, steps: str = "flat") -> Certificate:
+    asked = lists(seed)
+    number = sum(one.size for one in asked)
+    ranks = (1, number // 2, round(0.95 * number), number)
+    return Certificate("a guess", "a list", 2, number, ranks, STEPS[steps], asked)
+
+
+def records(cells: NDArray[np.int64]) -> Records:
+    places = np.unravel_index(np.arange(DOMAIN.size), DOMAIN.shape)
+    return Records(DOMAIN, [place.astype(np.uint8) for place in places], cells)
+
+
+def databases() -> list[tuple[int, ...]]:
+    return list(combinations_with_replacement(range(DOMAIN.size), ROWS))
+
+
+def worst(asked: Certificate, statistic: Statistic) -> tuple[int, int, int]:
+    """The most that one figure moves between neighbours, and the vector's L1 and squared L2 distance."""
+    found = {rows: statistic(asked, records(np.bincount(rows, minlength=DOMAIN.size))) for rows in databases()}
+    moves = np.array(
+        [
+            np.abs(found[rows] - found[tuple(sorted((*rows[:i], new, *rows[i + 1 :])))])
+            for rows in databases()
+            for i, new in product(range(ROWS), range(DOMAIN.size))
+        ]
+    )
+    return int(moves.max()), int(moves.sum(axis=1).max()), int((moves**2).sum(axis=1).max())
+
+
+@pytest.mark.parametrize("steps", STEPS)
+@pytest.mark.parametrize("seed", range(6))
+def test_no_neighbour_moves_a_figure_by_more_than_one(seed: int, steps: str) -> None:
+    asked = certificate(seed, steps)
+    claimed = sensitivity(asked, DOMAIN)
+    one, l1, l2_squared = worst(asked, truth)
+    assert one == 1
+    assert l1 <= claimed.l1 == len(asked.ranks)
+    assert l2_squared <= claimed.l2_squared == len(asked.ranks)
+
+
+def test_the_bound_is_met() -> None:
+    assert max(worst(certificate(seed), truth)[1] for seed in range(6)) == len(certificate(0).ranks)
+
+
+def test_people_move_it_once_for_each_row() -> None:
+    assert sensitivity(certificate(0), DOMAIN).times(3) == Sensitivity(12, 36)
+
+
+def test_the_figures_are_those_of_every_question_asked_by_itself() -> None:
+    """The matrices against queries, one by one: the reference is `Records.answer`, which knows nothing of lists."""
+    asked = certificate(1, "rising")
+    table = records(np.array([2, 0, 1, 1, 0, 3, 0, 1]))
+    errors = []
+    for one in asked.lists:
+        rows = zip(*one.conditions, strict=True) if one.paired else product(*one.conditions)
+        for conditions in rows:
+            met = [np.flatnonzero(row) for row in conditions]
+            query = Query.all(Query.among(DOMAIN, n, m) for n, m in zip(one.names, met, strict=True))
+            guess = int(one.guess[np.ix_(*met)].sum())
+            offset = [rows for start, rows in STEPS["rising"] if guess >= start * GRID][-1]
+            errors.append(abs(table.answer(query) * GRID - guess) - offset * GRID)
+    expected = [-(-sorted(errors)[rank - 1] // GRID) for rank in asked.ranks]
+    assert order_statistics(asked, table).tolist() == expected
+
+
+# -- planted bugs, which the enumeration must see ---------------------------------------------------------------------
+
+
+def _sum_instead(asked: Certificate, table: Records) -> NDArray[np.int64]:
+    errors = np.concatenate([trusted._errors(one, asked, table) for one in asked.lists])
+    return np.array([errors.sum() // GRID] * len(asked.ranks))
+
+
+def _offset_by_the_truth(asked: Certificate, table: Records) -> NDArray[np.int64]:
+    """The offset of a question's true size, not of its guess: it moves with the data."""
+    found = []
+    for one in asked.lists:
+        true = one.sums(table.table(one.names) * GRID)
+        found.append(np.abs(true - one.sums(one.guess)) - asked.offset(true) * GRID)
+    errors = np.sort(np.concatenate(found))
+    return -(-errors[np.array(asked.ranks) - 1] // GRID)
+
+
+def _rank_by_the_data(asked: Certificate, table: Records) -> NDArray[np.int64]:
+    """The rank among the questions that somebody meets: their number moves with the data."""
+    found = []
+    for one in asked.lists:
+        true = one.sums(table.table(one.names) * GRID)
+        found.append(np.abs(true - one.sums(one.guess))[true > 0])
+    errors = np.sort(np.concatenate(found))
+    return -(-errors[[len(errors) * rank // (asked.questions + 1) for rank in asked.ranks]] // GRID)
+
+
+def _squared(asked: Certificate, table: Records) -> NDArray[np.int64]:
+    return order_statistics(asked, table) ** 2
+
+
+@pytest.mark.parametrize("bug", [_sum_instead, _offset_by_the_truth, _rank_by_the_data, _squared])
+def test_a_planted_bug_is_seen(bug: Statistic) -> None:
+    assert max(worst(certificate(seed, "rising"), bug)[0] for seed in range(6)) > 1
+
+
+def test_a_condition_that_counts_a_row_twice_cannot_be_made() -> None:
+    with pytest.raises(InvalidQuery, match="0 or 1"):
+        Listed(("sex",), np.zeros(2, dtype=np.int64), (np.array([[2, 0]], dtype=np.uint8),), False)
+
+
+def test_what_is_listed_is_what_was_checked() -> None:
+    conditions, guess = np.array([[1, 0]], dtype=np.uint8), np.zeros(2, dtype=np.int64)
+    made = Listed(("sex",), guess, (conditions,), False)
+    conditions[0, 0], guess[0] = 200, 7
+    assert made.conditions[0][0, 0] == 1
+    assert made.guess[0] == 0
+    with pytest.raises(ValueError, match="read-only"):
+        made.conditions[0][0, 0] = 2
