@@ -3,8 +3,8 @@
     python -m benchmarks.bench_bars [--quick] [--coverage] [--speed]
 
 `width` is the mean half width shown over a whole certified class of questions, over the true 95 % quantile of their
-errors; `at once` the bar for all boxes at once over the largest error of them; 1 is as narrow as a bar can be. `gate` is
-the same figure of the bar that a gate gives, in the same run. Tables that lie beside the repository (`../shared/data`)
+errors; `at once` the bar for all boxes at once over the largest error of them; 1 is as narrow as can be. `gate` is the
+same figure of the bar that a gate gives, in the same run. Tables that lie beside the repository (`../shared/data`)
 are left out where they are not there.
 """
 

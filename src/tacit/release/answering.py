@@ -120,6 +120,11 @@ def combine(ask: Ask, found: Found, setting: Setting, words: str | None = None) 
 def _one(text: str, query: Query | Statistic, found: Found) -> Answer:
     estimate = found[query]
     assert isinstance(estimate, Estimate)
+    return one_answer(text, query, estimate)
+
+
+def one_answer(text: str, query: Query | Statistic, estimate: Estimate) -> Answer:
+    """An estimate, which is in grid steps, as an answer in counts."""
     facts, unit = estimate.facts, query.unit
     if unit == 1:
         return Answer(text, estimate.value, facts)

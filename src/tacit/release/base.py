@@ -262,8 +262,8 @@ class Base:
     """A hypothesis that never changes, and what was certified of it.
 
     The bar of an answer is the certified share's: it is drawn with a chance that leaves a tenth of 1 - confidence to
-    bars that are read off other releases, so that the narrowest may be shown. Answers are sums of the whole numbers that
-    were certified, so they are the same in every process and in every published file.
+    bars that are read off other releases, so that the narrowest may be shown. Answers are sums of the whole numbers
+    that were certified, so they are the same in every process and in every published file.
     """
 
     def __init__(
@@ -297,8 +297,7 @@ class Base:
         guess = (steps + GRID // 2) // GRID
         most = self.largest
         is_box = most is not None and len(scope) <= most.certificate.attributes and all(c.is_box for c in conditions)
-        facts, width = self._facts(guess, is_box)
-        return Estimate(self._rows - guess if query.complement else guess, width, facts)
+        return Estimate(self._rows - guess if query.complement else guess, self._facts(guess, is_box))
 
     def _condition(self, factor: Factor) -> Condition | None:
         """A condition of the certified class: a range, or any set of values without order; None for any other."""
@@ -320,14 +319,14 @@ class Base:
             table = np.cumsum(table, axis=axis)
         return table
 
-    def _said(self, guess: int, is_box: bool) -> tuple[Facts, int]:
-        """The facts about an answer of so many rows, and its bar."""
-        width = self.share.width(guess)
-        bars = [Bar(width, share_of(self._confidence, self.share.certificate.questions), self._confidence)]
+    def _said(self, guess: int, is_box: bool) -> Facts:
+        """The facts about an answer of so many rows."""
+        like = share_of(self._confidence, self.share.certificate.questions)
+        bars = [Bar(self.share.width(guess), like, self._confidence)]
         if is_box and self.largest is not None:
             questions = self.largest.certificate.questions
             bars.append(Bar(self.largest.width(guess), all_of(questions), self._confidence))
-        return Facts("hypothesis", self._free, self._confidence, self.receipt, bars=tuple(bars)), width
+        return Facts("hypothesis", self._free, self._confidence, self.receipt, bars=tuple(bars))
 
 
 class Condition(NamedTuple):

@@ -238,9 +238,8 @@ class Online(Generic[K]):
                 f"a table of {marginal.size(domain):,} cells is asked in parts of at most {MAX_TABLE:,}."
             )
         cells = list(marginal.queries(domain))
-        settled = zip(cells, self.settled(cells), strict=True)
-        known = {cell: found for cell, found in settled if found is not None}
-        others = [cell for cell in cells if cell not in known]
+        settled = {cell: one for cell, one in zip(cells, self.settled(cells), strict=True) if one is not None}
+        known, others = dict(settled), [cell for cell in cells if cell not in settled]
         known |= {
             cell: of_stored(stored, cell, self._public.rows, self.terms.confidence)
             for cell, stored in zip(others, self._public.find([cell.core for cell in others]), strict=True)
@@ -254,7 +253,7 @@ class Online(Generic[K]):
         cost = Loss(free.measure, sum(known[cell].facts.cost.atoms for cell in new))
         values = np.array([estimate.value for estimate in found], dtype=np.int64)
         facts = Facts(
-            source="measured" if cost.atoms else "hypothesis" if new else "repeat",
+            source="measured" if cost.atoms else "hypothesis" if new or settled else "repeat",
             cost=cost,
             confidence=self.terms.confidence,
             receipt=found[-1].facts.receipt,
