@@ -33,7 +33,7 @@ def test_from_a_csv_to_an_answer(folder: Path) -> None:
     assert abs(number["value"] - 151) <= 10 * number["error"]
     assert [row[0] for row in table["rows"]] == ["F", "M", "other"]
     again = json.loads(tacit("ask", "--json", "SELECT COUNT(*) FROM data WHERE NOT sex <> 'F'").stdout)
-    assert (again["value"], again["source"], again["entry"]) == (number["value"], "repeat", number["entry"])
+    assert (again["value"], again["source"], again["entry"]) == (number["value"], "hypothesis", number["entry"])
 
 
 def test_a_draft_looks_at_no_value_unless_told_to(folder: Path) -> None:

@@ -82,6 +82,8 @@ def open_session(
         halt: for these two, refuse after the last hard answer instead of going on without a guarantee.
         warm: for "iterative", the share of the budget for a warm start: noisy tables of all pairs of attributes, which
             the first question buys, and the hypothesis that fits them. 0, or the plan's choice.
+        certify: the share for a certificate of that hypothesis, which then answers conjunctions of a few conditions for
+            nothing, with a bar that says how far off 95 % of all of them are. 0, or the plan's choice with its `warm`.
         databases, records, seed: how many databases vote in "median" (200), of how many records each (1,000), and the
             public seed that they are drawn with (0).
         sampler: "databases" of records, or "fractions": fractional ones, for linear questions that cut X into few
@@ -143,7 +145,10 @@ def choose(
         return Choice(mechanism, "asked for", MECHANISMS[mechanism].set(named))
     questions = named.get("questions", 10_000)
     made = plan(rows=rows, domain=domain, budget=budget, questions=questions, rows_per_person=rows_per_person)
-    return Choice(made.mechanism, made.reason, MECHANISMS[made.mechanism].set({**made.options, **named}))
+    chosen = made.options
+    if "warm" in named:  # an owner who names a split divides the budget: nothing else of it is decided here
+        chosen.pop("certify", None)
+    return Choice(made.mechanism, made.reason, MECHANISMS[made.mechanism].set({**chosen, **named}))
 
 
 def _made_with(path: Path) -> MadeWith | None:

@@ -124,7 +124,8 @@ def test_choices() -> None:
 
 def test_adult_gets_a_warm_start_and_a_small_safety_net() -> None:
     made = adult()
-    assert made.options == {"mechanism": "iterative", "questions": 20_000, "warm": made.warm, "hits": made.hits}
+    settings = {"warm": made.warm, "certify": made.certify, "hits": made.hits}
+    assert made.options == {"mechanism": "iterative", "questions": 20_000, **settings}
     assert made.warm is not None
     assert 0.7 <= made.warm <= 0.9
     assert made.hits is not None

@@ -26,7 +26,7 @@ from tacit.release.warm_start import closure, prices
 from tacit.trusted.loss import Sensitivity, noise_for, total
 
 ONE_COUNT, PARTITION = Sensitivity(1, 1), Sensitivity(2, 2)
-CERTIFY = (0.1, 0.15, 0.2, 0.25)  # shares of the budget that a certificate may get
+CERTIFY = (0.1, 0.15, 0.2)  # shares of the budget that a certificate may get
 REST, HITS = 0.08, 5  # what is left beside the base and its certificate, and for how many hard answers
 MOST_QUESTIONS = 10**9
 
@@ -148,7 +148,7 @@ class WarmStarted:
                 )
             )
             bar, at_once = self.largest(start, _LIKE_A_SHARE) + share, self.largest(start, _LIKE_A_CLASS) + largest
-            mean, worst = self.mean(start), self.largest(start, questions)
+            mean, worst = self.mean(start), self.largest(start, min(questions, _LIKE_A_CLASS))
             found.append(Outlook(mean, worst, bar, at_once, None, warm, certify, HITS))
         best = min(found, key=lambda one: one.bar)
         # a hypothesis is a distribution: however noisy its tables, it is not off by more than all rows

@@ -184,7 +184,8 @@ class TableStart:
         self._base = certify(self._public, self._curator if buy else None, found, self._sure, self._confidence)
         bought = [*found.measured, *(() if self._base is None else self._base.certificates)]
         self.cost = Loss(nothing.measure, sum(one.cost.atoms for one in bought))
-        self._made = True
+        # A start that was cut off before its certificate is made once more, by whoever may buy that.
+        self._made = buy or self._base is not None or not self._sure.atoms or self._curator is None
         return self._public.spent - before
 
     def _begun(self) -> bool:

@@ -1,0 +1,273 @@
+"""A certified base: what it answers, what its bars cover, and that nothing changes it."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tacit
+from tacit.errors import ConfigError
+from tacit.model.certificate import Certificate
+from tacit.model.query import GRID, Query
+from tacit.release import base as base_module
+from tacit.release.base import Base, Miss, attributes, boxes, of_the_base, sample, scopes
+from tacit.release.online import Online
+from tacit.session import Session
+from tacit.trusted.curator import Curator
+from tacit.trusted.records import Records
+
+SIZES = {"a": 12, "b": 5, "c": 3, "d": 2}
+DOMAIN = tacit.Domain(
+    {
+        "a": tacit.integer(0, 11),
+        "b": tacit.category(list(range(5))),
+        "c": tacit.category(list(range(3)), missing="unknown"),
+        "d": tacit.boolean(),
+    }
+)
+N = 5_000
+
+
+def make_rows() -> pd.DataFrame:
+    rng = np.random.default_rng(7)
+    a = rng.integers(0, 12, N)
+    b = (a // 3 + rng.integers(0, 2, N)) % 5
+    c = np.where(rng.random(N) < 0.1, None, (a + b) % 3)
+    return pd.DataFrame({"a": a, "b": b, "c": c, "d": rng.random(N) < a / 12})
+
+
+ROWS = make_rows()
+
+
+def start(folder: Path, **changes: Any) -> Session:
+    settings: dict[str, Any] = {
+        "data": ROWS,
+        "domain": DOMAIN,
+        "budget": tacit.Budget(epsilon=1.0, delta=1e-9),
+        "ledger": folder / "l.tacit",
+        "mechanism": "iterative",
+        "hits": 5,
+        "warm": 0.7,
+        "certify": 0.2,
+    }
+    return tacit.open(**(settings | changes))
+
+
+def base_of(session: Session) -> Base:
+    assert isinstance(session._mechanism, Online)
+    assert session._mechanism.base is not None
+    return session._mechanism.base
+
+
+def records_of(session: Session) -> Records:
+    assert session._curator is not None
+    return session._curator._records
+
+
+def begin(session: Session) -> Base:
+    session.ask(tacit.count(a=(0, 5)))
+    return base_of(session)
+
+
+QUESTIONS = {
+    "a range": tacit.count(a=(2, 7)),
+    "a value": tacit.count(b=3),
+    "a set of values": tacit.count(b=[0, 3, 4]),
+    "missing": tacit.count(c="unknown"),
+    "three conditions": tacit.count(a=(2, 7), b=[0, 2], d=True),
+    "four conditions": tacit.count(a=(2, 7), b=1, c=1, d=True),
+    "a complement": ~tacit.count(a=(2, 7), b=1),
+    "from a value on": ~tacit.count(a=(0, 3)),
+}
+OTHERS = {
+    "two ranges": tacit.count(a=[1, 2, 8]),
+    "or": tacit.count(b=1) | tacit.count(a=3),
+}
+
+
+@pytest.mark.parametrize("words", QUESTIONS)
+def test_a_certified_answer_is_the_base_s_and_free(tmp_path: Path, words: str) -> None:
+    with start(tmp_path) as session:
+        base = begin(session)
+        before, spent = session.entries, session.spent
+        answer = session.ask(QUESTIONS[words])
+        assert isinstance(answer, tacit.Answer)
+        assert (session.entries, session.spent) == (before, spent)
+        assert (answer.source, answer.cost.atoms, answer.receipt) == ("hypothesis", 0, base.receipt)
+        query = QUESTIONS[words].bind(DOMAIN)
+        assert abs(answer.value - base.hypothesis.answer(query) * N) <= 0.5 + 1e-3
+        assert "questions like this one" in answer.bars[0].about
+        assert session.dry_run(QUESTIONS[words]).known
+
+
+@pytest.mark.parametrize("words", OTHERS)
+def test_other_questions_go_through_the_gate(tmp_path: Path, words: str) -> None:
+    with start(tmp_path) as session:
+        begin(session)
+        before = session.entries
+        answer = session.ask(OTHERS[words])
+        assert isinstance(answer, tacit.Answer)
+        assert session.entries > before
+        assert not any("like this one" in bar.about for bar in answer.bars)
+
+
+def test_the_same_for_ever_in_every_process_and_in_every_published_file(tmp_path: Path) -> None:
+    asked = list(QUESTIONS.values())
+    with start(tmp_path) as session:
+        begin(session)
+        first = [answer.to_dict() for answer in session.ask_many(asked)]
+        for question in OTHERS.values():  # these teach, where they are hard, and are written down in any case
+            session.ask(question)
+        curator = session._curator
+        assert curator is not None
+        curator.measure([QUESTIONS["three conditions"].bind(DOMAIN)], session.left.split(2))
+        session.ask(tacit.count(a=[0, 2, 9]))  # catches up with what was measured
+        assert [answer.to_dict() for answer in session.ask_many(asked)] == first
+        session.publish(tmp_path / "out.jsonl")
+    with start(tmp_path) as again:
+        assert [answer.to_dict() for answer in again.ask_many(asked)] == first
+    with tacit.read(tmp_path / "out.jsonl") as reader:
+        assert [answer.to_dict() for answer in reader.ask_many(asked)] == first
+    assert tacit.verify(tmp_path / "out.jsonl")
+
+
+def test_a_table_has_the_cells_that_are_asked_one_by_one(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        begin(session)
+        table = session.table("b", "d")
+        for (i, b), (j, d) in product(enumerate(range(5)), enumerate([False, True])):
+            assert session.ask(tacit.count(b=b, d=d)).value == table.values[i, j]  # type: ignore[union-attr]
+        assert table.source == "hypothesis"
+
+
+def test_the_bars_cover_what_they_are_about(tmp_path: Path) -> None:
+    """All of it against the data, question by question: seeded noise, so this is one run for ever."""
+    with start(tmp_path) as session:
+        base, records = begin(session), records_of(session)
+        share, most = base.share.certificate, base.largest
+        lists = sample(DOMAIN, base.hypothesis, N, share.attributes)
+        within = []
+        for one in lists[::3]:
+            true, guessed = one.sums(records.table(one.names)), np.rint(one.sums(one.guess) / GRID)
+            within += [abs(t - g) <= base.share.width(int(g)) for t, g in zip(true, guessed, strict=True)]
+        assert np.mean(within) >= 0.95
+        assert most is not None
+        listed, reached = boxes(DOMAIN, base.hypothesis, N, most.certificate.attributes)
+        assert reached == most.certificate.attributes == 4
+        assert sum(one.size for one in listed) == most.certificate.questions
+        for one in listed[::3]:
+            true, guessed = one.sums(records.table(one.names)), np.rint(one.sums(one.guess) / GRID)
+            assert all(abs(t - g) <= most.width(int(g)) for t, g in zip(true, guessed, strict=True))
+
+
+def test_the_noise_that_a_bar_adds_is_that_of_the_purchase(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        base = begin(session)
+        for measured in base.certificates:
+            assert isinstance(measured.question, Certificate)
+            true = base_of_truth(measured.question, session)
+            assert true != int(measured.values[0])  # what is released has noise
+            assert measured.cost.atoms > 0
+    with start(
+        tmp_path, ledger=tmp_path / "people", data=ROWS.assign(who=ROWS.index // 3), person="who", rows_per_person=3
+    ) as session:
+        wide = begin(session)
+        for one, three in zip(base.certificates, wide.certificates, strict=True):
+            assert three.noise.scale == pytest.approx(3 * one.noise.scale, rel=1e-3)  # a person moves it three times
+
+
+def base_of_truth(certificate: Certificate, session: Session) -> int:
+    from dataclasses import replace
+
+    from tacit.trusted.certificate import order_statistics
+
+    base = base_of(session)
+    lists = (
+        sample(DOMAIN, base.hypothesis, N, certificate.attributes)
+        if certificate.kind == base_module.SAMPLE
+        else boxes(DOMAIN, base.hypothesis, N, certificate.attributes)[0]
+    )
+    return int(order_statistics(replace(certificate, lists=tuple(lists)), records_of(session))[0])
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
+def test_what_a_bar_may_miss_adds_up(confidence: float) -> None:
+    miss = Miss.of(of_the_base(confidence))
+    assert (1 - miss.noise - miss.sample) * miss.share >= of_the_base(confidence) - 1e-12
+    assert of_the_base(confidence) > confidence
+    for questions in (10, 1000, 2**18):
+        assert miss.share * questions < miss.rank(questions) <= questions
+
+
+def test_a_question_that_was_answered_before_the_base_stays_as_it_was(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        query = QUESTIONS["a range"].bind(DOMAIN)
+        assert session._curator is not None
+        bought = session._curator.measure([query], session.total.split(100))[0]
+        begin(session)
+        assert session.ask(query).value == bought.values[0]  # type: ignore[union-attr]
+
+
+def test_a_start_that_was_cut_off_before_its_certificate_buys_it_at_the_next_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with start(tmp_path) as session, monkeypatch.context() as patched:
+        patched.setattr(base_module, "_wanted", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            session.ask(QUESTIONS["a value"])
+    with start(tmp_path) as session:
+        answer = session.ask(QUESTIONS["a value"])
+        assert isinstance(answer, tacit.Answer)
+        assert "like this one" in answer.bars[0].about
+        spent = session.spent
+    with start(tmp_path) as session:
+        assert session.ask(QUESTIONS["a value"]).value == answer.value  # type: ignore[union-attr]
+        assert session.spent == spent
+
+
+def test_the_certificate_is_priced_like_any_purchase(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        begin(session)
+        bought = [past for past in session.history if "certificate" in past.question]
+        assert len(bought) == 2
+        total = sum(past.cost.atoms for past in bought)
+        assert 0.199 * session.total.atoms <= total <= 0.2 * session.total.atoms
+
+
+@pytest.mark.parametrize("settings", [{"warm": 0.0}, {"warm": 0.8}])
+def test_a_certificate_needs_a_start_and_room_beside_it(tmp_path: Path, settings: dict[str, float]) -> None:
+    with pytest.raises(ConfigError, match="certify"):
+        start(tmp_path, **settings)
+
+
+def test_domains_too_large_to_list_are_sampled_in_public() -> None:
+    large = tacit.Domain({f"a{i}": tacit.integer(0, 9) for i in range(40)})
+    assert attributes(large) == 3
+    by_size = scopes(large, 3)
+    assert [len(of_size) for of_size in by_size[:1]] == [40]
+    assert all(len(of_size) <= base_module.MOST_SCOPES for of_size in by_size)
+    assert by_size == scopes(large, 3)
+
+
+def test_the_curator_refuses_a_certificate_without_its_list(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        curator = session._curator
+        assert isinstance(curator, Curator)
+        with pytest.raises(tacit.InvalidQuery, match="list"):
+            curator.measure([Certificate("a", "b", 1, 10, (10,))], session.total.split(10))
+        assert session.spent.atoms == 0
+
+
+def test_queries_of_another_kind_are_not_taken_for_certified_ones(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        base = begin(session)
+        weighted = Query.weighted(DOMAIN, ["a"], np.linspace(0, 1, 12))
+        joined = Query.weighted(DOMAIN, ["a", "d"], np.eye(12)[:, :2])
+        assert base.estimate(weighted) is None
+        assert base.estimate(joined) is None
+        assert base.estimate(Query.constant(everyone=True)) is None
