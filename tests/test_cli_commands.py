@@ -88,6 +88,22 @@ def test_dry_run_spends_nothing_and_says_what_is_known(folder: Path) -> None:
     assert known["cost_at_most"] == {"rho": 0.0}
 
 
+def test_one_bar_is_shown_and_all_are_behind_a_word(folder: Path) -> None:
+    # A gate for so many questions hardly ever calls one hard whose guess is right.
+    learning = CONFIG.replace('"direct"', '"iterative"').replace("questions = 40", "questions = 10000000\nhits = 3")
+    (folder / "tacit.toml").write_text(learning)
+    young = "SELECT COUNT(*) FROM data WHERE age < 50"
+    plain = tacit("ask", young).stdout
+    assert plain.count("±") == 1
+    assert "(95%, for this answer, " in plain
+    every = tacit("ask", "--bars", young).stdout
+    assert every.count("±") == 3  # the answer's own line, and one for each bar
+    assert "for all free answers at once)" in every
+    (facts,) = answered("ask", young)
+    assert [bar["about"] for bar in facts["bars"]] == ["this answer", "all free answers at once"]
+    assert facts["error"] == facts["bars"][0]["width"] < facts["bars"][1]["width"]
+
+
 # -- the other questions -----------------------------------------------------------------------------------------------
 
 

@@ -23,6 +23,7 @@ from tacit.model.answer import Answer, Table
 from tacit.model.budget import Loss
 from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
 from tacit.model.facts import Facts, Receipt
+from tacit.model.listing import Listing, Row
 from tacit.show.frames import Column, Frame, Framed, frame
 
 FREE = Loss("epsilon", 0)
@@ -259,3 +260,22 @@ def test_files(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be written"):
         EVERY.save(tmp_path / "no" / "folder.csv")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["it's.CSV", "x.parquet"]  # nothing half written
+
+
+def test_curves_quantiles_and_listings_say_whether_they_say_anything() -> None:
+    assert [replace(cdf(), facts=cdf().facts.within(error)).says for error in (5.0, 6.0, 50.0)] == [
+        "sharp",
+        "rough",
+        "nothing",
+    ]
+    facts = Facts("repeat", FREE, 0.95).within(5.0)
+    ends = [("30–39", "30–39"), ("20–29", "40–49"), ("0–9", "90–99")]
+    found = [QuantileAnswer("median", 0.5, "30–39", *end, facts, ("0–9", "90–99")) for end in ends]
+    assert [one.says for one in found] == ["sharp", "rough", "nothing"]
+    assert [str(one).endswith("says nothing") for one in found] == [False, False, True]
+    rows = (Row(("F",), (10.0, 400.0), (None, 7.0)), Row(("M",), (0.5, 300.0), (0.5, 30.0)))
+    listing = Listing("by sex", ("sex",), ("AVG(x)", "COUNT(*)"), rows, facts.within(None), ((0, 1), (0, 1000)))
+    assert [listing.words(row) for row in rows] == [["nothing", "sharp"], ["nothing", "sharp"]]
+    assert listing.cells() == [["F", "10 (says nothing)", "400 ± 7"], ["M", "0.5 ± 0.5 (says nothing)", "300 ± 30"]]
+    assert listing.says == "sharp"  # at least half of the values say as much
+    assert replace(listing, listed=(rows[0], replace(rows[1], errors=(0.5, None)))).says == "nothing"

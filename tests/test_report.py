@@ -245,3 +245,11 @@ def test_a_choice_is_called_one_by_its_kind(distinguisher: Any, tmp_path: Path) 
         assert chosen
         assert {event.receipt.entry for event in events(session) if event.kind == "choice"} == chosen
         assert ">choices and comparisons<" in page(session)
+
+
+def test_what_says_nothing_is_grey_and_each_bar_says_what_it_is_about(tmp_path: Path) -> None:
+    with start(tmp_path, mechanism="direct", questions=2, budget=tacit.Budget(epsilon=1e-6, delta=0.0)) as session:
+        session.ask(tacit.count(sex="F"))
+        text = page(session)
+    assert re.search(r'<tr class="nothing">.*?<td>this noise · says nothing</td>', text, re.DOTALL)
+    assert re.search(r'class="tc-f-6"[^>]*><rect[^>]*><title>sex = M · says nothing', text)  # grey in the picture

@@ -184,7 +184,7 @@ def test_confidence_of_a_ratio_and_a_count_that_may_be_nought(tmp_path: Path) ->
         assert answer.error is None
         assert 0 <= answer.value <= 1
         assert "may be 0" in answer.note
-        assert "no guarantee" in str(answer)
+        assert "nothing is promised" in str(answer)
         mean = session.mean("debt", rare)
         assert mean.error is None
         assert -30 <= mean.value <= 29

@@ -418,7 +418,7 @@ class Session:
             return None
         with _no_collection():
             words = describe_many(queries, self.domain)
-            return [one_answer(*one) for one in zip(words, queries, known, strict=True)]
+            return [one_answer(*one, self.rows) for one in zip(words, queries, known, strict=True)]
 
     @contextmanager
     def _honest(self) -> Iterator[None]:

@@ -10,18 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.model.answer import Answer, Table
+from tacit.model.answer import ANY, Answer, Table
 from tacit.model.attribute import category, integer
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
-from tacit.model.facts import Facts, Receipt
+from tacit.model.facts import ANSWER, EXACT, NOISE, Bar, Facts, Receipt, all_of, share_of, widest
+from tacit.model.facts import FREE as ALL
+from tacit.show.chart import Bars
+from tacit.show.chart.paint import GREY
 
 EVIL = "<script>alert('x')</script>"
 FREE, PAID = Loss("rho", 0), Loss.of("rho", 0.02)
 
 
 def answer(**changes: Any) -> Answer:
-    given = {"question": "sex = F", "value": 1234.0, "error": 12.5}
+    given = {"question": "sex = F", "value": 1234.0, "error": 12.5, "limits": ANY}
     facts = Facts("measured", PAID, 0.95, Receipt(3, "ab" * 32))
     return Answer(**_with(given, facts, changes))
 
@@ -42,6 +45,7 @@ def table(**changes: Any) -> Table:
         "labels": tuple(tuple(domain[n].label(i) for i in range(domain[n].size)) for n in domain),
         "values": np.array([[0.0, 1.0, 1200.0], [-3.0, 4.25, 0.0]]),
         "error": 7.0,
+        "limits": ANY,
     }
     return Table(**_with(given, Facts("hypothesis", FREE, 0.95), changes))
 
@@ -83,6 +87,70 @@ def test_confidence_is_never_rounded_to_certainty(confidence: float, shown: str)
     assert f"({shown}, " in table(confidence=confidence).caption
 
 
+def test_an_interval_is_cut_to_what_the_value_can_be() -> None:
+    assert answer(value=5.0, limits=(0, 1300)).interval == (0, 17.5)
+    assert answer(value=1295, limits=(0, 1300)).interval == (1282.5, 1300)
+    assert answer(value=-20.0, limits=(0, 1300)).interval == (
+        0,
+        0,
+    )  # the bar missed the truth
+    assert answer(value=5.0, limits=(0, 1300)).to_dict()["interval"] == [0, 17.5]
+    assert answer(error=None).to_dict()["interval"] is None
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "limits", "word"),
+    [
+        (1000, 100, (0, 20_000), "sharp"),  # a tenth of the value
+        (1000, 101, (0, 20_000), "rough"),
+        (97, 1229, (0, 48_842), "rough"),  # they are few
+        (0, 5, (0, 48_842), "rough"),
+        (0, 0, (0, 48_842), "sharp"),
+        (97, 1229, (0, 1326), "nothing"),  # the interval is all that a count can be
+        (97, 1229, (0, 1327), "rough"),  # the control: it rules out one number of rows
+        (500, 499, (0, 1000), "rough"),
+        (500, 500, (0, 1000), "nothing"),
+        (-40, 1040, (0, 1000), "nothing"),
+        (0.5, 0.5, (0, 1), "nothing"),
+        (30, None, (0, 1000), "nothing"),
+        (7, 0, (7, 7), "sharp"),  # it can be nothing else, and is exact
+    ],
+)
+def test_an_answer_says_whether_it_says_anything(
+    value: float, error: float | None, limits: tuple[float, float], word: str
+) -> None:
+    told = answer(value=value, error=error, limits=limits)
+    assert told.says == told.to_dict()["says"] == word
+    assert str(told).endswith(" · says nothing") == (word == "nothing")
+    assert ("opacity" in told._repr_html_()) == (word == "nothing")
+
+
+@pytest.mark.parametrize(
+    ("cells", "error", "word"),
+    [
+        ([400.0, 350.0, 300.0, 40.0], 30.0, "sharp"),
+        ([400.0, 350.0, 300.0, 40.0], 40.0, "rough"),
+        ([400.0, 350.0, 250.0, -90.0], 40.0, "rough"),
+        ([600.0, 350.0, 250.0, -300.0], 40.0, "nothing"),  # what is above 0 adds up to 1.2 times the 1,000 rows
+        ([600.0, 250.0, 250.0, -300.0], 40.0, "rough"),  # the control: to 1.1 times
+        ([400.0, 350.0, 250.0, 0.0], None, "nothing"),
+        ([400.0, 350.0, 250.0, 0.0], 1000.0, "nothing"),
+    ],
+)
+def test_a_table_says_what_its_middle_cell_says_unless_noise_is_all_there_is(
+    cells: list[float], error: float | None, word: str
+) -> None:
+    told = table(names=("x",), labels=(tuple("abcd"),), values=np.array(cells), error=error, limits=(0, 1000))
+    assert told.says == told.to_dict()["says"] == word
+    assert told.caption.endswith(" · says nothing") == (word == "nothing")
+    (bars,) = told.chart().marks
+    assert isinstance(bars, Bars)
+    assert (bars.colour == GREY) == (word == "nothing")
+    if error is not None:  # whiskers end where a count can be
+        assert np.asarray(bars.low).min() >= min(0, *cells)
+        assert np.asarray(bars.high).max() <= 1000
+
+
 @pytest.mark.parametrize("zero", [0.0, 0, np.float64(0)])
 def test_a_released_zero_is_an_answer(zero: float) -> None:
     nothing = answer(value=zero, error=zero)
@@ -103,6 +171,8 @@ def test_an_answer_is_json() -> None:
         "question": "sex = F",
         "value": 1234.0,
         "error": 12.5,
+        "interval": [1221.5, 1246.5],
+        "says": "sharp",
         "confidence": 0.95,
         "bars": [{"width": 12.5, "about": "this noise", "confidence": 0.95}],
         "source": "measured",
@@ -172,3 +242,19 @@ def test_long_tables_are_cut_when_shown_and_whole_in_json(rows: int, left_out: i
 
 def test_a_receipt_is_short() -> None:
     assert str(Receipt(7, "0123456789abcdef" * 4)) == "#7 0123456789ab"
+
+
+def test_what_bars_are_about() -> None:
+    assert share_of(0.95, 698_648) == "95% of 698,648 questions like this one"
+    assert all_of(698_648) == "all 698,648 questions of this kind at once"
+
+
+def test_the_widest_bars_of_parts_hold_for_each_of_them() -> None:
+    gate, noise = (Bar(92, ANSWER, 0.95), Bar(101, ALL, 0.95)), (Bar(95, NOISE, 0.9),)
+    exact = (Bar(0, EXACT, 0.95),)
+    assert widest([gate, noise, exact]) == (
+        Bar(95, f"{ANSWER} and {NOISE}", 0.9),
+        Bar(101, f"{ALL} and {NOISE}", 0.9),
+    )
+    assert widest([exact, exact]) == exact
+    assert widest([gate, ()]) == ()  # nothing is proved of the second

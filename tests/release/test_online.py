@@ -222,7 +222,9 @@ def test_after_the_last_hard_answer_it_goes_on_and_says_so(tmp_path: Path) -> No
         ended = [answer for answer in answers if answer.error is None]
         assert ended
         assert all("guarantee has ended" in answer.note for answer in ended)
-        assert "no guarantee" in str(ended[0])
+        assert "nothing is promised" in str(ended[0])
+        assert {answer.says for answer in ended} == {"nothing"}
+        assert str(ended[0]).endswith("says nothing")
         assert "guarantee has ended" in ended[0].to_dict()["note"]
         assert session.cost_at_most(tacit.count(a=(0, 3), d=1)).atoms == 0
     with start(tmp_path, hits=2, halt=True) as session, pytest.raises(tacit.BudgetExhausted, match="halts"):

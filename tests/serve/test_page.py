@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,8 @@ import tacit
 from tacit.cli import main
 from tacit.errors import InvalidQuery
 from tacit.model import sql
+from tacit.model.answer import Answer
+from tacit.model.facts import ANSWER, FREE, Bar, Facts
 from tacit.serve.api import Server
 from tacit.serve.app import make_app
 from tacit.serve.dataset import Dataset
@@ -33,11 +35,12 @@ from tacit.serve.guard import LOOPBACK
 from tacit.serve.keys import KeyRing, make_key
 from tacit.serve.limits import Limits
 from tacit.serve.page import routes
-from tacit.serve.page.answer import ways
+from tacit.serve.page.answer import panel, ways
 from tacit.serve.page.form import Built, clicked, column, read_built, span
-from tacit.serve.page.view import Place, asset
+from tacit.serve.page.view import Place, _templates, asset
 from tacit.serve.page.view import page as made
 from tacit.serve.refusal import Refusal
+from tacit.show.chart.paint import GREY
 
 BASE = "http://127.0.0.1:8470"
 WOMEN = "SELECT COUNT(*) FROM data WHERE sex = 'F'"
@@ -285,6 +288,9 @@ def test_asking_in_sql_and_again_for_nothing(site: Site) -> None:
     assert f"<strong>{told['value']}</strong> <span>± {told['error']}</span>" in first.text
     assert f"entry {told['entry']}, seal {told['seal'][:16]}" in first.text
     assert 'class="badge paid"' in first.text
+    assert f'<span class="badge {told["says"]}">{told["says"].capitalize()}</span>' in first.text
+    assert "confidence for this noise" in first.text
+    assert "All bars" not in first.text  # there is but one
     assert "<svg" in first.text
     again = ask(rea, by_sql(" select count(*) from DATA where sex in ('F') "))
     assert f"<strong>{told['value']}</strong>" in again.text
@@ -292,6 +298,26 @@ def test_asking_in_sql_and_again_for_nothing(site: Site) -> None:
     assert "answered before" in again.text
     assert site.spent() == spent
     assert "Known already and free" in ask(rea, by_sql(WOMEN), do="price").text
+
+
+def test_all_bars_are_behind_a_word_and_what_says_nothing_is_grey(site: Site) -> None:
+    session = site.state.datasets["people"].session
+    ask = session.question(WOMEN)
+    bars = Bar(30, ANSWER, 0.95), Bar(45, FREE, 0.95)
+    facts = Facts("hypothesis", session.total - session.total, 0.95, bars=bars)
+    one = Answer("sex = F", 40, facts, (0, 100))
+    shown = panel(ask, one, session)
+    assert (shown["error"], shown["bars"]) == ("30", ["± 45 (95 % confidence for all free answers at once)"])
+    assert shown["said"] == "With 95 % confidence for this answer the truth lies between 10 and 70."
+    for width, word, colour in ((2, "sharp", "0"), (30, "rough", "0"), (70, "nothing", str(GREY))):
+        told = panel(ask, replace(one, facts=facts.within(width)), session)
+        assert told["says"] == word
+        assert f"tc-s-{colour}" in told["chart"].svg(styled=False)
+        assert ("tc-s-6" in told["chart"].svg(styled=False)) == (word == "nothing")
+    words = {"answer": told | {"bars": shown["bars"]}, "ways": {}, "place": Place()}
+    page = _templates().get_template("answer.html").render(words)
+    assert '<p class="figure nothing">' in page
+    assert "<summary>All bars</summary>" in page
 
 
 CLICKED: list[tuple[dict[str, Any], str]] = [

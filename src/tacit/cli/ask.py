@@ -45,8 +45,9 @@ _ROWS = "SELECT COUNT(*) FROM data WHERE "  # makes a statement of a condition
 @click.argument("questions", nargs=-1)
 @click.option("--file", "-f", metavar="FILE", help="A file of statements separated by semicolons; - is standard input.")
 @click.option("--dry-run", is_flag=True, help="Say whether the answer is known and its cost at most; ask nothing.")
+@click.option("--bars", is_flag=True, help="Every error bar that is proved, not only the narrowest.")
 @analyst_options
-def ask(options: Options, questions: tuple[str, ...], file: str | None, dry_run: bool) -> None:
+def ask(options: Options, questions: tuple[str, ...], file: str | None, dry_run: bool, bars: bool) -> None:
     """Ask QUESTIONS in SQL, about the one table `data`.
 
     A question that was answered before, or whose answer follows from what was released, is free. All questions are
@@ -84,7 +85,7 @@ def ask(options: Options, questions: tuple[str, ...], file: str | None, dry_run:
                 with placed(statement), first:
                     answer = session.answer(asked)
                 first = nullcontext()
-                show(answer.to_dict(), options.as_json, partial(print_answer, answer, session.rows))
+                show(answer.to_dict(), options.as_json, partial(print_answer, answer, session.rows, bars=bars))
 
 
 @click.command()

@@ -98,9 +98,9 @@ def waiting(label: str) -> Iterator[Callable[[float], None] | None]:
             _waiting.remove(move)
 
 
-def print_answer(answer: Shown, rows: int, to: Console) -> None:
-    """Any kind of answer as text."""
-    from tacit.model.answer import Answer, Table
+def print_answer(answer: Shown, rows: int, to: Console, *, bars: bool = False) -> None:
+    """Any kind of answer as text, grey where it says nothing; with `bars`, every bar that is proved."""
+    from tacit.model.answer import Answer, Table, bar_line
     from tacit.model.distribution_answer import CdfAnswer
     from tacit.model.listing import Listing
 
@@ -113,10 +113,16 @@ def print_answer(answer: Shown, rows: int, to: Console) -> None:
         _print_listing(answer, to)
     else:
         number, _, rest = str(answer).partition(" ")
-        to.print(f"[bold green]{escape(number)}[/] {escape(rest)}")
+        to.print(f"[bold {colour(answer)}]{escape(number)}[/] {escape(rest)}")
         if isinstance(answer, Answer) and isinstance(answer.value, int):  # a number of rows; others are floats
             bar = error_bar(answer.value, answer.error, rows, width=48)
-            to.print(f"[green]{bar}[/] [dim]of {rows:,} rows[/]")
+            to.print(f"[{colour(answer)}]{bar}[/] [dim]of {rows:,} rows[/]")
+    for one in answer.bars if bars else ():
+        to.print(f"  {escape(bar_line(one))}")
+
+
+def colour(answer: Shown) -> str:
+    return "bright_black" if answer.says == "nothing" else "green"
 
 
 def print_grid(to: Console, left: Iterable[str], right: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
@@ -140,33 +146,30 @@ def _print_table(table: Table, to: Console) -> None:
     most = max(float(table.values.max()) + (table.error or 0.0), 1.0)
     left_out = table.values.size - MOST_ROWS
     for (labels, value), _ in zip(table.rows(), range(MOST_ROWS), strict=False):
-        grid.add_row(*map(escape, labels), f"{value:,.0f}", f"[green]{error_bar(value, table.error, most)}[/]")
-    to.print(grid, soft_wrap=False)
+        bar = f"[{colour(table)}]{error_bar(value, table.error, most)}[/]"
+        grid.add_row(*map(escape, labels), f"{value:,.0f}", bar)
+    to.print(grid, soft_wrap=False, style=None if table.says != "nothing" else "bright_black")
     if left_out > 0:
         to.print(f"… and {left_out:,} more rows: see them all with --csv or --json")
     to.print(escape(table.caption), style="dim")
 
 
 def _print_listing(listing: Listing, to: Console) -> None:
-    rows = ([*map(escape, row.labels), *map(_with_error, row.values, row.errors)] for row in listing.listed[:MOST_ROWS])
+    rows = (map(_dimmed, row) for row in listing.cells(MOST_ROWS))
     print_grid(to, map(escape, listing.names), map(escape, listing.titles), rows)
     if len(listing.listed) > MOST_ROWS:
         to.print(f"… and {len(listing.listed) - MOST_ROWS:,} more rows: see them all with --json")
     to.print(escape(listing.caption), style="dim")
 
 
-def _with_error(value: float, error: float | None) -> str:
-    return f"{_number(value)} [dim]{'(no guarantee)' if error is None else '± ' + _number(error)}[/]"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1000 else f"{value:.4g}"
+def _dimmed(cell: str) -> str:
+    return f"[bright_black]{escape(cell)}[/]" if cell.endswith("(says nothing)") else escape(cell)
 
 
 def _print_cdf(cdf: CdfAnswer, to: Console) -> None:
     places = [cdf.start, *cdf.ends.tolist()] if not cdf.dated else [float(i) for i in range(len(cdf.labels) + 1)]
     for line in curve(places, [0.0, *cdf.shares.tolist()], cdf.error / cdf.rows):
-        to.print(f"[green]{line}[/]")
+        to.print(f"[{colour(cdf)}]{line}[/]")
     first, last = cdf.labels[0], cdf.labels[-1]
     to.print(f"     └{'─' * 56}")
     to.print(f"      {escape(first)}{' ' * max(1, 56 - len(first) - len(last))}{escape(last)}")

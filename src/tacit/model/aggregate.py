@@ -70,6 +70,7 @@ class Formula:
     note: str = ""
     doubt: str = ""  # what is said where nothing is guaranteed
     constant: str = ""
+    limits: Callable[[int], tuple[float, float]] = lambda _: (-math.inf, math.inf)  # of the value, for so many rows
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Count:
 
     @property
     def formula(self) -> Formula:
-        return Formula((Weighed(self.query),), lambda parts, _: parts[0])
+        return Formula((Weighed(self.query),), lambda parts, _: parts[0], limits=lambda rows: (0, rows))
 
     def words(self, domain: Domain) -> str:
         return describe(self.query, domain)
@@ -105,7 +106,8 @@ class Fraction:
             raise InvalidQuery("no row can meet the condition below the line, so there is no fraction.")
         some = Query.all([self.where, self.given])
         object.__setattr__(self, "where", some)
-        made = Formula((Weighed(some), Weighed(self.given)), lambda parts, _: ratio(*parts), doubt=_MAY_BE_ZERO)
+        parts = (Weighed(some), Weighed(self.given))
+        made = Formula(parts, lambda parts, _: ratio(*parts), doubt=_MAY_BE_ZERO, limits=lambda _: (0, 1))
         object.__setattr__(self, "formula", made)
 
     def words(self, domain: Domain) -> str:
@@ -149,7 +151,9 @@ class Sum:
             "number of its rows beyond the error bar"
         )
         nothing = f"no row that meets the condition has a value of {self.name} other than 0."
-        return Formula(tuple(parts), added, said, constant=nothing)
+        least, most = min([0.0, *factors]), max([0.0, *factors])  # what a row can add
+        ends = lambda rows: (rows * least, rows * most)  # noqa: E731
+        return Formula(tuple(parts), added, said, constant=nothing, limits=ends)
 
     def words(self, domain: Domain) -> str:
         return f"the sum of {self.name}{_where(self.where, domain)}"
@@ -198,7 +202,8 @@ class Mean:
             within = None if error is None else min(span, span * error + top.rounding * span)
             return Figure(low + span * found, within)
 
-        return Formula((top, middles.weighed(middles.inside)), mean, middles.note(), _MAY_BE_ZERO)
+        parts = (top, middles.weighed(middles.inside))
+        return Formula(parts, mean, middles.note(), _MAY_BE_ZERO, limits=lambda _: (low, low + span))
 
     def words(self, domain: Domain) -> str:
         return f"the mean of {self.name}{_where(self.where, domain)}"
@@ -252,7 +257,10 @@ class Variance:
             return self._scaled(value, (low, max(low, high)), span, rows)
 
         parts = (squares, places, middles.weighed(middles.inside))
-        return Formula(parts, variance, said, _MAY_BE_ZERO)
+        # Half of the rows at each end; n/(n - 1) is 2 at most.
+        most = span**2 / (2 if self.sample else 4)
+        limits = 0.0, math.sqrt(most) if self.root else most
+        return Formula(parts, variance, said, _MAY_BE_ZERO, limits=lambda _: limits)
 
     def _scaled(self, value: float, ends: tuple[float, float] | None, span: float, rows: Figure) -> Figure:
         """From places to values; n/(n-1) times that for a sample; the root of it for a standard deviation."""

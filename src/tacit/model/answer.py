@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from math import inf
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +19,22 @@ if TYPE_CHECKING:
     from tacit.show.chart import Chart
 
 
+Says = Literal["sharp", "rough", "nothing"]
+Limits = tuple[float, float]  # the least and the most that a value can be at all
+ANY: Limits = (-inf, inf)
+SHARP = 0.1  # of a value: a bar up to this is small beside it
+
+
 class Answered(Framed):
     """What every kind of answer has: an error bar, and the facts about it under names of their own."""
 
     __slots__ = ()
     facts: Facts
+
+    @property
+    def says(self) -> Says:
+        """Whether the answer says anything: "sharp", "rough" or "nothing". From public facts, like the bar."""
+        raise NotImplementedError
 
     @property
     def error(self) -> float | None:
@@ -74,11 +86,17 @@ class Answer(Answered):
     question: str
     value: float
     facts: Facts
+    limits: Limits = ANY
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Where the truth lies, at the stated confidence; None where nothing is guaranteed any more."""
-        return None if self.error is None else (self.value - self.error, self.value + self.error)
+        """Where the truth lies, at the stated confidence, cut to the limits; None where nothing is promised."""
+        return None if self.error is None else within(self.value, self.error, self.limits)
+
+    @property
+    def says(self) -> Says:
+        """Whether the answer says anything: "sharp", "rough" or "nothing" (see `says`)."""
+        return says(self.value, self.error, self.limits)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -86,6 +104,8 @@ class Answer(Answered):
             "question": self.question,
             "value": self.value,
             "error": self.error,
+            "interval": None if self.interval is None else list(self.interval),
+            "says": self.says,
             **self.facts.to_dict(),
         }
 
@@ -99,12 +119,13 @@ class Answer(Answered):
     def _repr_html_(self) -> str:
         from tacit.show.pages import notebook
 
-        said = f"({_sure(self)} · {self.source} · {cost_words(self.cost)})"
+        said = f"({sure_words(self)} · {self.source} · {cost_words(self.cost)})"
         return notebook(
             question=self.question,
             value=_number(self.value),
             bar=_plus_minus(self.error),
-            small=f"{said}{_note(self)}",
+            small=f"{said}{_note(self)}{says_words(self)}",
+            grey=self.says == "nothing",
         )
 
 
@@ -117,6 +138,17 @@ class Table(Answered):
     labels: tuple[tuple[str, ...], ...]
     values: NDArray[np.float64]
     facts: Facts
+    limits: Limits = ANY  # of each cell; the cells add up to no more than the upper one
+
+    @property
+    def says(self) -> Says:
+        """As in `Answer`, for the cell in the middle; "nothing" too where the cells add up to a tenth too much.
+
+        Noise does that where it is as large as what the cells hold.
+        """
+        if np.maximum(self.values, 0).sum() > (1 + SHARP) * self.limits[1]:
+            return "nothing"
+        return says(float(np.median(self.values)), self.error, self.limits)
 
     def rows(self) -> Iterator[tuple[tuple[str, ...], float]]:
         """Each combination of labels with its value, the last attribute fastest."""
@@ -129,6 +161,7 @@ class Table(Answered):
             "columns": [*self.names, "value"],
             "rows": [[*labels, value] for labels, value in self.rows()],
             "error": self.error,
+            "says": self.says,
             **self.facts.to_dict(),
         }
 
@@ -166,7 +199,8 @@ class Table(Answered):
 
         rows = [[*labels, _number(value)] for labels, value in self._shown()]
         picture = {"picture": self.chart()} if len(self.names) <= 2 else {}
-        return notebook(head=[*self.names, "value"], rows=rows, notes=[*self._left_out(), self.caption], **picture)
+        notes, grey = [*self._left_out(), self.caption], self.says == "nothing"
+        return notebook(head=[*self.names, "value"], rows=rows, notes=notes, grey=grey, **picture)
 
     def _shown(self, most: int = 200) -> list[tuple[tuple[str, ...], float]]:
         return [row for row, _ in zip(self.rows(), range(most), strict=False)]
@@ -182,22 +216,51 @@ def _number(value: float) -> str:
     return f"{value:,.2f}" if abs(value) >= 1 else f"{value:.4g}"  # a fraction, whose error may be small
 
 
+def says(value: float, error: float | None, limits: Limits) -> Says:
+    """What a value with its bar says.
+
+    "nothing" without a bar, or where the interval rules out nothing that the value could be; "sharp" where the bar is
+    at most a tenth of the value; else "rough".
+    """
+    if error is None:
+        return "nothing"
+    if error and within(value, error, limits) == limits:
+        return "nothing"
+    return "sharp" if error <= SHARP * abs(value) else "rough"
+
+
+def within(value: float, error: float, limits: Limits) -> tuple[float, float]:
+    """The part of the interval around a value in which it can be at all."""
+    least, most = limits
+    return min(max(value - error, least), most), max(min(value + error, most), least)
+
+
 def bar_words(shown: Answered) -> str:
     """The error bar that is shown and its circumstances in words."""
     start = f"{_plus_minus(shown.error)} ".lstrip()
-    return f"{start}({_sure(shown)}, {shown.source}, {cost_words(shown.cost)}){_note(shown)}"
+    return f"{start}({sure_words(shown)}, {shown.source}, {cost_words(shown.cost)}){_note(shown)}{says_words(shown)}"
+
+
+def bar_line(bar: Bar) -> str:
+    """A bar by itself, and what it is about."""
+    return f"{_plus_minus(bar.width)} ({_confident(bar)})"
 
 
 def _plus_minus(error: float | None) -> str:
     return "" if error is None else f"± {_number(error)}"
 
 
-def _sure(shown: Answered) -> str:
+def sure_words(shown: Answered) -> str:
     """The confidence of the bar that is shown, and what it is about."""
-    if not shown.bars:
-        return "no guarantee"
-    about = shown.bars[0].about
-    return "exact" if about == EXACT else f"{100 * shown.confidence:.10g}%, for {about}"  # 0.999 is not 100%
+    return _confident(shown.bars[0]) if shown.bars else "nothing is promised"
+
+
+def _confident(bar: Bar) -> str:
+    return "exact" if bar.about == EXACT else f"{100 * bar.confidence:.10g}%, for {bar.about}"  # 0.999 is not 100%
+
+
+def says_words(shown: Answered) -> str:
+    return " · says nothing" if shown.says == "nothing" else ""
 
 
 def _note(shown: Answered) -> str:

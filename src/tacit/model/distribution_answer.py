@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.model.answer import Answered, bar_words, cost_words, fact_columns, one_row
+from tacit.model.answer import (
+    Answered,
+    Says,
+    bar_words,
+    cost_words,
+    fact_columns,
+    one_row,
+    says,
+    says_words,
+    sure_words,
+)
 from tacit.model.facts import Facts
 from tacit.show.frames import Column, Frame
 
@@ -44,6 +54,11 @@ class CdfAnswer(Answered):
         return self.bars[0].width
 
     @property
+    def says(self) -> Says:
+        """As in `Answer`, for a step that half of the rows lie below."""
+        return says(self.rows / 2, self.error, (0, self.rows))
+
+    @property
     def shares(self) -> NDArray[np.float64]:
         """The same as fractions of all rows."""
         return self.values / self.rows
@@ -74,6 +89,7 @@ class CdfAnswer(Answered):
             "rows": [[label, value] for label, value in zip(self.labels, self.values.tolist(), strict=True)],
             "error": self.error,
             "simultaneous": True,
+            "says": self.says,
             **self.facts.to_dict(),
         }
 
@@ -91,7 +107,8 @@ class CdfAnswer(Answered):
         few = rows if step == 1 else [*rows[step - 1 :: step], *([] if len(rows) % step == 0 else rows[-1:])]
         notes = [f"one in {step:,} of {len(rows):,} bins"] * (step > 1) + [bar_words(self)]
         head = [self.name, "low", "high", "rows up to its end"]
-        return notebook(picture=self.chart(), folded="Numbers", head=head, rows=few, notes=notes)
+        grey = self.says == "nothing"
+        return notebook(picture=self.chart(), folded="Numbers", head=head, rows=few, notes=notes, grey=grey)
 
 
 @dataclass(frozen=True)
@@ -105,10 +122,18 @@ class QuantileAnswer(Answered):
     low: str
     high: str
     facts: Facts
+    limits: tuple[str, str] = ("", "")  # the first and the last bin
 
     @property
     def error(self) -> None:
         """None: its interval is lopsided."""
+
+    @property
+    def says(self) -> Says:
+        """As in `Answer`: "sharp" where only one bin can hold it, "nothing" where every bin can."""
+        if (self.low, self.high) == self.limits:
+            return "nothing"
+        return "sharp" if self.low == self.high else "rough"
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -117,6 +142,7 @@ class QuantileAnswer(Answered):
             "share": self.share,
             "value": self.value,
             "interval": [self.low, self.high],
+            "says": self.says,
             **self.facts.to_dict(),
         }
 
@@ -126,10 +152,10 @@ class QuantileAnswer(Answered):
         return Frame((*said, *fact_columns(self)))
 
     def __str__(self) -> str:
-        sure = f"{100 * self.confidence:.10g}%"
-        return f"{self.value} ({self.low} to {self.high} at {sure}, {self.source}, {cost_words(self.cost)})"
+        said = f"{self.low} to {self.high} at {sure_words(self)}, {self.source}, {cost_words(self.cost)}"
+        return f"{self.value} ({said}){says_words(self)}"
 
     def _repr_html_(self) -> str:
         from tacit.show.pages import notebook
 
-        return notebook(question=self.question, value=str(self))
+        return notebook(question=self.question, value=str(self), grey=self.says == "nothing")

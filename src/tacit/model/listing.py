@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tacit.model.answer import Answered, bar_words
+from tacit.model.answer import Answered, Limits, Says, bar_words, says
 from tacit.model.facts import Facts
 from tacit.show.frames import Column, Frame
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tacit.show.chart import Chart
 
 _SHOWN = 200
+_LEAST_FIRST: tuple[Says, ...] = ("nothing", "rough", "sharp")
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,17 @@ class Listing(Answered):
     titles: tuple[str, ...]
     listed: tuple[Row, ...]
     facts: Facts
+    limits: tuple[Limits, ...]  # of each column of values
+
+    @property
+    def says(self) -> Says:
+        """As in `Answer`, for the value in the middle: at least half of the values say as much."""
+        words = sorted((word for row in self.listed for word in self.words(row)), key=_LEAST_FIRST.index)
+        return words[len(words) // 2] if words else "sharp"
+
+    def words(self, row: Row) -> list[Says]:
+        """What each value of a row says."""
+        return [says(*one) for one in zip(row.values, row.errors, self.limits, strict=True)]
 
     def rows(self) -> Iterator[tuple[tuple[str, ...], tuple[float, ...]]]:
         """Each row's labels with its values."""
@@ -49,6 +61,7 @@ class Listing(Answered):
             "columns": [*self.names, *self.titles],
             "rows": [[*row.labels, *row.values] for row in self.listed],
             "errors": [list(row.errors) for row in self.listed],
+            "says": self.says,
             **self.facts.to_dict(),
         }
 
@@ -81,7 +94,7 @@ class Listing(Answered):
         return said if self.error is None else f"at most {said}"
 
     def __str__(self) -> str:
-        lines = [[*self.names, *self.titles], *self._cells()]
+        lines = [[*self.names, *self.titles], *self.cells()]
         widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
         labels = len(self.names)
         text = [
@@ -96,21 +109,21 @@ class Listing(Answered):
         from tacit.show.pages import notebook
 
         head = [*self.names, *self.titles]
-        return notebook(head=head, rows=self._cells(), notes=[*self._left_out(), self.caption])
+        notes, grey = [*self._left_out(), self.caption], self.says == "nothing"
+        return notebook(head=head, rows=self.cells(), notes=notes, grey=grey)
 
-    def _cells(self) -> list[list[str]]:
-        return [
-            [*row.labels, *(_with_bar(value, error) for value, error in zip(row.values, row.errors, strict=True))]
-            for row in self.listed[:_SHOWN]
-        ]
+    def cells(self, most: int = _SHOWN) -> list[list[str]]:
+        """The first rows as text, each value with its bar, and with a word where it says nothing."""
+        return [[*row.labels, *map(_with_bar, row.values, row.errors, self.words(row))] for row in self.listed[:most]]
 
     def _left_out(self) -> list[str]:
         left_out = len(self.listed) - _SHOWN
         return [f"… and {left_out:,} more rows"] if left_out > 0 else []
 
 
-def _with_bar(value: float, error: float | None) -> str:
-    return f"{_number(value)} ± {_number(error)}" if error is not None else f"{_number(value)} (no guarantee)"
+def _with_bar(value: float, error: float | None, word: Says) -> str:
+    bar = "" if error is None else f" ± {_number(error)}"
+    return f"{_number(value)}{bar}{' (says nothing)' if word == 'nothing' else ''}"
 
 
 def _number(value: float) -> str:

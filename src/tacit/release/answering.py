@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.aggregate import Figure, Weighed
-from tacit.model.answer import Answer, Table
+from tacit.model.answer import Answer, Limits, Table
 from tacit.model.ask import Aggregate, Ask, Cdf, Count, Crosstab, Group, Histogram, Mean, Quantile, Range, Select, Stat
 from tacit.model.attribute import Attribute
 from tacit.model.budget import Loss
@@ -93,9 +93,9 @@ def combine(ask: Ask, found: Found, setting: Setting, words: str | None = None) 
     text = words if words is not None else ask.words(setting.domain)
     match ask:
         case Count():
-            return _one(text, ask.query, found)
+            return _one(text, ask.query, found, setting.rows)
         case Stat():
-            return _one(text, ask.statistic, found)
+            return _one(text, ask.statistic, found, setting.rows)
         case Crosstab():
             return _table(text, ask, found, setting)
         case Cdf():
@@ -103,33 +103,33 @@ def combine(ask: Ask, found: Found, setting: Setting, words: str | None = None) 
         case Histogram():
             return _histogram(text, ask, found, setting)
         case Range():
-            return _range(text, ask, found)
+            return _range(text, ask, found, setting)
         case Quantile():
             return _quantile(text, ask, found, setting)
         case Mean() if ask.from_ranges:
-            return _mean(text, ask, found)
+            return _mean(text, ask, found, setting)
         case Select():
             return _selected(ask, found, setting)
     values = _composed(ask, (), found, setting)
-    return Answer(text, values.figures[0].value, values.facts)
+    return Answer(text, values.figures[0].value, values.facts, ask.formula.limits(setting.rows))
 
 
 # -- single numbers and tables ----------------------------------------------------------------------------------------
 
 
-def _one(text: str, query: Query | Statistic, found: Found) -> Answer:
+def _one(text: str, query: Query | Statistic, found: Found, rows: int) -> Answer:
     estimate = found[query]
     assert isinstance(estimate, Estimate)
-    return one_answer(text, query, estimate)
+    return one_answer(text, query, estimate, rows)
 
 
-def one_answer(text: str, query: Query | Statistic, estimate: Estimate) -> Answer:
-    """An estimate, which is in grid steps, as an answer in counts."""
+def one_answer(text: str, query: Query | Statistic, estimate: Estimate, rows: int) -> Answer:
+    """An estimate, which is in grid steps, as an answer in counts, which lie between 0 and the number of rows."""
     facts, unit = estimate.facts, query.unit
     if unit == 1:
-        return Answer(text, estimate.value, facts)
+        return Answer(text, estimate.value, facts, (0, rows))
     bars = tuple(replace(bar, width=bar.width / unit) for bar in facts.bars)
-    return Answer(text, estimate.value / unit, replace(facts, bars=bars))
+    return Answer(text, estimate.value / unit, replace(facts, bars=bars), (0, rows))
 
 
 def _of_table(table: Marginal, domain: Domain) -> Query | Marginal:
@@ -145,12 +145,13 @@ def _table(text: str, ask: Crosstab, found: Found, setting: Setting) -> Table:
     labels = tuple(tuple(domain[n].label(i) for i in range(domain[n].size)) for n in ask.names)
     need = _of_table(ask.table, domain)
     if isinstance(need, Query):
-        one = _one(text, need, found)
-        return Table(text, ask.names, labels, np.full((1,) * len(ask.names), float(one.value)), one.facts)
+        one = _one(text, need, found, setting.rows)
+        values = np.full((1,) * len(ask.names), float(one.value))
+        return Table(text, ask.names, labels, values, one.facts, one.limits)
     estimate = found[need]
     assert isinstance(estimate, TableEstimate)
-    values = estimate.values.transpose([ask.table.names.index(name) for name in ask.names])
-    return Table(text, ask.names, labels, np.ascontiguousarray(values), estimate.facts)
+    values = np.ascontiguousarray(estimate.values.transpose([ask.table.names.index(name) for name in ask.names]))
+    return Table(text, ask.names, labels, values, estimate.facts, (0, setting.rows))
 
 
 # -- what one release of ranges tells ---------------------------------------------------------------------------------
@@ -190,7 +191,7 @@ def _histogram(text: str, ask: Histogram, found: Found, setting: Setting) -> Tab
     counts, attribute = ranges.histogram(list(ask.cuts)), ranges.attribute
     labels = [attribute.label(a) if b == a + 1 else _between(attribute, a, b) for a, b in pairwise(ask.cuts)]
     facts = released.facts.within(float(counts.errors.max()))
-    return Table(text, (ask.name,), (tuple(labels),), counts.values, facts)
+    return Table(text, (ask.name,), (tuple(labels),), counts.values, facts, (0, setting.rows))
 
 
 def _between(attribute: Attribute, first: int, end: int) -> str:
@@ -198,7 +199,7 @@ def _between(attribute: Attribute, first: int, end: int) -> str:
     return attribute.values.label(attribute.edge(first), attribute.edge(end))
 
 
-def _range(text: str, ask: Range, found: Found) -> Answer:
+def _range(text: str, ask: Range, found: Found, setting: Setting) -> Answer:
     released = found[RangesOf(ask.query.scope, ask.share)]
     assert isinstance(released, Released)
     if isinstance(released.ranges, Rectangles):
@@ -206,14 +207,15 @@ def _range(text: str, ask: Range, found: Found) -> Answer:
         counts = released.ranges.counts((a, c), (b, d))
     else:
         counts = released.ranges.counts(*ask.sides[0])
-    return Answer(text, float(counts.values), released.facts.within(float(counts.errors)))
+    return Answer(text, float(counts.values), released.facts.within(float(counts.errors)), (0, setting.rows))
 
 
-def _mean(text: str, ask: Mean, found: Found) -> Answer:
+def _mean(text: str, ask: Mean, found: Found, setting: Setting) -> Answer:
     ranges, released = _released(ask.name, ask.share, found)
     mean = ranges.mean()
     note = f"values taken for the middle of their bin; off by at most {mean.rounding:g} more" if mean.rounding else ""
-    return Answer(text, mean.value, replace(released.facts, note=note).within(mean.error))
+    facts = replace(released.facts, note=note).within(mean.error)
+    return Answer(text, mean.value, facts, ask.formula.limits(setting.rows))
 
 
 # -- quantiles --------------------------------------------------------------------------------------------------------
@@ -232,7 +234,7 @@ def _of_quantile(ask: Quantile, setting: Setting) -> tuple[Need, ...]:
 
 
 def _quantile(text: str, ask: Quantile, found: Found, setting: Setting) -> QuantileAnswer:
-    label = setting.domain[ask.name].label
+    label, bins = setting.domain[ask.name].label, setting.domain[ask.name].bins
     if ask.from_ranges:
         ranges, released = _released(ask.name, ask.share, found)
         located = ranges.quantile(ask.q)
@@ -240,7 +242,7 @@ def _quantile(text: str, ask: Quantile, found: Found, setting: Setting) -> Quant
         facts = released.facts.within(ranges.half_width)
     else:
         at, first, last, facts = _located(ask, found, setting)
-    return QuantileAnswer(text, ask.q, label(at), label(first), label(last), facts)
+    return QuantileAnswer(text, ask.q, label(at), label(first), label(last), facts, (label(0), label(bins - 1)))
 
 
 def _located(ask: Quantile, found: Found, setting: Setting) -> tuple[int, int, int, Facts]:
@@ -262,7 +264,7 @@ def _located(ask: Quantile, found: Found, setting: Setting) -> tuple[int, int, i
         facts = table.facts
     else:
         edges = [Query.all([ask.where, Query.among(setting.domain, ask.name, range(t + 1))]) for t in range(bins)]
-        answers = [_one("", query, found) for query in edges]
+        answers = [_one("", query, found, setting.rows) for query in edges]
         counts = np.array([0.0, *(answer.value for answer in answers)])
         errors = [math.inf if answer.error is None else answer.error for answer in answers]
         bars = np.array([0.0, *errors]) + ask.q * errors[-1]
@@ -322,7 +324,7 @@ def _column(part: Weighed, groups: tuple[Group, ...], found: Found, setting: Set
         table = found[need]
         assert isinstance(table, TableEstimate)
         return _from_table(part, groups, need, table, setting)
-    answers = [_one("", query, found) for query in need]
+    answers = [_one("", query, found, setting.rows) for query in need]
     return [Figure(float(answer.value), answer.error) for answer in answers]
 
 
@@ -413,11 +415,16 @@ def _selected(select: Select, found: Found, setting: Setting) -> Answers:
         one = combine(column.value, found, setting)
         if isinstance(one, Answer) and column.scale != 1:
             bars = tuple(replace(bar, width=column.scale * bar.width) for bar in one.bars)
-            one = replace(one, value=column.scale * one.value, facts=replace(one.facts, bars=bars))
+            facts = replace(one.facts, bars=bars)
+            one = Answer(one.question, column.scale * one.value, facts, _scaled(one.limits, column.scale))
         return _noted(one, select)
     if select.crosstab is not None:
         return _noted(combine(select.crosstab, found, setting), select)
     return _listing(select, found, setting)
+
+
+def _scaled(limits: Limits, scale: float) -> Limits:
+    return scale * limits[0], scale * limits[1]
 
 
 def _noted(answer: Answers, select: Select) -> Answers:
@@ -425,7 +432,7 @@ def _noted(answer: Answers, select: Select) -> Answers:
 
 
 def _listing(select: Select, found: Found, setting: Setting) -> Listing:
-    columns, told = list[list[Figure]](), list[Facts]()
+    columns, told, limits = list[list[Figure]](), list[Facts](), list[Limits]()
     for column in select.columns:
         assert not isinstance(column.value, Quantile)
         if select.groups:
@@ -437,6 +444,7 @@ def _listing(select: Select, found: Found, setting: Setting) -> Listing:
         scale = column.scale
         columns.append([Figure(scale * v, None if e is None else scale * e) for v, e in figures])
         told.append(facts)
+        limits.append(_scaled(column.value.formula.limits(setting.rows), scale))
     cells = list(product(*(range(len(group.parts(setting.domain))) for group in select.groups)))
     labels = [group.labels(setting.domain) for group in select.groups]
     order = list(range(len(cells)))
@@ -461,6 +469,7 @@ def _listing(select: Select, found: Found, setting: Setting) -> Listing:
         titles=_distinct([column.title for column in select.columns]),
         listed=tuple(rows),
         facts=replace(facts, note=joined((*(one.note for one in told), *select.notes))),
+        limits=tuple(limits),
     )
 
 
@@ -477,6 +486,7 @@ def _declared(select: Select, setting: Setting) -> Listing:
         titles=(),
         listed=tuple(rows),
         facts=setting.public("declared values, whether a row has them or not").within(0.0, EXACT),
+        limits=(),
     )
 
 

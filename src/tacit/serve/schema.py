@@ -138,6 +138,7 @@ class AnswerLine(Struct, kw_only=True):
     )
     interval: Annotated[list[Any], Meta(min_length=2, max_length=2)] | UnsetType = UNSET
     confidence: float
+    says: Annotated[Literal["sharp", "rough", "nothing"], Meta(description="Whether the answer says anything.")]
     bars: Annotated[list[BarLine], Meta(description="Every bar that is proved, the narrowest first.")]
     source: Literal["measured", "repeat", "hypothesis", "public"]
     cost: Amount

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tacit.model.answer import Answer
 from tacit.model.budget import Loss
 from tacit.model.describe import describe
 from tacit.model.entry import Measured, Told
 from tacit.model.facts import Receipt
-from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
+from tacit.release.answering import one_answer
+from tacit.release.estimate import of_stored
 from tacit.session import Session
 
 # What is bought, by kind, in the order in which a budget is shown.
@@ -72,15 +74,13 @@ def spending(found: Sequence[Event], session: Session) -> list[tuple[str, int, L
     return lines
 
 
-def single(event: Event, session: Session) -> tuple[float, float | None] | None:
-    """The value of an answer that has just one, and its error; in counts."""
-    answer = event.answer
-    if isinstance(answer, Told):
-        unit = answer.question.unit
-        return answer.value / unit, answer.bars[0].width / unit if answer.bars else None
-    if isinstance(answer, Measured) and isinstance(answer.question, Query | Statistic):
-        return int(answer.values[0]) / answer.unit, quantile(answer.noise, session.confidence) / answer.unit
-    return None
+def single(event: Event, session: Session) -> Answer | None:
+    """The answer of an event that has just one value."""
+    stored = event.answer
+    if stored is None or not isinstance(question := stored.question, Query | Statistic):
+        return None
+    estimate = of_stored(stored, question, session.rows, session.confidence)
+    return one_answer(event.question, question, estimate, session.rows)
 
 
 def _kind(answer: Measured) -> str:

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tacit.model.answer import Table
+from tacit.model.answer import Table, says_words
 from tacit.model.attribute import Attribute
 from tacit.model.describe import describe
 from tacit.model.distribution_answer import CdfAnswer
@@ -24,8 +24,9 @@ from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.release.ranges.distribution import Distribution
 from tacit.release.ranges.rectangles import Rectangles
 from tacit.session import Session
-from tacit.show.chart import Axis, Bars, Chart, Gauge, Line, Ticks
+from tacit.show.chart import Axis, Chart, Gauge, Line, Ticks
 from tacit.show.events import Event, single, spending
+from tacit.show.figures import whiskered
 
 WIDTH = 840  # pixels
 MOST_BARS = 30  # single counts in the chart of counts
@@ -57,13 +58,14 @@ def timeline(found: Sequence[Event], session: Session) -> Chart:
 
 def counts(found: Sequence[Event], session: Session) -> Chart | None:
     """Single counts that were bought, with their error bars."""
-    own = [(event.question, answer) for event in found if event.kind == "count" and (answer := single(event, session))]
+    own = [answer for event in found if event.kind == "count" and (answer := single(event, session))]
     if not own:
         return None
     shown = own[:MOST_BARS]
     more = f"the first {MOST_BARS} of {len(own):,}" if len(own) > MOST_BARS else ""
-    bars = Bars([value for _, (value, _) in shown], error=[error or 0.0 for _, (_, error) in shown], name="")
-    axis = Axis(categories=[question for question, _ in shown])
+    values, errors = np.array([one.value for one in shown]), np.array([one.error or 0.0 for one in shown])
+    bars = whiskered(values, errors, (0, session.rows), grey=all(one.says == "nothing" for one in shown))
+    axis = Axis(categories=[f"{one.question}{says_words(one)}" for one in shown])
     return Chart("Single counts", x=Axis("rows"), y=axis, marks=[bars], width=WIDTH, note=more)
 
 
@@ -134,7 +136,7 @@ def _shown(
     labels: tuple[tuple[str, ...], ...] | None = None,
 ) -> Table:
     declared = tuple(tuple(session.domain[n].label(i) for i in range(session.domain[n].size)) for n in names)
-    return Table(words, names, labels or declared, values, _facts(answer, session).within(error))
+    return Table(words, names, labels or declared, values, _facts(answer, session).within(error), (0, session.rows))
 
 
 def _facts(answer: Measured, session: Session) -> Facts:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tacit.errors import ConfigError, TacitError
-from tacit.model.answer import Table
+from tacit.model.answer import Table, bar_line, says_words
 from tacit.model.budget import Loss
 from tacit.model.distribution_answer import CdfAnswer
 from tacit.model.entry import Measured
@@ -37,12 +37,16 @@ SEAL = 16  # letters of a seal
 
 
 class Sheet(NamedTuple):
-    """A table of text, in the order of the macro `grid`. `right` are the columns that hold numbers, by place."""
+    """A table of text, in the order of the macro `grid`.
+
+    By place, `right` are the columns that hold numbers and `grey` the rows that say nothing.
+    """
 
     caption: str
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     right: Sequence[int]
+    grey: Container[int] = ()
 
 
 @dataclass(frozen=True)
@@ -165,15 +169,16 @@ def _spending(lines: Sequence[tuple[str, int, Loss]], session: Session) -> Sheet
 
 def _answers(caption: str, found: Sequence[Event], session: Session) -> Sheet:
     """Answers of one value each, and what they cost if any did."""
-    columns = ["entry", "question", "value", "±"] + ([] if all(event.free for event in found) else ["cost"])
+    columns = ["entry", "question", "value", "±", "for"] + ([] if all(event.free for event in found) else ["cost"])
+    told = [(event, answer) for event in found if (answer := single(event, session))]
     rows = []
-    for event in found:
-        if told := single(event, session):
-            value, error = told
-            bar = "no guarantee" if error is None else number(error)
-            line = [str(event.receipt.entry), event.question, number(value), bar, f"{float(event.cost):.4g}"]
-            rows.append(line[: len(columns)])
-    return _cut(caption, columns, rows, [0, 2, 3, 4])
+    for event, answer in told:
+        bar = number(answer.bars[0].width) if answer.bars else ""
+        about = f"{answer.bars[0].about if answer.bars else 'nothing is promised'}{says_words(answer)}"
+        line = [str(event.receipt.entry), event.question, number(answer.value), bar, about, f"{float(event.cost):.4g}"]
+        rows.append(line[: len(columns)])
+    grey = {i for i, (_, answer) in enumerate(told) if answer.says == "nothing"}
+    return _cut(caption, columns, rows, [0, 2, 3, 5])._replace(grey=grey)
 
 
 def _exhibits(found: Sequence[Event], session: Session) -> list[Exhibit]:
@@ -197,9 +202,8 @@ def _exhibits(found: Sequence[Event], session: Session) -> list[Exhibit]:
 
 
 def _exhibit(one: CdfAnswer | Table, event: Event) -> Exhibit:
-    error = "no error bar" if one.error is None else f"± {number(one.error)} rows at {100 * one.confidence:.10g} %"
     each = "each count by itself" if isinstance(one, Table) else "all at once"
-    caption = f"Entry {event.receipt.entry}: {error}, {each}; cost {event.cost}."
+    caption = f"Entry {event.receipt.entry}: {each} {bar_line(one.bars[0])}; cost {event.cost}{says_words(one)}."
     return _in_numbers(caption, replace(one.chart(), width=gallery.WIDTH, note=""), one)
 
 

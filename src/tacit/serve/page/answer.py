@@ -13,10 +13,8 @@ from itertools import islice
 from math import ceil, floor
 from typing import Any
 
-import numpy as np
-
 from tacit.model.answer import Answer, Table
-from tacit.model.ask import Ask, Count, Quantile
+from tacit.model.ask import Ask, Quantile
 from tacit.model.attribute import Attribute
 from tacit.model.budget import Loss
 from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
@@ -25,7 +23,8 @@ from tacit.model.listing import Listing
 from tacit.release.answering import Answers
 from tacit.serve.schema import Json
 from tacit.session import DryRun, Session
-from tacit.show.chart import Axis, Bars, Chart, Heat, Points, Rule
+from tacit.show.chart import Axis, Chart, Heat, Points, Rule
+from tacit.show.chart.paint import GREY
 from tacit.show.pages import percent
 
 WIDTH = 620  # pixels of a picture
@@ -42,15 +41,15 @@ WHY = {
 def panel(ask: Ask, answer: Answers, session: Session) -> dict[str, Any]:
     """The whole answer to a question. `figure` and `error` are there where it is one value."""
     free = not answer.cost.atoms
-    most = session.rows if isinstance(ask, Count) else None  # a count lies between 0 and the number of rows
     attribute = session.domain[ask.name] if isinstance(ask, Quantile) else None
     return {
         "question": answer.question,
         "figure": _figure(answer),
         "error": number(answer.error) if isinstance(answer, Answer) and answer.error is not None else "",
-        "said": _said(answer, most),
+        "says": answer.says,
+        "said": _said(answer),
         "bars": [f"± {number(bar.width)} ({_sure(bar)})" for bar in answer.bars[1:]],
-        "chart": _drawn(answer, most, attribute),
+        "chart": _drawn(answer, attribute),
         "free": free,
         "why": WHY[answer.source] if free else f"{WHY[answer.source]} From now on it is free, for everybody.",
         "facts": _facts(answer, session.total),
@@ -109,7 +108,7 @@ def _figure(answer: Answers) -> str:
     return number(answer.value) if isinstance(answer, Answer) else ""
 
 
-def _said(answer: Answers, most: int | None) -> str:
+def _said(answer: Answers) -> str:
     """How sure the answer is, in a sentence."""
     sure = f"With {_sure(answer.bars[0])}" if answer.bars else ""
     if isinstance(answer, QuantileAnswer):
@@ -118,13 +117,13 @@ def _said(answer: Answers, most: int | None) -> str:
         return "These are the declared values, whether a row has them or not."
     if not isinstance(answer, Answer):
         if answer.error is None:
-            return "Nothing is guaranteed about some of these any more."
+            return "Nothing is promised about some of these."
         each = "all of the curve" if isinstance(answer, CdfAnswer) else "each value by itself"
         at_most = "at most " if isinstance(answer, Listing) else ""
         return f"{sure} {each} is within {at_most}± {number(answer.error)} of the truth."
     if answer.interval is None:
-        return "Nothing is guaranteed about it any more."
-    low, high = _within(*answer.interval, most)
+        return "Nothing is promised about it."
+    low, high = answer.interval
     return f"{sure} the truth lies between {number(low)} and {number(high)}." if answer.error else "It is exact."
 
 
@@ -132,21 +131,18 @@ def _sure(bar: Bar) -> str:
     return f"{100 * bar.confidence:.10g} % confidence for {bar.about}"
 
 
-def _drawn(answer: Answers, most: int | None, attribute: Attribute | None) -> Chart | None:
+def _drawn(answer: Answers, attribute: Attribute | None) -> Chart | None:
     chart: Chart | None = None
     if isinstance(answer, Answer) and answer.error:
-        chart = interval(answer, most)
+        chart = interval(answer)
     elif isinstance(answer, QuantileAnswer) and attribute is not None:
         chart = quantile(answer, attribute)
     elif isinstance(answer, Table) and len(answer.names) <= 2 and max(answer.values.shape) <= MOST_DRAWN:
         chart = replace(answer.chart(), note="", width=WIDTH)
-        if len(answer.names) == 1 and answer.error is not None:  # no count is below 0
-            values, error = answer.values, answer.error
-            bars = Bars(values, low=np.minimum(values, np.maximum(values - error, 0)), high=values + error)
-            chart = replace(chart, marks=[bars])
     elif isinstance(answer, CdfAnswer):
         curve = answer.chart()  # the band in the colour of its curve
-        chart = replace(curve, marks=[m if isinstance(m, Rule | Heat) else replace(m, colour=0) for m in curve.marks])
+        one = GREY if answer.says == "nothing" else 0
+        chart = replace(curve, marks=[m if isinstance(m, Rule | Heat) else replace(m, colour=one) for m in curve.marks])
         chart = replace(chart, width=WIDTH)
     elif isinstance(answer, Listing) and answer.names and len(answer.titles) == 1 and answer.listed:
         chart = replace(answer.chart(), note="", width=WIDTH) if len(answer.listed) <= MOST_DRAWN else None
@@ -154,19 +150,15 @@ def _drawn(answer: Answers, most: int | None, attribute: Attribute | None) -> Ch
     return None if chart is None else replace(chart, title="")
 
 
-def interval(answer: Answer, most: int | None = None) -> Chart:
-    """A value and its error bar on a line."""
+def interval(answer: Answer) -> Chart:
+    """A value and its error bar on a line, cut to what the value can be."""
     value, error = answer.value, answer.error or 0
-    low, high = _within(value - error, value + error, most)
-    point = Points([value], [0], low=[min(low, value)], high=[max(high, value)], across=True)
+    low, high = answer.interval or (value, value)
+    colour = GREY if answer.says == "nothing" else None
+    point = Points([value], [0], low=[min(low, value)], high=[max(high, value)], across=True, colour=colour)
     # From 0 where the bar is wide enough to be seen there; else the picture is about the bar alone.
     start = 0.0 if value > 0 and low >= 0 and error >= 0.02 * value else None
     return Chart("", x=Axis(low=start), y=Axis(categories=[""]), marks=[point], width=WIDTH, height=96)
-
-
-def _within(low: float, high: float, most: int | None) -> tuple[float, float]:
-    """The part of an interval where a count can be."""
-    return (low, high) if most is None else (max(0.0, low), min(float(most), high))
 
 
 def quantile(answer: QuantileAnswer, attribute: Attribute) -> Chart | None:
@@ -202,17 +194,13 @@ def _numbers(answer: Answers) -> dict[str, Any] | None:
         rows = ([label, f"{v:,.0f}", f"{floor(low):,}", f"{ceil(high):,}"] for label, v, low, high in lines)
         head, many, labels = [answer.name, "rows up to its end", "at least", "at most"], len(answer.labels), 1
     elif isinstance(answer, Listing):
-        rows = ([*row.labels, *map(_with_bar, row.values, row.errors)] for row in answer.listed)
+        rows = iter(answer.cells(MOST_ROWS))
         head, many, labels = [*answer.names, *answer.titles], len(answer.listed), len(answer.names)
     else:
         return None
     shown = list(islice(rows, MOST_ROWS))
     caption = answer.question + (f" (the first {len(shown):,} of {many:,} rows)" if many > len(shown) else "")
     return {"caption": caption, "head": head, "rows": shown, "many": many, "right": range(labels, len(head))}
-
-
-def _with_bar(value: float, error: float | None) -> str:
-    return f"{number(value)} ± {number(error)}" if error is not None else f"{number(value)} (no guarantee)"
 
 
 def _argument(text: str) -> str:

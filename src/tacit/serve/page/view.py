@@ -233,8 +233,7 @@ def _outcome(record: Mapping[str, Any]) -> str:
 def _told(event: Event, session: Session) -> str:
     found = single(event, session)
     if found is not None:
-        value, error = found
-        return number(value) + ("" if error is None else f" ± {number(error)}")
+        return number(found.value) + ("" if found.error is None else f" ± {number(found.error)}")
     if isinstance(event.answer, Measured):
         what = "table" if isinstance(event.answer.question, Marginal) else "release"
         return f"a {what} of {event.answer.values.size:,} numbers"

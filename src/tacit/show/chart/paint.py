@@ -29,6 +29,7 @@ ROLES = {
     "6": ("#6e7781", "#aab4bf"),
 }
 SERIES = 7
+GREY = 6  # the place of what says nothing
 TEXT, SMALL = 12, 11  # sizes of letters
 FONT = "system-ui,-apple-system,Segoe UI,Roboto,Helvetica,Arial,sans-serif"
 
