@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import combinations, product, takewhile
+from itertools import combinations, cycle, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -274,6 +274,7 @@ class Base:
         self.certificates = (share,) if largest is None else (share, largest)
         self.share = Figure(share, Miss.of(of_the_base(confidence)).noise)
         self.largest = None if largest is None else Figure(largest, 1 - confidence)
+        self._largest_box = 0 if self.largest is None else self.largest.certificate.attributes
         before = takewhile(lambda one: one.receipt.entry < share.receipt.entry, public.answers())
         self._earlier = frozenset(one.key for one in before if isinstance(one.question, Query))
         self._conditions: dict[tuple[str, bytes], Condition | None] = {}
@@ -290,13 +291,11 @@ class Base:
             if met is None:
                 return None
             conditions.append(met)
-        scope = tuple([condition.name for condition in conditions])
-        if _cells(self._domain, scope) > MOST_CELLS or (self._earlier and query.core.key in self._earlier):
+        sums = self._sums(tuple([condition.name for condition in conditions]))
+        if sums is None or (self._earlier and query.core.key in self._earlier):
             return None
-        steps = _corners(self._sums(scope), [condition.runs for condition in conditions])
-        guess = (steps + GRID // 2) // GRID
-        most = self.largest
-        is_box = most is not None and len(scope) <= most.certificate.attributes and all(c.is_box for c in conditions)
+        guess = (sums.inside(conditions) + GRID // 2) // GRID
+        is_box = len(conditions) <= self._largest_box and all(condition.is_box for condition in conditions)
         return Estimate(self._rows - guess if query.complement else guess, self._facts(guess, is_box))
 
     def _condition(self, factor: Factor) -> Condition | None:
@@ -305,19 +304,18 @@ class Base:
             return None
         known = (factor.scope[0], factor.weights.tobytes())
         if known not in self._conditions:
-            attribute, ends = self._domain[known[0]], np.flatnonzero(np.diff(factor.weights, prepend=0, append=0))
-            runs = list(zip(ends[::2].tolist(), ends[1::2].tolist(), strict=True))
+            attribute, edges = self._domain[known[0]], np.flatnonzero(np.diff(factor.weights, prepend=0, append=0))
+            ends = tuple((edge, sign) for edge, sign in zip(edges.tolist(), cycle((-1, 1)), strict=False) if edge)
             is_box = attribute.ordered or attribute.size <= FEW_VALUES or int(factor.weights.sum()) == 1
-            listed = not attribute.ordered or len(runs) == 1
-            self._conditions[known] = Condition(known[0], runs, is_box) if listed else None
+            listed = not attribute.ordered or len(edges) == 2
+            self._conditions[known] = Condition(known[0], ends, is_box) if listed else None
         return self._conditions[known]
 
-    def _summed(self, scope: tuple[str, ...]) -> NDArray[np.int64]:
-        """The cumulative sums of the certified table of these attributes: whatever comes before some value of each."""
-        table = np.pad(guessed(self.hypothesis, self._rows, scope), [(1, 0)] * len(scope))
-        for axis in range(len(scope)):
-            table = np.cumsum(table, axis=axis)
-        return table
+    def _summed(self, scope: tuple[str, ...]) -> Sums | None:
+        """The certified table of these attributes; None where it has too many cells to be one."""
+        if _cells(self._domain, scope) > MOST_CELLS:
+            return None
+        return Sums.of(guessed(self.hypothesis, self._rows, scope))
 
     def _said(self, guess: int, is_box: bool) -> Facts:
         """The facts about an answer of so many rows."""
@@ -330,21 +328,33 @@ class Base:
 
 
 class Condition(NamedTuple):
-    """A condition on one attribute as runs of values, and whether it is a side of the boxes."""
+    """A condition on one attribute by its ends: what comes before each is added or taken off. Is it a side of boxes?"""
 
     name: str
-    runs: list[tuple[int, int]]
+    ends: tuple[tuple[int, int], ...]
     is_box: bool
 
 
-def _corners(sums: NDArray[np.int64], runs: Sequence[Sequence[tuple[int, int]]]) -> int:
-    """The sum over a product of runs of values: inclusion and exclusion of what comes before their ends."""
-    total = 0
-    for box in product(*runs):
-        for corner in product((0, 1), repeat=len(box)):
-            value = sums.item(*[side[end] for side, end in zip(box, corner, strict=True)])
-            total += value if (len(box) - sum(corner)) % 2 == 0 else -value
-    return total
+class Sums(NamedTuple):
+    """The cumulative sums of a table: what comes before some value of each attribute, in one line of numbers."""
+
+    values: NDArray[np.int64]
+    strides: tuple[int, ...]
+
+    @classmethod
+    def of(cls, table: NDArray[np.int64]) -> Sums:
+        table = np.pad(table, [(1, 0)] * table.ndim)
+        for axis in range(table.ndim):
+            table = np.cumsum(table, axis=axis)
+        return cls(table.ravel(), tuple(math.prod(table.shape[axis + 1 :]) for axis in range(table.ndim)))
+
+    def inside(self, conditions: Sequence[Condition]) -> int:
+        """The sum of the cells that meet all conditions: inclusion and exclusion at their ends."""
+        corners = [(0, 1)]
+        for stride, condition in zip(self.strides, conditions, strict=True):
+            corners = [(at + end * stride, sign * side) for at, sign in corners for end, side in condition.ends]
+        item = self.values.item
+        return sum([sign * item(at) for at, sign in corners])
 
 
 def certify(public: Public, curator: Curator | None, start: WarmStart, loss: Loss, confidence: float) -> Base | None:
