@@ -144,7 +144,8 @@ def widths(tables: Sequence[str], epsilons: Sequence[float]) -> None:
 
 def averaged(rows: Sequence[Row]) -> Row:
     """The means over several starts, each with noise of its own."""
-    return Row(*(None if None in column else sum(column) / len(column) for column in zip(*map(astuple, rows))))  # type: ignore[arg-type]
+    columns = zip(*map(astuple, rows), strict=True)
+    return Row(*(None if None in column else sum(column) / len(column) for column in columns))
 
 
 def measured(data: Any, domain: tacit.Domain, epsilon: float) -> Row:

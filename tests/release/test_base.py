@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.typing import NDArray
 
 import tacit
 from tacit.errors import ConfigError
 from tacit.model.certificate import Certificate
-from tacit.model.query import GRID, Query
+from tacit.model.query import GRID, Factor, Query
 from tacit.release import base as base_module
-from tacit.release.base import Base, Miss, attributes, boxes, of_the_base, sample, scopes
+from tacit.release.base import Base, Miss, Side, attributes, boxes, of_the_base, sample, scopes
 from tacit.release.online import Online
 from tacit.session import Session
 from tacit.trusted.curator import Curator
@@ -84,8 +85,13 @@ QUESTIONS = {
     "a complement": ~tacit.count(a=(2, 7), b=1),
     "from a value on": ~tacit.count(a=(0, 3)),
 }
-OTHERS = {
+MIXED = {
     "two ranges": tacit.count(a=[1, 2, 8]),
+    "three ranges and a set": tacit.count(a=[1, 4, 8], c=[0, 2]),
+    "a complement": ~tacit.count(a=[1, 2, 8], d=True),
+}
+OTHERS = {
+    "four ranges": tacit.count(a=[1, 4, 7, 10]),
     "or": tacit.count(b=1) | tacit.count(a=3),
 }
 
@@ -116,6 +122,67 @@ def test_other_questions_go_through_the_gate(tmp_path: Path, words: str) -> None
         assert not any("like this one" in bar.about for bar in answer.bars)
 
 
+WEIGHTS = {
+    "rising": np.linspace(0, 1, 12),
+    "a hill": np.array([0, 0.2, 0.5, 1, 0.5, 0.1, 0, 0, 0, 0, 0, 0]),
+    "a valley": np.abs(np.linspace(-1, 1, 12)),
+}
+
+
+def certain(base: Base, query: Query, records: Records) -> None:
+    """The value is the hypothesis', and the bar is the largest box error times the boxes that it is a mixture of."""
+    found = base.estimate(query)
+    assert found is not None
+    rows = found.value / query.unit
+    assert abs(rows - base.hypothesis.answer(query) * N) <= 0.51
+    (bar,) = found.facts.bars
+    assert "at once" in bar.about
+    assert abs(rows - records.answer(query) / query.unit) <= bar.width / query.unit
+
+
+@pytest.mark.parametrize("where", [{}, {"b": 2}, {"c": [0, 2], "d": True}])
+@pytest.mark.parametrize("shape", WEIGHTS)
+def test_sums_are_mixtures_of_boxes(tmp_path: Path, shape: str, where: dict[str, Any]) -> None:
+    with start(tmp_path) as session:
+        base, records = begin(session), records_of(session)
+        weighed = Query.weighted(DOMAIN, ["a"], WEIGHTS[shape])
+        certain(base, Query.all([weighed, tacit.count(**where).bind(DOMAIN)]) if where else weighed, records)
+
+
+def test_the_number_of_boxes_is_half_of_the_rise_and_fall() -> None:
+    def boxes_of(weights: NDArray[np.float64]) -> float:
+        return Side.of(Factor(("a",), np.rint(weights * GRID).astype(np.int32), GRID), DOMAIN["a"]).boxes
+
+    assert boxes_of(WEIGHTS["rising"]) == 1
+    assert boxes_of(WEIGHTS["a hill"]) == 1
+    assert boxes_of(WEIGHTS["a valley"]) == pytest.approx(2 - 1 / 11, abs=1e-5)
+    assert boxes_of(WEIGHTS["rising"] / 2) == 0.5
+    for chosen in product([0, 1], repeat=6):  # every set of values: as many boxes as it has runs
+        weights = np.array([*chosen, 0, 0, 0, 0, 0, 0])
+        if weights.any():
+            runs = len("".join(map(str, chosen)).replace("0", " ").split())
+            assert boxes_of(weights.astype(np.float64)) == runs
+
+
+@pytest.mark.parametrize("words", MIXED)
+def test_sets_of_a_few_ranges_are_mixtures_too(tmp_path: Path, words: str) -> None:
+    with start(tmp_path) as session:
+        base, before = begin(session), session.entries
+        certain(base, MIXED[words].bind(DOMAIN), records_of(session))
+        session.ask(MIXED[words])
+        assert session.entries == before
+
+
+def test_a_mean_comes_from_the_base_too(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        begin(session)
+        before = session.entries
+        answer = session.mean("a", tacit.count(d=True))
+        assert session.entries == before
+        assert answer.error is not None
+        assert abs(answer.value - ROWS[ROWS.d].a.mean()) <= answer.error
+
+
 def test_the_same_for_ever_in_every_process_and_in_every_published_file(tmp_path: Path) -> None:
     asked = list(QUESTIONS.values())
     with start(tmp_path) as session:
@@ -126,7 +193,7 @@ def test_the_same_for_ever_in_every_process_and_in_every_published_file(tmp_path
         curator = session._curator
         assert curator is not None
         curator.measure([QUESTIONS["three conditions"].bind(DOMAIN)], session.left.split(2))
-        session.ask(tacit.count(a=[0, 2, 9]))  # catches up with what was measured
+        session.ask(tacit.count(a=[0, 2, 5, 9]))  # catches up with what was measured
         assert [answer.to_dict() for answer in session.ask_many(asked)] == first
         session.publish(tmp_path / "out.jsonl")
     with start(tmp_path) as again:
@@ -268,6 +335,7 @@ def test_queries_of_another_kind_are_not_taken_for_certified_ones(tmp_path: Path
         base = begin(session)
         weighted = Query.weighted(DOMAIN, ["a"], np.linspace(0, 1, 12))
         joined = Query.weighted(DOMAIN, ["a", "d"], np.eye(12)[:, :2])
-        assert base.estimate(weighted) is None
+        twice = Query.all([weighted, Query.weighted(DOMAIN, ["b"], np.linspace(0, 1, 5))])
+        assert base.estimate(twice) is None
         assert base.estimate(joined) is None
         assert base.estimate(Query.constant(everyone=True)) is None

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import combinations, cycle, takewhile
+from itertools import combinations, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -48,6 +48,7 @@ MOST_ATTRIBUTES = 4
 MOST_SCOPES = 500  # of all sizes; where there are more, fewer attributes, or a public sample of three
 MOST_CELLS = 2**18  # of the table of a question's attributes
 MOST_BOXES = 2**23
+MOST_MIXED = 3  # boxes that an answer is a mixture of: the gate does better on more
 FEW_VALUES = 4  # of an attribute without an order: all sets of them are boxes
 MOST_ROWS = 2**31 - 1  # of a table that can be certified: sums stay exact
 _OF_SHARE = 0.78  # of what a bar may miss: for questions that the share leaves out; the rest is for the noise
@@ -277,39 +278,42 @@ class Base:
         self._largest_box = 0 if self.largest is None else self.largest.certificate.attributes
         before = takewhile(lambda one: one.receipt.entry < share.receipt.entry, public.answers())
         self._earlier = frozenset(one.key for one in before if isinstance(one.question, Query))
-        self._conditions: dict[tuple[str, bytes], Condition | None] = {}
+        self._known: dict[tuple[str, int, bytes], Side] = {}
         self._sums = lru_cache(maxsize=MOST_SCOPES)(self._summed)
         self._facts = lru_cache(maxsize=2**14)(self._said)
 
     def estimate(self, query: Query | Statistic) -> Estimate | None:
-        """The answer to a question of the certified class that was not answered before it; None to any other."""
+        """The answer to a question that is certified and was not answered before; None to any other.
+
+        Certified are conjunctions of the random list's class, and whatever is a mixture of a few boxes: see `Side`.
+        """
         if not isinstance(query, Query) or not 0 < len(query.factors) <= self.share.certificate.attributes:
             return None
-        conditions = list[Condition]()
+        sides, boxes, unit, listed = list[Side](), 1.0, 1, True
         for factor in query.factors:
-            met = self._condition(factor)
-            if met is None:
+            side = self._side(factor)
+            if side is None:
                 return None
-            conditions.append(met)
-        sums = self._sums(tuple([condition.name for condition in conditions]))
-        if sums is None or (self._earlier and query.core.key in self._earlier):
+            sides.append(side)
+            boxes, unit, listed = boxes * side.boxes, unit * side.unit, listed and side.listed
+        sums = self._sums(tuple([side.name for side in sides]))
+        if sums is None or unit > GRID or (self._earlier and query.core.key in self._earlier):
             return None
-        guess = (sums.inside(conditions) + GRID // 2) // GRID
-        is_box = len(conditions) <= self._largest_box and all(condition.is_box for condition in conditions)
-        return Estimate(self._rows - guess if query.complement else guess, self._facts(guess, is_box))
+        within = boxes <= MOST_MIXED and len(sides) <= self._largest_box
+        if not listed and not within:
+            return None
+        value = (sums.inside([side.ends for side in sides]) + GRID // 2) // GRID
+        around = value if unit == 1 else sums.inside([side.whole for side in sides]) // GRID + 1
+        facts = self._facts(around, unit, listed, boxes if within else 0.0)
+        return Estimate(self._rows * unit - value if query.complement else value, facts)
 
-    def _condition(self, factor: Factor) -> Condition | None:
-        """A condition of the certified class: a range, or any set of values without order; None for any other."""
-        if len(factor.scope) > 1 or factor.unit > 1:
+    def _side(self, factor: Factor) -> Side | None:
+        if len(factor.scope) > 1:
             return None
-        known = (factor.scope[0], factor.weights.tobytes())
-        if known not in self._conditions:
-            attribute, edges = self._domain[known[0]], np.flatnonzero(np.diff(factor.weights, prepend=0, append=0))
-            ends = tuple((edge, sign) for edge, sign in zip(edges.tolist(), cycle((-1, 1)), strict=False) if edge)
-            is_box = attribute.ordered or attribute.size <= FEW_VALUES or int(factor.weights.sum()) == 1
-            listed = not attribute.ordered or len(edges) == 2
-            self._conditions[known] = Condition(known[0], ends, is_box) if listed else None
-        return self._conditions[known]
+        known = (factor.scope[0], factor.unit, factor.weights.tobytes())
+        if known not in self._known:
+            self._known[known] = Side.of(factor, self._domain[factor.scope[0]])
+        return self._known[known]
 
     def _summed(self, scope: tuple[str, ...]) -> Sums | None:
         """The certified table of these attributes; None where it has too many cells to be one."""
@@ -317,22 +321,47 @@ class Base:
             return None
         return Sums.of(guessed(self.hypothesis, self._rows, scope))
 
-    def _said(self, guess: int, is_box: bool) -> Facts:
-        """The facts about an answer of so many rows."""
-        like = share_of(self._confidence, self.share.certificate.questions)
-        bars = [Bar(self.share.width(guess), like, self._confidence)]
-        if is_box and self.largest is not None:
-            questions = self.largest.certificate.questions
-            bars.append(Bar(self.largest.width(guess), all_of(questions), self._confidence))
+    def _said(self, guess: int, unit: int, listed: bool, boxes: float) -> Facts:
+        """The facts about an answer among so many rows: the bars of the list's class, of a mixture of boxes, or both."""
+        bars = list[Bar]()
+        if listed:
+            like = share_of(self._confidence, self.share.certificate.questions)
+            bars.append(Bar(self.share.width(guess), like, self._confidence))
+        if boxes and self.largest is not None:
+            width = math.ceil(boxes * unit * self.largest.width(guess))
+            bars.append(Bar(width, all_of(self.largest.certificate.questions), self._confidence))
         return Facts("hypothesis", self._free, self._confidence, self.receipt, bars=tuple(bars))
 
 
-class Condition(NamedTuple):
-    """A condition on one attribute by its ends: what comes before each is added or taken off. Is it a side of boxes?"""
+class Side(NamedTuple):
+    """What a question asks of one attribute: a condition, or weights from 0 to 1.
+
+    ends: (place, weight): the answer is the sum of these weights times what comes before their places.
+    whole: the same for every value of the attribute.
+    listed: it is a condition of the random list's class: a range, or any set of values without order.
+    boxes: how many boxes it is a mixture of, at most. Weights w are the mixture of the sets {w >= t} over all t from 0
+        to 1, and a set is as many boxes as it has runs: over all t that is half of what w rises and falls in all. So
+        an answer's error is at most so many times the largest error of all boxes.
+    """
 
     name: str
     ends: tuple[tuple[int, int], ...]
-    is_box: bool
+    whole: tuple[tuple[int, int], ...]
+    unit: int
+    listed: bool
+    boxes: float
+
+    @classmethod
+    def of(cls, factor: Factor, attribute: Attribute) -> Side:
+        weights, unit = factor.weights.astype(np.int64), factor.unit
+        steps = np.diff(weights, prepend=0, append=0)
+        ends = tuple((place, -int(steps[place])) for place in np.flatnonzero(steps).tolist() if place)
+        if attribute.ordered:
+            boxes = float(np.abs(steps).sum()) / 2
+        else:
+            boxes = float(weights.max() if attribute.size <= FEW_VALUES else weights.sum())
+        listed = unit == 1 and (not attribute.ordered or boxes == 1)
+        return cls(factor.scope[0], ends, ((attribute.size, 1),), unit, listed, boxes / unit)
 
 
 class Sums(NamedTuple):
@@ -348,13 +377,13 @@ class Sums(NamedTuple):
             table = np.cumsum(table, axis=axis)
         return cls(table.ravel(), tuple(math.prod(table.shape[axis + 1 :]) for axis in range(table.ndim)))
 
-    def inside(self, conditions: Sequence[Condition]) -> int:
-        """The sum of the cells that meet all conditions: inclusion and exclusion at their ends."""
+    def inside(self, sides: Sequence[Sequence[tuple[int, int]]]) -> int:
+        """The weighted sum of the cells: inclusion and exclusion at the ends of each side."""
         corners = [(0, 1)]
-        for stride, condition in zip(self.strides, conditions, strict=True):
-            corners = [(at + end * stride, sign * side) for at, sign in corners for end, side in condition.ends]
+        for stride, ends in zip(self.strides, sides, strict=True):
+            corners = [(at + end * stride, weight * more) for at, weight in corners for end, more in ends]
         item = self.values.item
-        return sum([sign * item(at) for at, sign in corners])
+        return sum([weight * item(at) for at, weight in corners])
 
 
 def certify(public: Public, curator: Curator | None, start: WarmStart, loss: Loss, confidence: float) -> Base | None:
