@@ -322,7 +322,7 @@ class Base:
         return Sums.of(guessed(self.hypothesis, self._rows, scope))
 
     def _said(self, guess: int, unit: int, listed: bool, boxes: float) -> Facts:
-        """The facts about an answer among so many rows: the bars of the list's class, of a mixture of boxes, or both."""
+        """The facts about an answer among so many rows: the bars of the class, of a mixture of boxes, or both."""
         bars = list[Bar]()
         if listed:
             like = share_of(self._confidence, self.share.certificate.questions)
