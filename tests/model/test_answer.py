@@ -245,6 +245,13 @@ def test_a_receipt_is_short() -> None:
 
 
 def test_what_bars_are_about() -> None:
+    like = answer(source="hypothesis", cost=FREE)
+    like = replace(like, facts=like.facts.within(110, share_of(0.95, 698_648)))
+    assert str(like) == "1,234 ± 110 (95% of 698,648 questions like this one, hypothesis, free)"
+    every = replace(like, facts=like.facts.within(243, all_of(698_648)))
+    assert str(every) == "1,234 ± 243 (95%, for all 698,648 questions of this kind at once, hypothesis, free)"
+    exact = replace(like, facts=like.facts.within(0, EXACT))
+    assert str(exact) == "1,234 ± 0 (exact, hypothesis, free)"
     assert share_of(0.95, 698_648) == "95% of 698,648 questions like this one"
     assert all_of(698_648) == "all 698,648 questions of this kind at once"
 

@@ -289,7 +289,7 @@ def test_asking_in_sql_and_again_for_nothing(site: Site) -> None:
     assert f"entry {told['entry']}, seal {told['seal'][:16]}" in first.text
     assert 'class="badge paid"' in first.text
     assert f'<span class="badge {told["says"]}">{told["says"].capitalize()}</span>' in first.text
-    assert "confidence for this noise" in first.text
+    assert "(95%, for this noise)." in first.text
     assert "All bars" not in first.text  # there is but one
     assert "<svg" in first.text
     again = ask(rea, by_sql(" select count(*) from DATA where sex in ('F') "))
@@ -307,8 +307,8 @@ def test_all_bars_are_behind_a_word_and_what_says_nothing_is_grey(site: Site) ->
     facts = Facts("hypothesis", session.total - session.total, 0.95, bars=bars)
     one = Answer("sex = F", 40, facts, (0, 100))
     shown = panel(ask, one, session)
-    assert (shown["error"], shown["bars"]) == ("30", ["± 45 (95 % confidence for all free answers at once)"])
-    assert shown["said"] == "With 95 % confidence for this answer the truth lies between 10 and 70."
+    assert (shown["error"], shown["bars"]) == ("30", ["± 45 (95%, for all free answers at once)"])
+    assert shown["said"] == "The truth lies between 10 and 70 (95%, for this answer)."
     for width, word, colour in ((2, "sharp", "0"), (30, "rough", "0"), (70, "nothing", str(GREY))):
         told = panel(ask, replace(one, facts=facts.within(width)), session)
         assert told["says"] == word
@@ -368,7 +368,7 @@ def test_a_distribution_is_drawn_with_its_band(site: Site) -> None:
     ana = site.browser("ana")
     curve = ask(ana, {"way": "click", "what": "cdf", "of": "1"})
     sound(curve.text)
-    assert "all of the curve is within" in curve.text
+    assert "All of the curve is within" in curve.text
     assert "95 %, all at once" in curve.text
     assert "cdf(&#39;age&#39;)" in curve.text
     for fields, words in (

@@ -256,7 +256,9 @@ def sure_words(shown: Answered) -> str:
 
 
 def _confident(bar: Bar) -> str:
-    return "exact" if bar.about == EXACT else f"{100 * bar.confidence:.10g}%, for {bar.about}"  # 0.999 is not 100%
+    sure = f"{100 * bar.confidence:.10g}%"  # 0.999 is not 100%
+    # A share of many questions is its own confidence: it is not said twice.
+    return bar.about if bar.about == EXACT or bar.about.startswith(f"{sure} of ") else f"{sure}, for {bar.about}"
 
 
 def says_words(shown: Answered) -> str:

@@ -29,7 +29,7 @@ class Receipt:
 NOISE = "this noise"  # of a fresh measurement, or read off one release by its own law
 ANSWER = "this answer"  # a gate's, by itself
 FREE = "all free answers at once"  # a gate's, over the session
-EXACT = "no noise"  # it follows from what is public
+EXACT = "exact"  # it follows from what is public
 
 
 def share_of(share: float, questions: int) -> str:

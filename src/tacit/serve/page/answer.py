@@ -13,12 +13,11 @@ from itertools import islice
 from math import ceil, floor
 from typing import Any
 
-from tacit.model.answer import Answer, Table
+from tacit.model.answer import Answer, Table, bar_line, sure_words
 from tacit.model.ask import Ask, Quantile
 from tacit.model.attribute import Attribute
 from tacit.model.budget import Loss
 from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
-from tacit.model.facts import Bar
 from tacit.model.listing import Listing
 from tacit.release.answering import Answers
 from tacit.serve.schema import Json
@@ -48,7 +47,7 @@ def panel(ask: Ask, answer: Answers, session: Session) -> dict[str, Any]:
         "error": number(answer.error) if isinstance(answer, Answer) and answer.error is not None else "",
         "says": answer.says,
         "said": _said(answer),
-        "bars": [f"± {number(bar.width)} ({_sure(bar)})" for bar in answer.bars[1:]],
+        "bars": [bar_line(bar) for bar in answer.bars[1:]],
         "chart": _drawn(answer, attribute),
         "free": free,
         "why": WHY[answer.source] if free else f"{WHY[answer.source]} From now on it is free, for everybody.",
@@ -110,25 +109,21 @@ def _figure(answer: Answers) -> str:
 
 def _said(answer: Answers) -> str:
     """How sure the answer is, in a sentence."""
-    sure = f"With {_sure(answer.bars[0])}" if answer.bars else ""
+    sure = sure_words(answer)
     if isinstance(answer, QuantileAnswer):
-        return f"{sure} it lies from {answer.low} to {answer.high}."
+        return f"It lies from {answer.low} to {answer.high} ({sure})."
     if isinstance(answer, Listing) and not answer.titles:
         return "These are the declared values, whether a row has them or not."
     if not isinstance(answer, Answer):
         if answer.error is None:
             return "Nothing is promised about some of these."
-        each = "all of the curve" if isinstance(answer, CdfAnswer) else "each value by itself"
+        each = "All of the curve" if isinstance(answer, CdfAnswer) else "Each value by itself"
         at_most = "at most " if isinstance(answer, Listing) else ""
-        return f"{sure} {each} is within {at_most}± {number(answer.error)} of the truth."
+        return f"{each} is within {at_most}± {number(answer.error)} of the truth ({sure})."
     if answer.interval is None:
         return "Nothing is promised about it."
     low, high = answer.interval
-    return f"{sure} the truth lies between {number(low)} and {number(high)}." if answer.error else "It is exact."
-
-
-def _sure(bar: Bar) -> str:
-    return f"{100 * bar.confidence:.10g} % confidence for {bar.about}"
+    return f"The truth lies between {number(low)} and {number(high)} ({sure})." if answer.error else "It is exact."
 
 
 def _drawn(answer: Answers, attribute: Attribute | None) -> Chart | None:

@@ -17,6 +17,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 from starlette.responses import Response
 
+from tacit.model.answer import says_words
 from tacit.model.entry import Measured
 from tacit.model.workload import Marginal
 from tacit.serve.dataset import Dataset
@@ -233,7 +234,8 @@ def _outcome(record: Mapping[str, Any]) -> str:
 def _told(event: Event, session: Session) -> str:
     found = single(event, session)
     if found is not None:
-        return number(found.value) + ("" if found.error is None else f" ± {number(found.error)}")
+        bar = "" if found.error is None else f" ± {number(found.error)}"
+        return f"{number(found.value)}{bar}{says_words(found)}"
     if isinstance(event.answer, Measured):
         what = "table" if isinstance(event.answer.question, Marginal) else "release"
         return f"a {what} of {event.answer.values.size:,} numbers"
