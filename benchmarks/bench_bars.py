@@ -34,7 +34,8 @@ from tacit.demo import DOMAIN as DEMO
 from tacit.demo import demo_data
 from tacit.model.certificate import Certificate, Listed
 from tacit.model.query import GRID, Query
-from tacit.release.base import Base, Figure, boxes, sample
+from tacit.release.base import Base, Figure
+from tacit.release.classes import boxes, sample
 from tacit.release.forecast import WarmStarted
 from tacit.release.online import Online
 from tacit.session import Session

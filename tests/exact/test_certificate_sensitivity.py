@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from itertools import combinations_with_replacement, product
 
 import numpy as np
@@ -13,7 +14,7 @@ from tacit.errors import InvalidQuery
 from tacit.model.attribute import category, integer
 from tacit.model.certificate import Certificate, Listed
 from tacit.model.domain import Domain
-from tacit.model.query import GRID, Query
+from tacit.model.query import GRID, Factor, Query
 from tacit.trusted import certificate as trusted
 from tacit.trusted.certificate import order_statistics
 from tacit.trusted.loss import Sensitivity
@@ -24,6 +25,7 @@ DOMAIN = Domain({"age": integer(0, 2, missing="unknown"), "sex": category(["F", 
 ROWS = 3
 AGES = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1]], dtype=np.uint8)
 SEXES = np.array([[1, 0], [0, 1], [1, 1]], dtype=np.uint8)
+WEIGHTS = np.array([0, GRID // 3, GRID, GRID // 7])
 STEPS = {"flat": (), "rising": ((0, 0), (1, 1), (2, 3)), "falling": ((0, 2), (1, 0))}
 Statistic = Callable[[Certificate, Records], NDArray[np.int64]]
 
@@ -39,6 +41,9 @@ def lists(seed: int) -> tuple[Listed, ...]:
         Listed(("age",), guess(4), (AGES,), False),
         Listed(("age", "sex"), guess(4, 2), (AGES, SEXES), False),
         Listed(("sex", "age"), guess(2, 4), (SEXES, AGES[:3]), True),
+        Listed(("sex", "age"), guess(2, 4), (SEXES,), True, WEIGHTS),
+        Listed(("sex", "age"), guess(2, 4), (SEXES,), False, WEIGHTS[::-1]),
+        Listed(("age",), guess(4), (), True, WEIGHTS),
     )
 
 
@@ -83,7 +88,9 @@ def test_no_neighbour_moves_a_figure_by_more_than_one(seed: int, steps: str) -> 
 
 
 def test_the_bound_is_met() -> None:
-    assert max(worst(certificate(seed), truth)[1] for seed in range(6)) == len(certificate(0).ranks)
+    """Where all questions are the same one, all figures move together."""
+    same = Listed(("sex",), np.zeros(2, dtype=np.int64), (SEXES[[0, 0, 0, 0]],), False)
+    assert worst(Certificate("a guess", "a list", 1, 4, (1, 2, 3, 4), (), (same,)), truth) == (1, 4, 4)
 
 
 def test_people_move_it_once_for_each_row() -> None:
@@ -96,13 +103,20 @@ def test_the_figures_are_those_of_every_question_asked_by_itself() -> None:
     table = records(np.array([2, 0, 1, 1, 0, 3, 0, 1]))
     errors = []
     for one in asked.lists:
-        rows = zip(*one.conditions, strict=True) if one.paired else product(*one.conditions)
+        paired = one.paired and len(one.conditions) > 0
+        rows = zip(*one.conditions, strict=True) if paired else product(*one.conditions)
+        weights = [] if one.weights is None else [one.weights]
         for conditions in rows:
-            met = [np.flatnonzero(row) for row in conditions]
-            query = Query.all(Query.among(DOMAIN, n, m) for n, m in zip(one.names, met, strict=True))
-            guess = int(one.guess[np.ix_(*met)].sum())
+            sides = [*(row.astype(np.int64) * GRID for row in conditions), *weights]
+            asked_of = zip(one.names, sides, strict=True)
+            query = Query.product([Factor((name,), side, GRID) for name, side in asked_of], complement=False)
+            cells = reduce(np.multiply.outer, [side.astype(object) for side in sides])
+            guess = int((one.guess * cells).sum()) // GRID ** len(sides)
             offset = [rows for start, rows in STEPS["rising"] if guess >= start * GRID][-1]
-            errors.append(abs(table.answer(query) * GRID - guess) - offset * GRID)
+            true = table.answer(query) * (GRID // query.unit)
+            assert abs(true - int((table.table(one.names) * cells).sum()) // GRID ** (len(sides) - 1)) <= 1
+            gap = int(((table.table(one.names) * GRID - one.guess) * cells).sum()) // GRID ** len(sides)
+            errors.append(abs(gap) - offset * GRID)
     expected = [-(-sorted(errors)[rank - 1] // GRID) for rank in asked.ranks]
     assert order_statistics(asked, table).tolist() == expected
 
@@ -147,6 +161,12 @@ def test_a_planted_bug_is_seen(bug: Statistic) -> None:
 def test_a_condition_that_counts_a_row_twice_cannot_be_made() -> None:
     with pytest.raises(InvalidQuery, match="0 or 1"):
         Listed(("sex",), np.zeros(2, dtype=np.int64), (np.array([[2, 0]], dtype=np.uint8),), False)
+
+
+@pytest.mark.parametrize("weights", [[-1, 0], [0, GRID + 1]])
+def test_a_weight_beyond_one_cannot_be_made(weights: list[int]) -> None:
+    with pytest.raises(InvalidQuery, match="between 0 and 1"):
+        Listed(("sex",), np.zeros(2, dtype=np.int64), (), True, np.array(weights))
 
 
 def test_what_is_listed_is_what_was_checked() -> None:

@@ -18,6 +18,8 @@ from tacit.model.domain import Domain
 from tacit.model.query import GRID
 
 MAX_LISTED = 2**25  # questions of one list
+MOST_STEPS = 2**51  # grid steps of all rows: sums over them, and over a guess, stay below 2^53
+MOST_WEIGHTED_STEPS = 2**41  # times a weight, below 2^63
 MAX_STATISTICS = 64
 
 
@@ -27,50 +29,68 @@ class Listed:
 
     conditions: for each attribute a matrix of 0 and 1: a condition in each row, a value in each column.
     paired: the i-th question joins the i-th condition on every attribute; else all combinations are asked.
+    weights: of each value of the last attribute, from 0 to GRID, which then has no conditions: weighted counts.
     """
 
     names: tuple[str, ...]
     guess: NDArray[np.int64]
     conditions: tuple[NDArray[np.uint8], ...]
     paired: bool
+    weights: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         # Copies that nobody else holds: what is checked is what is looked at.
         guess = np.array(self.guess, dtype=np.int64)
         conditions = tuple(np.array(one, dtype=np.uint8) for one in self.conditions)
+        weights = None if self.weights is None else np.array(self.weights, dtype=np.int64)
         names = type(self.names) is tuple and all(type(name) is str for name in self.names)
-        if not names or not 1 <= len(self.names) == len(set(self.names)) == len(conditions) == guess.ndim:
+        sides = len(conditions) + (weights is not None)
+        if not names or not 1 <= len(self.names) == len(set(self.names)) == sides == guess.ndim:
             raise InvalidQuery("a list of questions has a guess and conditions for each of its attributes.")
         if any(one.ndim != 2 or not one.size or one.max() > 1 for one in conditions):
             raise InvalidQuery("a condition gives every value of an attribute 0 or 1.")
-        if tuple(one.shape[1] for one in conditions) != guess.shape:
+        if weights is not None and (weights.ndim != 1 or not weights.size or min(weights) < 0 or max(weights) > GRID):
+            raise InvalidQuery("the weights of values lie between 0 and 1, all of them.")
+        if (*(one.shape[1] for one in conditions), *(() if weights is None else weights.shape)) != guess.shape:
             raise InvalidQuery("a guess has a count for each combination of values.")
-        if guess.min() < 0 or guess.max() >= 2**52 or guess.sum(dtype=np.float64) >= 2**52:
-            raise InvalidQuery("the counts of a guess are from 0, and fewer than 2^32 rows in all.")
+        most = MOST_STEPS if weights is None else MOST_WEIGHTED_STEPS
+        if guess.min() < 0 or guess.max() >= 2 * most or guess.sum(dtype=np.float64) >= 2 * most:
+            raise InvalidQuery("the counts of a guess are from 0, and fewer than twice the rows that can be certified.")
         if self.paired and len({len(one) for one in conditions}) > 1:
             raise InvalidQuery("questions in pairs have as many conditions on each attribute.")
-        guess.flags.writeable = False
-        for one in conditions:
-            one.flags.writeable = False
+        for one in (guess, weights, *conditions):
+            if one is not None:
+                one.flags.writeable = False
+        object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "guess", guess)
         object.__setattr__(self, "conditions", conditions)
 
     @property
     def size(self) -> int:
         """How many questions there are."""
-        return len(self.conditions[0]) if self.paired else math.prod(len(one) for one in self.conditions)
+        if self.paired and self.conditions:
+            return len(self.conditions[0])
+        return math.prod(len(one) for one in self.conditions)
 
     def sums(self, table: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For each question, the sum of the cells of a table that meet its conditions. Exact below 2^53, in floats."""
+        """For each question, the sum of the cells of a table that meet its conditions.
+
+        Exact: whole numbers that stay below 2^53, in floats. Weighted ones are rounded down to whole steps at the end.
+        """
         found = table.astype(np.float64)
-        if self.paired:
+        if self.paired and self.conditions:
             found = np.tensordot(self.conditions[0].astype(np.float64), found, axes=(1, 0))
             for one in self.conditions[1:]:
                 found = np.einsum("qv...,qv->q...", found, one.astype(np.float64))
         else:
             for one in self.conditions:  # each time the first axis is answered and becomes the last
                 found = np.tensordot(found, one.astype(np.float64), axes=(0, 1))
-        return found.ravel().astype(np.int64)
+        exact = found.astype(np.int64)
+        if self.weights is None:
+            return exact.ravel()
+        # Without pairs the weighted attribute came to the front.
+        weighed = exact @ self.weights if self.paired else np.tensordot(self.weights, exact, axes=(0, 0))
+        return np.ravel(weighed) // GRID
 
 
 @dataclass(frozen=True)
@@ -116,6 +136,11 @@ class Certificate:
                 raise InvalidQuery("the list was made for another domain.")
         if self.lists and sum(one.size for one in self.lists) != self.questions:
             raise InvalidQuery("the list has another number of questions than its certificate says.")
+
+    def exact(self, rows: int) -> bool:
+        """Whether there is a list, and sums over so many rows are exact."""
+        most = [MOST_STEPS if one.weights is None else MOST_WEIGHTED_STEPS for one in self.lists]
+        return bool(most) and rows * GRID < min(most)
 
     def size(self, domain: Domain) -> int:
         """How many numbers are released."""

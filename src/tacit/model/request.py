@@ -40,8 +40,8 @@ class Declared(NamedTuple):
             raise InvalidBudget(f"a loss is an amount of {self.total.measure}, which this budget is counted in.")
         for question in questions:
             check(question, self.domain)
-            if isinstance(question, Certificate) and not (question.lists and self.rows * GRID < 2**51):
-                raise InvalidQuery("a certificate is made of a list, for fewer than 2^31 rows.")
+            if isinstance(question, Certificate) and not question.exact(self.rows):
+                raise InvalidQuery("a certificate is made of a list, for fewer than 2^31 rows (2^21 of sums).")
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,52 +9,53 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations, takewhile
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.model.attribute import Attribute
 from tacit.model.budget import Loss
 from tacit.model.certificate import Certificate, Listed
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.facts import Bar, Facts, all_of, share_of
-from tacit.model.noise_law import Noise, quantile, variance
+from tacit.model.noise_law import quantile
 from tacit.model.query import GRID, Factor, Query
 from tacit.model.statistic import Statistic
-from tacit.model.strategy import Tree
-from tacit.model.workload import Marginal
+from tacit.release.classes import (
+    FEW_VALUES,
+    MOST_CELLS,
+    MOST_SCOPES,
+    MOST_SUMMED,
+    Hypothesis,
+    attributes,
+    boxes,
+    cells,
+    guessed,
+    ramps,
+    refitted,
+    sample,
+    steps,
+    sums,
+)
 from tacit.release.estimate import Estimate
-from tacit.release.hypothesis.dense import Dense
-from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.public import Public
-from tacit.release.warm_start import WarmStart, fit_all
+from tacit.release.warm_start import WarmStart
 from tacit.store.chain import digest
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
-Hypothesis = Dense | Mixture
-Conditions = NDArray[np.uint8]
-
-SAMPLE, BOXES = "conjunctions", "boxes"  # the lists, by name
-SHARES = {SAMPLE: 0.75, BOXES: 0.25}  # of what a certificate costs
-SAMPLED = 2**18  # questions of the random list
-MOST_ATTRIBUTES = 4
-MOST_SCOPES = 500  # of all sizes; where there are more, fewer attributes, or a public sample of three
-MOST_CELLS = 2**18  # of the table of a question's attributes
-MOST_BOXES = 2**23
-MOST_MIXED = 3  # boxes that an answer is a mixture of: the gate does better on more
-FEW_VALUES = 4  # of an attribute without an order: all sets of them are boxes
+SAMPLE, BOXES, SUMS = "conjunctions", "boxes", "sums"  # the lists, by name
+SHARES = {SAMPLE: 0.64, BOXES: 0.2, SUMS: 0.16}  # of what a certificate costs
 MOST_ROWS = 2**31 - 1  # of a table that can be certified: sums stay exact
+MOST_MIXED = 3  # boxes that an answer is a mixture of: the gate does better on more
+OTHERS = 0.1  # of what a bar may miss: for bars that are read off other releases
 _OF_SHARE = 0.78  # of what a bar may miss: for questions that the share leaves out; the rest is for the noise
 _OF_SAMPLE = 0.01  # for a random list that is not like the class it was drawn from
-_SEED = 1
-OTHERS = 0.1  # of what a bar may miss: for bars that are read off other releases
 
 
 @dataclass(frozen=True)
@@ -84,166 +85,6 @@ class Miss:
         return min(questions, math.ceil((self.share + more) * questions))
 
 
-# -- the lists --------------------------------------------------------------------------------------------------------
-
-
-def attributes(domain: Domain) -> int:
-    """How many attributes a certified question has at most."""
-    many = len(_names(domain))
-    fits = [k for k in range(1, MOST_ATTRIBUTES + 1) if sum(math.comb(many, i) for i in range(1, k + 1)) <= MOST_SCOPES]
-    return min(many, max(3, *fits))
-
-
-def scopes(domain: Domain, most: int) -> list[list[tuple[str, ...]]]:
-    """The attributes that certified questions are about, by their number; a public sample where there are too many."""
-    rng, found = np.random.Generator(np.random.PCG64([_SEED, 0])), []
-    for k in range(1, most + 1):
-        names = _names(domain)
-        if math.comb(len(names), k) <= MOST_SCOPES:
-            of_size = list(combinations(names, k))
-        else:
-            drawn = {tuple(sorted(rng.choice(len(names), k, replace=False).tolist())) for _ in range(MOST_SCOPES)}
-            of_size = [tuple(names[i] for i in one) for one in sorted(drawn)]
-        of_size = [scope for scope in of_size if _cells(domain, scope) <= MOST_CELLS]
-        if of_size:
-            found.append(of_size)
-    return found
-
-
-def sample(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> list[Listed]:
-    """A public random list: as many questions of each number of attributes, each a range or a set of values."""
-    by_size = scopes(domain, most)
-    found = list[Listed]()
-    for i, of_size in enumerate(by_size):
-        each = SAMPLED // len(by_size) // len(of_size)
-        for j, scope in enumerate(of_size):
-            rng = np.random.Generator(np.random.PCG64([_SEED, 1, i, j]))
-            found.append(_listed(hypothesis, rows, scope, [_random(domain[name], each, rng) for name in scope], True))
-    return found
-
-
-def boxes(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> tuple[list[Listed], int]:
-    """Every box of up to so many attributes, and how many these are: as many as there are few enough boxes of."""
-    found, total, reached = list[Listed](), 0, 0
-    for k in range(1, most + 1):
-        of_size = list(combinations(_names(domain), k))
-        conditions = [[_all(domain[name]) for name in scope] for scope in of_size]
-        total += sum(math.prod(len(one) for one in some) for some in conditions)
-        if total > MOST_BOXES or any(_cells(domain, scope) > MOST_CELLS for scope in of_size):
-            break
-        found += [_listed(hypothesis, rows, *both, False) for both in zip(of_size, conditions, strict=True)]
-        reached = k
-    return found, reached
-
-
-def _listed(
-    hypothesis: Hypothesis, rows: int, scope: tuple[str, ...], conditions: Sequence[Conditions], paired: bool
-) -> Listed:
-    return Listed(scope, guessed(hypothesis, rows, scope), tuple(conditions), paired)
-
-
-def guessed(hypothesis: Hypothesis, rows: int, scope: Sequence[str]) -> NDArray[np.int64]:
-    """The table of these attributes in the hypothesis, in grid steps."""
-    return np.rint(hypothesis.marginal(scope) * (rows * GRID)).astype(np.int64)
-
-
-def _names(domain: Domain) -> list[str]:
-    return [name for name in domain.names if domain[name].size > 1]
-
-
-def _cells(domain: Domain, scope: Sequence[str]) -> int:
-    return math.prod(domain[name].size for name in scope)
-
-
-def _random(attribute: Attribute, count: int, rng: np.random.Generator) -> Conditions:
-    """Random conditions: a range, each as likely; or a set of values, of a size that is as likely as any other."""
-    size = attribute.size
-    if attribute.ordered:
-        starts, ends = _ranges(size)
-        drawn = rng.integers(len(starts), size=count)
-        return _between(starts[drawn], ends[drawn], size)
-    ranks = rng.random((count, size)).argsort(axis=1).argsort(axis=1)
-    return (ranks < rng.integers(1, size, size=(count, 1))).astype(np.uint8)
-
-
-def _all(attribute: Attribute) -> Conditions:
-    """Every range; every set of values of an attribute with few, and every single one of another."""
-    size = attribute.size
-    if attribute.ordered:
-        return _between(*_ranges(size), size)
-    if size <= FEW_VALUES:
-        return (np.arange(1, 2**size - 1)[:, None] >> np.arange(size) & 1).astype(np.uint8)
-    return np.eye(size, dtype=np.uint8)
-
-
-@lru_cache(maxsize=64)
-def _ranges(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """All ranges of so many values but the whole: where they start, and the first value after them."""
-    starts, ends = np.triu_indices(size)
-    proper = ends - starts < size - 1
-    return starts[proper], ends[proper] + 1
-
-
-def _between(starts: NDArray[np.intp], ends: NDArray[np.intp], size: int) -> Conditions:
-    values = np.arange(size)
-    return ((values >= starts[:, None]) & (values < ends[:, None])).astype(np.uint8)
-
-
-# -- how errors grow with the answer ----------------------------------------------------------------------------------
-
-
-def steps(public: Public, start: WarmStart, lists: Sequence[Listed], share: float) -> tuple[tuple[int, int], ...]:
-    """By how many rows answers of a size are likely to be off: from a table that is known, the hypothesis itself.
-
-    The same tables are drawn from the hypothesis with noise of the same law, and fitted again: what that fit gets wrong
-    is public, and so is how that grows with the size of the answer. The certificate then counts only what goes beyond.
-    """
-    again = fit_all(public.domain, _simulated(public, start), public.rows)
-    sizes, gaps = list[NDArray[np.int64]](), list[NDArray[np.int64]]()
-    for one in lists:
-        other = guessed(again.hypothesis, public.rows, one.names)
-        sizes.append(one.sums(one.guess))
-        gaps.append(np.abs(one.sums(other) - sizes[-1]))
-    size, gap = np.concatenate(sizes) / GRID, np.concatenate(gaps) / GRID
-    found, highest = list[tuple[int, int]](), 0
-    edges = [0, *(round(10 ** (i / 2)) for i in range(1, 2 * math.ceil(math.log10(public.rows + 1)) + 1))]
-    for low, high in zip(edges, [*edges[1:], math.inf], strict=True):
-        within = gap[(size >= low) & (size < high)]
-        if within.size >= 100:
-            highest = max(highest, math.ceil(np.quantile(within, share)))
-            if not found or found[-1][1] < highest:
-                found.append((low, highest))
-    return tuple(found)
-
-
-def _simulated(public: Public, start: WarmStart) -> list[Measured]:
-    """What would have been measured on a table that is just like the hypothesis. Public: it is drawn with a seed."""
-    rng = np.random.Generator(np.random.PCG64([_SEED, 2]))
-    found = list[Measured]()
-    for one in start.measured:
-        assert isinstance(one.question, Marginal | Tree)
-        names = (one.question.name,) if isinstance(one.question, Tree) else one.question.names
-        table = start.hypothesis.marginal(names) * public.rows
-        exact = _nodes(one.question, table) if isinstance(one.question, Tree) else table.ravel()
-        found.append(replace(one, values=np.rint(exact + _noise(one.noise, exact.size, rng)).astype(np.int64)))
-    return found
-
-
-def _noise(noise: Noise, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    if noise.kind == "laplace":
-        return rng.laplace(0, noise.scale, size)
-    return rng.normal(0, math.sqrt(variance(noise)), size)
-
-
-def _nodes(tree: Tree, counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The answers to a tree over all values of an attribute, level by level."""
-    levels = zip(tree.spans(), tree.weights, strict=True)
-    return np.concatenate([w * np.add.reduceat(counts, np.arange(0, counts.size, span)) for span, w in levels])
-
-
-# -- the base ---------------------------------------------------------------------------------------------------------
-
-
 class Figure:
     """One certified figure: with the noise's own quantile on top it is a bar, which follows the size of the answer."""
 
@@ -268,18 +109,24 @@ class Base:
     """
 
     def __init__(
-        self, public: Public, hypothesis: Hypothesis, share: Measured, largest: Measured | None, confidence: float
+        self, public: Public, hypothesis: Hypothesis, certificates: dict[str, Measured], confidence: float
     ) -> None:
         self._domain, self._rows, self._confidence = public.domain, public.rows, confidence
-        self.hypothesis, self._free, self.receipt = hypothesis, Loss(public.total.measure, 0), share.receipt
-        self.certificates = (share,) if largest is None else (share, largest)
-        self.share = Figure(share, Miss.of(of_the_base(confidence)).noise)
-        self.largest = None if largest is None else Figure(largest, 1 - confidence)
+        self.hypothesis, self._free, self.receipt = (
+            hypothesis,
+            Loss(public.total.measure, 0),
+            certificates[SAMPLE].receipt,
+        )
+        self.certificates = tuple(certificates.values())
+        misses = {BOXES: 1 - confidence}
+        share = Miss.of(of_the_base(confidence)).noise
+        self._figures = {kind: Figure(one, misses.get(kind, share)) for kind, one in certificates.items()}
+        self.share, self.largest, self.summed = self._figures[SAMPLE], self._figures.get(BOXES), self._figures.get(SUMS)
         self._largest_box = 0 if self.largest is None else self.largest.certificate.attributes
-        before = takewhile(lambda one: one.receipt.entry < share.receipt.entry, public.answers())
+        before = takewhile(lambda one: one.receipt.entry < self.receipt.entry, public.answers())
         self._earlier = frozenset(one.key for one in before if isinstance(one.question, Query))
         self._known: dict[tuple[str, int, bytes], Side] = {}
-        self._sums = lru_cache(maxsize=MOST_SCOPES)(self._summed)
+        self._tables = lru_cache(maxsize=MOST_SCOPES)(self._table)
         self._facts = lru_cache(maxsize=2**14)(self._said)
 
     def estimate(self, query: Query | Statistic) -> Estimate | None:
@@ -289,22 +136,26 @@ class Base:
         """
         if not isinstance(query, Query) or not 0 < len(query.factors) <= self.share.certificate.attributes:
             return None
-        sides, boxes, unit, listed = list[Side](), 1.0, 1, True
+        sides, boxes, unit = list[Side](), 1.0, 1
         for factor in query.factors:
             side = self._side(factor)
             if side is None:
                 return None
             sides.append(side)
-            boxes, unit, listed = boxes * side.boxes, unit * side.unit, listed and side.listed
-        sums = self._sums(tuple([side.name for side in sides]))
-        if sums is None or unit > GRID or (self._earlier and query.core.key in self._earlier):
+            boxes, unit = boxes * side.boxes, unit * side.unit
+        table = self._tables(tuple([side.name for side in sides]))
+        if table is None or unit > GRID or (self._earlier and query.core.key in self._earlier):
             return None
-        within = boxes <= MOST_MIXED and len(sides) <= self._largest_box
-        if not listed and not within:
+        kind = SAMPLE if unit == 1 else SUMS
+        figure = self._figures.get(kind)
+        if figure is None or len(sides) > figure.certificate.attributes or not all(side.listed for side in sides):
+            kind = ""
+        boxes = boxes if boxes <= MOST_MIXED and len(sides) <= self._largest_box else 0.0
+        if not kind and not boxes:
             return None
-        value = (sums.inside([side.ends for side in sides]) + GRID // 2) // GRID
-        around = value if unit == 1 else sums.inside([side.whole for side in sides]) // GRID + 1
-        facts = self._facts(around, unit, listed, boxes if within else 0.0)
+        value = (table.inside([side.ends for side in sides]) + GRID // 2) // GRID
+        around = value if unit == 1 else table.inside([side.whole for side in sides]) // GRID + 1
+        facts = self._facts(kind, -(-value // unit), around, unit, boxes)
         return Estimate(self._rows * unit - value if query.complement else value, facts)
 
     def _side(self, factor: Factor) -> Side | None:
@@ -312,23 +163,27 @@ class Base:
             return None
         known = (factor.scope[0], factor.unit, factor.weights.tobytes())
         if known not in self._known:
-            self._known[known] = Side.of(factor, self._domain[factor.scope[0]])
+            self._known[known] = Side.of(factor, self._domain)
         return self._known[known]
 
-    def _summed(self, scope: tuple[str, ...]) -> Sums | None:
+    def _table(self, scope: tuple[str, ...]) -> Sums | None:
         """The certified table of these attributes; None where it has too many cells to be one."""
-        if _cells(self._domain, scope) > MOST_CELLS:
+        if cells(self._domain, scope) > MOST_CELLS:
             return None
         return Sums.of(guessed(self.hypothesis, self._rows, scope))
 
-    def _said(self, guess: int, unit: int, listed: bool, boxes: float) -> Facts:
-        """The facts about an answer among so many rows: the bars of the class, of a mixture of boxes, or both."""
+    def _said(self, kind: str, size: int, around: int, unit: int, boxes: float) -> Facts:
+        """The facts about an answer of `size` among `around` rows: of a list's class, a mixture of boxes, or both.
+
+        Every box of the mixture lies in these rows, and offsets rise with the size of a guess.
+        """
         bars = list[Bar]()
-        if listed:
-            like = share_of(self._confidence, self.share.certificate.questions)
-            bars.append(Bar(self.share.width(guess), like, self._confidence))
+        if kind:
+            figure = self._figures[kind]
+            like = share_of(self._confidence, figure.certificate.questions)
+            bars.append(Bar(unit * figure.width(size), like, self._confidence))
         if boxes and self.largest is not None:
-            width = math.ceil(boxes * unit * self.largest.width(guess))
+            width = math.ceil(boxes * unit * self.largest.width(around))
             bars.append(Bar(width, all_of(self.largest.certificate.questions), self._confidence))
         return Facts("hypothesis", self._free, self._confidence, self.receipt, bars=tuple(bars))
 
@@ -337,8 +192,8 @@ class Side(NamedTuple):
     """What a question asks of one attribute: a condition, or weights from 0 to 1.
 
     ends: (place, weight): the answer is the sum of these weights times what comes before their places.
-    whole: the same for every value of the attribute.
-    listed: it is a condition of the random list's class: a range, or any set of values without order.
+    whole: the same for the rows that it is about: those that meet the condition, or all where values are weighted.
+    listed: it is in a random list's class: a range, any set of values without order, or a ramp of the values.
     boxes: how many boxes it is a mixture of, at most. Weights w are the mixture of the sets {w >= t} over all t from 0
         to 1, and a set is as many boxes as it has runs: over all t that is half of what w rises and falls in all. So
         an answer's error is at most so many times the largest error of all boxes.
@@ -352,16 +207,19 @@ class Side(NamedTuple):
     boxes: float
 
     @classmethod
-    def of(cls, factor: Factor, attribute: Attribute) -> Side:
-        weights, unit = factor.weights.astype(np.int64), factor.unit
+    def of(cls, factor: Factor, domain: Domain) -> Side:
+        name, weights, unit = factor.scope[0], factor.weights.astype(np.int64), factor.unit
+        attribute = domain[name]
         steps = np.diff(weights, prepend=0, append=0)
         ends = tuple((place, -int(steps[place])) for place in np.flatnonzero(steps).tolist() if place)
         if attribute.ordered:
             boxes = float(np.abs(steps).sum()) / 2
         else:
             boxes = float(weights.max() if attribute.size <= FEW_VALUES else weights.sum())
-        listed = unit == 1 and (not attribute.ordered or boxes == 1)
-        return cls(factor.scope[0], ends, ((attribute.size, 1),), unit, listed, boxes / unit)
+        if unit == 1:
+            return cls(name, ends, ends, 1, not attribute.ordered or boxes == 1, boxes)
+        ramp = any(np.array_equal(weights, one) for one in ramps(domain, name))
+        return cls(name, ends, ((attribute.size, 1),), unit, ramp, boxes / unit)
 
 
 class Sums(NamedTuple):
@@ -403,20 +261,26 @@ def certify(public: Public, curator: Curator | None, start: WarmStart, loss: Los
                 bought[one.kind] = curator.measure([one], each[one.kind])[0]
     if SAMPLE not in bought:
         return None
-    return Base(public, start.hypothesis, bought[SAMPLE], bought.get(BOXES), confidence)
+    return Base(public, start.hypothesis, bought, confidence)
 
 
 def _wanted(public: Public, start: WarmStart, confidence: float) -> Iterator[Certificate]:
-    """What is certified of a start: a share of a random list, and the largest of all boxes if these can be listed."""
+    """What is certified of a start: shares of random lists, and the largest of all boxes if these can be listed."""
     domain, hypothesis, rows = public.domain, start.hypothesis, public.rows
-    miss, most = Miss.of(of_the_base(confidence)), attributes(domain)
-    lists = sample(domain, hypothesis, rows, most)
-    by_size, questions = steps(public, start, lists, miss.share), sum(one.size for one in lists)
-    yield Certificate(_name(start), SAMPLE, most, questions, (miss.rank(questions),), by_size, tuple(lists))
+    miss, most, again = Miss.of(of_the_base(confidence)), attributes(domain), refitted(public, start)
+
+    def share(kind: str, attributes: int, lists: Sequence[Listed]) -> Certificate:
+        questions = sum(one.size for one in lists)
+        by_size = steps(lists, again, rows, miss.share)
+        return Certificate(_name(start), kind, attributes, questions, (miss.rank(questions),), by_size, tuple(lists))
+
+    yield (first := share(SAMPLE, most, sample(domain, hypothesis, rows, most)))
     lists, reached = boxes(domain, hypothesis, rows, most)
     if reached:
         questions = sum(one.size for one in lists)
-        yield Certificate(_name(start), BOXES, reached, questions, (questions,), by_size, tuple(lists))
+        yield Certificate(_name(start), BOXES, reached, questions, (questions,), first.steps, tuple(lists))
+    if of_sums := sums(domain, hypothesis, rows):
+        yield share(SUMS, MOST_SUMMED, of_sums)
 
 
 def of_the_base(confidence: float) -> float:

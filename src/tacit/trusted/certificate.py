@@ -20,9 +20,9 @@ def order_statistics(certificate: Certificate, records: Records) -> Counts:
     """The errors of a guess, less a public offset, at some ranks among all the questions of a list.
 
     Guarantee: replacing one row moves each of them by at most 1, however long the list is. The count of a question
-        moves by at most 1, so its error |truth - guess| does, and the offset does not move. If no number of a list
-        rises by more than 1, neither does the k-th smallest; and if none falls by more than 1, neither does that.
-        Rounding up to whole rows keeps it: ceil(x + 1) = ceil(x) + 1.
+        moves by at most 1, as its weights lie in [0, 1]; so its error |truth - guess| does, and the offset does not
+        move. If no number of a list rises by more than 1, neither does the k-th smallest; and if none falls by more
+        than 1, neither does that. Rounding to whole steps and up to whole rows keeps it: ceil(x + 1) = ceil(x) + 1.
     Formula: ceil of the order statistics of |q(D) - g_q| - offset(g_q) over all listed q. Exact: whole numbers of grid
         steps whose sums stay below 2^53 in floats, by what `Listed` and `Declared.check` refuse.
     Source: docs/understand/guarantees.md, "Certificates".

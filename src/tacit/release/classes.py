@@ -1,0 +1,246 @@
+"""Public lists of questions that a hypothesis is certified on, and how its errors are likely to grow with the answer.
+
+Nothing here depends on the data: the same domain and the same hypothesis have the same lists, in every process.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InvalidQuery
+from tacit.model.aggregate import Mean, Sum
+from tacit.model.attribute import Attribute
+from tacit.model.certificate import MOST_WEIGHTED_STEPS, Listed
+from tacit.model.domain import Domain
+from tacit.model.entry import Measured
+from tacit.model.noise_law import Noise, variance
+from tacit.model.query import GRID
+from tacit.model.strategy import Tree
+from tacit.model.workload import Marginal
+from tacit.release.hypothesis.dense import Dense
+from tacit.release.hypothesis.mixture import Mixture
+from tacit.release.public import Public
+from tacit.release.warm_start import WarmStart, fit_all
+
+Hypothesis = Dense | Mixture
+Conditions = NDArray[np.uint8]
+Weights = NDArray[np.int64]
+
+SAMPLED, SAMPLED_SUMS = 2**18, 2**16  # questions of the random lists
+MOST_ATTRIBUTES = 4
+MOST_SUMMED = 3  # attributes of a sum, with the one that is summed
+MOST_SCOPES = 500  # of all sizes; where there are more, fewer attributes, or a public sample of three
+MOST_CELLS = 2**18  # of the table of a question's attributes
+MOST_BOXES = 2**23
+FEW_VALUES = 4  # of an attribute without an order: all sets of them are boxes
+_SEED = 1
+
+
+def attributes(domain: Domain) -> int:
+    """How many attributes a certified question has at most."""
+    many = len(names_of(domain))
+    fits = [k for k in range(1, MOST_ATTRIBUTES + 1) if sum(math.comb(many, i) for i in range(1, k + 1)) <= MOST_SCOPES]
+    return min(many, max(3, *fits))
+
+
+def scopes(domain: Domain, most: int) -> list[list[tuple[str, ...]]]:
+    """The attributes that certified questions are about, by their number; a public sample where there are too many."""
+    rng, found = np.random.Generator(np.random.PCG64([_SEED, 0])), []
+    for k in range(1, most + 1):
+        names = names_of(domain)
+        if math.comb(len(names), k) <= MOST_SCOPES:
+            of_size = list(combinations(names, k))
+        else:
+            drawn = {tuple(sorted(rng.choice(len(names), k, replace=False).tolist())) for _ in range(MOST_SCOPES)}
+            of_size = [tuple(names[i] for i in one) for one in sorted(drawn)]
+        of_size = [scope for scope in of_size if cells(domain, scope) <= MOST_CELLS]
+        if of_size:
+            found.append(of_size)
+    return found
+
+
+def sample(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> list[Listed]:
+    """A public random list: as many questions of each number of attributes, each a range or a set of values."""
+    by_size = scopes(domain, most)
+    found = list[Listed]()
+    for i, of_size in enumerate(by_size):
+        each = SAMPLED // len(by_size) // len(of_size)
+        for j, scope in enumerate(of_size):
+            rng = np.random.Generator(np.random.PCG64([_SEED, 1, i, j]))
+            found.append(_listed(hypothesis, rows, scope, [_random(domain[name], each, rng) for name in scope], True))
+    return found
+
+
+def boxes(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> tuple[list[Listed], int]:
+    """Every box of up to so many attributes, and how many these are: as many as there are few enough boxes of."""
+    found, total, reached = list[Listed](), 0, 0
+    for k in range(1, most + 1):
+        of_size = list(combinations(names_of(domain), k))
+        conditions = [[_all(domain[name]) for name in scope] for scope in of_size]
+        total += sum(math.prod(len(one) for one in some) for some in conditions)
+        if total > MOST_BOXES or any(cells(domain, scope) > MOST_CELLS for scope in of_size):
+            break
+        found += [_listed(hypothesis, rows, *both, False) for both in zip(of_size, conditions, strict=True)]
+        reached = k
+    return found, reached
+
+
+def sums(domain: Domain, hypothesis: Hypothesis, rows: int) -> list[Listed]:
+    """A public random list of sums of an attribute's values, for means and sums among the rows of up to two conditions.
+
+    As many with one condition as with two, and each sum over all rows once.
+    """
+    weighed = [(name, weights) for name in names_of(domain) for weights in ramps(domain, name)]
+    if not weighed or rows * GRID >= MOST_WEIGHTED_STEPS:
+        return []
+    found = list[Listed]()
+    for k in range(MOST_SUMMED):
+        scopes = [
+            (*others, name)
+            for name, _ in weighed
+            for others in combinations([other for other in names_of(domain) if other != name], k)
+        ]
+        kept = _some(list(dict.fromkeys(s for s in scopes if cells(domain, s) <= MOST_CELLS)), 3, k)
+        for j, scope in enumerate(kept):
+            of_scope = [weights for name, weights in weighed if name == scope[-1]]
+            each = max(1, SAMPLED_SUMS // (MOST_SUMMED - 1) // len(kept) // len(of_scope))
+            for i, weights in enumerate(of_scope):
+                rng = np.random.Generator(np.random.PCG64([_SEED, 4, k, j, i]))
+                conditions = tuple(_random(domain[name], each, rng) for name in scope[:-1])
+                found.append(Listed(scope, guessed(hypothesis, rows, scope), conditions, True, weights))
+    return found
+
+
+@lru_cache(maxsize=256)
+def ramps(domain: Domain, name: str) -> tuple[Weights, ...]:
+    """The weights by which an attribute's mean and its sum are asked, in grid steps; none where it has no numbers."""
+    found = dict[bytes, Weights]()
+    with suppress(InvalidQuery):
+        parts = [*Mean(domain, name).formula.parts[:1], *Sum(domain, name).formula.parts]
+        for part in parts:
+            weights = np.rint(np.asarray(part.weights) * GRID).astype(np.int64)
+            found[weights.tobytes()] = weights
+    return tuple(found.values())
+
+
+def _some(scopes: list[tuple[str, ...]], *seed: int) -> list[tuple[str, ...]]:
+    """All of them, or a public sample of so many as can be listed."""
+    if len(scopes) <= MOST_SCOPES:
+        return scopes
+    rng = np.random.Generator(np.random.PCG64([_SEED, *seed]))
+    return [scopes[i] for i in sorted(rng.choice(len(scopes), MOST_SCOPES, replace=False).tolist())]
+
+
+def _listed(
+    hypothesis: Hypothesis, rows: int, scope: tuple[str, ...], conditions: Sequence[Conditions], paired: bool
+) -> Listed:
+    return Listed(scope, guessed(hypothesis, rows, scope), tuple(conditions), paired)
+
+
+def guessed(hypothesis: Hypothesis, rows: int, scope: Sequence[str]) -> NDArray[np.int64]:
+    """The table of these attributes in the hypothesis, in grid steps."""
+    return np.rint(hypothesis.marginal(scope) * (rows * GRID)).astype(np.int64)
+
+
+def names_of(domain: Domain) -> list[str]:
+    return [name for name in domain.names if domain[name].size > 1]
+
+
+def cells(domain: Domain, scope: Sequence[str]) -> int:
+    return math.prod(domain[name].size for name in scope)
+
+
+def _random(attribute: Attribute, count: int, rng: np.random.Generator) -> Conditions:
+    """Random conditions: a range, each as likely; or a set of values, of a size that is as likely as any other."""
+    size = attribute.size
+    if attribute.ordered:
+        starts, ends = _ranges(size)
+        drawn = rng.integers(len(starts), size=count)
+        return _between(starts[drawn], ends[drawn], size)
+    ranks = rng.random((count, size)).argsort(axis=1).argsort(axis=1)
+    return (ranks < rng.integers(1, size, size=(count, 1))).astype(np.uint8)
+
+
+def _all(attribute: Attribute) -> Conditions:
+    """Every range; every set of values of an attribute with few, and every single one of another."""
+    size = attribute.size
+    if attribute.ordered:
+        return _between(*_ranges(size), size)
+    if size <= FEW_VALUES:
+        return (np.arange(1, 2**size - 1)[:, None] >> np.arange(size) & 1).astype(np.uint8)
+    return np.eye(size, dtype=np.uint8)
+
+
+@lru_cache(maxsize=64)
+def _ranges(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """All ranges of so many values but the whole: where they start, and the first value after them."""
+    starts, ends = np.triu_indices(size)
+    proper = ends - starts < size - 1
+    return starts[proper], ends[proper] + 1
+
+
+def _between(starts: NDArray[np.intp], ends: NDArray[np.intp], size: int) -> Conditions:
+    values = np.arange(size)
+    return ((values >= starts[:, None]) & (values < ends[:, None])).astype(np.uint8)
+
+
+# -- how errors grow with the answer ----------------------------------------------------------------------------------
+
+
+def refitted(public: Public, start: WarmStart) -> Hypothesis:
+    """What a start would have learned of a table that is just like its hypothesis, with noise of the same law."""
+    return fit_all(public.domain, _simulated(public, start), public.rows).hypothesis
+
+
+def steps(lists: Sequence[Listed], again: Hypothesis, rows: int, share: float) -> tuple[tuple[int, int], ...]:
+    """By how many rows answers of a size are likely to be off: what a second fit gets wrong of the first, by size.
+
+    All of it is public, and no promise: the certificate counts what goes beyond.
+    """
+    sizes, gaps = list[Weights](), list[Weights]()
+    for one in lists:
+        sizes.append(one.sums(one.guess))
+        gaps.append(np.abs(one.sums(guessed(again, rows, one.names)) - sizes[-1]))
+    size, gap = np.concatenate(sizes) / GRID, np.concatenate(gaps) / GRID
+    found, highest = list[tuple[int, int]](), 0
+    edges = [0, *(round(10 ** (i / 2)) for i in range(1, 2 * math.ceil(math.log10(rows + 1)) + 1))]
+    for low, high in zip(edges, [*edges[1:], math.inf], strict=True):
+        within = gap[(size >= low) & (size < high)]
+        if within.size >= 100:
+            highest = max(highest, math.ceil(np.quantile(within, share)))
+            if not found or found[-1][1] < highest:
+                found.append((low, highest))
+    return tuple(found)
+
+
+def _simulated(public: Public, start: WarmStart) -> list[Measured]:
+    """What would have been measured on a table that is just like the hypothesis. Public: it is drawn with a seed."""
+    rng = np.random.Generator(np.random.PCG64([_SEED, 2]))
+    found = list[Measured]()
+    for one in start.measured:
+        assert isinstance(one.question, Marginal | Tree)
+        names = (one.question.name,) if isinstance(one.question, Tree) else one.question.names
+        table = start.hypothesis.marginal(names) * public.rows
+        exact = _nodes(one.question, table) if isinstance(one.question, Tree) else table.ravel()
+        found.append(replace(one, values=np.rint(exact + _noise(one.noise, exact.size, rng)).astype(np.int64)))
+    return found
+
+
+def _noise(noise: Noise, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    if noise.kind == "laplace":
+        return rng.laplace(0, noise.scale, size)
+    return rng.normal(0, math.sqrt(variance(noise)), size)
+
+
+def _nodes(tree: Tree, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The answers to a tree over all values of an attribute, level by level."""
+    levels = zip(tree.spans(), tree.weights, strict=True)
+    return np.concatenate([w * np.add.reduceat(counts, np.arange(0, counts.size, span)) for span, w in levels])
