@@ -107,12 +107,16 @@ def test_an_interval_is_cut_to_what_the_value_can_be() -> None:
         (0, 5, (0, 48_842), "rough"),
         (0, 0, (0, 48_842), "sharp"),
         (97, 1229, (0, 1326), "nothing"),  # the interval is all that a count can be
-        (97, 1229, (0, 1327), "rough"),  # the control: it rules out one number of rows
-        (500, 499, (0, 1000), "rough"),
+        (97, 1229, (0, 1339), "nothing"),  # or nearly all
+        (97, 1229, (0, 1340), "rough"),  # the control: a hundredth is ruled out
+        (44.49999, 42.5, (2.0, 87.0), "nothing"),
+        (500, 490, (0, 1000), "rough"),
         (500, 500, (0, 1000), "nothing"),
         (-40, 1040, (0, 1000), "nothing"),
         (0.5, 0.5, (0, 1), "nothing"),
         (30, None, (0, 1000), "nothing"),
+        (1990, 10, (1900, 2000), "sharp"),
+        (1990, 11, (1900, 2000), "rough"),  # small beside the value, not beside the years that it can be
         (7, 0, (7, 7), "sharp"),  # it can be nothing else, and is exact
     ],
 )

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 Says = Literal["sharp", "rough", "nothing"]
 Limits = tuple[float, float]  # the least and the most that a value can be at all
 ANY: Limits = (-inf, inf)
-SHARP = 0.1  # of a value: a bar up to this is small beside it
+SHARP = 0.1  # of a value, and of what it can be: a bar up to this is small beside it
+ALL = 0.99  # of what a value can be: an interval that leaves so much says nothing
 
 
 class Answered(Framed):
@@ -219,14 +220,15 @@ def _number(value: float) -> str:
 def says(value: float, error: float | None, limits: Limits) -> Says:
     """What a value with its bar says.
 
-    "nothing" without a bar, or where the interval rules out nothing that the value could be; "sharp" where the bar is
-    at most a tenth of the value; else "rough".
+    "nothing" without a bar, or where the interval leaves all that the value could be but a hundredth; "sharp" where the
+    bar is at most a tenth of the value, and of the range that it could be in; else "rough".
     """
     if error is None:
         return "nothing"
-    if error and within(value, error, limits) == limits:
+    (low, high), span = within(value, error, limits), limits[1] - limits[0]
+    if error and high - low >= ALL * span:
         return "nothing"
-    return "sharp" if error <= SHARP * abs(value) else "rough"
+    return "sharp" if error <= SHARP * min(abs(value), span) else "rough"
 
 
 def within(value: float, error: float, limits: Limits) -> tuple[float, float]:
