@@ -5,7 +5,7 @@ python -m benchmarks.walk --tree     also prints every call, indented
 
 A *station* is a room (a package) where the question's way goes on: a call into it that makes at least `WORK` further
 calls, and neighbours in one room are one station. A call goes *up* from a package into one above it, by the layers that
-the import linter enforces.
+the import linter enforces. A coroutine or a generator that goes on after a wait is still the same call.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from inspect import CO_COROUTINE, CO_GENERATOR
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -90,6 +91,7 @@ class Walk:
         self.roots: list[Call] = []
         self.watching = False
         self._stack = threading.local()
+        self._begun: dict[FrameType, Call] = {}  # calls that may wait and go on
 
     def trace(self, frame: FrameType, event: str, _: Any) -> None:
         name = frame.f_code.co_filename
@@ -97,9 +99,13 @@ class Walk:
             return
         stack: list[Call] = self._stack.__dict__.setdefault("calls", [])
         if event == "call":
-            handed = "<locals>" in frame.f_code.co_qualname
-            call = Call(str(Path(name).relative_to(ROOT)), frame.f_code.co_name, handed)
-            (stack[-1].made if stack else self.roots).append(call)
+            call = self._begun.get(frame)
+            if call is None:
+                handed = "<locals>" in frame.f_code.co_qualname
+                call = Call(str(Path(name).relative_to(ROOT)), frame.f_code.co_name, handed)
+                (stack[-1].made if stack else self.roots).append(call)
+            if frame.f_code.co_flags & (CO_GENERATOR | CO_COROUTINE):
+                self._begun[frame] = call
             stack.append(call)
         elif event == "return" and stack:
             stack.pop()

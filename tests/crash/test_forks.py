@@ -170,7 +170,7 @@ def test_a_child_forked_inside_a_transaction_refuses(disk: Path) -> None:
 
     def work(db: Any) -> None:
         nonlocal child
-        rows.insert(db, [seal(ledger.log.identity.origin, 1, Draft("told", 0, "1", "k"), 0, now())])
+        rows.insert(db, [seal(ledger.log.identity.origin, Draft("told", 0, "1", "k"), 0, now())])
         child = forked(refused)
 
     ledger.log._file.transact(work)

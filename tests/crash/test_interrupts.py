@@ -157,7 +157,7 @@ def test_a_signal_handler_cannot_undo_what_it_interrupts(disk: Path) -> None:
     ledger = reopen(disk)
 
     def work(db: Any) -> None:
-        rows.insert(db, [seal(ledger.log.identity.origin, 1, Draft("told", 0, "1", "k"), 0, now())])
+        rows.insert(db, [seal(ledger.log.identity.origin, Draft("told", 0, "1", "k"), 0, now())])
         for nested in (lambda: ledger.find("k"), lambda: ledger.reserve(Loss("epsilon", 1), purpose="nested")):
             with pytest.raises(LedgerError, match="in use further up"):
                 nested()

@@ -129,18 +129,20 @@ def test_planted_update_driven_by_the_true_error(tmp_path: Path, monkeypatch: py
             one.values[:] = exact_truth(one.question, self._records)
         return measured
 
-    released = Public.released
+    since = Public.since
     live = {"on": True}
 
-    def leaky_released(self: Public, after: int = 0) -> Any:
-        for one in released(self, after):
+    def leaky_since(self: Public, after: int) -> Any:
+        head, news = since(self, after)
+        measured = list(news)
+        for one in measured:
             if live["on"]:
                 one.values[:] = exact_truth(one.question, secret[-1])
-            yield one
-        live["on"] = self.entries < 200 and live["on"]
+        live["on"] = head.seq < 200 and live["on"]
+        return head, measured
 
     monkeypatch.setattr(Curator, "measure", leaky)
-    monkeypatch.setattr(Public, "released", leaky_released)
+    monkeypatch.setattr(Public, "since", leaky_since)
     opened = []
     real = Online.__init__
 

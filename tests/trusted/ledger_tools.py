@@ -50,7 +50,7 @@ def write(ledger: Ledger, kind: str, **values: Any) -> None:
 
 def forge(db: Any, ledger: Ledger, kind: str, spent: int, body: str = "{}", **values: Any) -> None:
     head = rows.head(db) or ledger.log.identity.origin
-    rows.insert(db, [seal(head, head.seq + 1, Draft(kind, body=body, **values), spent, now())])
+    rows.insert(db, [seal(head, Draft(kind, body=body, **values), spent, now())])
 
 
 def backup(folder: Path, name: str) -> Path:

@@ -148,7 +148,7 @@ def verified(rules: Rules, *drafts: Draft) -> int:
             open_[seq] = draft.atoms
         elif draft.intent is not None and spent == at.spent + draft.atoms and len(drafts) == 5 and seq == 5:
             spent -= 10  # put back once more, as the mutant would
-        lines.append(seal(at, seq, draft, spent, "now"))
+        lines.append(seal(at, draft, spent, "now", seq=seq))
         at = mark(lines[-1])
     one: Step = partial(_of, rules)
     return follow(lines, ORIGIN, State(0, {}), one)[0].spent

@@ -132,15 +132,15 @@ class Attribute:
         """How many bins hold the values `< value` (`<= value` if included). Refuses to cut a bin or leave the range."""
         assert not isinstance(self.values, Listed)
         point = self.point(name, value)
-        shown = self.values.show(point)
         if included and not self.values.whole:
+            shown = self.values.show(point)
             raise InvalidQuery(
                 f"the bins of {name} are half-open, so a bin may start but never end with {shown}: "
                 f"ask {name} < {shown} or {name} >= {shown}."
             )
         starts, end = self.values.starts, self.values.end
         if not starts[0] <= point + included <= end:
-            raise InvalidQuery(f"{name} takes {self.takes}, the question asks {shown}.")
+            raise InvalidQuery(f"{name} takes {self.takes}, the question asks {self.values.show(point)}.")
         point += included
         index = bisect_right(starts, point) - 1
         if point == end:

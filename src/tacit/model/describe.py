@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tacit.model.attribute import Attribute
 from tacit.model.certificate import Certificate
 from tacit.model.domain import Domain
 from tacit.model.query import Factor, Query, Weights
 from tacit.model.statistic import Statistic
-from tacit.model.strategy import words
+from tacit.model.strategy import Strategy, words
 from tacit.model.workload import Marginal, Question
 
 
@@ -30,12 +31,15 @@ def describe(question: Question, domain: Domain) -> str:
 def describe_many(questions: Sequence[Question], domain: Domain) -> list[str]:
     """The same for each question; conditions that several of them share are put into words once."""
     known: dict[tuple[str, bytes], str] = {}
-    return [_question(question, domain, known) for question in questions]
+    return [
+        _query(question, domain, known) if isinstance(question, Query) else _other(question, domain, known)
+        for question in questions
+    ]
 
 
-def _question(question: Question, domain: Domain, known: dict[tuple[str, bytes], str]) -> str:
-    if isinstance(question, Query):
-        return _query(question, domain, known)
+def _other(
+    question: Statistic | Marginal | Certificate | Strategy, domain: Domain, known: dict[tuple[str, bytes], str]
+) -> str:
     if isinstance(question, Statistic):
         return question.words(domain)
     if isinstance(question, Marginal):
@@ -63,18 +67,18 @@ def _factor(factor: Factor, domain: Domain, known: dict[tuple[str, bytes], str])
         return f"{'weights' if factor.unit > 1 else 'a condition'} on {', '.join(factor.scope)}"
     condition = factor.scope[0], factor.weights.tobytes()
     if condition not in known:
-        known[condition] = _condition(factor.scope[0], factor.weights, domain)
+        known[condition] = f"{factor.scope[0]} {_values(domain[factor.scope[0]], factor.weights)}"
     return known[condition]
 
 
-def _condition(name: str, weights: Weights, domain: Domain) -> str:
-    attribute, chosen = domain[name], np.flatnonzero(weights).tolist()
+def _values(attribute: Attribute, weights: Weights) -> str:
+    chosen = np.flatnonzero(weights).tolist()
     first, last = chosen[0], chosen[-1]
     if len(chosen) == 1:
-        return f"{name} = {attribute.label(first)}"
+        return f"= {attribute.label(first)}"
     if attribute.ordered and last < attribute.bins and last - first + 1 == len(chosen):
-        return f"{name} in {attribute.label(first)} … {attribute.label(last)}"
+        return f"in {attribute.label(first)} … {attribute.label(last)}"
     if len(chosen) == weights.size - 1:
-        return f"{name} ≠ {attribute.label(int(np.argmin(weights)))}"
+        return f"≠ {attribute.label(int(np.argmin(weights)))}"
     shown = ", ".join([attribute.label(i) for i in chosen[:6]])
-    return f"{name} in {{{shown}{', …' if len(chosen) > 6 else ''}}}"
+    return f"in {{{shown}{', …' if len(chosen) > 6 else ''}}}"

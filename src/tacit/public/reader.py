@@ -63,6 +63,9 @@ class Transcript:
     def settled(self, after: int = 0) -> Iterator[Line]:
         return (line for line in self._settled if line.seq > after)
 
+    def since(self, after: int) -> tuple[Mark, Iterator[Line]]:
+        return self.head(), self.settled(after)
+
     def kept_intents(self) -> list[Line]:
         """As far as is known: a gate that was lost with its noise looks like one that is open."""
         return list(self._open)

@@ -316,13 +316,15 @@ class Online(Generic[K]):
     def _gate(self, floor: float) -> Gate | Unchecked | None:
         """The gate that is open, or a new one while there is enough for it and for the answer that it may call for."""
         gate = self._open_gate()
-        if gate is not None and not self.terms.answer_loss <= self._public.left:
+        if gate is not None and self._left < self.terms.answer_loss.atoms:
             gate = None  # a hit could not be answered
         elif gate is None and self.hits_left > 0:
             doublings = math.ceil(math.log2(max(1.0, self._public.entries / self._questions)))
             threshold = self.terms.threshold(self._questions * 2**doublings) + floor
-            paid = self.terms.gate_loss
-            gate = Unchecked() if self._curator is None else self._curator.open_gate(threshold, paid, owner=OWNER)
+            if self._curator is None:
+                return Unchecked()
+            gate = self._curator.open_gate(threshold, self.terms.gate_loss, owner=OWNER)
+            self._left -= gate.terms.atoms
         if gate is None and self._halt:
             raise BudgetExhausted(f"All {self.terms.hits:,} hard answers are used, and this session halts then.")
         return gate
@@ -383,6 +385,7 @@ class Online(Generic[K]):
         knowledge, self._start = self._begin()
         self.knowledge: K = knowledge
         self._read_to = 0
+        self._left = 0  # atoms, by the last look and less what was paid since
 
     def _catch_up(self, *, buy: bool = True) -> Loss:
         """Learn what this or another process has bought since the last look: a fold over the ledger, in its order.
@@ -391,10 +394,12 @@ class Online(Generic[K]):
         """
         try:
             paid = self._nothing if self._start is None else self._start.make(buy=buy)
-            entries = self._public.entries  # what is only told after that need not be looked at again
-            bought = list(self._public.released(after=self._read_to))
-            self._read_to = max([entries, *(one.receipt.entry for one in bought)])
-            self.knowledge.learn(bought, self._read_to)
+            head, news = self._public.since(self._read_to)
+            bought = list(news)
+            read_to = max([head.seq, *(one.receipt.entry for one in bought)])
+            self.knowledge.learn(bought, read_to)
+            # What is only told after that need not be looked at again.
+            self._read_to, self._left = read_to, self._public.total.atoms - head.spent
             return paid
         except BaseException:  # an interrupt may have cut an update in half: start over at the next question
             self._restart()

@@ -37,6 +37,7 @@ class Lines(Protocol):
     def keyed(self, keys: Sequence[str]) -> dict[str, Line]: ...
     def lines(self, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Line]: ...
     def settled(self, after: int = 0) -> Iterator[Line]: ...
+    def since(self, after: int) -> tuple[Mark, Iterator[Line]]: ...
     def kept_intents(self) -> list[Line]: ...
     def snapshot(self) -> tuple[str, list[Line]]: ...
     def turn(self) -> AbstractContextManager[Any]: ...
@@ -97,9 +98,13 @@ class Public:
 
     def released(self, after: int = 0) -> Iterator[Measured]:
         """Everything measured since entry `after`, in order: what a hypothesis is folded from."""
-        for line in self._lines.settled(after):
-            if line.kind == "measured" and isinstance(stored := self._read(line), Measured):
-                yield stored
+        yield from self.since(after)[1]
+
+    def since(self, after: int) -> tuple[Mark, Iterator[Measured]]:
+        """The newest entry, and everything measured since entry `after`, in order."""
+        head, lines = self._lines.since(after)
+        read = (self._read(line) for line in lines if line.kind == "measured")
+        return head, (one for one in read if isinstance(one, Measured))
 
     def answers(self) -> Iterator[Measured | Told]:
         """Everything measured and everything told, in order."""

@@ -209,17 +209,17 @@ class Dataset:
             return
         pairs = list(zip(questions, result, strict=True))
         paid = [
-            who | {"question": question.key, "cost": amount(answer.cost), **_entry(answer)}
+            who | {"question": question.key, "cost": amount(answer.facts.cost), **_entry(answer)}
             for question, answer in pairs
-            if answer.cost.atoms
+            if answer.facts.cost.atoms
         ]
-        free = [pair for pair in pairs if not pair[1].cost.atoms]
+        free = [pair for pair in pairs if not pair[1].facts.cost.atoms]
         if len(free) == 1:
             paid.append(who | {"question": free[0][0].key, "free": 1, **_entry(free[0][1])})
         elif free:
             paid.append(who | {"free": len(free)})
         self._audit(paid, paid=len(free) < len(pairs))
-        self._count(key, sum(answer.cost.atoms for answer in result))
+        self._count(key, sum(answer.facts.cost.atoms for answer in result))
         self._remember(pairs)
 
     def _audit(self, records: list[dict[str, Any]], *, paid: bool) -> None:
@@ -269,7 +269,8 @@ def price(session: Session, question: Question) -> DryRun:
 
 
 def _entry(answer: Answers) -> dict[str, int]:
-    return {} if answer.receipt is None else {"entry": answer.receipt.entry}
+    receipt = answer.facts.receipt
+    return {} if receipt is None else {"entry": receipt.entry}
 
 
 def amount(loss: Loss) -> Amount:

@@ -99,7 +99,7 @@ def canonical(value: object) -> str:
 
 
 def digest(value: object) -> str:
-    return hashlib.sha256(canonical(value).encode()).hexdigest()
+    return hashlib.sha256(_spell(value).encode()).hexdigest()
 
 
 def line_of(row: Sequence[object]) -> Line:
@@ -120,9 +120,9 @@ def chain_hash(previous: str, line: Line) -> str:
     return digest([previous, *sealed])
 
 
-def seal(head: Mark, seq: int, draft: Draft, spent: int, time: str) -> Line:
-    """The line of a draft, which follows `head`."""
-    fields = (seq, draft.kind, draft.key, draft.intent, draft.atoms, spent, draft.body, time)
+def seal(head: Mark, draft: Draft, spent: int, time: str, *, seq: int = 0) -> Line:
+    """The line of a draft, which follows `head`; its number is the next one by default."""
+    fields = (seq or head.seq + 1, draft.kind, draft.key, draft.intent, draft.atoms, spent, draft.body, time)
     return Line(*fields, digest([head.hash, *fields]))
 
 

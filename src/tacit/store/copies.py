@@ -76,14 +76,14 @@ def make(path: Path, terms: Terms, anchor: Anchor, *, accept_rollback: bool) -> 
         raise LedgerError(f"{path.name} cannot be created there.") from None
 
 
-def problem(db: Any, log: Identity, anchor: Anchor) -> str | None:
-    """Why this may not be the newest history of this log, or of the log that was here before.
+def problem(db: Any, head: Mark | None, log: Identity, anchor: Anchor) -> str | None:
+    """Why what ends at `head` may not be the newest history of this log, or of the log that was here before.
 
     Guarantee: None only if the anchor is the one that this log was last used with, and its mark is in here.
     Formula: anchor ids equal, and (mark in chain, or an override names the mark).
     Source: `Anchor`.
     """
-    seen, head, overrides = anchor.newest(log.id), rows.head(db), _overrides(db)
+    seen, overrides = anchor.newest(log.id), _overrides(db)
     if (overrides[-1].anchor_id if overrides else log.anchor) != anchor.id:
         return "The ledger was last used with another anchor than this one, so it may be an old copy."
     if seen is None and head is not None:

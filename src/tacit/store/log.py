@@ -48,17 +48,12 @@ class Transaction:
     state: State
     new: list[Line] = field(default_factory=list)
 
-    @property
-    def next(self) -> int:
-        """The number of the next line."""
-        return self.at.seq + 1
-
     def append(self, draft: Draft, state: State, *, time: str) -> Line:
         """One more line, after which the state is this one, by the step.
 
         The caller has asked the step, and refuses in its own words what may not follow. A reader asks it again.
         """
-        line = seal(self.at, self.next, draft, state.spent, time)
+        line = seal(self.at, draft, state.spent, time)
         self.at, self.state = mark(line), state
         self.new.append(line)
         return line
@@ -91,10 +86,9 @@ class Transaction:
 
     def put_back(self, held: Held) -> None:
         """Put back what was taken, once, while its token stands there."""
-        ours = held.token.startswith(_HELD) and rows.kept(self.db, held.seq) == held.token
-        if held.seq not in self.state.open or not ours:
+        ours = held.token.startswith(_HELD) and held.seq in self.state.open
+        if not ours or not rows.swap(self.db, held.seq, held.token, held.value):
             raise LedgerError("What was taken is not held any more, so it is not put back.")
-        rows.keep(self.db, held.seq, held.value)
 
 
 class Log:
@@ -212,9 +206,14 @@ class Log:
 
     def settled(self, after: int = 0) -> Iterator[Line]:
         """The lines after `after` that settle an intent, in order: all of those up to now."""
-        found = self._read(lambda db: rows.settled(db, after))
-        for start in range(0, len(found), rows.PAGE):
-            yield from self._show(partial(rows.numbered, numbers=found[start : start + rows.PAGE]))
+        yield from self.since(after)[1]
+
+    def since(self, after: int) -> tuple[Mark, Iterator[Line]]:
+        """The newest line, and those after `after` that settle an intent, in order: at least those up to the newest."""
+        head, found = self._read(lambda db: (rows.head(db), rows.settled(db, after)))
+        parts = (found[start : start + rows.PAGE] for start in range(0, len(found), rows.PAGE))
+        lines = (line for part in parts for line in self._show(partial(rows.numbered, numbers=part)))
+        return head or self.identity.origin, lines
 
     def open_intents(self) -> list[Line]:
         """The intents without outcome, newest last."""
@@ -271,7 +270,7 @@ class Log:
         if db.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
             raise LedgerError(f"{self.path.name} is damaged.")
         self._check_ends(db)
-        why, origin = copies.problem(db, self.identity, self._anchor), self.identity.origin
+        why, origin = copies.problem(db, rows.head(db), self.identity, self._anchor), self.identity.origin
         if why is None:
             seen = self._anchor.newest(self.identity.id)
             start = seen if seen is not None and rows.holds(db, seen, origin) else origin
@@ -282,7 +281,7 @@ class Log:
         number, draft = copies.override(db, self.identity, self._anchor, at, accept_rollback)
         rows.forget(db)  # what is open in an old copy may have been settled since
         state = self._step(state, number, draft)
-        line = seal(at, number, draft, state.spent, now())
+        line = seal(at, draft, state.spent, now(), seq=number)
         rows.insert(db, [line])
         return mark(line), state
 
@@ -300,7 +299,10 @@ class Log:
 
         Called in a transaction: nobody else can commit meanwhile.
         """
-        why = copies.problem(db, self.identity, self._anchor)
+        head = rows.head(db)
+        why = copies.problem(db, head, self.identity, self._anchor)
+        if why is None and head == self._known[0]:  # nobody has added anything
+            return self._known
         if why or not rows.holds(db, self._known[0], self.identity.origin):
             raise LedgerError(why or _REPLACED)
         self._known = self._derive(db, *self._known)

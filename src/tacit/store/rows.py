@@ -120,6 +120,12 @@ def keep(db: Any, seq: int, value: str) -> None:
     db.execute("INSERT OR REPLACE INTO private VALUES (?, ?)", (seq, value))
 
 
+def swap(db: Any, seq: int, before: str, after: str) -> bool:
+    """Put something else in the place of what stands beside an intent, if it is what is named; whether it was."""
+    swapped = "UPDATE private SET value = ? WHERE entry = ? AND value = ? RETURNING entry"
+    return bool(db.execute(swapped, (after, seq, before)).fetchall())
+
+
 def forget(db: Any, seqs: Iterable[int] | None = None) -> None:
     """Take away what stands beside some intents, or beside all."""
     if seqs is None:

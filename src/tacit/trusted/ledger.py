@@ -87,7 +87,7 @@ class Ledger:
 
         def work(transaction: Transaction) -> int:
             try:
-                state = step(transaction.state, transaction.next, draft, self.total.atoms)
+                state = step(transaction.state, transaction.at.seq + 1, draft, self.total.atoms)
             except Unsound:
                 left = self._left(transaction.state.spent)
                 shown = "slightly less" if str(left) == str(loss) else left
@@ -130,7 +130,7 @@ class Ledger:
                 if outcome.key in answered:
                     kind, body = encode(Dropped(answered[outcome.key].seq))
                     draft = Draft(kind, outcome.atoms, body, None, intent)
-                state = step(transaction.state, transaction.next, draft, self.total.atoms)
+                state = step(transaction.state, transaction.at.seq + 1, draft, self.total.atoms)
                 line = transaction.append(draft, state, time=time)
                 shown.append(answered.setdefault(outcome.key, line))
             return shown

@@ -220,20 +220,20 @@ class Dense:
         axes = tuple(axis for axis, name in enumerate(names) if name in query.scope)
         sizes = [shape[axis] for axis in axes]
         if support.cells <= _FEW or math.prod(sizes) > _LARGEST:
-            values, masses = self._profile(query)
+            values, masses = self._profile(query, support)
         else:
             local = _support(query, [names[axis] for axis in axes], sizes)
             values, masses = local.values(), local.masses(self._marginal(axes), MEMORY)
         value = float((values * masses).sum()) / self._total
         return min(1.0, max(0.0, value))
 
-    def _profile(self, query: Query) -> tuple[Array, Array]:
+    def _profile(self, query: Query, support: Support | None = None) -> tuple[Array, Array]:
         """The query's weights and the unnormalised masses of the cells that have them, from the cells themselves."""
         if self._last is None or self._last[0] != query.key:
             if query.is_constant:
                 values, masses = np.array([int(query.table((), ())) / query.unit]), np.array([self._total])
             else:
-                support = _support(query, self.domain.names, self.domain.shape)
+                support = support or _support(query, self.domain.names, self.domain.shape)
                 values, masses = support.values(), support.masses(self._weights, self._device)
                 rest = max(0.0, self._total - float(masses.sum()))
                 if support.partial:
