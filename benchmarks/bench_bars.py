@@ -205,7 +205,7 @@ def opened(data: Any, domain: tacit.Domain, epsilon: float, ledger: Path, **sett
     rows = len(data) if isinstance(data, pd.DataFrame) else 48_842
     split = WarmStarted.on(domain, rows, budget.measure).outlook(budget, questions=10_000, confidence=0.95)
     chosen = {"mechanism": "iterative", "warm": split.warm, "certify": split.certify, "hits": split.hits}
-    return tacit.open(data=data, domain=domain, budget=budget, ledger=ledger, **{**chosen, **settings})
+    return tacit.open(data=data, domain=domain, budget=budget, ledger=ledger, start=True, **{**chosen, **settings})
 
 
 def parts_of(session: Session) -> tuple[Base, Records]:

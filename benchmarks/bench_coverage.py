@@ -153,6 +153,7 @@ def play(one: Case, seed: int, confidence: float = CONFIDENCE) -> Seen:
     with (
         tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as name,
         tacit.open(
+            start=True,
             data=curve() if curves else table(one.table),
             domain=LINE if curves else DOMAIN,
             budget=tacit.Budget(epsilon=1.0, delta=one.delta),

@@ -88,7 +88,7 @@ def session(
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         opened = tacit.open(
-            data=data, domain=domain, budget=MILD, questions=len(queries), **options,
+            data=data, domain=domain, budget=MILD, questions=len(queries), **options, start=True,
             ledger=Path(folder) / "l.tacit", anchor=Path(folder) / "anchor",
         )  # fmt: skip
         with opened as one:

@@ -128,7 +128,7 @@ def opened(of: Table, questions: int) -> Iterator[Session]:
     with tempfile.TemporaryDirectory() as folder:
         files = {"ledger": Path(folder) / "throughput.tacit", "anchor": Path(folder) / "anchors.sqlite"}
         options = {"mechanism": "iterative", "warm": 0.8, "hits": 10, "questions": questions}
-        with open_session(data=of.data, domain=of.domain, budget=MILD, **files, **options) as session:  # type: ignore[arg-type]
+        with open_session(start=True, data=of.data, domain=of.domain, budget=MILD, **files, **options) as session:  # type: ignore[arg-type]
             yield session
 
 

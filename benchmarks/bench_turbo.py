@@ -287,6 +287,7 @@ def session(block: Counts, pool: Pool, stream: NDArray[np.intp], zipf: int, adva
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         with tacit.open(
+            start=True,
             data=table,
             domain=DOMAIN,
             budget=tacit.Budget(epsilon=epsilon, delta=0.0),

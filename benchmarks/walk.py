@@ -43,6 +43,7 @@ anchor = "anchor"
 mechanism = "iterative"
 warm = 0.85
 hits = 5
+start = true
 """
 DOMAIN = tacit.Domain(
     {
@@ -156,7 +157,7 @@ def in_python(folder: Path, walk: Walk) -> None:
         "budget": tacit.Budget(epsilon=1.0, delta=1e-9),
     }
     files = {"ledger": folder / "python.tacit", "anchor": folder / "anchor"}
-    with tacit.open(data=rows(), domain=DOMAIN, **files, **settings) as session:
+    with tacit.open(data=rows(), domain=DOMAIN, start=True, **files, **settings) as session:
         session.ask("SELECT COUNT(*) FROM data WHERE sex = 'F'")  # buys the start
         session.ask("SELECT COUNT(*) FROM data WHERE job = 'b' AND age BETWEEN 20 AND 39")
         with walk.watched():

@@ -26,6 +26,7 @@ with tempfile.TemporaryDirectory() as folder:
     )
     with session:
         print(session.choice.mechanism, "because", session.choice.reason)
+        print(session.start())  # buys what the answers start from; `session.base` says it before
 
         answer = session.ask("SELECT COUNT(*) FROM data WHERE sex = 'F' AND age BETWEEN 20 AND 39")
         print("women of 20 to 39:", answer)

@@ -25,9 +25,12 @@ _DOMAIN = {
 }
 
 
-def configuration(*names: str, epsilon: float = 5.0, **session: str | int) -> str:
-    """A configuration for people.csv with these attributes; the rest stands in [session], with a ledger in any case."""
-    options = {"ledger": "people.tacit", **session}
+def configuration(*names: str, epsilon: float = 5.0, **session: str | int | bool) -> str:
+    """A configuration for people.csv with these attributes; the rest stands in [session].
+
+    The first question starts it, unless `start=False` is given.
+    """
+    options = {"ledger": "people.tacit", "start": True, **session}
     lines = ["[data]", 'source = "people.csv"', "[budget]", f"epsilon = {epsilon}", "delta = 1e-9", "[session]"]
     lines += [f"{name} = {json.dumps(value)}" for name, value in options.items()]
     lines += [f"[domain.{name}]\n{_DOMAIN[name]}" for name in names]

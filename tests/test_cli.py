@@ -25,7 +25,11 @@ def folder(here: Path) -> Path:
 def test_from_a_csv_to_an_answer(folder: Path) -> None:
     assert tacit("init", "people.csv", "--peek-at-values").exit_code == 0
     asked = tacit(
-        "ask", "--json", "SELECT COUNT(*) FROM data WHERE sex = 'F'", "SELECT sex, COUNT(*) FROM data GROUP BY sex"
+        "ask",
+        "--json",
+        "--start",
+        "SELECT COUNT(*) FROM data WHERE sex = 'F'",
+        "SELECT sex, COUNT(*) FROM data GROUP BY sex",
     )
     assert asked.exit_code == 0, asked.output
     number, table = (json.loads(line) for line in asked.stdout.splitlines())

@@ -24,8 +24,8 @@ SELECT smoker, COUNT(*) FROM data
 WHERE age >= 20 GROUP BY smoker;
 """
 WORDS = [
-    "init", "plan", "ask", "table", "cdf", "quantile", "status", "history", "publish", "synthesize", "report", "verify",
-    "serve", "token", "demo", "bench",
+    "init", "plan", "start", "ask", "table", "cdf", "quantile", "status", "history", "publish", "synthesize", "report",
+    "verify", "serve", "token", "demo", "bench",
 ]  # fmt: skip
 
 

@@ -34,7 +34,7 @@ def start(folder: Path, **changes: Any) -> Session:
     rows = pd.DataFrame({"a": rng.binomial(5, 0.3, N), "b": np.where(rng.random(N) < 0.3, "x", "y")})
     settings: dict[str, Any] = {"data": rows, "domain": DOMAIN, "budget": tacit.Budget(epsilon=8.0, delta=1e-9)}
     settings |= {"ledger": folder / "l.tacit", "mechanism": "iterative", "hits": 3, "questions": 20}
-    return tacit.open(**(settings | changes))
+    return tacit.open(start=True, **(settings | changes))
 
 
 @pytest.fixture(scope="module")

@@ -70,7 +70,7 @@ ROWS = rows()
 def start(folder: Path, name: str, **changes: Any) -> Session:
     budget = tacit.Budget(epsilon=2.0, delta=1e-9)
     settings = {"data": ROWS, "domain": DOMAIN, "budget": budget, "ledger": folder / "l.tacit"}
-    return tacit.open(**(settings | MECHANISMS[name] | changes))
+    return tacit.open(start=True, **(settings | MECHANISMS[name] | changes))
 
 
 def boxes(count: int, seed: int) -> list[Query]:

@@ -49,7 +49,7 @@ def start(folder: Path, **changes: Any) -> Session:
         "anchor": folder / "anchor.sqlite",
         "mechanism": "direct",
     }
-    return tacit.open(**(settings | changes))
+    return tacit.open(start=True, **(settings | changes))
 
 
 class Reader(HTMLParser):

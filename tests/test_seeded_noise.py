@@ -22,6 +22,7 @@ def answers(folder: Path) -> list[float]:
     """Three counts and a gate's threshold, with noise of a scale of 10^6 rows."""
     folder.mkdir()
     with tacit.open(
+        start=True,
         data=pd.DataFrame({"a": [0, 1]}),
         domain=tacit.Domain({"a": tacit.integer(0, 9)}),
         budget=tacit.Budget(epsilon=1e-5, delta=0.0),

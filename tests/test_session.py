@@ -42,7 +42,7 @@ def start(folder: Path, **changes: Any) -> Session:
         "mechanism": "direct",
         "questions": 10,
     }
-    return tacit.open(**(settings | changes))
+    return tacit.open(**({"start": True} | settings | changes))
 
 
 SAME = [

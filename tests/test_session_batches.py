@@ -37,7 +37,9 @@ def session(tmp_path: Path) -> Iterator[Session]:
     # The rows are uniform, and so is the hypothesis: with this many questions to come, a gate takes an easy one for a
     # hard one with probability 1e-9 (`online.Terms`), so every question here is easy.
     options: dict[str, Any] = {"mechanism": "iterative", "hits": 5, "questions": 10**9}
-    with tacit.open(data=data, domain=DOMAIN, budget=Budget(epsilon=1.0, delta=1e-9), **options, **files) as opened:
+    with tacit.open(
+        start=True, data=data, domain=DOMAIN, budget=Budget(epsilon=1.0, delta=1e-9), **options, **files
+    ) as opened:
         yield opened
 
 

@@ -46,7 +46,7 @@ def start(folder: Path, **changes: Any) -> Session:
         "mechanism": "direct",
         "confidence": 1 - 1e-6,
     }
-    return tacit.open(**(settings | changes))
+    return tacit.open(start=True, **(settings | changes))
 
 
 @pytest.mark.parametrize("budget", [MILD, PURE])

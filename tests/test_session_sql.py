@@ -52,7 +52,7 @@ def start(folder: Path, **changes: Any) -> Session:
         "mechanism": "direct",
         "questions": 40,
     }
-    return tacit.open(**(settings | changes))
+    return tacit.open(start=True, **(settings | changes))
 
 
 Asks = Callable[[Session], Any]

@@ -82,7 +82,7 @@ def session(**options: Any) -> Open:
             places: dict[str, Any] = {"ledger": Path(name) / "l.tacit", "anchor": Path(name) / "anchors.sqlite"}
             domain = table.domain
             with open_session(
-                data=table.data, domain=domain, budget=budget, questions=questions, **places, **options
+                start=True, data=table.data, domain=domain, budget=budget, questions=questions, **places, **options
             ) as it:
                 yield _Sessions(it)
 

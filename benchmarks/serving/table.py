@@ -23,6 +23,7 @@ source = "served.csv"
 epsilon = 1.0
 delta = 1e-9
 [session]
+start = true
 ledger = "served.tacit"
 anchor = "served.anchor"
 mechanism = "{mechanism}"

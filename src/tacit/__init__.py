@@ -19,6 +19,7 @@ from tacit.errors import (
     InvalidQuery,
     LedgerError,
     NeedsData,
+    NotStarted,
     TacitError,
     WouldSpend,
 )
@@ -62,6 +63,7 @@ __all__ = [
     "Listing",
     "Loss",
     "NeedsData",
+    "NotStarted",
     "Query",
     "Receipt",
     "Session",

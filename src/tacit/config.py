@@ -41,6 +41,7 @@ class SessionSection(Struct, frozen=True, kw_only=True):
     ledger: str
     mechanism: str = "auto"
     anchor: str | None = None
+    start: bool = False
 
 
 S = TypeVar("S", bound=Struct)

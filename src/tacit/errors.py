@@ -45,6 +45,12 @@ class BudgetExhausted(TacitError):
     code = "budget_exhausted"
 
 
+class NotStarted(TacitError):
+    """The question needs the session's base, which is bought by `Session.start`, not by a question."""
+
+    code = "not_started"
+
+
 class DataError(TacitError):
     """The table could not be read into the declared domain. Seen by the owner at load, never by an analyst."""
 

@@ -51,6 +51,7 @@ def open_session(
     person: str | None = None,
     rows_per_person: int | None = None,
     mechanism: str = "auto",
+    start: bool = False,
     anchor: str | Path | None = None,
     accept_rollback: str | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -74,6 +75,8 @@ def open_session(
         small domains), "iterative" (free answers from a hypothesis, which learns from the questions it gets wrong),
         "median" (the same with public databases that vote; also for nonlinear questions and domains too large to list),
         or "auto": what `tacit.plan` chooses between the first three, from the public sizes.
+    start: what the answers start from (the tables of "iterative", the histogram) is bought by `session.start()`: the
+        largest purchase of most sessions. With True, the first question that needs it buys it.
     settings: any of these, by name.
         confidence: of the error bars, 0.95 by default.
         questions: how many new questions the budget is shared among ("direct", 100 by default), or how many are
@@ -81,7 +84,7 @@ def open_session(
         hits: how many hard answers the budget is shared among, for "iterative" and "median": 200, or the plan's choice.
         halt: for these two, refuse after the last hard answer instead of going on without a guarantee.
         warm: for "iterative", the share of the budget for a warm start: noisy tables of all pairs of attributes, which
-            the first question buys, and the hypothesis that fits them. 0, or the plan's choice.
+            `start` buys, and the hypothesis that fits them. 0, or the plan's choice.
         certify: the share for a certificate of that hypothesis, which then answers conjunctions of a few conditions for
             nothing, with a bar that says how far off 95 % of all of them are. 0, or the plan's choice with its `warm`.
         databases, records, seed: how many databases vote in "median" (200), of how many records each (1,000), and the
@@ -90,7 +93,7 @@ def open_session(
             parts.
     anchor: where the newest state of the ledger is remembered, so that restoring an old copy is noticed.
     accept_rollback: the owner's reason to go on with an older copy; recorded in the ledger.
-    progress: called while the first question's warm start is fitted, with how many steps are done and how many at most.
+    progress: called while a warm start is fitted, with how many steps are done and how many at most.
     loading: called while the table is read, with the share that is done, where the engine tells it (DuckDB does).
     """
     if not isinstance(domain, Domain):
@@ -101,6 +104,8 @@ def open_session(
     check_names(mechanism, named)
     if (person is None) != (rows_per_person is None):
         raise ConfigError("person and rows_per_person are given together: whose row it is, and how many count.")
+    if not isinstance(start, bool):
+        raise ConfigError(f"start is true or false, not {start!r}.")
     people = 1 if rows_per_person is None else rows_per_person
     path, remembered = Path(ledger), Anchor(None if anchor is None else Path(anchor))
     made_with = _made_with(path)
@@ -122,7 +127,7 @@ def open_session(
     book = Ledger.open(path, make="missing", **terms, accept_rollback=accept_rollback)
     public, curator = doors(rows, book)
     mechanism_of = choice.build(public, curator, confidence, progress)
-    return Session(public, curator, book, budget, choice, mechanism_of, confidence)
+    return Session(public, curator, book, budget, choice, mechanism_of, confidence, start=start)
 
 
 def doors(records: Records, ledger: Ledger) -> tuple[Public, Curator]:

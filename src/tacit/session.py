@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InvalidQuery, TacitError
+from tacit.errors import InvalidQuery, NotStarted, TacitError
 from tacit.model.aggregate import check_share
 from tacit.model.answer import Answer, Table
 from tacit.model.ask import (
@@ -47,6 +47,7 @@ from tacit.model.workload import check, marginal
 from tacit.release.answering import Answers, Setting, combine, one_answer, parts
 from tacit.release.epsilon import epsilon_spent
 from tacit.release.estimate import Answerer, repeated
+from tacit.release.offer import Started
 from tacit.release.offline import Candidate, Constructed, Distinguisher, construct
 from tacit.release.online import Knowledge, Online
 from tacit.release.parts import DryRun as DryRun  # what `dry_run` gives: for those who import it from here
@@ -93,9 +94,13 @@ class Session:
         choice: Choice,
         mechanism: Answerer,
         confidence: float,
+        *,
+        start: bool = False,
     ) -> None:
+        """`start`: the first question that needs the base buys it, and `start()` need not be called."""
         self._public, self._curator, self._ledger, self._mechanism = public, curator, ledger, mechanism
         self._budget, self._choice, self._confidence = budget, choice, confidence
+        self._starts_itself, self._is_started = start, False
         self._parts = Parts(public, curator, mechanism, confidence)
         free = Loss(public.total.measure, 0)
         self._setting = Setting(public.domain, public.rows, confidence, free, mechanism.fresh)
@@ -177,6 +182,42 @@ class Session:
         """Everything released so far, sealed: the hash that the ledger's chain starts from, and its entries."""
         return self._public.transcript()
 
+    # -- the base -----------------------------------------------------------------------------------------------------
+
+    @property
+    def base(self) -> Started:
+        """What `start` buys: in words, for how much of the budget, and which errors to expect. Spends nothing."""
+        ahead = self._mechanism.ahead()
+        what, expects = self._choice.base(self._public, ahead, self._confidence)
+        return Started(what, ahead, self.total, self._mechanism.bought(), tuple(expects))
+
+    @property
+    def started(self) -> bool:
+        """Whether nothing has to be bought any more before questions are asked: it was, or there is nothing to buy."""
+        if not self._is_started:  # once it is, it stays so: what is left only becomes less
+            self._is_started = not self._mechanism.ahead().atoms
+        return self._is_started
+
+    def start(self) -> Started:
+        """Buy what the answers start from, once: the largest purchase of most sessions. `base` says it before.
+
+        After it most questions are free. Where it was bought before, or there is nothing to buy, nothing happens.
+        """
+        with self._honest(), self._public.turn():
+            base = self.base
+            paid = self._mechanism.begin()
+            return replace(base, cost=paid, bought=self._mechanism.bought())
+
+    def _check_started(self, needs: Sequence[tuple[Need, ...]]) -> None:
+        """Refuse what would buy the base, which is for `start` to do, unless the owner said that questions may."""
+        if self._starts_itself or self.started:
+            return
+        if self._parts.wants_base(need for one in needs for need in one):
+            raise NotStarted(
+                f"The session is not started, and this question needs what it starts from. {self.base} Start it first: "
+                "session.start(), `tacit start`, or the owner on the page. Or let questions start it: start = true."
+            )
+
     # -- two verbs ----------------------------------------------------------------------------------------------------
 
     def answer(self, ask: Ask) -> Answers:
@@ -190,6 +231,7 @@ class Session:
             return settled
         needs = [parts(ask, self._setting) for ask in asks]
         with self._honest(), _no_collection():
+            self._check_started(needs)
             found = self._parts.fetch(need for one in needs for need in one)
         answers, given = list[Answers](), set[Need]()
         for ask, words, mine in zip(asks, _words(asks, self.domain), needs, strict=True):
@@ -200,7 +242,13 @@ class Session:
 
     def price(self, ask: Ask) -> DryRun:
         """Whether a question's answer is known already, the most it could cost now, and why. Spends nothing."""
-        return self._parts.price(parts(ask, self._setting))
+        needs = parts(ask, self._setting)
+        found = self._parts.price(needs)
+        try:
+            self._check_started([needs])
+        except NotStarted:
+            return replace(found, why="the session is not started, and would have to be first")
+        return found
 
     # -- questions in Python and SQL ----------------------------------------------------------------------------------
 

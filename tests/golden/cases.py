@@ -80,6 +80,7 @@ def open_at(folder: Path, name: str) -> Session:
     """One of the sessions, with its ledger and anchor in `folder`."""
     write_table(folder / "people.csv")
     return tacit.open(
+        start=True,
         data=str(folder / "people.csv"),
         domain=DOMAIN,
         ledger=folder / "golden.tacit",

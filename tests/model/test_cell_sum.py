@@ -48,7 +48,9 @@ def test_women_and_men_are_all_rows(tmp_path: Path, mechanism: str) -> None:
     rows = pd.DataFrame({"sex": ["F", "M"] * 500, "age": np.arange(1000) % 4})
     domain = tacit.Domain({"sex": tacit.category(["F", "M"]), "age": tacit.integer(0, 3)})
     budget = tacit.Budget(epsilon=0.1, delta=0.0)
-    with tacit.open(data=rows, domain=domain, budget=budget, ledger=tmp_path / "l", mechanism=mechanism) as session:
+    with tacit.open(
+        start=True, data=rows, domain=domain, budget=budget, ledger=tmp_path / "l", mechanism=mechanism
+    ) as session:
         session.table("sex", "age")  # noise of scale 20 or more in each of 8 cells
         for first, second in (("sex = 'F'", "sex = 'M'"), ("age < 2", "age >= 2"), ("age = 1", "age <> 1")):
             both = [session.ask(f"SELECT COUNT(*) FROM data WHERE {where}") for where in (first, second)]

@@ -58,7 +58,7 @@ def start(folder: Path, **changes: Any) -> Session:
         "warm": 0.7,
         "certify": 0.2,
     }
-    return tacit.open(**(settings | changes))
+    return tacit.open(start=True, **(settings | changes))
 
 
 def base_of(session: Session) -> Base:

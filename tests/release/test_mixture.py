@@ -242,7 +242,7 @@ def test_a_session_over_ten_to_the_nine_cells(tmp_path: Path) -> None:
         for _ in range(60)
     ]
     parity = Query.weighted(wide, ["a0", "a1", "a2"], (np.indices((10, 10, 10)).sum(axis=0) % 2 == 0).astype(float))
-    with tacit.open(**opened) as session:
+    with tacit.open(start=True, **opened) as session:
         answers = session.ask_many(questions)
         truths = [exact_count(values, wide, question.bind(wide)) for question in questions]
         errors = np.abs(np.array([answer.value for answer in answers]) - truths)
@@ -257,7 +257,7 @@ def test_a_session_over_ten_to_the_nine_cells(tmp_path: Path) -> None:
         assert abs(after - truth) < 0.5 * abs(before - truth)
         rows = session.synthetic(50, seed=3)
         tacit.publish(session, tmp_path / "w.public")
-    with tacit.open(**opened) as session:
+    with tacit.open(start=True, **opened) as session:
         assert session.synthetic(50, seed=3) == rows
         assert [answer.value for answer in session.ask_many(questions)] == [answer.value for answer in answers]
         known = tacit.read(tmp_path / "w.public")

@@ -50,7 +50,7 @@ def start(folder: Path, **changes: Any) -> Session:
         "questions": 500,
         "hits": 20,
     }
-    return tacit.open(**(settings | changes))
+    return tacit.open(start=True, **(settings | changes))
 
 
 def cells(count: int, seed: int) -> list[Query]:

@@ -43,7 +43,13 @@ def start(folder: Path, **changes: object) -> Session:
     settings = {"mechanism": "iterative", "warm": 0.8, "hits": 5, "questions": 500} | changes
     budget = tacit.Budget(epsilon=1.0, delta=1e-9)
     return tacit.open(
-        data=ROWS, domain=DOMAIN, budget=budget, ledger=folder / "l.tacit", anchor=folder / "a.sqlite", **settings
+        start=True,
+        data=ROWS,
+        domain=DOMAIN,
+        budget=budget,
+        ledger=folder / "l.tacit",
+        anchor=folder / "a.sqlite",
+        **settings,
     )  # type: ignore[arg-type]
 
 
@@ -121,6 +127,7 @@ def test_a_fit_of_a_tree_alone_agrees_with_all_levels() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with tacit.open(
+            start=True,
             data=ROWS,
             domain=DOMAIN,
             budget=tacit.Budget(epsilon=500.0, delta=1e-9),

@@ -83,7 +83,9 @@ def test_what_is_saved_can_be_opened_with_the_same_domain(tmp_path: Path) -> Non
     for name in ("made.csv", "made.parquet"):
         budget = tacit.Budget(epsilon=900.0, delta=0.0)
         settings = {"mechanism": "direct", "questions": 2, "ledger": tmp_path / f"{name}.tacit"}
-        with tacit.open(data=str(made.save(tmp_path / name)), domain=domain, budget=budget, **settings) as session:
+        with tacit.open(
+            start=True, data=str(made.save(tmp_path / name)), domain=domain, budget=budget, **settings
+        ) as session:
             assert session.table("sex").values.tolist() == np.bincount(made.codes[0], minlength=3).tolist()
 
 
@@ -138,7 +140,7 @@ def test_a_session_says_how_far_its_rows_are(tmp_path: Path) -> None:
     people = pd.DataFrame({"sex": ["F", "M", "M", "M"] * 500, "age": np.arange(2000) % 100})
     domain = DOMAIN.project(["sex", "age"])
     settings = {"domain": domain, "budget": tacit.Budget(epsilon=20.0, delta=0.0), "ledger": tmp_path / "p.tacit"}
-    with tacit.open(data=people, mechanism="histogram", **settings) as session:
+    with tacit.open(start=True, data=people, mechanism="histogram", **settings) as session:
         session.table("sex")
         spent = session.spent
         made = session.synthetic(20_000)

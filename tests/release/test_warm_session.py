@@ -47,7 +47,7 @@ def start(folder: Path, **changes: Any) -> Session:
         "hits": 5,
         "warm": 0.8,
     }
-    return tacit.open(**(settings | changes))
+    return tacit.open(**({"start": True} | settings | changes))
 
 
 def boxes(count: int, seed: int) -> list[Query]:
@@ -180,7 +180,7 @@ def test_the_first_question_says_how_far_it_is(tmp_path: Path) -> None:
 
 def test_rows_are_not_made_before_anything_is_published(tmp_path: Path) -> None:
     with start(tmp_path) as session:
-        with pytest.raises(InvalidQuery, match="first question"):
+        with pytest.raises(InvalidQuery, match="start the session"):
             session.synthetic(5)
         with pytest.raises(InvalidQuery, match="linear"):
             session.ask(tacit.stump("a", predicts="e", value=1))

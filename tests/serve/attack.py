@@ -28,6 +28,7 @@ ledger = "{name}.tacit"
 anchor = "{name}.anchor"
 mechanism = "{mechanism}"
 questions = {questions}
+start = true
 [domain.id]
 kind = "integer"
 low = 0

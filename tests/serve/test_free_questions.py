@@ -95,7 +95,9 @@ def keep(tmp_path: Path) -> Iterator[Keep]:
         ledger = tmp_path / "people.tacit"
         budget = options.pop("budget", tacit.Budget(epsilon=5, delta=1e-9))
         files = {"ledger": ledger, "anchor": tmp_path / "people.anchor"}
-        session = tacit.open(data=rows, domain=DOMAIN, budget=budget, mechanism=mechanism, **files, **options)
+        session = tacit.open(
+            start=True, data=rows, domain=DOMAIN, budget=budget, mechanism=mechanism, **files, **options
+        )
         for name, role, quota in (("ana", "analyst", None), ("bob", "analyst", None), ("rea", "reader", None)):
             make_key(tmp_path / "tacit.keys", name, role, quota)
         make_key(tmp_path / "tacit.keys", "mia", "analyst", 0.15)

@@ -155,7 +155,11 @@ def test_a_second_server_is_refused_and_python_is_not(tmp_path: Path) -> None:
         Dataset.open("alias", tmp_path / "alias.toml", ring)
     settings = read_config(config)
     with tacit.open(
-        data=settings.data, domain=settings.domain, budget=settings.budget, ledger=settings.ledger, **settings.options
+        data=settings.data,
+        domain=settings.domain,
+        budget=settings.budget,
+        ledger=settings.ledger,
+        **settings.options,
     ) as session:
         session.ask(tacit.count(sex="F"))
         assert session.spent == first.session.spent
@@ -250,7 +254,11 @@ def test_kill_and_restart_lose_nothing(tmp_path: Path, processes: Any) -> None:
     assert "Traceback" not in second.process.stderr.read()
     settings = read_config(tmp_path / "people.toml")
     with tacit.open(
-        data=settings.data, domain=settings.domain, budget=settings.budget, ledger=settings.ledger, **settings.options
+        data=settings.data,
+        domain=settings.domain,
+        budget=settings.budget,
+        ledger=settings.ledger,
+        **settings.options,
     ) as session:
         assert len(session.history) >= 1 + answered
         assert sum(past.cost.atoms for past in session.history) == session.spent.atoms  # no reservation was left over

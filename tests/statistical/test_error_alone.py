@@ -35,6 +35,7 @@ def first_answer(wrong_by: int, delta: float) -> tuple[Answer, float]:
     with (
         tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as name,
         tacit.open(
+            start=True,
             data=rows,
             domain=DOMAIN,
             budget=budget,

@@ -261,7 +261,7 @@ def visits() -> pd.DataFrame:
 def opened(folder: Path, name: str, **more: Any) -> tacit.Session:
     options = {"data": visits(), "domain": SMALL, "budget": BUDGET, "person": "patient", "rows_per_person": 3}
     where = {"ledger": folder / f"{name}.tacit", "anchor": folder / "anchor.sqlite"}
-    return tacit.open(**(options | where | MECHANISMS[name] | more))
+    return tacit.open(start=True, **(options | where | MECHANISMS[name] | more))
 
 
 def ask_some(session: tacit.Session) -> None:

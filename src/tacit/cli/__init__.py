@@ -77,6 +77,7 @@ def main() -> None:
     Try it on a real table:       tacit demo
     Describe your own table:      tacit init people.csv      # then edit tacit.toml
     See what to expect:           tacit plan --rows 48842
+    Buy what answers start from:  tacit start --yes
     Ask:                          tacit ask "SELECT COUNT(*) FROM data WHERE sex = 'F'"
     See what is left:             tacit status
     Publish what was released:    tacit publish -o people-public.tacit

@@ -6,16 +6,25 @@ import csv
 import re
 import sys
 from bisect import bisect_right
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from tacit.cli.options import Options, analyst_options, check_writable, opened, svg_option, where_option, writing
+from tacit.cli.options import (
+    Options,
+    asker_options,
+    check_writable,
+    opened,
+    starting,
+    svg_option,
+    where_option,
+    writing,
+)
 from tacit.cli.show import (
     console,
     escape,
@@ -34,6 +43,7 @@ if TYPE_CHECKING:
     from tacit.model.distribution_answer import CdfAnswer
     from tacit.session import DryRun, Session
 
+T = TypeVar("T")
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # shown below a curve
 MAX_STATEMENTS = 10_000
 MAX_TEXT = 16 * 2**20  # bytes of a file of questions
@@ -46,7 +56,7 @@ _ROWS = "SELECT COUNT(*) FROM data WHERE "  # makes a statement of a condition
 @click.option("--file", "-f", metavar="FILE", help="A file of statements separated by semicolons; - is standard input.")
 @click.option("--dry-run", is_flag=True, help="Say whether the answer is known and its cost at most; ask nothing.")
 @click.option("--bars", is_flag=True, help="Every error bar that is proved, not only the narrowest.")
-@analyst_options
+@asker_options
 def ask(options: Options, questions: tuple[str, ...], file: str | None, dry_run: bool, bars: bool) -> None:
     """Ask QUESTIONS in SQL, about the one table `data`.
 
@@ -79,12 +89,11 @@ def ask(options: Options, questions: tuple[str, ...], file: str | None, dry_run:
             for question, cost in zip(statements, costs, strict=True):
                 show(_dry_facts(question.text, cost), options.as_json, partial(print_dry_run, question.text, cost))
             return
-        first: AbstractContextManager[object] = waiting("Working out the answer")  # the first may buy a warm start
         with all_told(session):
-            for statement, asked in zip(statements, asks, strict=True):
-                with placed(statement), first:
-                    answer = session.answer(asked)
-                first = nullcontext()
+            for i, (statement, asked) in enumerate(zip(statements, asks, strict=True)):
+                work = partial(session.answer, asked)
+                with placed(statement):  # the first may buy what the session starts from, and shows a bar
+                    answer = starting(session, work if i else partial(_waited, "answer", work))
                 show(answer.to_dict(), options.as_json, partial(print_answer, answer, session.rows, bars=bars))
 
 
@@ -93,7 +102,7 @@ def ask(options: Options, questions: tuple[str, ...], file: str | None, dry_run:
 @where_option
 @svg_option
 @click.option("--csv", "csv_file", metavar="FILE", help="Also write the rows to a CSV file.")
-@analyst_options
+@asker_options
 def table(options: Options, names: tuple[str, ...], where: str | None, svg: str | None, csv_file: str | None) -> None:
     """Count all combinations of values of the attributes NAMES.
 
@@ -110,8 +119,8 @@ def table(options: Options, names: tuple[str, ...], where: str | None, svg: str 
     check_writable(svg, csv_file)
     condition = _condition(where)
     with opened(options) as session:
-        with placed(condition) as rows, waiting("Working out the table"):
-            found = session.table(*names, where=rows)
+        with placed(condition) as rows:
+            found = starting(session, lambda: _waited("table", partial(session.table, *names, where=rows)))
         _draw(found, svg)
         if csv_file is not None:
             _write_csv(found, csv_file)
@@ -121,7 +130,7 @@ def table(options: Options, names: tuple[str, ...], where: str | None, svg: str 
 @click.command()
 @click.argument("name")
 @svg_option
-@analyst_options
+@asker_options
 def cdf(options: Options, name: str, svg: str | None) -> None:
     """Draw how the rows spread over the ordered attribute NAME.
 
@@ -137,8 +146,8 @@ def cdf(options: Options, name: str, svg: str | None) -> None:
     """
     check_writable(svg)
     with opened(options) as session:
-        with all_told(session), waiting("Working out the curve"):
-            found = session.cdf(name)
+        with all_told(session):
+            found = starting(session, lambda: _waited("curve", partial(session.cdf, name)))
             quantiles = [] if options.as_json else [session.quantile(name, share) for share in QUANTILES]
         _draw(found, svg)
         show(found.to_dict(), options.as_json, partial(print_answer, found, session.rows))
@@ -150,7 +159,7 @@ def cdf(options: Options, name: str, svg: str | None) -> None:
 @click.argument("name")
 @click.argument("shares", nargs=-1, required=True, type=float, metavar="Q...")
 @where_option
-@analyst_options
+@asker_options
 def quantile(options: Options, name: str, shares: tuple[float, ...], where: str | None) -> None:
     """Find quantiles of NAME: 0.5 is the median.
 
@@ -163,8 +172,9 @@ def quantile(options: Options, name: str, shares: tuple[float, ...], where: str 
       tacit quantile age 0.5 --where "sex = 'F'"
     """
     condition = _condition(where)
-    with opened(options) as session, all_told(session), placed(condition) as rows, waiting("Working out the quantiles"):
-        found = [session.quantile(name, share, where=rows) for share in shares]
+    with opened(options) as session, all_told(session), placed(condition) as rows:
+        ask = partial(session.quantile, name, where=rows)
+        found = starting(session, lambda: _waited("quantiles", lambda: [ask(share) for share in shares]))
     if options.as_json:
         for one in found:
             print_json(one.to_dict())
@@ -175,6 +185,12 @@ def quantile(options: Options, name: str, shares: tuple[float, ...], where: str 
     to.print(f"[bold]quantiles of {escape(name + (f' where {where}' if where else ''))}[/]")
     print_quantiles(found, to)
     to.print(f"{found[0].source}, {cost_words(found[0].cost)}", style="dim")
+
+
+def _waited(what: str, work: Callable[[], T]) -> T:
+    """Do it, with a bar where it takes long."""
+    with waiting(f"Working out the {what}"):
+        return work()
 
 
 def _dry_facts(question: str, cost: DryRun) -> dict[str, object]:

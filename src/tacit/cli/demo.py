@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tacit.model.domain import Domain
     from tacit.model.expression import Expression
     from tacit.release.answering import Answers
+    from tacit.release.offer import Started
     from tacit.session import Session
 
 DELTA = 1e-9
@@ -62,10 +63,11 @@ def demo(as_server: bool, port: int, as_json: bool) -> None:
     from tacit.demo import QUESTIONS, open_demo
 
     with tempfile.TemporaryDirectory() as folder, open_demo(Path(folder)) as session:
+        base = session.start()
         answers = [session.ask(question) for question in QUESTIONS]
         left = {session.left.measure: float(session.left)}
-        facts = {"answers": [answer.to_dict() for answer in answers], "left": left}
-        show(facts, as_json, partial(_print_demo, session, answers))
+        facts = {"start": base.to_dict(), "answers": [answer.to_dict() for answer in answers], "left": left}
+        show(facts, as_json, partial(_print_demo, session, base, answers))
 
 
 @click.command()
@@ -112,7 +114,7 @@ def bench(
 # -- the demonstration -------------------------------------------------------------------------------------------------
 
 
-def _print_demo(session: Session, answers: Sequence[Answers], to: Console) -> None:
+def _print_demo(session: Session, base: Started, answers: Sequence[Answers], to: Console) -> None:
     from rich.table import Table as Grid
 
     from tacit.demo import QUESTIONS, truths
@@ -123,6 +125,8 @@ def _print_demo(session: Session, answers: Sequence[Answers], to: Console) -> No
         f"row is one person in one year; the privacy unit is a row.\nOne budget for everything: {session.budget}. "
         f"Mechanism: {session.choice.mechanism} ({session.choice.reason.rstrip('.')}).\n"
     )
+    if base.what:
+        to.print(f"Started first. {base}\n")
     grid = Grid("question", title="Private answers", title_style="bold", expand=False)
     for heading in ("answer", "± (95%)", "truth*", "source", "cost"):
         grid.add_column(heading, justify="left" if heading == "source" else "right", no_wrap=True)
@@ -242,6 +246,7 @@ def _run(
         anchor=folder / "anchors.sqlite",
         questions=len(asked),
         mechanism=mechanism,
+        start=True,
     ) as session:
         opened = time.perf_counter()
         answers = session.ask_many([asked[0][0]])

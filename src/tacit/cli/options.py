@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tacit.cli.show import advance, waiting
-from tacit.errors import ConfigError
+from tacit.cli.show import advance, say, waiting
+from tacit.errors import ConfigError, NotStarted
 
 if TYPE_CHECKING:
     from tacit.config import Config
+    from tacit.release.offer import Started
     from tacit.session import Session
 
     Command = Callable[..., Any]
 
+T = TypeVar("T")
 config_option = click.option(
     "--config", "-c", default="tacit.toml", show_default=True, envvar="TACIT_CONFIG", help="The configuration file."
 )
@@ -32,6 +35,9 @@ published_option = click.option(
     "--published",
     metavar="FILE",
     help="Answer from a file that `tacit publish` wrote, instead of --config: free, and without the data.",
+)
+start_option = click.option(
+    "--start", is_flag=True, help="Buy what the answers start from, where that is still to do: see `tacit start`."
 )
 where_option = click.option("--where", metavar="CONDITION", help="Use only the rows that meet this SQL condition.")
 svg_option = click.option("--svg", metavar="FILE", help="Also draw the answer, to this SVG file.")
@@ -45,6 +51,7 @@ class Options:
     as_json: bool = False
     accept_rollback: str | None = None
     published: str | None = None
+    start: bool = False
 
 
 def owner_options(command: Command) -> Command:
@@ -55,6 +62,11 @@ def owner_options(command: Command) -> Command:
 def analyst_options(command: Command) -> Command:
     """Gives a command that can also answer from a published file its options, as one record."""
     return _with_record(command, config_option, json_option, rollback_option, published_option)
+
+
+def asker_options(command: Command) -> Command:
+    """Gives a command that asks its options, as one record."""
+    return _with_record(command, config_option, json_option, rollback_option, published_option, start_option)
 
 
 def _with_record(command: Command, *options: Callable[[Command], Command]) -> Command:
@@ -78,11 +90,15 @@ def opened(options: Options) -> Iterator[Session]:
         from tacit.config import read_config
 
         with waiting("Reading the table") as loading:
-            session = open_configured(read_config(options.config), options.accept_rollback, loading)
+            session = open_configured(
+                read_config(options.config), options.accept_rollback, loading, start=options.start
+            )
     else:
         source = click.get_current_context().get_parameter_source("config")
-        if source is click.core.ParameterSource.COMMANDLINE or options.accept_rollback:
-            raise click.UsageError("--published is used instead of --config and --accept-rollback, not with them.")
+        if source is click.core.ParameterSource.COMMANDLINE or options.accept_rollback or options.start:
+            raise click.UsageError(
+                "--published is used instead of --config, --accept-rollback and --start, not with them."
+            )
         from tacit.public import read
 
         with waiting("Reading what was published"):
@@ -92,9 +108,13 @@ def opened(options: Options) -> Iterator[Session]:
 
 
 def open_configured(
-    settings: Config, accept_rollback: str | None = None, loading: Callable[[float], None] | None = None
+    settings: Config,
+    accept_rollback: str | None = None,
+    loading: Callable[[float], None] | None = None,
+    *,
+    start: bool = False,
 ) -> Session:
-    """The session that a configuration describes."""
+    """The session that a configuration describes. With `start`, the first question may buy what it starts from."""
     from tacit.opening import open_session
 
     return open_session(
@@ -106,8 +126,33 @@ def open_configured(
         accept_rollback=accept_rollback,
         loading=loading,
         progress=advance,
-        **settings.options,
+        **{**settings.options, **({"start": True} if start else {})},
     )
+
+
+def at_terminal() -> bool:
+    """Whether a person reads what is asked here, and can say yes."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def starting(session: Session, work: Callable[[], T]) -> T:
+    """Do it. Where the session has to be started first, a person at a terminal is asked whether to."""
+    try:
+        return work()
+    except NotStarted:
+        if not at_terminal():
+            raise
+        say(f"The session is not started. {session.base}")
+        if not click.confirm("Buy it now?", err=True):
+            raise
+    buy_base(session)
+    return work()
+
+
+def buy_base(session: Session) -> Started:
+    """Buy what the session starts from, with a bar."""
+    with waiting("Buying what the answers start from"):
+        return session.start()
 
 
 def check_writable(*paths: str | None) -> None:

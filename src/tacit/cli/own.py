@@ -1,4 +1,4 @@
-"""The owner's commands before the first question: draft a configuration, and plan.
+"""The owner's commands before the first question: draft a configuration, plan, and start.
 
 The names and types of columns are taken to be public. Their values are not: they are looked at only when the owner says
 so.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tacit.cli.options import json_option, writing
+from tacit.cli.options import Options, at_terminal, buy_base, json_option, opened, rollback_option, writing
 from tacit.cli.show import escape, print_json, say, show, waiting
 from tacit.errors import ConfigError
 
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
     from tacit.load.columns import Column
     from tacit.load.peek import Seen
+    from tacit.release.offer import Started
     from tacit.release.plan import Plan
 
 _HEAD = """\
-# What Tacit may be asked about {shown}. Fill in what is missing, then:  tacit ask "SELECT COUNT(*) FROM data"
+# What Tacit may be asked about {shown}. Fill in what is missing, then:  tacit plan --count-rows
 
 [data]
 source = {source}
@@ -45,6 +46,7 @@ questions = 10000      # about how many are expected; direct: how many new quest
 # hits = 5             # iterative, median: how many hard answers share the budget, if you know better than the plan
 # warm = 0.8           # iterative: the share of the budget for the tables it starts from
 confidence = 0.95      # the confidence of the error bars
+# start = true         # let the first question buy what the answers start from, instead of `tacit start`
 
 # The domain: every attribute that may be asked about, with its values or bins. It is public, so declare it from what
 # everybody knows, not from the rows. Delete the attributes that nobody should ask about.
@@ -185,6 +187,41 @@ def plan(
     show(made.to_dict(), as_json, partial(_print_plan, made))
 
 
+@click.command()
+@click.argument("config", default="tacit.toml", envvar="TACIT_CONFIG")
+@click.option("--yes", is_flag=True, help="Buy without asking back.")
+@click.option("--dry-run", is_flag=True, help="Say what would be bought, for how much, and buy nothing.")
+@rollback_option
+@json_option
+def start(config: str, yes: bool, dry_run: bool, accept_rollback: str | None, as_json: bool) -> None:
+    """Buy what the answers start from, once.
+
+    For most tables that is the largest purchase of all: noisy tables of the attributes and of their pairs, or one noisy
+    histogram. Most questions are free from then on. It is said first what is bought, for how much of the budget, and
+    which errors to expect; then you are asked. What is spent cannot be had back.
+
+    \b
+    Examples:
+      tacit start --dry-run
+      tacit start --yes
+      tacit start people.toml --yes --json
+    """
+    with opened(Options(config, as_json, accept_rollback)) as session:
+        base = session.base
+        if not dry_run and base.cost.atoms:
+            if not yes:
+                if not at_terminal():
+                    raise click.UsageError(f"say --yes to buy this: {base}")
+                say(str(base))
+                click.confirm("Buy it now?", abort=True, err=True)
+            base = buy_base(session)
+        show(base.to_dict(), as_json, partial(_print_base, base))
+
+
+def _print_base(base: Started, to: Console) -> None:
+    to.print(escape(str(base)))
+
+
 def _print_plan(plan: Plan, to: Console) -> None:
     to.print(plan.table(), soft_wrap=False)
     for note in plan.footnotes:
@@ -278,4 +315,4 @@ def _commented(text: str, why: str) -> str:
     return f"# {why}\n" + "".join(f"# {line}\n" for line in text.splitlines())
 
 
-COMMANDS = (init, plan)
+COMMANDS = (init, plan, start)

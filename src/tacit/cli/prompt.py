@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tacit.cli.options import starting
 from tacit.cli.show import escape, print_answer, print_dry_run, waiting
 from tacit.errors import TacitError
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tacit.model.domain import Domain
+    from tacit.release.answering import Answers
     from tacit.session import Session
 
 PROMPT = "tacit> "
@@ -62,9 +64,12 @@ def talk(session: Session, to: Console, read: Callable[[str], str] | None = None
 
 def _obey(line: str, session: Session, to: Console) -> None:
     if not line.startswith("\\"):
-        with waiting("Working out the answer"):
-            answer = session.ask(line.rstrip("; "))
-        print_answer(answer, session.rows, to)
+
+        def answer() -> Answers:
+            with waiting("Working out the answer"):
+                return session.ask(line.rstrip("; "))
+
+        print_answer(starting(session, answer), session.rows, to)
         return
     command, _, rest = line.partition(" ")
     if command == "\\c" and rest.strip():

@@ -37,7 +37,7 @@ def opened(found: Contents) -> Session:
     declared = Declared(found.domain, header.rows, header.rows_per_person, header.total)
     public = Public(Transcript(header.origin, found.lines), declared)
     mechanism = found.choice.build(public, None, header.confidence)
-    return Session(public, None, None, header.budget, found.choice, mechanism, header.confidence)
+    return Session(public, None, None, header.budget, found.choice, mechanism, header.confidence, start=True)
 
 
 class Transcript:

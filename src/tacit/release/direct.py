@@ -77,6 +77,15 @@ class Direct:
         told = (facts if before is None else repeated(facts)).within(quantile(measured.noise, self._confidence))
         return TableEstimate(measured.values.reshape(shape), told, measured.noise)
 
+    def ahead(self) -> Loss:
+        return Loss(self._price.measure, 0)  # every question is bought by itself
+
+    def bought(self) -> bool:
+        return False
+
+    def begin(self) -> Loss:
+        return Loss(self._price.measure, 0)
+
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         raise InvalidQuery('fresh answers leave nothing to draw rows from; mechanism="iterative" or "median" does.')
 

@@ -67,6 +67,18 @@ class Answerer(Protocol):
         """The answer to a query about whose core something is stored."""
         ...
 
+    def ahead(self) -> Loss:
+        """What the base would cost if it were bought now: nothing where it is bought, or where there is none."""
+        ...
+
+    def bought(self) -> bool:
+        """Whether the base is bought, or a part of it: the rest is bought then without being asked for."""
+        ...
+
+    def begin(self) -> Loss:
+        """Buy the base, if that is still to do; what was paid."""
+        ...
+
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         """Rows that look like what is published: a column of codes for each attribute."""
         ...

@@ -126,33 +126,34 @@ class WarmStarted:
     def outlook(self, budget: Budget, *, questions: int, confidence: float) -> Outlook:
         """The split of the budget between tables and a certificate that makes the bar of an answer small.
 
-        A bar is what a share of all errors stays within, and the certificate's own noise on top. `REST` is left for
-        questions outside the certified class, which the gate answers, and for single answers that have to be sharper.
+        `REST` is left for questions outside the certified class, which the gate answers, and for single answers that
+        have to be sharper.
         """
         whole, found = total(budget), list[Outlook]()
         for certify in CERTIFY:
             warm = round(1 - REST - certify, 4)
             start = Loss(whole.measure, int(whole.atoms * warm))
-            share, largest = (
-                quantile(
-                    noise_for(
-                        Loss(whole.measure, int(whole.atoms * certify * part)),
-                        ONE_COUNT.times(self.rows_per_person),
-                        unit=1,
-                    ),
-                    1 - 2 * miss,
-                )
-                for part, miss in (
-                    (SHARES[SAMPLE], Miss.of(of_the_base(confidence)).noise),
-                    (SHARES[BOXES], 1 - confidence),
-                )
-            )
-            bar, at_once = self.largest(start, _LIKE_A_SHARE) + share, self.largest(start, _LIKE_A_CLASS) + largest
+            bar, at_once = self.bars(start, Loss(whole.measure, int(whole.atoms * certify)), confidence)
             mean, worst = self.mean(start), self.largest(start, min(questions, _LIKE_A_CLASS))
             found.append(Outlook(mean, worst, bar, at_once, None, warm, certify, HITS))
         best = min(found, key=lambda one: one.bar)
         # a hypothesis is a distribution: however noisy its tables, it is not off by more than all rows
         return replace(best, mean=min(best.mean, _BLIND * self.rows), largest=min(best.largest, float(self.rows)))
+
+    def bars(self, start: Loss, certify: Loss, confidence: float) -> tuple[float, float]:
+        """The bars to expect of a certificate for this loss, after tables for that: of one answer, and of all at once.
+
+        A bar is what a share of all errors stays within, or the largest, and the certificate's own noise on top.
+        """
+        people = ONE_COUNT.times(self.rows_per_person)
+        share, largest = (
+            quantile(noise_for(Loss(certify.measure, int(certify.atoms * part)), people, unit=1), 1 - 2 * miss)
+            for part, miss in (
+                (SHARES[SAMPLE], Miss.of(of_the_base(confidence)).noise),
+                (SHARES[BOXES], 1 - confidence),
+            )
+        )
+        return self.largest(start, _LIKE_A_SHARE) + share, self.largest(start, _LIKE_A_CLASS) + largest
 
     def _parts(self, loss: Loss) -> tuple[float, float]:
         unit = float(loss) if loss.measure == "epsilon" else math.sqrt(float(loss))

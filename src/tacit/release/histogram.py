@@ -66,10 +66,19 @@ class NoisyHistogram:
         bought = replace(estimate.facts, source="measured", cost=cost)
         return replace(estimate, facts=bought) if cost.atoms else estimate
 
+    def ahead(self) -> Loss:
+        return Loss(self._public.total.measure, 0) if self.bought() else self._public.left
+
+    def bought(self) -> bool:
+        return self._public.find([self._cells])[0] is not None
+
+    def begin(self) -> Loss:
+        return self._bought()[1]
+
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         table = self._read()
         if table is None:
-            raise InvalidQuery("nothing is published yet to make rows from: ask a first question.")
+            raise InvalidQuery("nothing is published yet to make rows from: start the session.")
         drawn = dict(zip(table.names, table.draw(rows, rng), strict=True))
         return [drawn[name] for name in self._public.domain.names]  # a table's names are sorted, a domain's are not
 

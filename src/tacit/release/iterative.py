@@ -156,14 +156,17 @@ class TableStart:
     @property
     def base(self) -> Base | None:
         """What was bought and certified, here or in another process."""
-        if not self._made and self._begun():
+        if not self._made and self.bought():
             self.make(buy=False)
         return self._base
 
     def ahead(self) -> Loss:
-        if self._made or self._begun() or not self._warm + self._sure <= self._public.left:
+        if self._made or self.bought() or not self._warm + self._sure <= self._public.left:
             return Loss(self._warm.measure, 0)
         return self._warm + self._sure
+
+    def bought(self) -> bool:
+        return any(one.start is not None for one in self._public.released())
 
     def make(self, *, buy: bool) -> Loss:
         nothing = Loss(self._warm.measure, 0)
@@ -172,9 +175,9 @@ class TableStart:
         before = self._public.spent
         found = recalled(self._public, progress=self._progress)
         if found is None:
-            begun = self._begun()
+            begun = self.bought()
             if not begun and not buy:
-                raise InvalidQuery("nothing is published yet to make rows from: ask a first question.")
+                raise InvalidQuery("nothing is published yet to make rows from: start the session.")
             if not begun and not self._warm <= self._public.left:
                 self._weights.note = "there was too little left for the warm start"
                 self._made = True
@@ -187,9 +190,6 @@ class TableStart:
         # A start that was cut off before its certificate is made once more, by whoever may buy that.
         self._made = buy or self._base is not None or not self._sure.atoms or self._curator is None
         return self._public.spent - before
-
-    def _begun(self) -> bool:
-        return any(one.start is not None for one in self._public.released())
 
 
 def iterative(

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import to_builtins
 
 from tacit.errors import ConfigError
+from tacit.model.budget import Loss
 from tacit.model.domain import Domain
-from tacit.release import forecast, histogram, samplers
+from tacit.release import forecast, histogram, offer, samplers
 from tacit.release.direct import Direct
 from tacit.release.estimate import Answerer
 from tacit.release.histogram import NoisyHistogram
@@ -51,6 +52,7 @@ class Mechanism:
 
     learns: its free answers are kept with their error bars, so a ledger keeps the confidence of these too.
     planned: None where `tacit.plan` says nothing about it.
+    base: what is bought before the first question, in words and figures; None where every question is bought by itself.
     check: refuses, before anything is made, a domain or a machine that the mechanism is not for.
     """
 
@@ -59,6 +61,7 @@ class Mechanism:
     build: Callable[[Public, Curator | None, Any, float, Progress | None], Answerer]
     learns: bool = False
     planned: Planned | None = None
+    base: Callable[[Public, Any, Loss, float], tuple[str, list[offer.Expected]]] | None = None
     check: Callable[[Domain], None] = lambda _: None
 
     @property
@@ -92,6 +95,7 @@ MECHANISMS = {
             "histogram",
             HistogramSettings,
             lambda public, curator, _, confidence, __: NoisyHistogram(public, curator, confidence=confidence),
+            base=offer.of_histogram,
             check=histogram.check,
             planned=Planned(
                 "histogram",
@@ -105,6 +109,7 @@ MECHANISMS = {
             IterativeSettings,
             iterative,
             learns=True,
+            base=offer.of_warm_start,
             planned=Planned(
                 "iterative, warm start",
                 "by a certificate, for all boxes at once; a forecast",
@@ -133,6 +138,11 @@ class Choice:
         self, public: Public, curator: Curator | None, confidence: float, progress: Progress | None = None
     ) -> Answerer:
         return MECHANISMS[self.mechanism].build(public, curator, self.settings, confidence, progress)
+
+    def base(self, public: Public, loss: Loss, confidence: float) -> tuple[str, list[offer.Expected]]:
+        """What is bought for this loss before the first question, in words, and which errors to expect."""
+        row = MECHANISMS[self.mechanism]
+        return ("", []) if row.base is None else row.base(public, self.settings, loss, confidence)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

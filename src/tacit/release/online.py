@@ -154,6 +154,10 @@ class Start(Protocol):
         """What it would cost at most if it were bought now; nothing if it was bought."""
         ...
 
+    def bought(self) -> bool:
+        """Whether it was bought, or a part of it."""
+        ...
+
     def make(self, *, buy: bool) -> Loss:
         """Have it ready for the first guess, buying it (or refusing to) where that is still to do; what was paid."""
         ...
@@ -263,6 +267,15 @@ class Online(Generic[K]):
         shape = tuple(domain[name].size for name in marginal.names)
         return TableEstimate(values.reshape(shape), facts)
 
+    def ahead(self) -> Loss:
+        return self._nothing if self._start is None else self._start.ahead()
+
+    def bought(self) -> bool:
+        return self._start is not None and self._start.bought()
+
+    def begin(self) -> Loss:
+        return self._catch_up()
+
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         self._catch_up(buy=False)
         return self.knowledge.draw(rows, rng)
@@ -277,7 +290,7 @@ class Online(Generic[K]):
 
     def most(self, question: Query | Statistic | Marginal) -> Loss:
         questions = question.size(self._public.domain) if isinstance(question, Marginal) else 1
-        ahead = self._nothing if self._start is None else self._start.ahead()
+        ahead = self.ahead()
         after = max(0, self._public.left.atoms - ahead.atoms)
         if after < self.terms.answer_loss.atoms:  # not even for what an open gate finds
             return ahead

@@ -135,6 +135,11 @@ class Parts:
             why += ", and the budget is used up: it is refused"
         return DryRun(False, Loss(free.measure, atoms), why)
 
+    def wants_base(self, needs: Iterable[Need]) -> bool:
+        """Whether one of these is neither known nor public, and is no release of ranges, which is bought by itself."""
+        about = [need for need in dict.fromkeys(needs) if self._ranges.from_histogram or not isinstance(need, RangesOf)]
+        return any(cost is not None for cost in self._costs(about))
+
     def _costs(self, needs: Sequence[Need]) -> list[Loss | None]:
         """The most that each could cost; None if it was answered before, or follows from what is public."""
         asked = [need for need in needs if isinstance(need, Query | Statistic) and not need.is_constant]

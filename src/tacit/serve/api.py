@@ -182,6 +182,17 @@ async def cost(call: Call) -> schema.CostReply:
     return schema.CostReply(found.known, amount(found.cost_at_most), found.why)
 
 
+async def base(call: Call) -> Response:
+    """What the answers start from: what it is, for how much of the budget, which errors to expect. Buys nothing."""
+    return await _made(lambda: call.about.session.base.to_dict())
+
+
+async def start(call: Call) -> Response:
+    """Buy what the answers start from. Nothing happens where it is bought already."""
+    started = await _wait(call.about.start(call.asker))
+    return await _made(started.to_dict)
+
+
 async def domain(call: Call) -> Response:
     """What may be asked about: the declared attributes. All of it is public."""
     return await _made(lambda: call.about.described)
@@ -262,6 +273,8 @@ ENDPOINTS = (
     Endpoint("POST", "/v1/{dataset}/ask", "reader", ask, schema.AskBody, schema.AskReply),
     Endpoint("POST", "/v1/{dataset}/ask_many", "reader", ask_many, schema.AskManyBody, schema.AskManyReply),
     Endpoint("POST", "/v1/{dataset}/cost", "reader", cost, schema.AskBody, schema.CostReply),
+    Endpoint("GET", "/v1/{dataset}/base", "reader", base, result=schema.BaseReply),
+    Endpoint("POST", "/v1/{dataset}/start", "owner", start, result=schema.BaseReply),
     Endpoint("GET", "/v1/{dataset}/domain", "reader", domain, result=schema.DomainReply),
     Endpoint("GET", "/v1/{dataset}/budget", "reader", budget, result=schema.BudgetReply),
     Endpoint(

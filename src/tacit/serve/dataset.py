@@ -23,6 +23,7 @@ from tacit.model.ask import Count
 from tacit.model.budget import Loss
 from tacit.opening import open_session
 from tacit.release.answering import Answers
+from tacit.release.offer import Started
 from tacit.serve.audit import Audit
 from tacit.serve.keys import Key, KeyRing
 from tacit.serve.question import Question
@@ -138,6 +139,20 @@ class Dataset:
         """The most that a question could cost now. Asks nothing."""
         return self.writer.do(lambda: price(self.session, question))
 
+    def start(self, key: Key) -> Future[Started]:
+        """Buy what the answers start from, and note who did. For the owner."""
+
+        def note(result: Any) -> None:
+            line = {"who": key.name, "key": key.id, "role": key.role, "question": "start"}
+            if not isinstance(result, Started):
+                self._note_refused(key, line, result)
+                return
+            cost = result.cost
+            self._audit([line | ({"cost": amount(cost)} if cost.atoms else {"free": 1})], paid=cost.atoms > 0)
+            self._count(key, cost.atoms)
+
+        return self.writer.do(lambda: accounted(self.session, self.session.start), note)
+
     def quota(self, key: Key) -> QuotaLine | None:
         """What a key may spend out of the budget, and has spent; None if it may spend all there is."""
         if key.quota is None:
@@ -198,14 +213,8 @@ class Dataset:
         """Write down who asked, before anybody is told the answers: paid ones by themselves, free ones together."""
         who = {"who": key.name, "key": key.id, "role": key.role}
         one = {"question": questions[0].key} if len(questions) == 1 else {"questions": len(questions)}
-        if isinstance(result, Cut):  # refused, and a part of it was paid for
-            cost = Loss(self.session.total.measure, result.atoms)
-            told = {"refused": code_of(result.error), "cost": amount(cost)}
-            self._audit([who | one | told], paid=True)
-            self._count(key, cost.atoms)
-            return
         if isinstance(result, BaseException):
-            self._audit([who | one | {"refused": code_of(result)}], paid=False)
+            self._note_refused(key, who | one, result)
             return
         pairs = list(zip(questions, result, strict=True))
         paid = [
@@ -221,6 +230,14 @@ class Dataset:
         self._audit(paid, paid=len(free) < len(pairs))
         self._count(key, sum(answer.facts.cost.atoms for answer in result))
         self._remember(pairs)
+
+    def _note_refused(self, key: Key, line: dict[str, Any], error: BaseException) -> None:
+        if isinstance(error, Cut):  # a part of it was paid for
+            cost = Loss(self.session.total.measure, error.atoms)
+            self._audit([line | {"refused": code_of(error.error), "cost": amount(cost)}], paid=True)
+            self._count(key, cost.atoms)
+        else:
+            self._audit([line | {"refused": code_of(error)}], paid=False)
 
     def _audit(self, records: list[dict[str, Any]], *, paid: bool) -> None:
         try:

@@ -23,6 +23,7 @@ STATUS = {
     "invalid_budget": 422,
     "invalid_domain": 422,
     "budget_exhausted": 409,
+    "not_started": 409,
     "needs_data": 409,
     "would_spend": 403,
     "answer_withheld": 500,

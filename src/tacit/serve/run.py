@@ -35,6 +35,7 @@ delta = {delta}
 ledger = "demo.tacit"
 anchor = "demo.anchor"
 questions = 1000
+start = true
 {domain}"""
 
 
@@ -148,6 +149,7 @@ def serve_demo(port: int = PORT, *, say: Callable[[str], None] = print) -> None:
                 f"  or log in with a key, as the owner:  {keys['owner']}\n"
                 f"                         an analyst:  {keys['analyst']}\n"
                 f"                           a reader:  {keys['reader']}\n"
+                "The first question buys what all answers start from; for a table of yours, you would be asked first.\n"
                 "Ctrl+C ends it, and nothing stays."
             )
 

@@ -161,6 +161,23 @@ class CostReply(Closed):
     why: str
 
 
+class ExpectedLine(Closed):
+    """An error to expect, in rows, and what it is about."""
+
+    error: float
+    about: str
+
+
+class BaseReply(Closed):
+    """What the answers start from: in words, whether it is bought, its price, and the errors to expect of it."""
+
+    what: str
+    bought: bool
+    percent: Annotated[float, Meta(ge=0, le=100, description="Of the budget.")]
+    cost: Amount
+    expects: list[ExpectedLine]
+
+
 class AttributeLine(Closed):
     name: str
     kind: str

@@ -89,6 +89,8 @@ def routes(invitations: Mapping[str, str] | None = None) -> list[Route]:
         at(f"{here}/ask", _main),  # who reloads without the form
         at(f"{here}/ask", _ask, "POST"),
         at(f"{here}/price", _price, "POST"),
+        at(f"{here}/start", _main),  # who reloads without the form
+        at(f"{here}/start", _begin, "POST", owner=True),
         at(f"{here}/words", _words),
         at(f"{here}/history", _history),
         at(f"{here}/plan", _plan),
@@ -211,6 +213,17 @@ async def _ask(visit: Visit) -> Response:
         return await _show(visit, asked, refusal=refusal_of(error))
 
 
+async def _begin(visit: Visit) -> Response:
+    """Buy what the answers start from, if the owner ticked that it is meant."""
+    try:
+        if last(visit.fields, "sure") != "yes":
+            raise Refusal(400, "not_sure", "Tick the box first: what is spent cannot be had back.")
+        await asyncio.wrap_future(visit.about.start(visit.key))
+    except Exception as error:
+        return await _show(visit, Forms(), refusal=refusal_of(error))
+    return RedirectResponse(visit.place().address, 303)
+
+
 async def _answer(visit: Visit, parsed: Question) -> Answers:
     found = visit.about.ask(visit.key, [parsed])
     (answer,) = await asyncio.wrap_future(found) if isinstance(found, Future) else found
@@ -225,9 +238,11 @@ async def _show(
     def made() -> Response:
         about = visit.about
         budget = visit.kept.budget(about, about.quota(visit.key))
-        domain = about.session.domain
+        session = about.session
+        domain = session.domain
         attributes = [[name, a.kind, f"{a.size:,}", " and ".join([a.takes, *a.extras])] for name, a in domain.items()]
-        facts = words | {"asked": asked, "domain": domain, "attributes": attributes, "budget": budget}
+        base = None if session.started else session.base
+        facts = words | {"base": base, "asked": asked, "domain": domain, "attributes": attributes, "budget": budget}
         status = 200 if refusal is None else refusal.status
         return page("ask.html", visit.place(), status, panel=panel, refusal=refusal, **facts)
 

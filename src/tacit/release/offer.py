@@ -1,0 +1,105 @@
+"""What a session starts from, in words and figures: what is bought, for how much, and which errors to expect of it.
+
+From public parameters alone, so that it can be said before anything is bought. For `Session.base` and `Session.start`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tacit.model.budget import Loss, percent
+from tacit.model.noise_law import quantile, quantile_of_sum
+from tacit.model.workload import histogram
+from tacit.release.forecast import WarmStarted
+from tacit.release.online import Terms
+from tacit.release.public import Public, expected_noise
+from tacit.release.settings import HistogramSettings, IterativeSettings
+from tacit.release.warm_start import choose_plan, closure
+
+
+@dataclass(frozen=True)
+class Expected:
+    """An error to expect, in rows, and what it is about."""
+
+    error: float
+    about: str
+
+
+@dataclass(frozen=True)
+class Started:
+    """The base of a session: what its answers start from. `cost` is its price, or what was paid for it just now.
+
+    what: what it is made of, in words; empty where the mechanism has no base.
+    bought: whether it is there already. Where it is not, and costs nothing, too little is left for it.
+    expects: which errors to expect of answers after it.
+    """
+
+    what: str
+    cost: Loss
+    total: Loss
+    bought: bool
+    expects: tuple[Expected, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "what": self.what,
+            "bought": self.bought,
+            "percent": 100 * self.cost.atoms / self.total.atoms,
+            "cost": {self.cost.measure: float(self.cost)},
+            "expects": [{"error": one.error, "about": one.about} for one in self.expects],
+        }
+
+    def __str__(self) -> str:
+        if not self.what:
+            return "There is nothing to buy before the first question: every question is bought by itself."
+        if not self.bought and not self.cost.atoms:
+            return f"Too little of the budget is left for what a session starts from: {self.what}."
+        price = f" for {percent(self.cost, self.total)} of the budget" if self.cost.atoms else ""
+        expected = "; ".join(f"± {one.error:,.0f} rows: {one.about}" for one in self.expects)
+        words = f"{self.what[0].upper()}{self.what[1:]}, {'bought' if self.bought else 'once'}{price}."
+        return f"{words} Errors to expect: {expected}." if expected else words
+
+
+def of_histogram(
+    public: Public, settings: HistogramSettings, loss: Loss, confidence: float
+) -> tuple[str, list[Expected]]:
+    """The law of the noise is known, so that these errors are exact."""
+    cells = public.domain.size
+    what = f"one noisy histogram of all {cells:,} combinations of values"
+    if not loss.atoms:
+        return what, []
+    noise, sure = expected_noise(public, histogram(public.domain), loss), f"{100 * confidence:.10g} %"
+    half = max(1, cells // 2)
+    return what, [
+        Expected(quantile(noise, confidence), f"one combination ({sure})"),
+        Expected(quantile_of_sum(noise, half, confidence), f"half of all combinations together ({sure})"),
+    ]
+
+
+def of_warm_start(
+    public: Public, settings: IterativeSettings, loss: Loss, confidence: float
+) -> tuple[str, list[Expected]]:
+    """Expected, fitted to runs (`forecast.WarmStarted`); without a certificate the promise is the gate's."""
+    domain, people, total = public.domain, public.rows_per_person, public.total
+    if not settings.warm:
+        return "", []
+    warm, certify = (Loss(total.measure, int(total.atoms * share)) for share in (settings.warm, settings.certify))
+    tables = closure(domain, 2)
+    ones, pairs = (sum(len(table.names) == size for table in tables) for size in (1, 2))
+    in_pairs = choose_plan(public, tables, warm) == "pairs"
+    rest = f"their {pairs} pairs" if in_pairs else "the combinations that add most to them"
+    certificate = ", and a certificate of how far off the answers from them are" if certify.atoms else ""
+    what = f"noisy tables of {ones} attributes and of {rest}{certificate}"
+    if not loss.atoms:
+        return what, []
+    start, sure = WarmStarted.on(domain, public.rows, total.measure, people), f"{100 * confidence:.10g} %"
+    if certify.atoms:
+        one, at_once = start.bars(warm, certify, confidence)
+        about = f"{sure} of questions with a few conditions", f"all of these at once ({sure})"
+    else:
+        terms = Terms.of(total - warm, hits=settings.hits, confidence=confidence, rows_per_person=people)
+        one, at_once = start.mean(warm), terms.shown(terms.threshold(settings.questions))
+        about = "the mean of questions with up to three conditions", f"all free answers at once ({sure})"
+    return what, [Expected(min(e, float(public.rows)), words) for e, words in zip((one, at_once), about, strict=True)]
