@@ -33,7 +33,7 @@ from tacit.load.source import open_source
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release.online import Online
-from tacit.show.chart import Axis, Chart, Grid, Line
+from tacit.show.chart import Axis, Chart, Grid, Polyline
 from tacit.trusted.cells import read_records
 from tacit.trusted.loss import Sensitivity, noise_for, total
 from tacit.trusted.noise import add_noise
@@ -212,11 +212,11 @@ def costs() -> None:
             )
         x = [float(one[along]) for one in found]
         lines = [
-            Line(x, [one["open"] for one in found], name="open, s"),
-            Line(x, [one["start"] for one in found], name="warm start, s"),
-            Line(x, [one["each"] for one in found], name="easy answer, ms"),
-            Line(x, [one["buying"] for one in found], name="hard answer, s"),
-            Line(x, [one["gigabytes"] for one in found], name="memory, GB"),
+            Polyline(x, [one["open"] for one in found], name="open, s"),
+            Polyline(x, [one["start"] for one in found], name="warm start, s"),
+            Polyline(x, [one["each"] for one in found], name="easy answer, ms"),
+            Polyline(x, [one["buying"] for one in found], name="hard answer, s"),
+            Polyline(x, [one["gigabytes"] for one in found], name="memory, GB"),
         ]
         charts.append(Chart(f"against {along}", x=Axis(along, log=True), y=Axis("", log=True), marks=lines, width=460))
     Grid("What a session costs, 2 cores", charts, columns=2).save(PICTURE)

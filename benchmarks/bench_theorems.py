@@ -34,7 +34,7 @@ from tacit.release.hypothesis.dense import Dense
 from tacit.release.offline import construct
 from tacit.release.public import Public
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
-from tacit.show.chart import Axis, Chart, Line, Points
+from tacit.show.chart import Axis, Chart, Points, Polyline
 from tacit.show.chart.marks import Mark, Shape
 from tacit.store.anchor import Anchor
 from tacit.theory import lecture_8, lecture_12
@@ -115,16 +115,16 @@ class Case:
     def bound(self) -> lecture_8.Bound:
         k = len(self.queries)
         if self.construction == "exponential":
-            return lecture_8.offline(self.max_updates, lecture_8.Setting(queries=k, beta=self.beta, delta=self.delta))
+            return lecture_8.offline(self.max_updates, lecture_8.Task(queries=k, beta=self.beta, delta=self.delta))
         if self.construction == "sparse":  # each round goes through all queries again
             compared = k * self.max_updates(self.update_at)
-            setting = lecture_8.Setting(queries=compared, beta=self.beta, delta=self.delta)
+            setting = lecture_8.Task(queries=compared, beta=self.beta, delta=self.delta)
             return lecture_12.online(self.max_updates, setting, sparse=lecture_12.EQUAL_HALVES)
         return lecture_12.online(self.max_updates, self.asking)
 
     @property
-    def asking(self) -> lecture_8.Setting:
-        return lecture_8.Setting(queries=ASKED * len(self.queries), beta=self.beta, delta=self.delta)
+    def asking(self) -> lecture_8.Task:
+        return lecture_8.Task(queries=ASKED * len(self.queries), beta=self.beta, delta=self.delta)
 
     @cached_property
     def n_needed(self) -> int:
@@ -336,7 +336,7 @@ RULES: dict[Rule, tuple[str, Shape]] = {
 
 def picture(results: Sequence[tuple[Case, Sequence[Run]]]) -> Chart:
     """Largest and middle error of each case against what its theorem promises, on logarithmic axes."""
-    marks: list[Mark] = [Line([LOW, HIGH], [LOW, HIGH], name="the bound", colour=6, dashed=True)]
+    marks: list[Mark] = [Polyline([LOW, HIGH], [LOW, HIGH], name="the bound", colour=6, dashed=True)]
     for place, (construction, name) in enumerate(CONSTRUCTIONS.items()):
         for rule, (step, shape) in RULES.items():
             own = [(case, runs) for case, runs in results if (case.construction, case.rule) == (construction, rule)]
@@ -359,7 +359,7 @@ def picture(results: Sequence[tuple[Case, Sequence[Run]]]) -> Chart:
         y=Axis("error observed", log=True, low=LOW, high=HIGH),
         marks=marks,
         height=560,
-        note="Mark: the largest error of all runs. Line: down to that of the middle run.",
+        note="Mark: the largest error of all runs. Polyline: down to that of the middle run.",
     )
 
 

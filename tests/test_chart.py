@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.show.chart import Area, Axis, Bars, Chart, Gauge, Grid, Heat, Line, Points, Rule, Ticks
+from tacit.show.chart import Area, Axis, Bars, Chart, Gauge, Grid, Heat, Points, Polyline, Rule, Ticks
 from tacit.show.chart.axes import fit
 from tacit.show.chart.marks import Mark
 from tacit.show.chart.paint import ROLES, Picture
@@ -52,7 +52,7 @@ def every_kind() -> dict[str, Picture]:
             y=Axis("share", percent=True, low=0, high=1),
             marks=[
                 Area(x, share - 0.1, share + 0.1, name="direct"),
-                Line(x, share, name="direct", steps=True),
+                Polyline(x, share, name="direct", steps=True),
                 Rule(y=0.5, name="half"),
                 Rule(x=20.0, name="twenty"),
             ],
@@ -64,16 +64,19 @@ def every_kind() -> dict[str, Picture]:
             "Log",
             x=Axis("epsilon", log=True),
             y=Axis("error", log=True),
-            marks=[Line([0.01, 1, 10], [9e5, 1e4, 30], name="one"), Line([0.01, 1, 10], [1e3, 500, 400], name="two")],
+            marks=[
+                Polyline([0.01, 1, 10], [9e5, 1e4, 30], name="one"),
+                Polyline([0.01, 1, 10], [1e3, 500, 400], name="two"),
+            ],
         ),
         "scatter": Chart("Scatter", marks=[Points(x, share, error=0.1), Points(x, -share, name="b", shape="diamond")]),
         "timeline": Chart(
             "Timeline",
             x=Axis("question"),
             y=Axis("hard so far"),
-            marks=[Line(x[::5], np.arange(10), steps=True), Ticks(x[::5], name="hard"), Ticks(x, name="easy")],
+            marks=[Polyline(x[::5], np.arange(10), steps=True), Ticks(x[::5], name="hard"), Ticks(x, name="easy")],
         ),
-        "empty": Chart("Empty", marks=[Line([], []), Points([], [], error=1)]),
+        "empty": Chart("Empty", marks=[Polyline([], []), Points([], [], error=1)]),
     }
     grid = Grid("All", list(charts.values()), columns=3, same_y=True)
     gauge = Gauge("Budget", [("ages", 0.5), ("gates", 0.25)], total=2, unit="epsilon")
@@ -144,7 +147,7 @@ def test_hostile_labels_are_only_words(label: str) -> None:
         Chart(label, x=x, y=y, marks=marks, note=label),
         Chart(label, y=x, x=y, marks=[Bars([1, 2, 3], name=label)]),
         Chart(label, x=x, y=x, marks=[Heat(np.eye(3), name=label)]),
-        Chart(label, marks=[Line([1, 2], [1, 2], name=label), Ticks([1, 2], name=label)], empty=label),
+        Chart(label, marks=[Polyline([1, 2], [1, 2], name=label), Ticks([1, 2], name=label)], empty=label),
         Chart(label, empty=label),
     ]
     for picture in (*charts, Grid(label, charts), Gauge(label, [(label, 1)], total=2, unit=label)):
@@ -167,7 +170,7 @@ def test_what_is_cut_is_shown_when_pointed_at() -> None:
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e101])
 def test_no_picture_of_what_is_not_a_number(bad: float) -> None:
     with pytest.raises(ValueError, match="finite"):
-        Line([1, 2], [1, bad])
+        Polyline([1, 2], [1, bad])
     with pytest.raises(ValueError, match="finite"):
         Points([1, bad], [1, 2])
     with pytest.raises(ValueError, match="finite"):
@@ -186,17 +189,17 @@ def test_no_picture_of_what_is_not_a_number(bad: float) -> None:
 
 def test_what_cannot_be_drawn_is_refused_in_words() -> None:
     with pytest.raises(ValueError, match="equally many"):
-        Line([1, 2], [1])
+        Polyline([1, 2], [1])
     with pytest.raises(ValueError, match="not decrease"):
-        Line([2, 1], [1, 2], steps=True)
+        Polyline([2, 1], [1, 2], steps=True)
     with pytest.raises(ValueError, match="must be numbers"):
-        Line(["a"], [1])
+        Polyline(["a"], [1])
     with pytest.raises(ValueError, match="negative"):
         Points([1], [1], error=-1)
     with pytest.raises(ValueError, match="not be above"):
         Area([1], [2], [1])
     with pytest.raises(ValueError, match="above 0"):
-        Chart("t", y=Axis(log=True), marks=[Line([1, 2], [0, 1])])
+        Chart("t", y=Axis(log=True), marks=[Polyline([1, 2], [0, 1])])
     with pytest.raises(ValueError, match="as many values"):
         Chart("t", x=Axis(categories=["a"]), marks=[Bars([1, 2])])
     with pytest.raises(ValueError, match="one series"):
@@ -208,7 +211,7 @@ def test_what_cannot_be_drawn_is_refused_in_words() -> None:
 
 
 @pytest.mark.parametrize(
-    "marks", [[], [Line([], [])], [Rule(y=1)], [Points([], [])], [Ticks([])], [Heat([])], [Heat(np.empty((0, 3)))]]
+    "marks", [[], [Polyline([], [])], [Rule(y=1)], [Points([], [])], [Ticks([])], [Heat([])], [Heat(np.empty((0, 3)))]]
 )
 def test_nothing_to_draw_is_said(marks: list[Mark]) -> None:
     svg = Chart("t", marks=marks, empty="No question was asked yet.").svg()
@@ -225,8 +228,8 @@ def test_large_data_make_small_files() -> None:
     x, y = np.arange(n, dtype=float), rng.normal(size=n)
     many = [str(i) for i in range(20_000)]
     pictures = {
-        "line": Chart("t", marks=[Line(x, y)]),
-        "steps": Chart("t", marks=[Line(x, y, name=str(i), steps=True) for i in range(8)]),
+        "line": Chart("t", marks=[Polyline(x, y)]),
+        "steps": Chart("t", marks=[Polyline(x, y, name=str(i), steps=True) for i in range(8)]),
         "band": Chart("t", marks=[Area(x, y - 1, y + 1)]),
         "bars": Chart("t", x=Axis(categories=many), marks=[Bars(y[:20_000], error=1)]),
         "lying": Chart("t", y=Axis(categories=many), marks=[Bars(y[:20_000])]),
@@ -253,7 +256,7 @@ def test_thinning_keeps_every_extreme_and_a_stride_does_not() -> None:
 
 
 def test_values_are_drawn_where_they_are() -> None:
-    svg = Chart("t", x=Axis(low=0, high=10), y=Axis(low=0, high=4), marks=[Line([0, 5, 10], [0, 4, 2])]).svg()
+    svg = Chart("t", x=Axis(low=0, high=10), y=Axis(low=0, high=4), marks=[Polyline([0, 5, 10], [0, 4, 2])]).svg()
     path = next(n.attrib["d"] for n in ET.fromstring(svg).iter(f"{SVG}path") if n.get("stroke-width") == "2")
     (x0, y0, x1, y1, x2, y2) = (float(v) for v in re.findall(r"[\d.]+", path))
     assert x1 - x0 == pytest.approx(x2 - x1, abs=0.2)
@@ -279,7 +282,11 @@ def test_whiskers_go_along_the_axis_of_their_numbers() -> None:
 
 
 def test_colours_follow_names() -> None:
-    marks = [Area([1, 2], [1, 1], [2, 2], name="b"), Line([1, 2], [1, 2], name="a"), Line([1, 2], [2, 1], name="b")]
+    marks = [
+        Area([1, 2], [1, 1], [2, 2], name="b"),
+        Polyline([1, 2], [1, 2], name="a"),
+        Polyline([1, 2], [2, 1], name="b"),
+    ]
     svg = Chart("t", marks=marks).svg()
     strokes = re.findall(r'class="tc-s-(\d)" fill="none" stroke="[^"]+" stroke-width="2" stroke-linejoin', svg)
     assert strokes == ["1", "0"]
@@ -292,7 +299,7 @@ def test_light_and_dark_can_both_be_read() -> None:
         for role, both in ROLES.items():
             least = {"paper": 1.0, "grid": 1.15, "ink": 12.0, "soft": 5.0}.get(role, 2.7)
             assert _contrast(both[which], paper) >= least, (role, which)
-    svg = Chart("t", marks=[Line([1, 2], [1, 2])]).svg()
+    svg = Chart("t", marks=[Polyline([1, 2], [1, 2])]).svg()
     assert "@media (prefers-color-scheme: dark)" in svg
     assert f"--tc-ink:{ROLES['ink'][1]}" in svg
 
@@ -330,7 +337,7 @@ def test_any_numbers_can_be_drawn(values: list[float], log: bool, barred: bool, 
         chart = Chart("t", x=Axis(categories=list("abcde")[: len(values)]), y=y, marks=[Bars(values)], width=wide)
     else:
         chart = Chart(
-            "t", x=Axis(log=log), y=y, marks=[Points(values, values), Line(sorted(values), values)], width=wide
+            "t", x=Axis(log=log), y=y, marks=[Points(values, values), Polyline(sorted(values), values)], width=wide
         )
     svg = chart.svg()
     ET.fromstring(svg)

@@ -24,19 +24,19 @@ from tacit.model.budget import Loss
 from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
 from tacit.model.facts import Facts, Receipt
 from tacit.model.listing import Listing, Row
-from tacit.show.frames import Column, Frame, Framed, frame
+from tacit.show.frames import Frame, FrameColumn, Framed, frame
 
 FREE = Loss("epsilon", 0)
 DAY = dt.date(2024, 2, 29)
 EVERY = Frame(
     (
-        Column("a b", "text", ["x", None, 'quote " and , comma']),
-        Column("Größe", "real", [1.5, None, -2.0]),
-        Column("n", "whole", [2**52, None, -1]),
-        Column("t", "truth", [True, None, False]),
-        Column("day", "day", [DAY, None, dt.date(1, 1, 1)]),
-        Column("coded", "text", ["u", None, "v"], np.array([2, 1, 0], dtype=np.uint8)),
-        Column("plain", "real", np.array([1.0, 2.0, 3.0])),
+        FrameColumn("a b", "text", ["x", None, 'quote " and , comma']),
+        FrameColumn("Größe", "real", [1.5, None, -2.0]),
+        FrameColumn("n", "whole", [2**52, None, -1]),
+        FrameColumn("t", "truth", [True, None, False]),
+        FrameColumn("day", "day", [DAY, None, dt.date(1, 1, 1)]),
+        FrameColumn("coded", "text", ["u", None, "v"], np.array([2, 1, 0], dtype=np.uint8)),
+        FrameColumn("plain", "real", np.array([1.0, 2.0, 3.0])),
     )
 )
 ROWS = [
@@ -104,7 +104,7 @@ def test_pandas_reads_the_same() -> None:
     assert read["day"].dt.date[0] == DAY
     assert read.isna().sum().tolist() == [1, 1, 1, 1, 1, 1, 0]
     assert [value for value in read["coded"] if isinstance(value, str)] == ["v", "u"]
-    whole = Frame((Column("n", "whole", [1, 2]), Column("t", "truth", [True, False]))).to_pandas()
+    whole = Frame((FrameColumn("n", "whole", [1, 2]), FrameColumn("t", "truth", [True, False]))).to_pandas()
     assert [str(kind) for kind in whole.dtypes] == ["int64", "bool"]
     if hasattr(pd.DataFrame, "from_arrow"):
         assert pd.DataFrame.from_arrow(EVERY)["plain"].tolist() == [1.0, 2.0, 3.0]
@@ -176,7 +176,7 @@ def test_a_stream_is_new_each_time_and_takes_a_wanted_schema() -> None:
     assert first is not second
     assert pa.table(EVERY).equals(pa.table(EVERY))
     wanted = pa.schema([("value", pa.float32())])
-    one = Frame((Column("value", "real", [1.5]),))
+    one = Frame((FrameColumn("value", "real", [1.5]),))
     assert pa.table(one, schema=wanted).schema == wanted
     assert pa.RecordBatchReader._import_from_c_capsule(first).read_all().num_rows == 3
     with pytest.raises(pa.ArrowInvalid):  # a capsule can be read once
@@ -200,7 +200,7 @@ def test_no_stream_is_kept(warming: int, count: int, most: float) -> None:
         pytest.skip("memory is read from /proc")
 
     def megabytes(count: int) -> float:
-        one = Frame((Column("text", "text", ["x" * 1000] * 100),))  # 100 kB a stream
+        one = Frame((FrameColumn("text", "text", ["x" * 1000] * 100),))  # 100 kB a stream
         for _ in range(count):
             one.__arrow_c_stream__()  # never read
             pa.table(one)
@@ -235,13 +235,13 @@ def test_duckdb_alone_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_frame_without_rows() -> None:
-    empty = Frame((Column("a", "text", []), Column("d", "day", []), Column("x", "real", [])))
+    empty = Frame((FrameColumn("a", "text", []), FrameColumn("d", "day", []), FrameColumn("x", "real", [])))
     read = empty.to_arrow()
     assert read.num_rows == 0
     assert [str(kind) for kind in read.schema.types] == ["string", "date32[day]", "double"]
     assert len(empty.to_pandas()) == len(empty.to_polars()) == 0
     with pytest.raises(ValueError, match="same length"):
-        Frame((Column("a", "text", ["x"]), Column("b", "text", [])))
+        Frame((FrameColumn("a", "text", ["x"]), FrameColumn("b", "text", [])))
 
 
 def test_files(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_files(tmp_path: Path) -> None:
             EVERY.save(tmp_path / ending)
     with pytest.raises(ConfigError, match="overwrite=True"):
         EVERY.save(parquet)
-    Frame((Column("n", "whole", [1]),)).save(parquet, overwrite=True)
+    Frame((FrameColumn("n", "whole", [1]),)).save(parquet, overwrite=True)
     with duckdb.connect() as connection:
         assert connection.read_parquet(str(parquet)).fetchall() == [(1,)]
     with pytest.raises(ConfigError, match="cannot be written"):

@@ -17,7 +17,7 @@ import pandas as pd
 import tacit
 from tacit import demo
 from tacit.model.expression import Expression
-from tacit.show.chart import Axis, Chart, Grid, Line, Points, Ticks
+from tacit.show.chart import Axis, Chart, Grid, Points, Polyline, Ticks
 from tacit.show.chart.paint import Drawing, Picture, p, paint, text
 
 HERE = Path(__file__).parent
@@ -166,7 +166,7 @@ def timeline() -> Grid:
         y=Axis("share", low=0),
         height=240,
         marks=[
-            Line(asked, spent, name="spent", steps=True),
+            Polyline(asked, spent, name="spent", steps=True),
             Points(asked[hard], np.array(spent)[hard], name="bought"),
         ],
     )
@@ -175,7 +175,7 @@ def timeline() -> Grid:
         x=x,
         y=Axis("share", low=0, high=1),
         height=240,
-        marks=[Line(asked[::50], shares, name="hard", steps=True)],
+        marks=[Polyline(asked[::50], shares, name="hard", steps=True)],
     )
     return Grid("Hard questions become rare", [money, rare], columns=1)
 
@@ -236,7 +236,7 @@ def median() -> Grid:
         x=Axis("question"),
         y=Axis("bought so far"),
         marks=[
-            Line(hard, range(1, len(hard) + 1), name="bought", steps=True),
+            Polyline(hard, range(1, len(hard) + 1), name="bought", steps=True),
             Ticks(hard, name="hard"),
             Ticks(easy, name="easy"),
         ],
@@ -245,7 +245,7 @@ def median() -> Grid:
         "The consistent databases draw together",
         x=Axis("question"),
         y=Axis("standard deviation of their answers", percent=True, low=0),
-        marks=[Line(range(0, 2_001, 100), spread)],
+        marks=[Polyline(range(0, 2_001, 100), spread)],
     )
     return Grid("The median mechanism at work", [bought, shrinking], columns=1)
 

@@ -21,7 +21,7 @@ from tacit.release.public import Public
 from tacit.release.settings import Common, checked, names_of
 from tacit.session import Session
 from tacit.store.anchor import Anchor
-from tacit.store.copies import Terms
+from tacit.store.copies import Binding
 from tacit.store.log import terms_of
 from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
@@ -120,7 +120,7 @@ def open_session(
         confidence = checked(Common, named).confidence
         written = _written(choice, confidence)
     MECHANISMS[choice.mechanism].check(domain)
-    binding: Terms = {"domain": domain.key, "data": rows.fingerprint, **written}
+    binding: Binding = {"domain": domain.key, "data": rows.fingerprint, **written}
     if person is not None:  # ledgers where a row is the unit say nothing of it
         binding = {**binding, "person": person, "rows_per_person": str(people)}
     terms: dict[str, Any] = {"budget": budget, "total": total(budget), "binding": binding, "anchor": remembered}

@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from tacit.errors import DataError
 from tacit.load import bins
-from tacit.load.columns import Column
+from tacit.load.columns import TableColumn
 from tacit.load.source import open_source
 from tacit.model.attribute import Attribute, boolean, category, date, integer, numeric
 from tacit.model.domain import Domain
@@ -192,14 +192,14 @@ def nan_is_a_number(value: float | str) -> exp.Expr:
     return exp.cast(exp.Literal.string(text), "double")
 
 
-def untrimmed(attribute: Attribute, column: Column, dialect: bins.Dialect) -> exp.Expr:
+def untrimmed(attribute: Attribute, column: TableColumn, dialect: bins.Dialect) -> exp.Expr:
     found = ORIGINAL_VALUE(attribute, column, dialect)
     return found.this.this if isinstance(found, exp.Collate) else found
 
 
-def rounded_late(attribute: Attribute, column: Column, dialect: bins.Dialect) -> exp.Expr:
+def rounded_late(attribute: Attribute, column: TableColumn, dialect: bins.Dialect) -> exp.Expr:
     held = "number" if column.type == "decimal" else column.type
-    return ORIGINAL_VALUE(attribute, Column(column.name, held), dialect)
+    return ORIGINAL_VALUE(attribute, TableColumn(column.name, held), dialect)
 
 
 ORIGINAL_VALUE = bins._value
@@ -323,7 +323,7 @@ def test_random_rows_land_where_the_reference_puts_them(data: st.DataObject) -> 
 )
 def test_a_column_of_another_type_is_refused_with_a_hint(attribute: Attribute, held: Any, says: str) -> None:
     with pytest.raises(DataError, match="in a view or a query") as error:
-        bins.coded("age", attribute, Column("age", held), 0, "duckdb")
+        bins.coded("age", attribute, TableColumn("age", held), 0, "duckdb")
     assert says in str(error.value)
 
 
@@ -333,6 +333,6 @@ def test_more_values_or_edges_than_a_statement_can_hold_are_refused() -> None:
         (category(range(2**14 + 1)), "number", "at most 16,384"),
     ):
         with pytest.raises(DataError, match=says):
-            bins.coded("x", attribute, Column("x", held), 0, "duckdb")
-    even = bins.coded("x", numeric(range(0, 10**6, 10)), Column("x", "number"), 0, "duckdb")
+            bins.coded("x", attribute, TableColumn("x", held), 0, "duckdb")
+    even = bins.coded("x", numeric(range(0, 10**6, 10)), TableColumn("x", "number"), 0, "duckdb")
     assert len(even.code.sql()) < 1000  # computed, not written out

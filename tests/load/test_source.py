@@ -18,7 +18,7 @@ import pytest
 from sqlglot import exp
 
 from tacit.errors import DataError
-from tacit.load.columns import Column
+from tacit.load.columns import TableColumn
 from tacit.load.source import Source, open_source
 from tacit.model.attribute import boolean, category, date, integer, numeric
 from tacit.model.domain import Domain
@@ -164,15 +164,15 @@ def test_describe_tells_names_and_coarse_types(tmp_path: Path) -> None:
     source = open_source(frame)
     assert isinstance(source, Source)
     assert source.describe() == (
-        Column("age", "number"),
-        Column("sex", "text"),
-        Column("income", "number"),
-        Column("married", "boolean"),
-        Column("born", "timestamp"),
-        Column("zoned", "zoned"),
-        Column("none", "empty"),
-        Column("list", "other"),
-        Column("cents", "number"),
+        TableColumn("age", "number"),
+        TableColumn("sex", "text"),
+        TableColumn("income", "number"),
+        TableColumn("married", "boolean"),
+        TableColumn("born", "timestamp"),
+        TableColumn("zoned", "zoned"),
+        TableColumn("none", "empty"),
+        TableColumn("list", "other"),
+        TableColumn("cents", "number"),
     )
     relation = duckdb.sql(
         "SELECT CAST(1 AS DECIMAL(9,2)) AS d, CAST('[' AS ENUM('[', 'x')) AS e, [1.5] AS l, TIME '1:00' AS t"

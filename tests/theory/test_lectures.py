@@ -18,8 +18,8 @@ from tacit.theory.lecture_8 import (
     LECTURE_8,
     PROVED,
     Bound,
-    Setting,
     Slack,
+    Task,
     exponential_distinguisher,
     median_offline_alpha,
     median_updates,
@@ -45,8 +45,8 @@ from tacit.theory.median_paper import Phase, doubling_phases
 from tacit.theory.notes import TrivialNet
 from tacit.trusted.loss import gate_scales
 
-PURE = Setting(queries=1000, beta=0.05, delta=0)
-APPROXIMATE = Setting(queries=1000, beta=0.05, delta=1e-6)
+PURE = Task(queries=1000, beta=0.05, delta=0)
+APPROXIMATE = Task(queries=1000, beta=0.05, delta=1e-6)
 
 
 # --- steps and distinguishers ---------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def test_theorem_7_of_lecture_8(slack: Slack, pure: float, mild: float) -> None:
 
 def test_the_noise_term_can_be_the_larger_one() -> None:
     # slack (100, 1), one query, B = 1: 100 log(2/0.05) = 368.88795 against 2 log(2/0.05); times 2 steps, over 0.5
-    bound = offline(net_updates(1), Setting(queries=1, beta=0.05, delta=0), slack=Slack(100, 1))
+    bound = offline(net_updates(1), Task(queries=1, beta=0.05, delta=0), slack=Slack(100, 1))
     assert bound.demand(0.5) == pytest.approx(368.88795 * 2 / 0.5)
 
 
@@ -209,7 +209,7 @@ def test_theorem_11(slack: Slack, constant: float) -> None:
 
 @pytest.mark.parametrize("setting", [PURE, APPROXIMATE])
 @pytest.mark.parametrize("slack", [PROVED, LECTURE_8])
-def test_theorem_11_is_the_solver_at_the_gamma_that_the_solver_finds(setting: Setting, slack: Slack) -> None:
+def test_theorem_11_is_the_solver_at_the_gamma_that_the_solver_finds(setting: Task, slack: Slack) -> None:
     plan = offline_plan(median_updates(cells=1e6, queries=1000), setting, n=1e8, epsilon=1, slack=slack)
     closed = median_offline_alpha(
         n=1e8, epsilon=1, delta=setting.delta, cells=1e6, queries=1000, gamma=plan.gamma, slack=slack
@@ -250,7 +250,7 @@ def test_theorem_7_of_lecture_12() -> None:
 
 
 @pytest.mark.parametrize("setting", [PURE, APPROXIMATE])
-def test_online_plan_of_the_lecture(setting: Setting) -> None:
+def test_online_plan_of_the_lecture(setting: Task) -> None:
     plan = online_plan(weights_updates(cells=1e6), setting, n=1e7, epsilon=1, sparse=LECTURE_12)
     c = 4 * math.log(1e6) / plan.update_at**2
     assert plan.hits == math.floor(c)
@@ -263,7 +263,7 @@ def test_online_plan_of_the_lecture(setting: Setting) -> None:
 
 
 @pytest.mark.parametrize("setting", [PURE, APPROXIMATE])
-def test_online_plan_with_fresh_noise_holds_what_its_docstring_derives(setting: Setting) -> None:
+def test_online_plan_with_fresh_noise_holds_what_its_docstring_derives(setting: Task) -> None:
     plan = online_plan(weights_updates(cells=1e6), setting, n=1e7, epsilon=1)
     scales = math.log(3 * 1000 / 0.05)
     gate = (4 + 2) / (plan.gate_epsilon * 1e7) * scales
@@ -290,7 +290,7 @@ def test_theorem_8_with_its_constant() -> None:
 
 def test_theorem_9_with_its_constant() -> None:
     # (512 * 6 * 6)^(1/2) = 135.764502 with log(1/delta) = 6; times 11.289782/1e6: 0.00153275163
-    mild = Setting(queries=1000, beta=0.05, delta=math.exp(-6))
+    mild = Task(queries=1000, beta=0.05, delta=math.exp(-6))
     alpha = weights_online_alpha(mild, n=1e6, epsilon=1, cells=math.exp(6), sparse=LECTURE_12)
     assert alpha**2 == pytest.approx(9 * 0.00153275163)
     # (1568 * 36)^(1/2) = 237.587878; times 11.002100/1e6
@@ -299,7 +299,7 @@ def test_theorem_9_with_its_constant() -> None:
 
 @pytest.mark.parametrize("setting", [PURE, APPROXIMATE])
 @pytest.mark.parametrize("sparse", [LECTURE_12, FRESH_NOISE])
-def test_theorems_8_and_9_are_the_solver_s(setting: Setting, sparse: SparseVector) -> None:
+def test_theorems_8_and_9_are_the_solver_s(setting: Task, sparse: SparseVector) -> None:
     solved = online(weights_updates(cells=1e6), setting, sparse=sparse).alpha_reached(n=48_842, epsilon=0.7)
     closed = weights_online_alpha(setting, n=48_842, epsilon=0.7, cells=1e6, sparse=sparse)
     assert solved == pytest.approx(closed, rel=1e-12)
@@ -338,7 +338,7 @@ def test_phases_hold_the_questions_and_the_budget(questions: int, first: int, mo
 # --- what must hold of every bound ----------------------------------------------------------------------------------
 
 Solvable = Bound | TrivialNet
-KINDS: dict[str, Callable[[Setting, float], Solvable]] = {
+KINDS: dict[str, Callable[[Task, float], Solvable]] = {
     "offline, weights": lambda s, x: offline(weights_updates(cells=x), s),
     "offline, median": lambda s, x: offline(median_updates(cells=x, queries=s.queries), s, slack=LECTURE_8),
     "offline, sampled net": lambda s, x: offline(sampled_net_updates(cells=x, queries=s.queries), s),
@@ -360,7 +360,7 @@ epsilons = st.floats(0.01, 5)  # ten times as much is still below 8 log(1/delta)
 def test_inverses_agree(kind: str, delta: float, x: float, k: float, beta: float, alpha: float, epsilon: float) -> None:
     if kind == "trivial net" and delta == 0:
         return
-    bound = KINDS[kind](Setting(queries=k, beta=beta, delta=delta), x)
+    bound = KINDS[kind](Task(queries=k, beta=beta, delta=delta), x)
     n = bound.n_needed(alpha=alpha, epsilon=epsilon)
     assert bound.alpha_reached(n=n, epsilon=epsilon) == pytest.approx(alpha, rel=1e-9)
     assert bound.epsilon_needed(alpha=alpha, n=n) == pytest.approx(epsilon, rel=1e-9)
@@ -372,7 +372,7 @@ def test_more_of_a_good_thing_never_hurts(
     kind: str, delta: float, x: float, k: float, beta: float, n: float, epsilon: float, more: float
 ) -> None:
     def reached(x: float = x, k: float = k, beta: float = beta, n: float = n, epsilon: float = epsilon) -> float:
-        return KINDS[kind](Setting(queries=k, beta=beta, delta=delta), x).alpha_reached(n=n, epsilon=epsilon)
+        return KINDS[kind](Task(queries=k, beta=beta, delta=delta), x).alpha_reached(n=n, epsilon=epsilon)
 
     base = reached()
     assert reached(epsilon=epsilon * more) <= base
@@ -389,7 +389,7 @@ def test_more_of_a_good_thing_never_hurts(
 @given(cells, queries, betas, st.floats(1e5, 1e12))
 def test_a_delta_helps_where_there_are_many_steps(x: float, k: float, beta: float, n: float) -> None:
     rule = weights_updates(cells=x)
-    plans = [offline_plan(rule, Setting(queries=k, beta=beta, delta=d), n=n, epsilon=1) for d in (0, 1e-9)]
+    plans = [offline_plan(rule, Task(queries=k, beta=beta, delta=d), n=n, epsilon=1) for d in (0, 1e-9)]
     if plans[0].rounds > 8 * math.log(1e9):
         assert plans[1].alpha < plans[0].alpha
 
@@ -409,7 +409,7 @@ def test_a_plan_states_theorem_7_as_it_is_here(epsilon: float, delta: float, row
     domain = Domain({"a": integer(0, 999)})
     budget = Budget(epsilon=epsilon, delta=delta)
     stated = worst_case(domain, rows, budget, questions=k, confidence=0.95, rows_per_person=people)
-    bound = online(weights_updates(cells=1000), Setting(queries=k, beta=1 - 0.95, delta=delta))
+    bound = online(weights_updates(cells=1000), Task(queries=k, beta=1 - 0.95, delta=delta))
     assert stated == pytest.approx(rows * bound.alpha_reached(n=rows / people, epsilon=epsilon), rel=1e-9)
 
 
@@ -437,13 +437,13 @@ def test_a_rule_whose_step_is_too_long_for_small_errors_stops_there() -> None:
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: Setting(queries=0, beta=0.1, delta=0), "queries is 0; it must be a number of at least 1."),
+        (lambda: Task(queries=0, beta=0.1, delta=0), "queries is 0; it must be a number of at least 1."),
         (
-            lambda: Setting(queries=1, beta=0, delta=0),
+            lambda: Task(queries=1, beta=0, delta=0),
             "beta is 0; it must be between 0 and 1, both excluded.",
         ),
         (
-            lambda: Setting(queries=1, beta=0.1, delta=1),
+            lambda: Task(queries=1, beta=0.1, delta=1),
             "delta is 1; it must be 0 (pure privacy) or a number below 1.",
         ),
         (lambda: weights_updates(cells=1), "cells is 1; it must be a number of at least 2."),

@@ -20,7 +20,7 @@ from tacit.errors import BudgetExhausted, TacitError
 EXIT_REFUSED, EXIT_USAGE, EXIT_EXHAUSTED = 1, 2, 3
 
 
-class Group(click.Group):
+class Commands(click.Group):
     """Turns every refusal into one sentence, or one JSON document, and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -68,7 +68,7 @@ def _complain(ctx: click.Context, text: str, code: str, message: str, nothing_sp
     click.echo(text, err=True)
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="tacit")
 def main() -> None:
     """Ask unlimited questions about a sensitive table under one differential privacy budget.

@@ -22,7 +22,7 @@ from tacit.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tacit.load.columns import Column
+    from tacit.load.columns import TableColumn
     from tacit.load.peek import Seen
     from tacit.release.offer import Started
     from tacit.release.plan import Plan
@@ -241,7 +241,7 @@ def draft(
     shown: str,
     table: str | None,
     ledger: str,
-    columns: tuple[Column, ...],
+    columns: tuple[TableColumn, ...],
     seen: Mapping[str, Seen] | None,
 ) -> str:
     """The text of a configuration. `seen` holds what was read from the rows, if the owner allowed it."""
@@ -253,7 +253,7 @@ def draft(
     return head + (_PEEKED if seen is not None else "") + "\n" + "\n".join(parts)
 
 
-def _attribute(column: Column, seen: Seen | None) -> str:
+def _attribute(column: TableColumn, seen: Seen | None) -> str:
     from tacit.model.domain import toml_key
 
     title = f"[domain.{toml_key(column.name)}]\n"

@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 from sqlglot import exp
 
 from tacit.errors import DataError
-from tacit.load.columns import HOLDS, Column, ColumnType
+from tacit.load.columns import HOLDS, ColumnType, TableColumn
 from tacit.model.attribute import Attribute
 from tacit.model.values import Bins, Days, Integers, Listed, Reals
 
@@ -53,7 +53,7 @@ class Coded(NamedTuple):
     listed: tuple[exp.Expr, ...]  # the list; empty where the value is compared instead
 
 
-def coded(name: str, attribute: Attribute, column: Column, place: int, dialect: Dialect) -> Coded:
+def coded(name: str, attribute: Attribute, column: TableColumn, place: int, dialect: Dialect) -> Coded:
     """The code of the attribute that stands at `place` in the domain; refuses columns that do not hold such values."""
     _check(name, attribute, column.type)
     values, held = attribute.values, column.type
@@ -88,7 +88,7 @@ def _text(this: exp.Expr, dialect: Dialect) -> exp.Expr:
     return exp.Collate(this=trimmed, expression=BYTE_ORDER[dialect].copy())
 
 
-def _value(attribute: Attribute, column: Column, dialect: Dialect) -> exp.Expr:
+def _value(attribute: Attribute, column: TableColumn, dialect: Dialect) -> exp.Expr:
     """The column as what it is compared as; done once a row, below the comparisons."""
     this: exp.Expr = exp.column(exp.to_identifier(column.name, quoted=True))
     if column.type == "text":

@@ -37,7 +37,7 @@ _TYPES: dict[str, ColumnType] = {
 }
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A column of the table: its own spelling and roughly what it holds."""
 
     name: str
@@ -52,10 +52,10 @@ def coarse(kind: str) -> ColumnType:
     return _TYPES.get(re.split(r"[( ]", name)[0], "other")
 
 
-def match(columns: Iterable[Column], domain: Domain, person: str | None) -> dict[str, Column]:
+def match(columns: Iterable[TableColumn], domain: Domain, person: str | None) -> dict[str, TableColumn]:
     """The column of each declared attribute, and of the person; refuses names that the table does not have."""
     exact = {column.name: column for column in columns}
-    found: dict[str, Column] = {}
+    found: dict[str, TableColumn] = {}
     for name in (*domain, *([] if person is None else [person])):
         # DuckDB calls the second of two columns that differ in case only AGE_1, so that is a likeness too.
         alike = [c for c in exact.values() if name.lower() in (c.name.lower(), re.sub(r"_\d+$", "", c.name.lower()))]
@@ -68,7 +68,7 @@ def match(columns: Iterable[Column], domain: Domain, person: str | None) -> dict
     return found
 
 
-def is_text(column: Column) -> bool:
+def is_text(column: TableColumn) -> bool:
     """Whether a person's column holds text rather than numbers; refuses columns that hold neither."""
     if column.type not in ("text", "number", "decimal"):
         raise DataError(

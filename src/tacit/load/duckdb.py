@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from tacit.errors import DataError
 from tacit.load.bins import Dialect
-from tacit.load.columns import Column, coarse, csv_type, match
+from tacit.load.columns import TableColumn, coarse, csv_type, match
 from tacit.load.source import Numbers, Progress
 from tacit.model.domain import Domain
 
@@ -50,9 +50,9 @@ class DuckDB:
     def _relation(self) -> Any:
         return self._relate(self._connection if self._ours else None, self._types)
 
-    def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[Column, ...]:
+    def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[TableColumn, ...]:
         names, types = self._relation.columns, self._relation.types
-        found = tuple(Column(name, coarse(str(kind))) for name, kind in zip(names, types, strict=True))
+        found = tuple(TableColumn(name, coarse(str(kind))) for name, kind in zip(names, types, strict=True))
         if domain is None or self._form != "CSV":
             return found
         matched = match(found, domain, person)

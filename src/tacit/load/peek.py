@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from tacit.errors import DataError
-from tacit.load.columns import Column
+from tacit.load.columns import TableColumn
 from tacit.load.duckdb import DuckDB
 from tacit.load.source import open_source, quietly
 
@@ -36,7 +36,7 @@ def look(data: object, table: str | None) -> Mapping[str, Seen]:
     return quietly(lambda: {column.name: _look(engine, column) for column in engine.columns()}, engine.failure)
 
 
-def _look(engine: DuckDB, column: Column) -> Seen:
+def _look(engine: DuckDB, column: TableColumn) -> Seen:
     name = exp.column(column.name, quoted=True)
     has_missing = exp.func("BOOL_OR", name.is_(exp.null()))
     if column.type in ("text", "empty"):

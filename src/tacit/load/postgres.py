@@ -10,7 +10,7 @@ import psycopg
 from sqlglot import exp
 
 from tacit.load.bins import Dialect
-from tacit.load.columns import Column, coarse
+from tacit.load.columns import TableColumn, coarse
 from tacit.load.source import Numbers, Progress, quietly
 from tacit.model.domain import Domain
 
@@ -30,12 +30,12 @@ class Postgres:
         self.failure = f"the PostgreSQL table {shown} could not be read: check its name and your rights."
         self._url = url
 
-    def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[Column, ...]:
-        def described(connection: Any) -> tuple[Column, ...]:
+    def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[TableColumn, ...]:
+        def described(connection: Any) -> tuple[TableColumn, ...]:
             columns = connection.execute(exp.select("*").from_(self.table).limit(0).sql("postgres")).description
             rows = connection.execute(_KINDS, ([column.type_code for column in columns],)).fetchall()
             types = {oid: "text" if category in ("S", "E") else coarse(name) for oid, name, category in rows}
-            return tuple(Column(column.name, types[column.type_code]) for column in columns)
+            return tuple(TableColumn(column.name, types[column.type_code]) for column in columns)
 
         return self._ask(described)
 

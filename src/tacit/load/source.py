@@ -21,7 +21,7 @@ from sqlglot import exp
 
 from tacit.errors import DataError
 from tacit.load.bins import BYTE_ORDER, Coded, Dialect, coded
-from tacit.load.columns import Column, is_text, match
+from tacit.load.columns import TableColumn, is_text, match
 from tacit.model.domain import Domain
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class Engine(Protocol):
     table: exp.Table  # the table's name in statements
     failure: str  # a public sentence: it could not be read
 
-    def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[Column, ...]:
+    def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[TableColumn, ...]:
         """Every column's name and coarse type. Where an engine would guess a type, what is declared holds instead."""
 
     def run(self, statements: Sequence[str], progress: Progress | None) -> list[Numbers]:
@@ -57,7 +57,7 @@ class Source:
 
     engine: Engine
 
-    def describe(self) -> tuple[Column, ...]:
+    def describe(self) -> tuple[TableColumn, ...]:
         """Every column's name and coarse type."""
         return quietly(self.engine.columns, self.engine.failure)
 

@@ -10,7 +10,7 @@ import numpy as np
 from sqlglot import exp
 
 from tacit.load.bins import Dialect
-from tacit.load.columns import Column, coarse
+from tacit.load.columns import TableColumn, coarse
 from tacit.load.source import Numbers, Progress
 from tacit.model.domain import Domain
 
@@ -25,11 +25,11 @@ class Spark:
         self.table = exp.table_(f"tacit_{uuid.uuid4().hex}", quoted=True)
         self._frame = frame
 
-    def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[Column, ...]:
+    def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[TableColumn, ...]:
         # Spark's plain timestamp is an instant, shown in the session's time zone; timestamp_ntz has none.
         types = {"timestamp": "TIMESTAMP WITH TIME ZONE"}
         return tuple(
-            Column(field.name, coarse(types.get(kind := field.dataType.simpleString(), kind)))
+            TableColumn(field.name, coarse(types.get(kind := field.dataType.simpleString(), kind)))
             for field in self._frame.schema.fields
         )
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tacit.model.budget import Loss
 from tacit.model.facts import EXACT, Bar, Facts, Receipt, Source
-from tacit.show.frames import Column, Frame, Framed
+from tacit.show.frames import Frame, FrameColumn, Framed
 
 if TYPE_CHECKING:
     from tacit.show.chart import Chart
@@ -170,9 +170,9 @@ class Table(Answered):
         """A row for each combination: a column of labels for each attribute, then value and error."""
         places = np.indices(self.values.shape).reshape(len(self.names), -1)
         axes = zip(self.names, self.labels, places, strict=True)
-        labels = [Column(name, "text", values, place) for name, values, place in axes]
-        errors = Column("error", "real", [self.error], np.zeros(self.values.size, dtype=np.intp))
-        return Frame((*labels, Column("value", "real", self.values.ravel()), errors))
+        labels = [FrameColumn(name, "text", values, place) for name, values, place in axes]
+        errors = FrameColumn("error", "real", [self.error], np.zeros(self.values.size, dtype=np.intp))
+        return Frame((*labels, FrameColumn("value", "real", self.values.ravel()), errors))
 
     def chart(self) -> Chart:
         """Bars for one attribute, a heat map for two."""
@@ -275,17 +275,17 @@ def cost_words(cost: Loss) -> str:
     return f"cost {cost}" if cost.atoms else "free"
 
 
-def one_row(**cells: float | str | None) -> list[Column]:
+def one_row(**cells: float | str | None) -> list[FrameColumn]:
     """A column of one value for each name: text, or a number."""
-    return [Column(name, "text" if isinstance(cell, str) else "real", [cell]) for name, cell in cells.items()]
+    return [FrameColumn(name, "text" if isinstance(cell, str) else "real", [cell]) for name, cell in cells.items()]
 
 
-def fact_columns(shown: Answered) -> list[Column]:
+def fact_columns(shown: Answered) -> list[FrameColumn]:
     """What every kind of answer says of itself, as columns of one row; the cost is in the budget's own measure."""
     entry, seal = (None, None) if shown.receipt is None else (shown.receipt.entry, shown.receipt.seal)
     return [
         *one_row(confidence=shown.confidence, source=shown.source, cost=float(shown.cost)),
-        Column("entry", "whole", [entry]),
-        Column("seal", "text", [seal]),
-        Column("note", "text", [shown.note]),
+        FrameColumn("entry", "whole", [entry]),
+        FrameColumn("seal", "text", [seal]),
+        FrameColumn("note", "text", [shown.note]),
     ]

@@ -21,7 +21,7 @@ from tacit.model.answer import (
     sure_words,
 )
 from tacit.model.facts import Facts
-from tacit.show.frames import Column, Frame
+from tacit.show.frames import Frame, FrameColumn
 
 if TYPE_CHECKING:
     from tacit.show.chart import Chart
@@ -72,8 +72,11 @@ class CdfAnswer(Answered):
         """A row for each bin: its label, where it ends (`below`, not included), the rows below that, and the band."""
         ends = [dt.date.fromordinal(int(end)) for end in self.ends] if self.dated else self.ends
         counts = {"count": self.values, **dict(zip(("low", "high"), self.band, strict=True))}
-        named = [Column(self.name, "text", self.labels), Column("below", "day" if self.dated else "real", ends)]
-        return Frame((*named, *(Column(name, "real", column) for name, column in counts.items())))
+        named = [
+            FrameColumn(self.name, "text", self.labels),
+            FrameColumn("below", "day" if self.dated else "real", ends),
+        ]
+        return Frame((*named, *(FrameColumn(name, "real", column) for name, column in counts.items())))
 
     def chart(self) -> Chart:
         """The curve with the band around it."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.model.answer import Answered, Limits, Says, bar_words, says
 from tacit.model.facts import Facts
-from tacit.show.frames import Column, Frame
+from tacit.show.frames import Frame, FrameColumn
 
 if TYPE_CHECKING:
     from tacit.show.chart import Chart
@@ -67,13 +67,15 @@ class Listing(Answered):
 
     def frame(self) -> Frame:
         """A row for each row: a column for each attribute's labels, then each value and its error."""
-        labels = [Column(name, "text", [row.labels[i] for row in self.listed]) for i, name in enumerate(self.names)]
+        labels = [
+            FrameColumn(name, "text", [row.labels[i] for row in self.listed]) for i, name in enumerate(self.names)
+        ]
         values = [
             column
             for i, title in enumerate(self.titles)
             for column in (
-                Column(title, "real", [row.values[i] for row in self.listed]),
-                Column(
+                FrameColumn(title, "real", [row.values[i] for row in self.listed]),
+                FrameColumn(
                     f"{title} error" if len(self.titles) > 1 else "error", "real", [r.errors[i] for r in self.listed]
                 ),
             )

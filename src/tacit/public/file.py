@@ -45,7 +45,7 @@ _HASH, _KEY = re.compile("[0-9a-f]{64}"), re.compile("[0-9a-f]{64}|gate [0-9]{1,
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}\+00:00")
 
 
-class Chosen(Struct, frozen=True):
+class ChosenMechanism(Struct, frozen=True):
     """The mechanism, why it was chosen, and every setting that it has."""
 
     mechanism: str
@@ -68,7 +68,7 @@ class Header(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
     budget: Budget
     total: Loss
     confidence: Confidence
-    mechanism: Chosen
+    mechanism: ChosenMechanism
     origin: str
 
 

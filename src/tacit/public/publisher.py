@@ -8,7 +8,7 @@ from pathlib import Path
 import tacit
 from tacit.errors import ConfigError
 from tacit.public import file
-from tacit.public.file import Chosen, Header
+from tacit.public.file import ChosenMechanism, Header
 from tacit.session import Session
 from tacit.store.chain import Line
 
@@ -42,7 +42,7 @@ def contents(session: Session) -> tuple[Header, list[Line]]:
         budget=session.budget,
         total=session.total,
         confidence=session.confidence,
-        mechanism=Chosen(**session.choice.to_dict()),
+        mechanism=ChosenMechanism(**session.choice.to_dict()),
         origin=origin,
     )
     return header, released

@@ -157,7 +157,7 @@ class Plan:
 
     def chart(self) -> Grid:
         """The expected largest error against epsilon, and against the number of questions."""
-        from tacit.show.chart import Axis, Chart, Grid, Line, Rule
+        from tacit.show.chart import Axis, Chart, Grid, Polyline, Rule
 
         middle, delta = self.budget.epsilon, self.budget.delta
         epsilons = _spaced(max(middle / 30, 1e-6), min(middle * 30, 999.0))
@@ -182,14 +182,14 @@ class Plan:
         ]
         charts = []
         for title, axis, places, at, here in pictures:
-            marks: list[Line | Rule] = []
+            marks: list[Polyline | Rule] = []
             sizes = Sizes(self.domain, self.rows, self.budget.measure, self.confidence, self.rows_per_person)
             for row in PLANNED.values():
                 look = row.outlook(sizes)
                 if isinstance(look, str):
                     continue
                 found = [(x, y / self.rows) for x in places if (y := _largest(look, *at(x))) > _DRAWN]
-                marks.append(Line([x for x, _ in found], [y for _, y in found], name=row.words))
+                marks.append(Polyline([x for x, _ in found], [y for _, y in found], name=row.words))
             charts.append(Chart(title, x=axis, y=error, marks=[*marks, *wanted, here], width=460))
         return Grid(f"What to expect: {self.rows:,} rows, {self.domain.size:,} cells", charts, same_y=True)
 

@@ -21,7 +21,7 @@ from tacit.model.request import Chosen, Declared, WorstOf, far
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, Question, check, key
 from tacit.store.chain import Line, Mark, digest
-from tacit.trusted.sensitivity import Terms, choice_terms, far_terms, noise_of
+from tacit.trusted.sensitivity import Charge, choice_terms, far_terms, noise_of
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
@@ -196,7 +196,7 @@ class Recall:
         asked = far(declared, queries, guesses, threshold)
         return self._chosen(far_terms(asked, loss, declared.rows_per_person)[0], loss)
 
-    def _chosen(self, terms: Terms, loss: Loss) -> Chosen:
+    def _chosen(self, terms: Charge, loss: Loss) -> Chosen:
         line = self._public.line(terms.key)
         return _refuse() if line is None else Chosen.of(line, Loss(loss.measure, 0))
 

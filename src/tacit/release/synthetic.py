@@ -23,7 +23,7 @@ from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.values import Value
 from tacit.model.workload import Marginal
-from tacit.show.frames import Column, Frame, Framed, Kind
+from tacit.show.frames import Frame, FrameColumn, Framed, Kind
 
 MAX_TABLE = 2**22  # cells of a table of made-up rows that is worked out for a comparison
 _SHOWN = 20  # rows, in a notebook
@@ -130,7 +130,7 @@ class Synthetic(Framed):
         attributes = [self.domain[name] for name in self.names]
         return Frame(
             tuple(
-                Column(name, _kind(attribute), values, places)
+                FrameColumn(name, _kind(attribute), values, places)
                 for name, attribute, (values, places) in zip(self.names, attributes, self._coded, strict=True)
             )
         )

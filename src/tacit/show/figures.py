@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
-from tacit.show.chart import Area, Axis, Bars, Chart, Heat, Line, Rule
+from tacit.show.chart import Area, Axis, Bars, Chart, Heat, Polyline, Rule
 from tacit.show.chart.paint import GREY
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def curve_figure(cdf: CdfAnswer) -> Chart:
         y=Axis("share of rows below", percent=True, low=0, high=1),
         marks=[
             Area(x, np.clip(y - error, 0, 1), np.clip(y + error, 0, 1), name=f"{sure}, all at once", colour=colour),
-            Line(x, y, name="rows below", colour=colour),
+            Polyline(x, y, name="rows below", colour=colour),
             Rule(y=0.5, name="half"),
         ],
     )

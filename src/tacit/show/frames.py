@@ -29,7 +29,7 @@ _EPOCH = dt.date(1970, 1, 1).toordinal()
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class FrameColumn:
     """A name, and a value or None for each row; with `places`, each row's place among the values instead."""
 
     name: str
@@ -85,11 +85,11 @@ class Framed:
 class Frame(Framed):
     """Columns of the same length. Names that differ in their case alone get an underscore.
 
-    >>> Frame((Column("sex", "text", ["F", "M"]), Column("value", "real", [3.0, 4.0])))
+    >>> Frame((FrameColumn("sex", "text", ["F", "M"]), FrameColumn("value", "real", [3.0, 4.0])))
     Frame(2 rows of sex, value)
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[FrameColumn, ...]
 
     def __post_init__(self) -> None:
         if not self.columns or len({len(column) for column in self.columns}) > 1:
@@ -143,20 +143,20 @@ def frame(answers: Sequence[Framed]) -> Frame:
         raise InvalidQuery("a frame is made of answers of one kind, with a value each; a table is one by itself.")
     return Frame(
         tuple(
-            Column(same[0].name, same[0].kind, [value for one in same for value in one.values])
+            FrameColumn(same[0].name, same[0].kind, [value for one in same for value in one.values])
             for same in zip(*parts, strict=True)
         )
     )
 
 
-def _apart(columns: Sequence[Column]) -> Iterator[Column]:
+def _apart(columns: Sequence[FrameColumn]) -> Iterator[FrameColumn]:
     taken: set[str] = set()
     for column in columns:
         name = column.name
         while name.casefold() in taken:
             name += "_"
         taken.add(name.casefold())
-        yield Column(name, column.kind, column.values, column.places)
+        yield FrameColumn(name, column.kind, column.values, column.places)
 
 
 def _stored(value: Any, kind: Kind) -> Any:
@@ -198,7 +198,7 @@ def _engine() -> Any:
     return _engines[process]
 
 
-def _series(pandas: Any, column: Column) -> Any:
+def _series(pandas: Any, column: FrameColumn) -> Any:
     values, missing = column.stored()
     if column.kind == "day":
         values = (values * np.timedelta64(1, "D") + np.datetime64("1970-01-01")).astype("datetime64[s]")

@@ -24,7 +24,7 @@ from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.release.ranges.distribution import Distribution
 from tacit.release.ranges.rectangles import Rectangles
 from tacit.session import Session
-from tacit.show.chart import Axis, Chart, Gauge, Line, Ticks
+from tacit.show.chart import Axis, Chart, Gauge, Polyline, Ticks
 from tacit.show.events import Event, single, spending
 from tacit.show.figures import whiskered
 
@@ -49,7 +49,7 @@ def timeline(found: Sequence[Event], session: Session) -> Chart:
         "Spent over time",
         x=Axis("entry of the ledger"),
         y=Axis("share of the budget", percent=True, low=0),
-        marks=[Line([0, *places], [0, *spent], name="spent", steps=True), *lanes] if found else [],
+        marks=[Polyline([0, *places], [0, *spent], name="spent", steps=True), *lanes] if found else [],
         width=WIDTH,
         height=300,
         empty="Nothing was asked yet.",

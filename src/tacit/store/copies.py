@@ -20,7 +20,7 @@ FORMAT = "4"
 
 # What a log belongs to, by name. A value may be made from the log's own secret, so that a fingerprint of the data says
 # nothing to somebody who does not hold the log: hashes over all of this are public.
-Terms = Mapping[str, str | Callable[[bytes], str]]
+Binding = Mapping[str, str | Callable[[bytes], str]]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Identity:
         except (KeyError, ValueError, TypeError):
             raise LedgerError(f"{path.name} is damaged.") from None
 
-    def check_terms(self, terms: Terms) -> None:
+    def check_terms(self, terms: Binding) -> None:
         """Refuse a log that was made with other terms. What differs is named, its values are not."""
         given = _spelled(terms, self.secret)
         names = [name for name in sorted({**given, **self.terms}) if given.get(name) != self.terms.get(name)]
@@ -55,7 +55,7 @@ class Identity:
             )
 
 
-def make(path: Path, terms: Terms, anchor: Anchor, *, accept_rollback: bool) -> bool:
+def make(path: Path, terms: Binding, anchor: Anchor, *, accept_rollback: bool) -> bool:
     """Make the file of a new log; False if something is there already.
 
     Guarantee: whole or not at all, with mode 0600, and never in the place of another file. Where the anchor remembers
@@ -158,5 +158,5 @@ def _lost_here(path: Path) -> str:
     )
 
 
-def _spelled(terms: Terms, secret: bytes) -> dict[str, str]:
+def _spelled(terms: Binding, secret: bytes) -> dict[str, str]:
     return {name: value if isinstance(value, str) else value(secret) for name, value in terms.items()}

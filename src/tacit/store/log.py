@@ -21,7 +21,7 @@ from tacit.errors import LedgerError, WouldSpend
 from tacit.store import copies, rows
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Draft, Line, Mark, State, Step, Unsound, chain_hash, follow, mark, seal
-from tacit.store.copies import Identity, Terms
+from tacit.store.copies import Binding, Identity
 from tacit.store.file import DurableFile
 
 T = TypeVar("T")
@@ -114,7 +114,7 @@ class Log:
         self._thread = threading.local()  # `reading` is there, and true, in a thread that may write nothing
 
     @classmethod
-    def open(cls, path: Path, terms: Terms, anchor: Anchor, step: Step, accept_rollback: str | None = None) -> Log:
+    def open(cls, path: Path, terms: Binding, anchor: Anchor, step: Step, accept_rollback: str | None = None) -> Log:
         """A log that exists, with the terms that it was made with.
 
         Guarantee: refused if older than, or different from, the newest one seen, or last used with another anchor.
@@ -137,7 +137,7 @@ class Log:
 
     @classmethod
     def create(
-        cls, path: Path, terms: Terms, anchor: Anchor, step: Step, accept_rollback: str | None = None, *, new: bool
+        cls, path: Path, terms: Binding, anchor: Anchor, step: Step, accept_rollback: str | None = None, *, new: bool
     ) -> Log:
         """A new log, or the one that is there unless it must be `new`. Of several that start at once, one makes it."""
         path = Path(os.path.realpath(path))

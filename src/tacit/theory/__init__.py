@@ -4,7 +4,7 @@ The product does not import this shelf. Tests hold the product against it, bench
 docs/understand/guarantees.md works examples with it. A file is a document, or an algorithm of one.
 
 Roth, lecture 8, and what all bounds share
-    lecture_8         Setting, Bound, step_epsilon; exponential_distinguisher; net_updates, median_updates,
+    lecture_8         Task, Bound, step_epsilon; exponential_distinguisher; net_updates, median_updates,
                       sampled_net_rows, sampled_net_updates; offline, offline_plan, median_offline_alpha;
                       PROVED, LECTURE_8
     net               the median update rule over a net that is listed: MedianNet, Databases

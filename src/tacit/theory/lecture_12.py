@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tacit.theory.lecture_8 import (
     Bound,
     MaxUpdates,
-    Setting,
+    Task,
     check,
     check_epsilon,
     rounds_of,
@@ -33,7 +33,7 @@ class SparseVector:
     comparisons: int
     gate_share: float
 
-    def noise(self, setting: Setting) -> float:
+    def noise(self, setting: Task) -> float:
         return self.factor * math.log(self.events * self.comparisons * setting.queries / setting.beta)
 
 
@@ -101,7 +101,7 @@ def weights_updates(*, cells: float) -> MaxUpdates:
     return lambda alpha: 4 * math.log(cells) / alpha**2
 
 
-def online(max_updates: MaxUpdates, setting: Setting, *, sparse: SparseVector = FRESH_NOISE) -> Bound:
+def online(max_updates: MaxUpdates, setting: Task, *, sparse: SparseVector = FRESH_NOISE) -> Bound:
     """The online construction with any update rule (Roth, lecture 12, theorem 7). The alpha here is the seed's 3 alpha.
 
     With LECTURE_12, as stated: a = 4 B(a) (log(2|C|) + log(2/beta))/(epsilon n), and all answers are within 3a. With
@@ -116,7 +116,7 @@ def online(max_updates: MaxUpdates, setting: Setting, *, sparse: SparseVector = 
 
 
 def online_plan(
-    max_updates: MaxUpdates, setting: Setting, *, n: float, epsilon: float, sparse: SparseVector = FRESH_NOISE
+    max_updates: MaxUpdates, setting: Task, *, n: float, epsilon: float, sparse: SparseVector = FRESH_NOISE
 ) -> OnlinePlan:
     """The online construction's parameters at the smallest alpha that theorem 7 promises (Roth, lecture 12).
 
@@ -130,7 +130,7 @@ def online_plan(
 
 
 def weights_online_alpha(
-    setting: Setting, *, n: float, epsilon: float, cells: float, sparse: SparseVector = FRESH_NOISE
+    setting: Task, *, n: float, epsilon: float, cells: float, sparse: SparseVector = FRESH_NOISE
 ) -> float:
     """Roth, lecture 12, theorems 8 (delta = 0) and 9, which have O(.); the constants are ours, from theorem 7.
 

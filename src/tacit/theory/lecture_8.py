@@ -21,7 +21,7 @@ _AT_LEAST = {"queries": 1, "comparisons": 1, "cells": 2, "steps": 1, "hits": 1, 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Task:
     """|C| queries (or questions asked), all within alpha except with probability beta. delta = 0 is pure privacy."""
 
     queries: float
@@ -144,7 +144,7 @@ def median_updates(*, cells: float, queries: float) -> MaxUpdates:
     return lambda alpha: math.log(cells) * math.log(queries) / alpha**2
 
 
-def offline(max_updates: MaxUpdates, setting: Setting, *, slack: Slack = PROVED) -> Bound:
+def offline(max_updates: MaxUpdates, setting: Task, *, slack: Slack = PROVED) -> Bound:
     """The offline construction with the exponential mechanism and any update rule (Roth, lecture 8, theorems 4 to 7).
 
     alpha >= max(noise log(2B/beta)/(epsilon0 n), distinguisher F(epsilon0)), B = B(alpha/2), gamma = beta/(2B). As F's
@@ -162,7 +162,7 @@ def offline(max_updates: MaxUpdates, setting: Setting, *, slack: Slack = PROVED)
 
 
 def offline_plan(
-    max_updates: MaxUpdates, setting: Setting, *, n: float, epsilon: float, slack: Slack = PROVED
+    max_updates: MaxUpdates, setting: Task, *, n: float, epsilon: float, slack: Slack = PROVED
 ) -> OfflinePlan:
     """The offline construction's parameters at the smallest alpha that its theorem promises (Roth, lecture 8)."""
     alpha = offline(max_updates, setting, slack=slack).alpha_reached(n=n, epsilon=epsilon)

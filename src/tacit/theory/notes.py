@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from tacit.theory.lecture_8 import (
     PROVED,
-    Setting,
     Slack,
+    Task,
     check,
     check_epsilon,
     net_updates,
@@ -29,7 +29,7 @@ class TrivialNet:
     delta = 0 the n cancels, and alpha = 32 log2|X| log(2|C| n log2|X|/beta)/epsilon grows with n: no bound at all.
     """
 
-    setting: Setting
+    setting: Task
     cells: float
     slack: Slack = PROVED
 

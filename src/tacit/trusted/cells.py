@@ -53,7 +53,7 @@ _OTHER_ROWS = (
 )
 
 
-class Source(Protocol):
+class Loadable(Protocol):
     """A table in an engine, as `load/` knows it."""
 
     def names(self) -> tuple[str, exp.Table, exp.Expr]:
@@ -67,7 +67,7 @@ class Source(Protocol):
 
 
 def read_records(
-    source: Source,
+    source: Loadable,
     domain: Domain,
     *,
     person: str | None = None,
@@ -115,7 +115,7 @@ def check_person(person: str | None, rows_per_person: int) -> None:
         raise DataError(f"person is the name of a column, not {person!r}.")
 
 
-def _statements(source: Source, domain: Domain, person: str | None, rows_per_person: int) -> tuple[str, str]:
+def _statements(source: Loadable, domain: Domain, person: str | None, rows_per_person: int) -> tuple[str, str]:
     """The statement that counts rows by cell, and the one that counts the same rows without bins and lists."""
     dialect, table, byte_order = source.names()
     coded, whose = source.coded(domain, person)

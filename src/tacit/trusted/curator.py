@@ -14,7 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import AnswerWithheld
 from tacit.model.budget import Loss
-from tacit.model.entry import Comparison, Entry, FreeAnswer, Measured, Measurement, Selection, Start, encode, released
+from tacit.model.entry import (
+    Comparison,
+    Entry,
+    FreeAnswer,
+    Measured,
+    Measurement,
+    Selection,
+    StartMark,
+    encode,
+    released,
+)
 from tacit.model.lens import Lens
 from tacit.model.noise_law import Noise
 from tacit.model.query import GRID, Query
@@ -26,7 +36,7 @@ from tacit.trusted.gate import Gate, first_passing, shown
 from tacit.trusted.ledger import Ledger, Outcome
 from tacit.trusted.noise import add_noise, draw_geometric, noisy_max
 from tacit.trusted.records import Records
-from tacit.trusted.sensitivity import Terms, choice_terms, far_terms, noise_of, passing_terms, price_of, truth
+from tacit.trusted.sensitivity import Charge, choice_terms, far_terms, noise_of, passing_terms, price_of, truth
 
 Counts = NDArray[np.int64]
 Follows = Callable[[Measurement], FreeAnswer]
@@ -40,7 +50,7 @@ class Curator:
         self.declared = Declared(records.domain, records.rows, records.rows_per_person, ledger.total)
 
     def measure(
-        self, questions: Sequence[Question], loss: Loss, then: Follows | None = None, start: Start | None = None
+        self, questions: Sequence[Question], loss: Loss, then: Follows | None = None, start: StartMark | None = None
     ) -> list[Measured]:
         """Noisy answers to questions, for at most `loss` each; a question measured before is read back for nothing.
 
@@ -128,7 +138,7 @@ class Curator:
 
     # -- pay, then look ------------------------------------------------------------------------------------------------
 
-    def _once(self, terms: Terms, purpose: str, draw: Callable[[], Entry]) -> tuple[Line, Loss]:
+    def _once(self, terms: Charge, purpose: str, draw: Callable[[], Entry]) -> tuple[Line, Loss]:
         """What was drawn for a request, and what is paid for it now: nothing if it was drawn before."""
         with self._ledger.log.turn():
             found = self._ledger.find(terms.key)
@@ -151,7 +161,7 @@ class Curator:
         return self._ledger.settle(intent, outcomes)
 
     def _measure(
-        self, questions: dict[str, Question], loss: Loss, then: Follows | None, start: Start | None
+        self, questions: dict[str, Question], loss: Loss, then: Follows | None, start: StartMark | None
     ) -> dict[str, Line]:
         """New measurements, by their keys, and what follows from each."""
         domain, people = self.declared.domain, self.declared.rows_per_person

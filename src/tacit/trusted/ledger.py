@@ -18,7 +18,7 @@ from tacit.model.budget import Budget, Loss
 from tacit.model.entry import Dropped, GateTerms, Intent, encode
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Draft, Line, Unsound, canonical
-from tacit.store.copies import Terms
+from tacit.store.copies import Binding
 from tacit.store.log import Held, Log, Transaction, now
 from tacit.trusted.rules import step
 
@@ -52,7 +52,7 @@ class Ledger:
         *,
         budget: Budget,
         total: Loss,
-        binding: Terms,
+        binding: Binding,
         anchor: Anchor,
         accept_rollback: str | None = None,
         make: Literal["never", "missing", "new"] = "never",

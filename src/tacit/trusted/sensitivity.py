@@ -82,14 +82,14 @@ def price_of(question: Question, domain: Domain, noise: Noise, measure: Measure,
     return price(noise, sensitivity(question, domain).times(rows_per_person), unit(question), measure)
 
 
-class Terms(NamedTuple):
+class Charge(NamedTuple):
     """Under which key the outcome of a request is kept, and what it costs."""
 
     key: str
     cost: Loss
 
 
-def choice_terms(worst: WorstOf, loss: Loss, rows_per_person: int) -> tuple[Terms, float]:
+def choice_terms(worst: WorstOf, loss: Loss, rows_per_person: int) -> tuple[Charge, float]:
     """What a choice costs, and the scale of its noise.
 
     Guarantee: the choice costs what is charged, at most `loss`.
@@ -100,10 +100,10 @@ def choice_terms(worst: WorstOf, loss: Loss, rows_per_person: int) -> tuple[Term
     tables = any(isinstance(one, Marginal) for one in worst.candidates)
     move = _both(2 if tables else 1).times(rows_per_person).l1 * GRID
     scale = choice_scale(loss, move)
-    return Terms(digest(["choice", worst.form, scale]), choice_price(scale, move, loss.measure)), scale
+    return Charge(digest(["choice", worst.form, scale]), choice_price(scale, move, loss.measure)), scale
 
 
-def far_terms(asked: Comparisons, loss: Loss, rows_per_person: int) -> tuple[Terms, tuple[float, float]]:
+def far_terms(asked: Comparisons, loss: Loss, rows_per_person: int) -> tuple[Charge, tuple[float, float]]:
     """What one run of a gate over a list costs, and the scales of its noises.
 
     Guarantee: one gate's price, at most `loss`, for the whole list.
@@ -114,10 +114,10 @@ def far_terms(asked: Comparisons, loss: Loss, rows_per_person: int) -> tuple[Ter
     scales = gate_scales(loss, move)
     form = [[query.key, lens.words[1]] for query, lens in zip(asked.queries, asked.lenses, strict=True)]
     key = digest(["far", form, asked.threshold.hex(), scales])
-    return Terms(key, gate_price(*scales, move, loss.measure)), scales
+    return Charge(key, gate_price(*scales, move, loss.measure)), scales
 
 
-def passing_terms(asked: Comparisons, loss: Loss, rows_per_person: int) -> tuple[Terms, Noise]:
+def passing_terms(asked: Comparisons, loss: Loss, rows_per_person: int) -> tuple[Charge, Noise]:
     """What a single comparison costs, and its noise.
 
     Guarantee: it costs what is charged, at most `loss`, hit or not.
@@ -128,7 +128,7 @@ def passing_terms(asked: Comparisons, loss: Loss, rows_per_person: int) -> tuple
     moves = _both(1).times(rows_per_person)
     noise = noise_for(loss, moves, GRID)
     key = digest(["compare", query.key, lens.words, bar, noise.scale])
-    return Terms(key, price(noise, moves, GRID, loss.measure)), noise
+    return Charge(key, price(noise, moves, GRID, loss.measure)), noise
 
 
 def truth(question: Question, records: Records) -> Counts:

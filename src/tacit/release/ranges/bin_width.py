@@ -74,7 +74,7 @@ def bin_widths(
 
 def bin_width_chart(candidates: Sequence[BinWidth]) -> Chart:
     """Rounding against noise, on log axes, with the best width marked."""
-    from tacit.show.chart import Axis, Chart, Line, Rule
+    from tacit.show.chart import Axis, Chart, Polyline, Rule
 
     candidates = sorted(candidates, key=lambda one: one.width)
     widths = [one.width for one in candidates]
@@ -84,9 +84,9 @@ def bin_width_chart(candidates: Sequence[BinWidth]) -> Chart:
         x=Axis("bin width", log=True),
         y=Axis("error of a threshold, rows", log=True),
         marks=[
-            Line(noisy, [one.noise for one in candidates if one.noise > 0], name="noise"),
-            Line(widths, [one.rounding for one in candidates], name="rounding"),
-            Line(widths, [one.total for one in candidates], name="together"),
+            Polyline(noisy, [one.noise for one in candidates if one.noise > 0], name="noise"),
+            Polyline(widths, [one.rounding for one in candidates], name="rounding"),
+            Polyline(widths, [one.total for one in candidates], name="together"),
             Rule(x=min(candidates, key=lambda one: one.total).width, name="best"),
         ],
     )

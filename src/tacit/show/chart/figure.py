@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from tacit.show.chart.axes import Axis, Labels, Scale, across, fit, upright
 from tacit.show.chart.legend import Series, colours, describe, direct, legend, named, series
-from tacit.show.chart.marks import Area, Bars, Heat, Line, Mark, Numbers, Points, Rule, Ticks
+from tacit.show.chart.marks import Area, Bars, Heat, Mark, Numbers, Points, Polyline, Rule, Ticks
 from tacit.show.chart.paint import SMALL, Drawing, Picture, box, p, paint, text
 from tacit.show.chart.shapes import Plane, area, bar_numbers, bars, heat, line, points, rule, ticks
 from tacit.show.chart.text import number, width, wrap
@@ -29,7 +29,15 @@ SIDE = 0.42  # of the width, for the words beside the y axis at most
 OVERLAP = 6  # pixels by which a mark may leave the axes
 MOST_NUMBERS = 40  # lying bars that have their number beside them
 SPREAD = 0.03  # of the axis, between its ends and the outermost points
-_ORDER = (Heat, Area, Bars, Rule, Line, Points, Ticks)  # areas lie below bars and rules, these below lines and points
+_ORDER = (
+    Heat,
+    Area,
+    Bars,
+    Rule,
+    Polyline,
+    Points,
+    Ticks,
+)  # areas lie below bars and rules, these below lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +122,7 @@ class Chart(Picture):
         bottom = top + tall
         # Then the marks. Categories on the y axis are read from top to bottom.
         start, end = (top, bottom) if self.y.categories is not None else (bottom, top)
-        grain = max(1.0, sum(isinstance(mark, Line | Area) for mark in self.marks) / 4)
+        grain = max(1.0, sum(isinstance(mark, Polyline | Area) for mark in self.marks) / 4)
         plane = Plane(replace(x, start=left, end=right), replace(y, start=start, end=end), grain)
         body += _grid(plane, side, feet, shaded=any(isinstance(mark, Heat) for mark in self.marks))
         body += _clipped(plane, self._drawn(plane, roles)) + self._words(plane, roles, ended)
@@ -150,7 +158,7 @@ class Chart(Picture):
                 out += area(mark, plane, roles[series(mark)])
             elif isinstance(mark, Bars):
                 out += bars(mark, plane, roles[series(mark)])
-            elif isinstance(mark, Line):
+            elif isinstance(mark, Polyline):
                 out += line(mark, plane, roles[series(mark)])
             elif isinstance(mark, Points):
                 out += points(mark, plane, roles[series(mark)])
@@ -161,7 +169,7 @@ class Chart(Picture):
         for mark in self.marks:
             if isinstance(mark, Bars) and _beside(self):
                 out += bar_numbers(mark, plane)
-            if isinstance(mark, Line) and mark.name in ended:
+            if isinstance(mark, Polyline) and mark.name in ended:
                 last = plane.y.place(float(np.asarray(mark.y)[-1]))
                 out += text(plane.x.end + GAP, last + 4, mark.name, role=roles[series(mark)], bold=True)
         return out
@@ -214,7 +222,7 @@ def _reach(mark: Mark, side: str) -> tuple[ArrayLike, list[ArrayLike]]:
         return (mark.x, []) if side == "x" else ([], [mark.low, mark.high])
     if isinstance(mark, Ticks):
         return (mark.x if side == "x" else []), []
-    if isinstance(mark, Line):
+    if isinstance(mark, Polyline):
         return (mark.x if side == "x" else mark.y), []
     ends = [end for end in (mark.low, mark.high) if end is not None]
     if isinstance(mark, Bars):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tacit.show.chart.axes import Axis, Scale
-from tacit.show.chart.marks import Area, Bars, Heat, Line, Mark, Points, Rule, Ticks
+from tacit.show.chart.marks import Area, Bars, Heat, Mark, Points, Polyline, Rule, Ticks
 from tacit.show.chart.paint import SERIES, p, paint, rectangles, text
 from tacit.show.chart.shapes import AREA, BAR, MOST_TITLED, shade, shape
 from tacit.show.chart.text import clip, number, width
@@ -61,7 +61,7 @@ def named(marks: Sequence[Mark], roles: dict[Series, str]) -> dict[tuple[str, st
 def direct(marks: Sequence[Mark], x: Scale, y: Scale, wide: float, high: float) -> bool:
     """Whether names can stand at the ends of their lines: they all end at the right, and well apart."""
     bearers = [mark for mark in marks if mark.name and not isinstance(mark, Area | Rule | Ticks)]
-    lines = [mark for mark in bearers if isinstance(mark, Line) and np.size(mark.x)]
+    lines = [mark for mark in bearers if isinstance(mark, Polyline) and np.size(mark.x)]
     names = {mark.name for mark in lines}
     if not lines or not len(names) == len(lines) == len(bearers) <= MOST_ENDS:
         return False
@@ -105,7 +105,7 @@ def _sample(mark: Mark, role: str, x: float, y: float) -> str:
         return f'<path d="{rectangles([(x, y - 5, 16, 10)])}" {paint(fill=role, opacity=AREA)}/>'
     if isinstance(mark, Bars):
         return f'<path d="{rectangles([(x + 2, y - 6, 12, 12)])}" {paint(fill=role, opacity=BAR)}/>'
-    if isinstance(mark, Line):
+    if isinstance(mark, Polyline):
         return f'<path d="M{p(x)} {p(y)}h16" {paint(stroke=role, width=2, dashed=mark.dashed)}/>'
     return f'<path d="{shape(mark.shape, x + 8, y)}" {paint(fill=role)}/>' if isinstance(mark, Points) else ""
 
@@ -143,7 +143,7 @@ def _words(mark: Mark, x: Axis, y: Axis) -> str:
     values = np.asarray(mark.y)
     kind = "points" if isinstance(mark, Points) else "steps" if mark.steps else "line"
     said = f"{name or 'One series'}: {kind} with {values.size:,} points"
-    if isinstance(mark, Line):
+    if isinstance(mark, Polyline):
         said += f", from {number(values[0])} to {number(values[-1])}"
     return said + f", least {number(float(values.min()))}, greatest {number(float(values.max()))}."
 

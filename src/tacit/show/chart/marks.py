@@ -36,7 +36,7 @@ def numbers(given: ArrayLike, what: str, dimensions: int = 1) -> Numbers:
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class Polyline:
     """Straight lines through points, x in order. `colour` is a place in the palette; by default each name has one.
 
     With `steps`, y holds from its x to the next one, as in a distribution function.
@@ -140,7 +140,7 @@ class Heat:
         _keep(self, values=numbers(self.values, "values", 2))
 
 
-Mark = Line | Area | Bars | Points | Ticks | Rule | Heat
+Mark = Polyline | Area | Bars | Points | Ticks | Rule | Heat
 
 
 def _keep(mark: object, **fields: object) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.show.chart.axes import Scale
-from tacit.show.chart.marks import Area, Bars, Heat, Line, Numbers, Points, Rule, Shape, Ticks
+from tacit.show.chart.marks import Area, Bars, Heat, Numbers, Points, Polyline, Rule, Shape, Ticks
 from tacit.show.chart.paint import SMALL, box, p, paint, rectangles, text
 from tacit.show.chart.text import clip, escape, number, width
 
@@ -43,7 +43,7 @@ class Plane:
         return self.y.axis.categories is not None
 
 
-def line(mark: Line, plane: Plane, role: str) -> str:
+def line(mark: Polyline, plane: Plane, role: str) -> str:
     x, y = np.asarray(mark.x), np.asarray(mark.y)
     if mark.steps:
         x, y = np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]  # a level ends where the next one starts
