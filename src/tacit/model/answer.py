@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Says = Literal["sharp", "rough", "nothing"]
 Limits = tuple[float, float]  # the least and the most that a value can be at all
 ANY: Limits = (-inf, inf)
+SHOWN = 200  # rows of a table, as text
 SHARP = 0.1  # of a value, and of what it can be: a bar up to this is small beside it
 ALL = 0.99  # of what a value can be: an interval that leaves so much says nothing
 
@@ -186,29 +187,31 @@ class Table(Answered):
 
     def __str__(self) -> str:
         lines = [[*self.names, "value"], *([*labels, _number(value)] for labels, value in self._shown())]
-        widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-        text = [
-            "  ".join(cell.ljust(width) for cell, width in zip(line[:-1], widths, strict=False))
-            + "  "
-            + line[-1].rjust(widths[-1])
-            for line in lines
-        ]
-        return "\n".join([*text, *self._left_out(), self.caption])
+        return "\n".join([*aligned(lines, len(self.names)), *left_out(self.values.size), self.caption])
 
     def _repr_html_(self) -> str:
         from tacit.show.pages import notebook
 
         rows = [[*labels, _number(value)] for labels, value in self._shown()]
         picture = {"picture": self.chart()} if len(self.names) <= 2 else {}
-        notes, grey = [*self._left_out(), self.caption], self.says == "nothing"
+        notes, grey = [*left_out(self.values.size), self.caption], self.says == "nothing"
         return notebook(head=[*self.names, "value"], rows=rows, notes=notes, grey=grey, **picture)
 
-    def _shown(self, most: int = 200) -> list[tuple[tuple[str, ...], float]]:
-        return [row for row, _ in zip(self.rows(), range(most), strict=False)]
+    def _shown(self) -> list[tuple[tuple[str, ...], float]]:
+        return list(islice(self.rows(), SHOWN))
 
-    def _left_out(self) -> list[str]:
-        left_out = self.values.size - len(self._shown())
-        return [f"… and {left_out:,} more rows"] if left_out else []
+
+def aligned(lines: Sequence[Sequence[str]], labels: int) -> list[str]:
+    """Lines of text in columns: labels begin where their column does, values end where it ends."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    sides = [str.ljust if i < labels else str.rjust for i in range(len(widths))]
+    text = ("  ".join(side(c, w) for side, c, w in zip(sides, line, widths, strict=True)) for line in lines)
+    return [line.rstrip() for line in text]
+
+
+def left_out(rows: int) -> list[str]:
+    """What is said where rows are not shown; nothing where all are."""
+    return [f"… and {rows - SHOWN:,} more rows"] if rows > SHOWN else []
 
 
 def _number(value: float) -> str:

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tacit.model.answer import Answered, Limits, Says, bar_words, says
+from tacit.model.answer import SHOWN, Answered, Limits, Says, aligned, bar_words, left_out, says
 from tacit.model.facts import Facts
 from tacit.show.frames import Frame, FrameColumn
 
 if TYPE_CHECKING:
     from tacit.show.chart import Chart
 
-_SHOWN = 200
 _LEAST_FIRST: tuple[Says, ...] = ("nothing", "rough", "sharp")
 
 
@@ -97,30 +96,18 @@ class Listing(Answered):
 
     def __str__(self) -> str:
         lines = [[*self.names, *self.titles], *self.cells()]
-        widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-        labels = len(self.names)
-        text = [
-            "  ".join(
-                c.ljust(w) if i < labels else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))
-            )
-            for line in lines
-        ]
-        return "\n".join([*(line.rstrip() for line in text), *self._left_out(), self.caption])
+        return "\n".join([*aligned(lines, len(self.names)), *left_out(len(self.listed)), self.caption])
 
     def _repr_html_(self) -> str:
         from tacit.show.pages import notebook
 
         head = [*self.names, *self.titles]
-        notes, grey = [*self._left_out(), self.caption], self.says == "nothing"
+        notes, grey = [*left_out(len(self.listed)), self.caption], self.says == "nothing"
         return notebook(head=head, rows=self.cells(), notes=notes, grey=grey)
 
-    def cells(self, most: int = _SHOWN) -> list[list[str]]:
+    def cells(self, most: int = SHOWN) -> list[list[str]]:
         """The first rows as text, each value with its bar, and with a word where it says nothing."""
         return [[*row.labels, *map(_with_bar, row.values, row.errors, self.words(row))] for row in self.listed[:most]]
-
-    def _left_out(self) -> list[str]:
-        left_out = len(self.listed) - _SHOWN
-        return [f"… and {left_out:,} more rows"] if left_out > 0 else []
 
 
 def _with_bar(value: float, error: float | None, word: Says) -> str:

@@ -136,7 +136,7 @@ class AnswerLine(Struct, kw_only=True):
     error: Annotated[float, Meta(description="The half width of the first bar, the narrowest.")] | UnsetType | None = (
         UNSET
     )
-    interval: Annotated[list[Any], Meta(min_length=2, max_length=2)] | UnsetType = UNSET
+    interval: Annotated[list[Any], Meta(min_length=2, max_length=2)] | UnsetType | None = UNSET
     confidence: float
     says: Annotated[Literal["sharp", "rough", "nothing"], Meta(description="Whether the answer says anything.")]
     bars: Annotated[list[BarLine], Meta(description="Every bar that is proved, the narrowest first.")]
