@@ -102,12 +102,13 @@ class Answer(Answered):
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
+        error = self.error
         return {
             "question": self.question,
             "value": self.value,
-            "error": self.error,
-            "interval": None if self.interval is None else list(self.interval),
-            "says": self.says,
+            "error": error,
+            "interval": None if error is None else list(within(self.value, error, self.limits)),
+            "says": says(self.value, error, self.limits),
             **self.facts.to_dict(),
         }
 
