@@ -14,7 +14,7 @@ from tacit.model.answer import ANY, Answer, Table
 from tacit.model.attribute import category, integer
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
-from tacit.model.facts import ANSWER, EXACT, NOISE, Bar, Facts, Receipt, all_of, share_of, widest
+from tacit.model.facts import ANSWER, EXACT, NOISE, Bar, Facts, Receipt, about, all_of, share_of, widest
 from tacit.model.facts import FREE as ALL
 from tacit.show.chart import Bars
 from tacit.show.chart.paint import GREY
@@ -258,6 +258,14 @@ def test_what_bars_are_about() -> None:
     assert str(exact) == "1,234 ± 0 (exact, hypothesis, free)"
     assert share_of(0.95, 698_648) == "95% of 698,648 questions like this one"
     assert all_of(698_648) == "all 698,648 questions of this kind at once"
+
+
+def test_what_a_bar_is_about_that_is_put_together() -> None:
+    parts = [Bar(110, share_of(0.95, 65_529), 0.95), Bar(84, share_of(0.95, 262_140), 0.95), Bar(0, EXACT, 0.95)]
+    assert about(parts[:1], 0.95) == "95% of 65,529 questions like this one"
+    assert about(parts, 0.9) == "questions like this one"
+    assert about([*parts, Bar(3, NOISE, 0.95)], 0.85) == "questions like this one and this noise"
+    assert about(parts[2:], 0.95) == EXACT
 
 
 def test_the_widest_bars_of_parts_hold_for_each_of_them() -> None:

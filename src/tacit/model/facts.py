@@ -30,11 +30,12 @@ NOISE = "this noise"  # of a fresh measurement, or read off one release by its o
 ANSWER = "this answer"  # a gate's, by itself
 FREE = "all free answers at once"  # a gate's, over the session
 EXACT = "exact"  # it follows from what is public
+LIKE = "questions like this one"
 
 
 def share_of(share: float, questions: int) -> str:
     """What a certified share is about."""
-    return f"{100 * share:.10g}% of {questions:,} questions like this one"
+    return f"{100 * share:.10g}% of {questions:,} {LIKE}"
 
 
 def all_of(questions: int) -> str:
@@ -59,12 +60,18 @@ def widest(parts: Sequence[Sequence[Bar]]) -> tuple[Bar, ...]:
     if not all(parts):
         return ()
     kinds = [[part[min(i, len(part) - 1)] for part in parts] for i in range(max(map(len, parts), default=0))]
-    return tuple(Bar(max(b.width for b in kind), about(kind), min(b.confidence for b in kind)) for kind in kinds)
+    sure = [min(bar.confidence for bar in kind) for kind in kinds]
+    return tuple(Bar(max(b.width for b in kind), about(kind, s), s) for kind, s in zip(kinds, sure, strict=True))
 
 
-def about(bars: Iterable[Bar]) -> str:
-    """What a bar is about that was put together of these."""
-    return " and ".join(dict.fromkeys(bar.about for bar in bars if bar.about != EXACT)) or EXACT
+def about(bars: Iterable[Bar], confidence: float) -> str:
+    """What a bar of this confidence is about that was put together of these.
+
+    A share of many questions that the bar is less sure of than that loses its figures.
+    """
+    noisy = [bar for bar in bars if bar.about != EXACT]
+    said = (LIKE if bar.about.endswith(LIKE) and bar.confidence != confidence else bar.about for bar in noisy)
+    return " and ".join(dict.fromkeys(said)) or EXACT
 
 
 @dataclass(frozen=True, slots=True)

@@ -314,7 +314,7 @@ def _widest_of(facts: Facts, errors: Sequence[float | None], needs: Sequence[Nee
     sure = [math.inf if error is None else error for error in errors]
     width = max(sure, default=0.0)
     shown = (bar for need in needs for bar in found[need].facts.bars[:1])
-    return facts.within(None if math.isinf(width) else width, about(shown))
+    return facts.within(None if math.isinf(width) else width, about(shown, facts.confidence))
 
 
 def _column(part: Weighed, groups: tuple[Group, ...], found: Found, setting: Setting) -> list[Figure]:
