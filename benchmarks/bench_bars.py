@@ -32,7 +32,7 @@ from benchmarks.accuracy.tables import DOMAIN as ADULT_8
 from benchmarks.bench_large import wide_domain, wide_rows
 from tacit.demo import DOMAIN as DEMO
 from tacit.demo import demo_data
-from tacit.model.certificate import Certificate, Listed
+from tacit.model.certificate import Certificate, Conjunctions
 from tacit.model.query import GRID, Query
 from tacit.release.base import Base, Figure
 from tacit.release.classes import boxes, sample
@@ -187,7 +187,7 @@ class Errors:
     guesses: NDArray[np.int64]
 
 
-def errors(lists: Sequence[Listed], certificate: Certificate, records: Records) -> Errors:
+def errors(lists: Sequence[Conjunctions], certificate: Certificate, records: Records) -> Errors:
     guesses = np.concatenate([one.sums(one.guess) for one in lists]) / GRID
     true = np.concatenate([one.sums(records.table(one.names)) for one in lists])
     return Errors(np.abs(true - np.rint(guesses)), np.rint(guesses).astype(np.int64))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.attribute import category, integer
-from tacit.model.certificate import Certificate, Listed
+from tacit.model.certificate import Certificate, Conjunctions
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Factor, Query
 from tacit.trusted import certificate as trusted
@@ -30,7 +30,7 @@ STEPS = {"flat": (), "rising": ((0, 0), (1, 1), (2, 3)), "falling": ((0, 2), (1,
 Statistic = Callable[[Certificate, Records], NDArray[np.int64]]
 
 
-def lists(seed: int) -> tuple[Listed, ...]:
+def lists(seed: int) -> tuple[Conjunctions, ...]:
     """Questions about one attribute, about both in all combinations, and about both in pairs; guesses off the grid."""
     rng = np.random.Generator(np.random.PCG64(seed))
 
@@ -38,12 +38,12 @@ def lists(seed: int) -> tuple[Listed, ...]:
         return rng.integers(0, ROWS * GRID, size=shape)
 
     return (
-        Listed(("age",), guess(4), (AGES,), False),
-        Listed(("age", "sex"), guess(4, 2), (AGES, SEXES), False),
-        Listed(("sex", "age"), guess(2, 4), (SEXES, AGES[:3]), True),
-        Listed(("sex", "age"), guess(2, 4), (SEXES,), True, WEIGHTS),
-        Listed(("sex", "age"), guess(2, 4), (SEXES,), False, WEIGHTS[::-1]),
-        Listed(("age",), guess(4), (), True, WEIGHTS),
+        Conjunctions(("age",), guess(4), (AGES,), False),
+        Conjunctions(("age", "sex"), guess(4, 2), (AGES, SEXES), False),
+        Conjunctions(("sex", "age"), guess(2, 4), (SEXES, AGES[:3]), True),
+        Conjunctions(("sex", "age"), guess(2, 4), (SEXES,), True, WEIGHTS),
+        Conjunctions(("sex", "age"), guess(2, 4), (SEXES,), False, WEIGHTS[::-1]),
+        Conjunctions(("age",), guess(4), (), True, WEIGHTS),
     )
 
 
@@ -89,7 +89,7 @@ def test_no_neighbour_moves_a_figure_by_more_than_one(seed: int, steps: str) -> 
 
 def test_the_bound_is_met() -> None:
     """Where all questions are the same one, all figures move together."""
-    same = Listed(("sex",), np.zeros(2, dtype=np.int64), (SEXES[[0, 0, 0, 0]],), False)
+    same = Conjunctions(("sex",), np.zeros(2, dtype=np.int64), (SEXES[[0, 0, 0, 0]],), False)
     assert worst(Certificate("a guess", "a list", 1, 4, (1, 2, 3, 4), (), (same,)), truth) == (1, 4, 4)
 
 
@@ -160,18 +160,18 @@ def test_a_planted_bug_is_seen(bug: Statistic) -> None:
 
 def test_a_condition_that_counts_a_row_twice_cannot_be_made() -> None:
     with pytest.raises(InvalidQuery, match="0 or 1"):
-        Listed(("sex",), np.zeros(2, dtype=np.int64), (np.array([[2, 0]], dtype=np.uint8),), False)
+        Conjunctions(("sex",), np.zeros(2, dtype=np.int64), (np.array([[2, 0]], dtype=np.uint8),), False)
 
 
 @pytest.mark.parametrize("weights", [[-1, 0], [0, GRID + 1]])
 def test_a_weight_beyond_one_cannot_be_made(weights: list[int]) -> None:
     with pytest.raises(InvalidQuery, match="between 0 and 1"):
-        Listed(("sex",), np.zeros(2, dtype=np.int64), (), True, np.array(weights))
+        Conjunctions(("sex",), np.zeros(2, dtype=np.int64), (), True, np.array(weights))
 
 
 def test_what_is_listed_is_what_was_checked() -> None:
     conditions, guess = np.array([[1, 0]], dtype=np.uint8), np.zeros(2, dtype=np.int64)
-    made = Listed(("sex",), guess, (conditions,), False)
+    made = Conjunctions(("sex",), guess, (conditions,), False)
     conditions[0, 0], guess[0] = 200, 7
     assert made.conditions[0][0, 0] == 1
     assert made.guess[0] == 0

@@ -1,7 +1,7 @@
 """Trusted words: how far off is a public guess? Order statistics of its errors over a public list of questions.
 
-A list has one `Listed` for each set of attributes: the guess at their table, and conditions on each of them. What is
-listed are conjunctions of these conditions, so that the errors of all of them are products of small matrices.
+A list has one `Conjunctions` for each set of attributes: the guess at their table, and conditions on each of them. All
+conjunctions of these conditions are asked, so that the errors of all of them are products of small matrices.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_STATISTICS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Listed:
+class Conjunctions:
     """Questions about some attributes, and a guess at the table of these attributes, in steps of the fine grid.
 
     conditions: for each attribute a matrix of 0 and 1: a condition in each row, a value in each column.
@@ -109,7 +109,7 @@ class Certificate:
     questions: int
     ranks: tuple[int, ...]
     steps: tuple[tuple[int, int], ...] = ()
-    lists: tuple[Listed, ...] = field(default=(), compare=False, repr=False)
+    lists: tuple[Conjunctions, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ranks", tuple(self.ranks))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.model.budget import Loss
-from tacit.model.certificate import Certificate, Listed
+from tacit.model.certificate import Certificate, Conjunctions
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.facts import Bar, Facts, all_of, share_of
@@ -85,7 +85,7 @@ class Miss:
         return min(questions, math.ceil((self.share + more) * questions))
 
 
-class Figure:
+class CertifiedFigure:
     """One certified figure: with the noise's own quantile on top it is a bar, which follows the size of the answer."""
 
     def __init__(self, measured: Measured, miss: float) -> None:
@@ -120,7 +120,7 @@ class Base:
         self.certificates = tuple(certificates.values())
         misses = {BOXES: 1 - confidence}
         share = Miss.of(of_the_base(confidence)).noise
-        self._figures = {kind: Figure(one, misses.get(kind, share)) for kind, one in certificates.items()}
+        self._figures = {kind: CertifiedFigure(one, misses.get(kind, share)) for kind, one in certificates.items()}
         self.share, self.largest, self.summed = self._figures[SAMPLE], self._figures.get(BOXES), self._figures.get(SUMS)
         self._largest_box = 0 if self.largest is None else self.largest.certificate.attributes
         before = takewhile(lambda one: one.receipt.entry < self.receipt.entry, public.answers())
@@ -269,7 +269,7 @@ def _wanted(public: Public, start: WarmStart, confidence: float) -> Iterator[Cer
     domain, hypothesis, rows = public.domain, start.hypothesis, public.rows
     miss, most, again = Miss.of(of_the_base(confidence)), attributes(domain), refitted(public, start)
 
-    def share(kind: str, attributes: int, lists: Sequence[Listed]) -> Certificate:
+    def share(kind: str, attributes: int, lists: Sequence[Conjunctions]) -> Certificate:
         questions = sum(one.size for one in lists)
         by_size = steps(lists, again, rows, miss.share)
         return Certificate(_name(start), kind, attributes, questions, (miss.rank(questions),), by_size, tuple(lists))

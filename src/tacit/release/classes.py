@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.aggregate import Mean, Sum
 from tacit.model.attribute import Attribute
-from tacit.model.certificate import MOST_WEIGHTED_STEPS, Listed
+from tacit.model.certificate import MOST_WEIGHTED_STEPS, Conjunctions
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.noise_law import Noise, variance
@@ -67,10 +67,10 @@ def scopes(domain: Domain, most: int) -> list[list[tuple[str, ...]]]:
     return found
 
 
-def sample(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> list[Listed]:
+def sample(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> list[Conjunctions]:
     """A public random list: as many questions of each number of attributes, each a range or a set of values."""
     by_size = scopes(domain, most)
-    found = list[Listed]()
+    found = list[Conjunctions]()
     for i, of_size in enumerate(by_size):
         each = SAMPLED // len(by_size) // len(of_size)
         for j, scope in enumerate(of_size):
@@ -79,9 +79,9 @@ def sample(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> list
     return found
 
 
-def boxes(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> tuple[list[Listed], int]:
+def boxes(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> tuple[list[Conjunctions], int]:
     """Every box of up to so many attributes, and how many these are: as many as there are few enough boxes of."""
-    found, total, reached = list[Listed](), 0, 0
+    found, total, reached = list[Conjunctions](), 0, 0
     for k in range(1, most + 1):
         of_size = list(combinations(names_of(domain), k))
         conditions = [[_all(domain[name]) for name in scope] for scope in of_size]
@@ -93,7 +93,7 @@ def boxes(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> tuple
     return found, reached
 
 
-def sums(domain: Domain, hypothesis: Hypothesis, rows: int) -> list[Listed]:
+def sums(domain: Domain, hypothesis: Hypothesis, rows: int) -> list[Conjunctions]:
     """A public random list of sums of an attribute's values, for means and sums among the rows of up to two conditions.
 
     As many with one condition as with two, and each sum over all rows once.
@@ -101,7 +101,7 @@ def sums(domain: Domain, hypothesis: Hypothesis, rows: int) -> list[Listed]:
     weighed = [(name, weights) for name in names_of(domain) for weights in ramps(domain, name)]
     if not weighed or rows * GRID >= MOST_WEIGHTED_STEPS:
         return []
-    found = list[Listed]()
+    found = list[Conjunctions]()
     for k in range(MOST_SUMMED):
         scopes = [
             (*others, name)
@@ -115,7 +115,7 @@ def sums(domain: Domain, hypothesis: Hypothesis, rows: int) -> list[Listed]:
             for i, weights in enumerate(of_scope):
                 rng = np.random.Generator(np.random.PCG64([_SEED, 4, k, j, i]))
                 conditions = tuple(_random(domain[name], each, rng) for name in scope[:-1])
-                found.append(Listed(scope, guessed(hypothesis, rows, scope), conditions, True, weights))
+                found.append(Conjunctions(scope, guessed(hypothesis, rows, scope), conditions, True, weights))
     return found
 
 
@@ -141,8 +141,8 @@ def _some(scopes: list[tuple[str, ...]], *seed: int) -> list[tuple[str, ...]]:
 
 def _listed(
     hypothesis: Hypothesis, rows: int, scope: tuple[str, ...], conditions: Sequence[Conditions], paired: bool
-) -> Listed:
-    return Listed(scope, guessed(hypothesis, rows, scope), tuple(conditions), paired)
+) -> Conjunctions:
+    return Conjunctions(scope, guessed(hypothesis, rows, scope), tuple(conditions), paired)
 
 
 def guessed(hypothesis: Hypothesis, rows: int, scope: Sequence[str]) -> NDArray[np.int64]:
@@ -200,7 +200,7 @@ def refitted(public: Public, start: WarmStart) -> Hypothesis:
     return fit_all(public.domain, _simulated(public, start), public.rows).hypothesis
 
 
-def steps(lists: Sequence[Listed], again: Hypothesis, rows: int, share: float) -> tuple[tuple[int, int], ...]:
+def steps(lists: Sequence[Conjunctions], again: Hypothesis, rows: int, share: float) -> tuple[tuple[int, int], ...]:
     """By how many rows answers of a size are likely to be off: what a second fit gets wrong of the first, by size.
 
     All of it is public, and no promise: the certificate counts what goes beyond.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.model.certificate import Certificate, Listed
+from tacit.model.certificate import Certificate, Conjunctions
 from tacit.model.query import GRID
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def order_statistics(certificate: Certificate, records: Records) -> Counts:
         move. If no number of a list rises by more than 1, neither does the k-th smallest; and if none falls by more
         than 1, neither does that. Rounding to whole steps and up to whole rows keeps it: ceil(x + 1) = ceil(x) + 1.
     Formula: ceil of the order statistics of |q(D) - g_q| - offset(g_q) over all listed q. Exact: whole numbers of grid
-        steps whose sums stay below 2^53 in floats, by what `Listed` and `Declared.check` refuse.
+        steps whose sums stay below 2^53 in floats, by what `Conjunctions` and `Declared.check` refuse.
     Source: docs/understand/guarantees.md, "Certificates".
     """
     errors = np.concatenate([_errors(one, certificate, records) for one in certificate.lists])
@@ -33,7 +33,7 @@ def order_statistics(certificate: Certificate, records: Records) -> Counts:
     return -(-found // GRID)
 
 
-def _errors(listed: Listed, certificate: Certificate, records: Records) -> Counts:
+def _errors(listed: Conjunctions, certificate: Certificate, records: Records) -> Counts:
     """|truth - guess| - offset of each question, in grid steps."""
     gaps = listed.sums(records.table(listed.names) * GRID - listed.guess)
     found: Counts = np.abs(gaps) - certificate.offset(listed.sums(listed.guess)) * GRID
