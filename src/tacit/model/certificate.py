@@ -1,7 +1,7 @@
 """Trusted words: how far off is a public guess? Order statistics of its errors over a public list of questions.
 
-A list has one `Conjunctions` for each set of attributes: the guess at their table, and conditions on each of them. All
-conjunctions of these conditions are asked, so that the errors of all of them are products of small matrices.
+A list has one `Conjunctions` for each set of attributes: the guess at their table, and conditions on each one. What is
+asked are conjunctions of these conditions, so that the errors of all of them are products of small matrices.
 """
 
 from __future__ import annotations
