@@ -44,7 +44,7 @@ class Intent:
 
 
 @dataclass(frozen=True, slots=True)
-class StartMark:
+class Start:
     """A mark on what was bought to start with, before the first question was answered: a replay reads it, and no more.
 
     left: how many purchases were still to come without which there is no start. Those after the last one are rounds.
@@ -63,7 +63,7 @@ class Measurement:
     values: NDArray[np.int64]
     unit: int
     noise: Noise
-    start: StartMark | None = None
+    start: Start | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class Measured:
     noise: Noise
     cost: Loss
     receipt: Receipt
-    start: StartMark | None = None
+    start: Start | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ def decode(kind: str, body: str, asked: Query | Statistic | None = None) -> Entr
         noise = Noise(form["noise"]["kind"], form["noise"]["scale"])
         values = np.array(form["values"], dtype=np.int64)
         left, *beside = form.get("start", [None])
-        start = None if left is None else StartMark(left, tuple(beside))
+        start = None if left is None else Start(left, tuple(beside))
         return Measurement(from_dict(form["question"]), values, int(form["unit"]), noise, start)
     if kind == "told":
         question = _single(form["question"]) if asked is None else asked

@@ -137,7 +137,7 @@ class Knowledge(Protocol):
         ...
 
 
-class Start(Protocol):
+class Beginning(Protocol):
     """What is bought before the first guess."""
 
     @property
@@ -180,7 +180,7 @@ class Online(Generic[K]):
         self,
         public: Public,
         curator: Curator | None,
-        begin: Callable[[], tuple[K, Start | None]],
+        begin: Callable[[], tuple[K, Beginning | None]],
         terms: Terms,
         *,
         questions: int,

@@ -17,7 +17,7 @@ import numpy as np
 from tacit.errors import BudgetExhausted, InvalidBudget, InvalidQuery
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
-from tacit.model.entry import Measured, StartMark
+from tacit.model.entry import Measured, Start
 from tacit.model.noise_law import Noise, variance
 from tacit.model.strategy import Tree, leaves
 from tacit.model.workload import Marginal, marginal
@@ -253,7 +253,7 @@ def _adaptive(
         penalties = [min(noise, 2.0**39) for noise in noises]
         found = buyer(public, curator).select_worst(waiting, guesses, choice_loss, penalties).index
         assert found is not None
-        one = buyer(public, curator).measure([waiting[found]], table_loss, start=StartMark(0))[0]
+        one = buyer(public, curator).measure([waiting[found]], table_loss, start=Start(0))[0]
         gap = float(np.abs(one.values - guesses[found]).sum())
         measured.append(one)
         steps.append(_step(one, gap))
@@ -286,7 +286,7 @@ def _buy(public: Public, curator: Curator | None, tables: Sequence[Marginal], ea
     for question, price, found in zip(questions, each, known, strict=True):
         if found is None:
             left -= 1
-        measured += seller.measure([question], price, start=StartMark(left, beside))
+        measured += seller.measure([question], price, start=Start(left, beside))
         if found is None:
             beside = ()
     return measured

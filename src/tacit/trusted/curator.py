@@ -14,17 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import AnswerWithheld
 from tacit.model.budget import Loss
-from tacit.model.entry import (
-    Comparison,
-    Entry,
-    FreeAnswer,
-    Measured,
-    Measurement,
-    Selection,
-    StartMark,
-    encode,
-    released,
-)
+from tacit.model.entry import Comparison, Entry, FreeAnswer, Measured, Measurement, Selection, Start, encode, released
 from tacit.model.lens import Lens
 from tacit.model.noise_law import Noise
 from tacit.model.query import GRID, Query
@@ -50,7 +40,7 @@ class Curator:
         self.declared = Declared(records.domain, records.rows, records.rows_per_person, ledger.total)
 
     def measure(
-        self, questions: Sequence[Question], loss: Loss, then: Follows | None = None, start: StartMark | None = None
+        self, questions: Sequence[Question], loss: Loss, then: Follows | None = None, start: Start | None = None
     ) -> list[Measured]:
         """Noisy answers to questions, for at most `loss` each; a question measured before is read back for nothing.
 
@@ -161,7 +151,7 @@ class Curator:
         return self._ledger.settle(intent, outcomes)
 
     def _measure(
-        self, questions: dict[str, Question], loss: Loss, then: Follows | None, start: StartMark | None
+        self, questions: dict[str, Question], loss: Loss, then: Follows | None, start: Start | None
     ) -> dict[str, Line]:
         """New measurements, by their keys, and what follows from each."""
         domain, people = self.declared.domain, self.declared.rows_per_person
