@@ -45,6 +45,7 @@ from tacit.model.statistic import Statistic, Unbound
 from tacit.model.values import Value
 from tacit.model.workload import check, marginal
 from tacit.release.answering import Answers, Setting, combine, one_answer, parts
+from tacit.release.dial import wanted
 from tacit.release.epsilon import epsilon_spent
 from tacit.release.estimate import Answerer, repeated
 from tacit.release.offer import Started
@@ -220,9 +221,13 @@ class Session:
 
     # -- two verbs ----------------------------------------------------------------------------------------------------
 
-    def answer(self, ask: Ask) -> Answers:
-        """Answer a question, whichever way it was put together: see `tacit.model.ask`."""
-        return self.answer_many([ask])[0]
+    def answer(self, ask: Ask, *, within: float | None = None) -> Answers:
+        """Answer a question, whichever way it was put together: see `tacit.model.ask`. `within`: as in `ask`."""
+        if within is None:
+            return self.answer_many([ask])[0]
+        one = wanted(ask, within, self.domain, self.rows)
+        with self._honest():
+            return combine(ask, {one.query: self._parts.within(one)}, self._setting)
 
     def answer_many(self, asks: Sequence[Ask]) -> list[Answers]:
         """Answer several questions. All are checked before any is asked, and what they ask shares commits."""
@@ -240,8 +245,10 @@ class Session:
             given.update(mine)
         return answers
 
-    def price(self, ask: Ask) -> DryRun:
+    def price(self, ask: Ask, *, within: float | None = None) -> DryRun:
         """Whether a question's answer is known already, the most it could cost now, and why. Spends nothing."""
+        if within is not None:
+            return self._parts.price_within(wanted(ask, within, self.domain, self.rows))
         needs = parts(ask, self._setting)
         found = self._parts.price(needs)
         try:
@@ -267,15 +274,19 @@ class Session:
             return question
         raise InvalidQuery(f"a question is SQL text or made with tacit.count, not {type(question).__name__}.")
 
-    def ask(self, question: Asked) -> Answers:
+    def ask(self, question: Asked, *, within: float | None = None) -> Answers:
         """Answer one question: SQL, `tacit.count(...)`, or a statistic. A GROUP BY gives a table.
 
         A statement gives what the method of the same name does: `fraction`, `sum`, `mean`, `variance`, `quantile`,
         `table`. Several values, an order or a limit give a `Listing`.
 
+        within: for a count or a sum, the half width that the answer shall have at most, at the session's confidence. If
+            it is not known as well as that, it is bought by itself, fresh; `dry_run` says the price. An answer that was
+            given before stays what plain questions get, with a note that a sharper one was bought.
+
         >>> session.ask("SELECT COUNT(*) FROM data WHERE sex = 'F'")   # doctest: +SKIP
         """
-        return self.answer(self.question(question))
+        return self.answer(self.question(question), within=within)
 
     def ask_many(self, questions: Sequence[Asked]) -> list[Answer]:
         """Answer a batch of questions (no GROUP BY). All are checked before any is asked, and they share commits."""
@@ -286,9 +297,9 @@ class Session:
         answers = self.answer_many([self._plain(question) for question in questions])
         return [answer for answer in answers if isinstance(answer, Answer)]
 
-    def dry_run(self, question: Asked) -> DryRun:
+    def dry_run(self, question: Asked, *, within: float | None = None) -> DryRun:
         """Whether a question's answer is known already, the most it could cost now, and why. Spends nothing."""
-        return self.price(self.question(question))
+        return self.price(self.question(question), within=within)
 
     def cost_at_most(self, question: Asked) -> Loss:
         """The most that a question could cost if it were asked now. Spends nothing."""
@@ -460,7 +471,7 @@ class Session:
         queries = [ask.query for ask in asks if isinstance(ask, Count)]
         if len(queries) < len(asks):
             return None
-        found = self._mechanism.settled(queries)
+        found = self._parts.settled(queries)
         known = [estimate for estimate in found if estimate is not None]
         if len(known) < len(asks):
             return None

@@ -94,6 +94,24 @@ def test_pays_exactly_the_price_and_repeats_are_free(curator: Curator) -> None:
     assert public_of(curator).spent == EPSILON
 
 
+def test_anew_is_paid_again_and_what_was_there_stays(curator: Curator) -> None:
+    question, public = Query.among(DOMAIN, "sex", [0]), public_of(curator)
+    first = curator.measure([question], EPSILON)[0]
+    twice = Loss.of("epsilon", 1.0)
+    second = curator.measure([question], twice, anew=True)[0]
+    assert public.spent == first.cost + second.cost
+    assert second.noise == expected_noise(public, question, twice)
+    assert (second.question, second.key != first.key, second.receipt != first.receipt) == (question, True, True)
+    third = curator.measure([question, question & question], twice, anew=True)[0]
+    assert len({first.key, second.key, third.key}) == 3
+    assert public.spent == first.cost + second.cost + third.cost  # one question, however often it is named
+    assert [found.receipt for found in public.find([question]) if found] == [first.receipt]  # who asks again gets this
+    assert curator.measure([question], EPSILON)[0].receipt == first.receipt
+    with pytest.raises(BudgetExhausted):
+        curator.measure([question], Loss.of("epsilon", 9.0), anew=True)
+    assert [last.receipt for last in public.sharpest([question]) if last] == [third.receipt]
+
+
 def test_a_batch_is_all_or_nothing(curator: Curator) -> None:
     # Catches a charge for the affordable half of a batch.
     many = [Query.among(DOMAIN, "age", range(i)) & Query.among(DOMAIN, "sex", [0]) for i in range(1, 7)]

@@ -20,9 +20,15 @@ from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Question, from_dict, to_dict
-from tacit.store.chain import Line, Override, canonical
+from tacit.store.chain import Line, Override, canonical, digest
 
 _MOST = 2**63  # whole numbers are of 64 bits
+MOST_BESIDE = 1000  # measurements of one question that are kept beside each other
+
+
+def beside(key: str) -> str:
+    """Where a measurement is kept beside what a key has already: an answer, once given, stays as it was given."""
+    return digest(["measured", key])
 
 
 @dataclass(frozen=True, slots=True)

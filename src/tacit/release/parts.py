@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tacit.errors import InvalidQuery
-from tacit.model.budget import Loss
+from tacit.model.budget import Loss, percent
 from tacit.model.entry import Measured, Told
 from tacit.model.facts import EXACT, Facts
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.strategy import Product, Strategy, leaves
 from tacit.model.workload import Marginal, marginal
+from tacit.release.dial import Dial, Wanted
 from tacit.release.estimate import Answerer, Estimate, TableEstimate, repeated
 from tacit.release.public import Public, buyer
 from tacit.release.ranges.choice import choose
@@ -69,6 +70,7 @@ class Parts:
     def __init__(self, public: Public, curator: Curator | None, mechanism: Answerer, confidence: float) -> None:
         self._public, self._mechanism, self._confidence = public, mechanism, confidence
         self._ranges = Ranges(public, curator, confidence, mechanism.flat)
+        self._dial = Dial(public, curator, confidence)
 
     def fetch(self, needs: Iterable[Need]) -> dict[Need, Part]:
         """The answer to each need. New questions share one batch, and one turn at the ledger."""
@@ -80,7 +82,7 @@ class Parts:
                 found[need] = self._constant(need)
             elif isinstance(need, Query | Statistic):
                 asked.append(need)
-        settled = self._mechanism.settled(asked)
+        settled = self.settled(asked)
         found |= {query: one for query, one in zip(asked, settled, strict=True) if one is not None}
         asked = [query for query, one in zip(asked, settled, strict=True) if one is None]
         if len(found) == len(wanted):
@@ -95,14 +97,46 @@ class Parts:
                     found[need] = self._ranges.release(need.names, need.loss(self._public.total))
         return found
 
+    def settled(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
+        """For each query the answer that nothing can change any more, if it has one: from what is public alone."""
+        return self._dial.beside(queries, self._mechanism.settled(queries))
+
     def _asked(self, queries: list[Query | Statistic]) -> dict[Need, Part]:
         stored = self._public.find([query.core for query in queries])
         new = [query for query, before in zip(queries, stored, strict=True) if before is None]
         found: dict[Need, Part] = dict(zip(new, self._mechanism.estimate(new), strict=True)) if new else {}
+        again = [query for query, before in zip(queries, stored, strict=True) if before is not None]
+        later = dict(zip(again, self._public.sharpest([query.core for query in again]), strict=True)) if again else {}
         for query, before in zip(queries, stored, strict=True):
             if before is not None:
-                found[query] = self._mechanism.recall(query, before)
+                found[query] = self._dial.noted(query, self._mechanism.recall(query, before), later[query])
         return found
+
+    def within(self, one: Wanted) -> Estimate:
+        """An answer as sharp as wanted: the one that is known if that is, else a fresh one, which is kept beside it."""
+        with self._public.turn():
+            return self._sharp_enough(one) or self._dial.buy(one)
+
+    def price_within(self, one: Wanted) -> DryRun:
+        """What that would cost. Looks at the ledger and at public parameters, never at data."""
+        left, total = self._public.left, self._public.total
+        if self._sharp_enough(one) is not None:
+            return DryRun(True, Loss(left.measure, 0), "it is known as well as that")
+        price = self._dial.price(one)
+        if price <= left:
+            return DryRun(False, price, f"bought fresh, for {percent(price, total)} of the budget")
+        best = self._dial.narrowest(one)
+        buys = "nothing" if best is None else f"± {best:,.4g} at best"
+        return DryRun(
+            False, price, f"it costs more than is left, {percent(left, total)}, which buys {buys}: it is refused"
+        )
+
+    def _sharp_enough(self, one: Wanted) -> Estimate | None:
+        if self.price([one.query]).known:
+            plain = self.fetch([one.query])[one.query]
+            if isinstance(plain, Estimate) and self._dial.enough(plain, one):
+                return plain
+        return None if one.query.is_constant else self._dial.known(one)
 
     def _constant(self, query: Query) -> Estimate:
         """Every row has the same weight, and the number of rows is public."""

@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike
 
 from tacit.errors import NeedsData
 from tacit.model.budget import Loss
-from tacit.model.entry import FreeAnswer, GateTerms, Intent, Measured, Selection, Shut, Told, decode, released
+from tacit.model.entry import FreeAnswer, GateTerms, Intent, Measured, Selection, Shut, Told, beside, decode, released
 from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.request import Chosen, Declared, WorstOf, far
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, Question, check, key
-from tacit.store.chain import Line, Mark, digest
+from tacit.store.chain import Line, Mark
 from tacit.trusted.sensitivity import Charge, choice_terms, far_terms, noise_of
 
 if TYPE_CHECKING:
@@ -88,9 +88,20 @@ class Public:
     def measured(self, question: Question) -> Measured | None:
         """What was measured for a question, which may have been told for nothing before."""
         asked = key(question)
-        found = self._lines.keyed([asked, digest(["measured", asked])])
-        read = [self._read(found[k]) for k in (digest(["measured", asked]), asked) if k in found]
+        found = self._lines.keyed([asked, beside(asked)])
+        read = [self._read(found[k]) for k in (asked, beside(asked)) if k in found]
         return next((one for one in read if isinstance(one, Measured)), None)
+
+    def sharpest(self, questions: Sequence[Question]) -> list[Measured | None]:
+        """The last measurement of each question: one that is bought beside an earlier answer is sharper than that."""
+        keys = {k: k for k in map(key, questions)}
+        last, now = dict[str, Line](), self._lines.keyed(list(keys))
+        while now:
+            last |= {k: now[at] for k, at in keys.items() if at in now}
+            keys = {k: beside(at) for k, at in keys.items() if at in now}
+            now = self._lines.keyed(list(keys.values()))
+        read = [self._read(last[k], q) if (k := key(q)) in last else None for q in questions]
+        return [one if isinstance(one, Measured) else None for one in read]
 
     def line(self, key: str) -> Line | None:
         """The line that has a key."""
@@ -173,8 +184,16 @@ class Recall:
         self._public = public
 
     def measure(
-        self, questions: Sequence[Question], loss: Loss, then: object = None, start: object = None
+        self,
+        questions: Sequence[Question],
+        loss: Loss,
+        then: object = None,
+        start: object = None,
+        *,
+        anew: bool = False,
     ) -> list[Measured]:
+        if anew:
+            _refuse()
         found = [self._public.measured(question) for question in questions]
         return [one if one is not None else _refuse() for one in found]
 

@@ -14,14 +14,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import AnswerWithheld
 from tacit.model.budget import Loss
-from tacit.model.entry import Comparison, Entry, FreeAnswer, Measured, Measurement, Selection, Start, encode, released
+from tacit.model.entry import (
+    MOST_BESIDE,
+    Comparison,
+    Entry,
+    FreeAnswer,
+    Measured,
+    Measurement,
+    Selection,
+    Start,
+    beside,
+    encode,
+    released,
+)
 from tacit.model.lens import Lens
 from tacit.model.noise_law import Noise
 from tacit.model.query import GRID, Query
 from tacit.model.request import Chosen, Compared, Comparisons, Declared, WorstOf, far
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, Question, key, unit
-from tacit.store.chain import Line, digest
+from tacit.store.chain import Line
 from tacit.trusted.gate import Gate, first_passing, shown
 from tacit.trusted.ledger import Ledger, Outcome
 from tacit.trusted.noise import add_noise, draw_geometric, noisy_max
@@ -40,9 +52,17 @@ class Curator:
         self.declared = Declared(records.domain, records.rows, records.rows_per_person, ledger.total)
 
     def measure(
-        self, questions: Sequence[Question], loss: Loss, then: Follows | None = None, start: Start | None = None
+        self,
+        questions: Sequence[Question],
+        loss: Loss,
+        then: Follows | None = None,
+        start: Start | None = None,
+        *,
+        anew: bool = False,
     ) -> list[Measured]:
         """Noisy answers to questions, for at most `loss` each; a question measured before is read back for nothing.
+
+        With `anew` it is measured once more, for a new price, and kept beside what there is.
 
         `then` makes a free answer of each new noisy one, which it sees before that is durable; both are stored in one
         transaction, so that no crash parts them. `start` is a public mark, kept with what is new.
@@ -59,9 +79,11 @@ class Curator:
         with self._ledger.log.turn():
             found = self._ledger.find_many(keys)
             # What was told for nothing stays as it was told; what is measured now is kept beside it.
-            told = {k for k, line in found.items() if line.kind == "told"}
-            if told:
-                keys = [digest(["measured", k]) if k in told else k for k in keys]
+            for _ in range(MOST_BESIDE):
+                kept = {k for k, line in found.items() if anew or line.kind == "told"}
+                if not kept:
+                    break
+                keys = [beside(k) if k in kept else k for k in keys]
                 found = self._ledger.find_many(keys)
             new = {k: question for k, question in zip(keys, questions, strict=True) if k not in found}
             if new:

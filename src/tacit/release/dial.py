@@ -1,0 +1,175 @@
+"""The dial: one answer by itself, bought fresh to the accuracy that was asked for. Called by `parts`.
+
+The price follows from the law of the noise, so it is exact, public, and said before anything is bought. What was told
+or measured before stays as it was: the new answer is kept beside it, and whoever asks the plain question hears of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from tacit.errors import BudgetExhausted, InvalidBudget, InvalidQuery
+from tacit.model.aggregate import Figure
+from tacit.model.ask import Ask, Count, Sum
+from tacit.model.budget import Loss, Measure, percent
+from tacit.model.describe import describe
+from tacit.model.domain import Domain
+from tacit.model.entry import Measured
+from tacit.model.facts import ANSWER, EXACT, FREE, NOISE, joined
+from tacit.model.noise_law import quantile
+from tacit.model.query import Query
+from tacit.model.statistic import Statistic
+from tacit.release.estimate import Estimate, of_stored
+from tacit.release.public import Public, buyer
+from tacit.trusted.sensitivity import noise_of, price_of
+
+if TYPE_CHECKING:
+    from tacit.trusted.curator import Curator
+
+ITSELF = (NOISE, ANSWER, FREE, EXACT)  # what a bar is about that holds for this very answer
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A weighted count, and the half width that is wanted of it in grid steps, each worth `per_step` of the answer."""
+
+    query: Query
+    steps: int
+    per_step: float
+    rounding: float
+
+    def width(self, steps: int) -> float:
+        """A half width of the count as one of the answer."""
+        return self.rounding + steps * self.per_step
+
+
+def wanted(ask: Ask, within: float, domain: Domain, rows: int) -> Wanted:
+    """What to measure for an answer within ± `within`. For counts and sums: their errors do not depend on values."""
+    if isinstance(within, bool) or not isinstance(within, int | float) or not 0 < within < float("inf"):
+        raise InvalidQuery(f"within is a half width above 0, in the unit of the answer, not {within!r}.")
+    if not isinstance(ask, Count | Sum) or len(ask.formula.parts) != 1:
+        raise InvalidQuery(
+            "within is for one count, or one sum of values that are all positive or all negative; of a fraction or a "
+            "mean, ask the two counts that it is made of."
+        )
+    part = ask.formula.parts[0]
+    query = part.query(domain)
+    # The error is a sum: what rounding moves, and a factor times the error of the count.
+    rounding, whole = (ask.formula.put_together([Figure(0.0, error)], rows).error or 0.0 for error in (0.0, 1.0))
+    per_step = (whole - rounding) / query.unit
+    steps = int((within - rounding) / per_step) if within >= rounding else -1
+    while steps >= 0 and rounding + steps * per_step > within:
+        steps -= 1
+    if steps < 0:
+        raise InvalidQuery(
+            f"the weights of this sum are rounded to a grid, which alone moves it by up to {rounding:g}."
+        )
+    return Wanted(query, steps, per_step, rounding)
+
+
+class Dial:
+    """Prices and buys single answers for one session."""
+
+    def __init__(self, public: Public, curator: Curator | None, confidence: float) -> None:
+        self._public, self._curator, self._confidence = public, curator, confidence
+        self._sharper: dict[str, Measured] | None = None  # by the key of the core; read when first needed
+
+    def known(self, one: Wanted) -> Estimate | None:
+        """The sharpest answer that was bought of this very question, if it is sharp enough."""
+        stored = self._public.sharpest([one.query.core])[0]
+        if stored is None or quantile(stored.noise, self._confidence) > one.steps:
+            return None
+        return of_stored(stored, one.query, self._public.rows, self._confidence)
+
+    def enough(self, estimate: Estimate, one: Wanted) -> bool:
+        """Whether what is known is as sharp as wanted, by a bar that is about this answer."""
+        return any(bar.width <= one.steps and bar.about in ITSELF for bar in estimate.facts.bars)
+
+    def price(self, one: Wanted) -> Loss:
+        """The least loss whose noise is as narrow as wanted, at the session's confidence; maybe more than is left."""
+        public = self._public
+        return least_loss(
+            one.query.core, one.steps, self._confidence, public.domain, public.total.measure, public.rows_per_person
+        )
+
+    def narrowest(self, one: Wanted) -> float | None:
+        """The half width that all that is left buys; None where it buys nothing."""
+        public = self._public
+        try:
+            noise = noise_of(one.query.core, public.domain, public.left, public.rows_per_person)
+        except InvalidBudget:
+            return None
+        return one.width(quantile(noise, self._confidence))
+
+    def buy(self, one: Wanted) -> Estimate:
+        """A fresh answer, as sharp as wanted."""
+        price, left = self.price(one), self._public.left
+        if self._curator is not None and not price <= left:
+            best, whole = self.narrowest(one), self._public.total
+            buys = "nothing" if best is None else f"± {best:,.4g} at best"
+            raise BudgetExhausted(
+                f"± {one.width(one.steps):,.4g} costs {percent(price, whole)} of the budget, and "
+                f"{percent(left, whole)} is left, which buys {buys}."
+            )
+        measured = buyer(self._public, self._curator).measure([one.query.core], price, anew=True)[0]
+        if quantile(measured.noise, self._confidence) > one.steps:
+            raise InvalidQuery("this question was measured too often to be measured once more.")
+        if self._sharper is not None:
+            self._sharper[one.query.core.key] = measured
+        return of_stored(measured, one.query, self._public.rows, self._confidence, paid_now=True)
+
+    def noted(self, query: Query | Statistic, estimate: Estimate, later: Measured | None) -> Estimate:
+        """An answer that stays as it is, with a note where a sharper one was bought of the same question."""
+        if later is None or later.receipt == estimate.facts.receipt:
+            return estimate
+        width = quantile(later.noise, self._confidence)
+        if estimate.half_width is not None and width >= estimate.half_width:
+            return estimate
+        words = describe(query, self._public.domain)
+        note = f"{words}: a sharper answer was bought, ± {width / query.unit:,.4g}, entry {later.receipt.entry}"
+        return replace(estimate, facts=replace(estimate.facts, note=joined([estimate.facts.note, note])))
+
+    def beside(self, queries: Sequence[Query | Statistic], settled: Sequence[Estimate | None]) -> list[Estimate | None]:
+        """The answers that nothing can change any more, with notes. The ledger is read once, not for each of them.
+
+        After that only what this process buys is noted: such an answer should cost no look at the ledger.
+        """
+        if self._sharper is None and any(settled):
+            self._sharper = {
+                one.question.key: one for one in self._public.released() if isinstance(one.question, Query)
+            }
+        if not self._sharper:
+            return list(settled)
+        return [
+            one if one is None else self.noted(query, one, self._sharper.get(query.core.key))
+            for query, one in zip(queries, settled, strict=True)
+        ]
+
+
+@lru_cache(maxsize=256)
+def least_loss(
+    query: Query, steps: int, confidence: float, domain: Domain, measure: Measure, rows_per_person: int
+) -> Loss:
+    """The least loss that buys noise whose quantile is at most so many grid steps: by bisection over whole atoms.
+
+    Noise narrows as the loss grows, and `noise_of` rounds it up, so the noise that is drawn is within as well.
+    """
+
+    def holds(atoms: int) -> bool:
+        try:
+            noise = noise_of(query, domain, Loss(measure, atoms), rows_per_person)
+        except InvalidBudget:  # too little for anything
+            return False
+        return quantile(noise, confidence) <= steps
+
+    low, high = 0, 1
+    while not holds(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    noise = noise_of(query, domain, Loss(measure, high), rows_per_person)
+    return price_of(query, domain, noise, measure, rows_per_person)
