@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 
 import tacit
+from people import CSV, answered, configuration, refused
+from people import tacit as command
 from tacit.model.budget import Loss
 from tacit.model.noise_law import quantile
 from tacit.release.dial import least_loss
@@ -164,3 +166,34 @@ def test_a_share_of_questions_is_no_promise_about_this_answer(tmp_path: Path) ->
         assert plain.facts.bars[0].about.startswith("95%")
         width = plain.facts.bars[0].width
         assert session.ask(WOMEN, within=width).cost.atoms
+
+
+# -- the command line --------------------------------------------------------------------------------------------------
+
+SMOKERS = "SELECT COUNT(*) FROM data WHERE sex = 'F'"
+
+
+@pytest.fixture
+def table(here: Path) -> Path:
+    (here / "people.csv").write_text(CSV)
+    (here / "tacit.toml").write_text(configuration("sex", "age", mechanism="direct", questions=1000))
+    return here
+
+
+def test_the_command_says_the_price_asks_and_buys(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (said,) = answered("ask", "--within", "8", "--dry-run", SMOKERS)
+    assert (said["known"], said["within"]) == (False, 8.0)
+    price = said["cost_at_most"]["rho"]
+    refused(command("ask", "--within", "8", SMOKERS), "--yes", "% of the budget", code=2)
+    refused(command("ask", "--yes", SMOKERS), "--yes about --within", code=2)
+    refused(command("ask", "--within", "0.001", "--yes", SMOKERS), "which buys ±", "Nothing was spent", code=3)
+    monkeypatch.setattr("tacit.cli.ask.at_terminal", lambda: True)
+    assert command("ask", "--within", "8", SMOKERS, given="n\n").exit_code == 1
+    assert answered("status")[0]["spent"] == {"rho": 0.0}
+    bought = command("ask", "--within", "8", SMOKERS, given="y\n")
+    assert bought.exit_code == 0, bought.output
+    assert "Buy this for" in bought.stderr
+    assert answered("status")[0]["spent"] == {"rho": price}
+    (again,) = answered("ask", "--within", "8", SMOKERS)  # known as well as that: nothing to ask
+    assert again["error"] <= 8
+    assert again["cost"]["rho"] == 0.0

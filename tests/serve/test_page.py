@@ -314,7 +314,7 @@ def test_all_bars_are_behind_a_word_and_what_says_nothing_is_grey(site: Site) ->
         assert told["says"] == word
         assert f"tc-s-{colour}" in told["chart"].svg(styled=False)
         assert ("tc-s-6" in told["chart"].svg(styled=False)) == (word == "nothing")
-    words = {"answer": told | {"bars": shown["bars"]}, "ways": {}, "place": Place()}
+    words = {"answer": told | {"bars": shown["bars"]}, "ways": {}, "offers": [], "place": Place()}
     page = _templates().get_template("answer.html").render(words)
     assert '<p class="figure nothing">' in page
     assert "<summary>All bars</summary>" in page

@@ -6,7 +6,7 @@ import csv
 import re
 import sys
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +18,7 @@ import click
 from tacit.cli.options import (
     Options,
     asker_options,
+    at_terminal,
     check_writable,
     opened,
     starting,
@@ -56,24 +57,42 @@ _ROWS = "SELECT COUNT(*) FROM data WHERE "  # makes a statement of a condition
 @click.option("--file", "-f", metavar="FILE", help="A file of statements separated by semicolons; - is standard input.")
 @click.option("--dry-run", is_flag=True, help="Say whether the answer is known and its cost at most; ask nothing.")
 @click.option("--bars", is_flag=True, help="Every error bar that is proved, not only the narrowest.")
+@click.option(
+    "--within", type=float, metavar="W", help="Buy each count or sum by itself, within ± W, unless it is known so well."
+)
+@click.option("--yes", is_flag=True, help="With --within, buy without asking back.")
 @asker_options
-def ask(options: Options, questions: tuple[str, ...], file: str | None, dry_run: bool, bars: bool) -> None:
+def ask(
+    options: Options,
+    questions: tuple[str, ...],
+    file: str | None,
+    dry_run: bool,
+    bars: bool,
+    within: float | None,
+    yes: bool,
+) -> None:
     """Ask QUESTIONS in SQL, about the one table `data`.
 
     A question that was answered before, or whose answer follows from what was released, is free. All questions are
     checked before any is asked. Without a question, a prompt opens if this is a terminal: type \\h there for help.
+
+    With --within, the price is said first, and you are asked. Plain questions get the answer that was given first.
 
     \b
     Examples:
       tacit ask "SELECT COUNT(*) FROM data WHERE sex = 'F' AND age BETWEEN 20 AND 39"
       tacit ask "SELECT sex, COUNT(*) FROM data GROUP BY sex" --json
       tacit ask --dry-run "SELECT COUNT(*) FROM data WHERE smoker"
+      tacit ask --within 50 --dry-run "SELECT COUNT(*) FROM data WHERE smoker"
+      tacit ask --within 50 --yes "SELECT COUNT(*) FROM data WHERE smoker"
       tacit ask --file queries.sql --json
       tacit ask --published people-public.tacit "SELECT COUNT(*) FROM data WHERE sex = 'F'"
     """
     statements = [Statement(question) for question in questions] + ([] if file is None else read_statements(file))
     if not statements and (dry_run or options.as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
         raise click.UsageError("give a question or --file; a prompt opens without one, but only on a terminal.")
+    if (within is not None and not statements) or (yes and within is None):
+        raise click.UsageError("--within is about a question, and --yes about --within.")
     with opened(options) as session:
         if not statements:
             from tacit.cli.prompt import talk
@@ -84,14 +103,20 @@ def ask(options: Options, questions: tuple[str, ...], file: str | None, dry_run:
         for statement in statements:  # refuses a bad one before any is asked
             with placed(statement):
                 asks.append(session.question(statement.text))
-                costs.append(session.price(asks[-1]))
+                costs.append(session.price(asks[-1], within=within))
         if dry_run:
             for question, cost in zip(statements, costs, strict=True):
-                show(_dry_facts(question.text, cost), options.as_json, partial(print_dry_run, question.text, cost))
+                show(
+                    _dry_facts(question.text, cost, within),
+                    options.as_json,
+                    partial(print_dry_run, question.text, cost),
+                )
             return
+        if within is not None and not yes:
+            _confirm(costs, session)
         with all_told(session):
             for i, (statement, asked) in enumerate(zip(statements, asks, strict=True)):
-                work = partial(session.answer, asked)
+                work = partial(session.answer, asked, within=within)
                 with placed(statement):  # the first may buy what the session starts from, and shows a bar
                     answer = starting(session, work if i else partial(_waited, "answer", work))
                 show(answer.to_dict(), options.as_json, partial(print_answer, answer, session.rows, bars=bars))
@@ -187,16 +212,30 @@ def quantile(options: Options, name: str, shares: tuple[float, ...], where: str 
     to.print(f"{found[0].source}, {cost_words(found[0].cost)}", style="dim")
 
 
+def _confirm(costs: Sequence[DryRun], session: Session) -> None:
+    """Say what single answers cost, and ask whether to buy them."""
+    from tacit.model.budget import Loss, percent
+
+    whole = Loss(session.total.measure, sum(cost.cost_at_most.atoms for cost in costs))
+    if not whole.atoms or not whole <= session.left:  # nothing to buy; or it is refused, which says why
+        return
+    price = f"{percent(whole, session.total)} of the budget"
+    if not at_terminal():
+        raise click.UsageError(f"say --yes to buy this for {price}.")
+    click.confirm(f"Buy this for {price}?", abort=True, err=True)
+
+
 def _waited(what: str, work: Callable[[], T]) -> T:
     """Do it, with a bar where it takes long."""
     with waiting(f"Working out the {what}"):
         return work()
 
 
-def _dry_facts(question: str, cost: DryRun) -> dict[str, object]:
+def _dry_facts(question: str, cost: DryRun, within: float | None) -> dict[str, object]:
     most = cost.cost_at_most
     return {
         "question": question,
+        **({} if within is None else {"within": within}),
         "known": cost.known,
         "cost_at_most": {most.measure: float(most)},
         "why": cost.why,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
@@ -299,10 +299,11 @@ def shown(question: Question, answer: Answers) -> Json:
 
 
 async def _question(call: Call) -> Question:
-    given, domain = shaped(call.body, schema.AskBody).question, call.about.session.domain
-    if isinstance(given, dict) and call.size <= SHORT:
-        return read(given, domain)
-    return await run_in_threadpool(read, given, domain)
+    body, domain = shaped(call.body, schema.AskBody), call.about.session.domain
+    within = None if body.within is UNSET else body.within
+    if isinstance(body.question, dict) and call.size <= SHORT:
+        return read(body.question, domain, within)
+    return await run_in_threadpool(read, body.question, domain, within)
 
 
 async def _made(make: Callable[[], Json | Struct]) -> Response:

@@ -128,11 +128,11 @@ class Dataset:
             return self.writer.do(lambda: [self._free(question) for question in questions], note)
         if key.quota is not None:
             return self.writer.do(lambda: self._within_quota(key, questions), note)
-        counts = [question.ask for question in questions if isinstance(question.ask, Count)]
+        counts = [question.ask for question in questions if isinstance(question.ask, Count) and question.plain]
         if len(counts) == len(questions):
             return self.writer.count(counts, note)
         return self.writer.do(
-            lambda: accounted(self.session, lambda: [self.session.answer(question.ask) for question in questions]), note
+            lambda: accounted(self.session, lambda: [self._answer(question) for question in questions]), note
         )
 
     def price(self, question: Question) -> Future[DryRun]:
@@ -167,6 +167,9 @@ class Dataset:
         self.session.close()
         self._lock.close()
 
+    def _answer(self, question: Question) -> Answers:
+        return self.session.answer(question.ask, within=question.within)
+
     def _free(self, question: Question) -> Answers:
         """For who may not spend. What is known stays known, so nothing can come between the price and the answer.
 
@@ -176,7 +179,7 @@ class Dataset:
             with self.session.free():
                 found = price(self.session, question)
                 if found.known:
-                    return self.session.answer(question.ask)
+                    return self._answer(question)
         except WouldSpend:
             log.error("a question was priced as known and is not: %s", question.key)
             raise
@@ -185,7 +188,7 @@ class Dataset:
     def _within_quota(self, key: Key, questions: list[Question]) -> list[Answers]:
         prices = [price(self.session, question).cost_at_most.atoms for question in questions]
         left = self._allowed(key).atoms - self._keys.used(self.name, key.name)
-        if sum(prices) <= max(0, left) and all(question.is_count for question in questions):
+        if sum(prices) <= max(0, left) and all(question.plain for question in questions):
             return accounted(self.session, lambda: self.session.answer_many([question.ask for question in questions]))
         answers: list[Answers] = []
         try:
@@ -194,7 +197,7 @@ class Dataset:
                 if most and most > left:
                     words = f"The question could take {key.name} past its quota of {key.quota:g} of the budget"
                     raise Refusal(403, "quota", f"{words} ({FAIRNESS}).")
-                answers.append(accounted(self.session, partial(self.session.answer, question.ask)))
+                answers.append(accounted(self.session, partial(self._answer, question)))
                 left -= answers[-1].cost.atoms
         except (Refusal, TacitError, Cut) as failed:
             if answers:
@@ -263,7 +266,7 @@ class Dataset:
         with self._mutex:
             found: list[Answers] = []
             for question in questions:
-                answer = self._repeats.get(question.key) if question.is_count else None
+                answer = self._repeats.get(question.key) if question.plain else None
                 if answer is None:
                     return None
                 found.append(answer)
@@ -273,7 +276,9 @@ class Dataset:
         """Keep what the session itself gave as a repeat: from then on it says the same for ever."""
         with self._mutex:
             for question, answer in pairs:
-                if isinstance(answer, Answer) and question.is_count and answer.source in ("repeat", "public"):
+                if question.within is not None and answer.cost.atoms:
+                    self._repeats.clear()  # what was told before stays, but says now that a sharper answer was bought
+                if isinstance(answer, Answer) and question.plain and answer.source in ("repeat", "public"):
                     self._repeats[question.key] = answer
             while len(self._repeats) > MAX_REMEMBERED:
                 self._repeats.popitem(last=False)
@@ -282,7 +287,7 @@ class Dataset:
 def price(session: Session, question: Question) -> DryRun:
     """The price now. `known` means for certain, without the data and for ever: nothing later makes it unknown."""
     with session.free():
-        return session.price(question.ask)
+        return session.price(question.ask, within=question.within)
 
 
 def _entry(answer: Answers) -> dict[str, int]:

@@ -179,14 +179,19 @@ class Question:
     kind: str
     key: str
     ask: Ask
+    within: float | None = None  # the half width that is asked for
 
     @property
     def is_count(self) -> bool:
-        """Whether it is a plain count, which may share a batch with others."""
         return isinstance(self.ask, Count)
 
+    @property
+    def plain(self) -> bool:
+        """Whether it is a count that may share a batch with others, and whose answer never changes."""
+        return self.is_count and self.within is None
 
-def read(given: Any, domain: Domain) -> Question:
+
+def read(given: Any, domain: Domain, within: float | None = None) -> Question:
     """Read a question and tie it to the domain; everything that can be refused without the data is refused here."""
     if isinstance(given, str):
         kind, ask = "sql", sql.parse(given, domain)
@@ -196,7 +201,7 @@ def read(given: Any, domain: Domain) -> Question:
     else:
         raise Refusal(400, "bad_question", f"a question is SQL text, or an object with one of {', '.join(KINDS)}.")
     _check_size(ask, domain)
-    return Question(kind, _key(given, ask), ask)
+    return Question(kind, _key(given, ask), ask, within)
 
 
 def _rows(where: Where, domain: Domain) -> Query:

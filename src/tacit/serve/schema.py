@@ -74,6 +74,10 @@ class AskBody(Closed):
     """The body of a question is like {"question": "SELECT COUNT(*) FROM data"}."""
 
     question: Question
+    within: (
+        Annotated[float, Meta(gt=0, description="Buy a count or a sum by itself, to this half width at most.")]
+        | UnsetType
+    ) = UNSET
 
 
 class AskManyBody(Closed):

@@ -10,11 +10,11 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from math import ceil, floor
+from math import ceil, floor, log10
 from typing import Any
 
 from tacit.model.answer import Answer, Table, bar_line, sure_words
-from tacit.model.ask import Ask, Quantile
+from tacit.model.ask import Ask, Count, Quantile, Sum
 from tacit.model.attribute import Attribute
 from tacit.model.budget import Loss
 from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
@@ -69,7 +69,24 @@ def price_words(found: DryRun, left: Loss, total: Loss, *, may_spend: bool) -> s
     return words if most <= left else f"{words} That is more than is left."
 
 
-def ways(given: str | Json, dataset: str, base: str) -> dict[str, str]:
+def sharper(ask: Ask, answer: Answers) -> list[float]:
+    """Half widths that the page offers to buy: round ones, about a half and a fifth of the bar that is shown."""
+    if not isinstance(ask, Count | Sum) or not isinstance(answer, Answer) or not answer.error:
+        return []
+    return [width for part in (2, 5) if (width := _round_below(answer.error / part)) >= 1]
+
+
+def _round_below(width: float) -> float:
+    """The largest of 1, 2, 5 times a power of ten that is not above.
+
+    >>> _round_below(113.0), _round_below(46.0), _round_below(7.5)
+    (100.0, 20.0, 5.0)
+    """
+    power = 10.0 ** floor(log10(width))
+    return float(max(step * power for step in (1, 2, 5) if step * power <= width))
+
+
+def ways(given: str | Json, dataset: str, base: str, within: float | None = None) -> dict[str, str]:
     """The same answer elsewhere: the name of each way, and its text to copy.
 
     Python and the command line use the published file, which the page offers: what has just been answered is in it, so
@@ -77,9 +94,12 @@ def ways(given: str | Json, dataset: str, base: str) -> dict[str, str]:
     """
     file = f"{dataset}.tacit.jsonl"
     name = "" if isinstance(given, str) else str(given["cdf"])
-    call = f"ask({given!r})" if isinstance(given, str) else f"cdf({name!r})"
-    words = ["ask", _argument(given)] if isinstance(given, str) else ["cdf", _argument(name)]
-    body = shlex.quote(json.dumps({"question": given}, ensure_ascii=False))
+    more = "" if within is None else f", within={within:g}"
+    call = f"ask({given!r}{more})" if isinstance(given, str) else f"cdf({name!r})"
+    option = "" if within is None else f"--within {within:g} "
+    words = ["ask", option + _argument(given)] if isinstance(given, str) else ["cdf", _argument(name)]
+    asked = {"question": given} if within is None else {"question": given, "within": within}
+    body = shlex.quote(json.dumps(asked, ensure_ascii=False))
     return ({"SQL": given} if isinstance(given, str) else {}) | {
         "Python": f'import tacit\n\nknown = tacit.read("{file}")\nprint(known.{call})\n',
         "Command line": f"tacit {words[0]} --published {file} {words[1]}\n",

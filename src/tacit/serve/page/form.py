@@ -101,6 +101,19 @@ def last(fields: Fields, name: str) -> str:
     return next((text for key, text in reversed(fields) if key == name), "")
 
 
+def width(text: str) -> float | None:
+    """The half width that is asked for; None where none is."""
+    if not text.strip():
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise InvalidQuery(f"within is a half width above 0, like 50, not {text[:_LONGEST]!r}.")
+    return number
+
+
 def read_forms(fields: Fields, domain: Domain) -> Forms:
     """What was written, or clicked."""
     if last(fields, "way") == "click":

@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from tacit.model.budget import percent
 from tacit.release.answering import Answers
 from tacit.serve import api
 from tacit.serve.api import HISTORY_TOKENS, PUBLISHED_TOKENS, Call, Server, server_of
@@ -26,8 +27,8 @@ from tacit.serve.dataset import Dataset
 from tacit.serve.keys import PREFIX, Key
 from tacit.serve.login import check_owner
 from tacit.serve.page import view
-from tacit.serve.page.answer import panel, price_words, ways
-from tacit.serve.page.form import Fields, Forms, last, question, read_form, read_forms, words_of
+from tacit.serve.page.answer import panel, price_words, sharper, ways
+from tacit.serve.page.form import Fields, Forms, last, question, read_form, read_forms, width, words_of
 from tacit.serve.page.view import ASSETS, Kept, Place, address, asset, page, refused_page
 from tacit.serve.question import Question, read
 from tacit.serve.refusal import Refusal, refusal_of
@@ -200,7 +201,8 @@ async def _ask(visit: Visit) -> Response:
         given = await run_in_threadpool(question, asked, session.domain)
         if asked.clicked:  # the box shows what was clicked
             asked = replace(asked, sql=given if isinstance(given, str) else "")
-        parsed = await run_in_threadpool(read, given, session.domain)
+        within = width(last(visit.fields, "within"))
+        parsed = await run_in_threadpool(read, given, session.domain, within)
         if last(visit.fields, "do") != "ask":  # whoever says nothing spends nothing
             found = await asyncio.wrap_future(visit.about.price(parsed))
             words = price_words(found, session.left, session.total, may_spend=visit.key.may_spend)
@@ -208,9 +210,24 @@ async def _ask(visit: Visit) -> Response:
             return await _show(visit, asked, "price.html", known=found.known, words=words, stands_for=stands_for)
         answer = await _answer(visit, parsed)
         shown = await run_in_threadpool(panel, parsed.ask, answer, session)
-        return await _show(visit, asked, "answer.html", answer=shown, ways=ways(given, visit.about.name, visit.base))
+        same = ways(given, visit.about.name, visit.base, within)
+        offers = await _offers(visit, parsed, answer) if isinstance(given, str) else []
+        return await _show(visit, asked, "answer.html", answer=shown, ways=same, given=given, offers=offers)
     except Exception as error:
         return await _show(visit, asked, refusal=refusal_of(error))
+
+
+async def _offers(visit: Visit, parsed: Question, answer: Answers) -> list[tuple[str, str]]:
+    """Sharper answers that can be bought: the half width, and the words of the button."""
+    session, found = visit.about.session, []
+    for half in sharper(parsed.ask, answer) if visit.key.may_spend else []:
+        price = await asyncio.wrap_future(visit.about.price(replace(parsed, within=half)))
+        if price.known:
+            found.append((f"{half:g}", f"± {half:,g}, known already and free"))
+        elif price.cost_at_most <= session.left:
+            share = percent(price.cost_at_most, session.total)
+            found.append((f"{half:g}", f"± {half:,g} for {share} of the budget"))
+    return found
 
 
 async def _begin(visit: Visit) -> Response:
