@@ -366,7 +366,7 @@ def test_a_file_of_another_session_or_a_later_one_is_told_from_this(tmp_path: Pa
         with pytest.raises(tacit.LedgerError, match="terms or entries differ"):
             tacit.verify(published, session=session)
     with start(tmp_path) as session:
-        session.ask(tacit.count(a=(1, 3)))
+        session.ask(tacit.count(a=(1, 3), b="y"))
         tacit.verify(published, session=session)  # older, but of this ledger
         tacit.publish(session, tmp_path / "later.jsonl")
     with pytest.raises(tacit.LedgerError):

@@ -149,8 +149,12 @@ def test_what_was_answered_before_is_answered_the_same_and_fresh_questions_byte_
         easy = next((i for i, answer in enumerate(theirs) if answer.source == "measured"), len(fresh))
         assert [a.value.hex() for a in map(_float, ours[:easy])] == [a.value.hex() for a in map(_float, theirs[:easy])]
         if name in LEARNING:
-            assert {a.error for a in ours} == {None}
-            assert all(a.note.startswith(UNCHECKED) for a in ours) or "guarantee has ended" in ours[0].note
+            # What the release of the ranges of a tells has the bar of that release; the rest has none.
+            guessed = [a for a in ours if a.source == "hypothesis"]
+            assert guessed
+            assert {a.error for a in guessed} == {None}
+            assert all(a.note.startswith(UNCHECKED) for a in guessed) or "guarantee has ended" in guessed[0].note
+            assert all(a.error is not None for a in ours if a.source != "hypothesis")
         else:  # the bar is that of the released tables, and needs no gate
             assert [a.to_dict() for a in ours] == [a.to_dict() for a in theirs]
         assert {a.cost.atoms for a in ours} == {0}

@@ -81,8 +81,8 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Session, str]:
     session.table("sex", "region")
     session.table("age", "income", "sex")
     session.table("sex", where=tacit.count(region=EVIL, income=(0, 10)))
-    session.cdf("age")
-    session.rectangle({"age": (0, 49), "income": (0, 20)})
+    session.cdf("age", share=0.1)
+    session.rectangle({"age": (0, 49), "income": (0, 20)}, share=0.1)
     for region in ("north", EVIL):
         session.ask(tacit.count(region=region, age=(20, 39)))
     spent = session.spent

@@ -16,6 +16,7 @@ import tacit
 from tacit.errors import BudgetExhausted, InvalidQuery
 from tacit.model.distribution_answer import QuantileAnswer
 from tacit.model.listing import Listing
+from tacit.release.bought import FIRST_STAYS
 from tacit.session import Session
 from tacit.trusted import gate
 
@@ -77,6 +78,14 @@ def facts(answer: Any) -> dict[str, Any]:
     return {k: v for k, v in answer.to_dict().items() if k not in ("source", "cost")}
 
 
+def lasting(answer: Any) -> dict[str, Any]:
+    """What an answer says for ever: not that something sharper was released meanwhile."""
+    found = facts(answer)
+    return found | {
+        "note": [note for note in found.get("note", "").split("; ") if note and not note.startswith(FIRST_STAYS)]
+    }
+
+
 @pytest.mark.parametrize("mechanism", ["direct", "iterative", "histogram"])
 def test_sql_and_python_give_the_same(tmp_path: Path, mechanism: str) -> None:
     with start(tmp_path, mechanism=mechanism) as session:
@@ -98,10 +107,10 @@ def test_sql_and_python_give_the_same(tmp_path: Path, mechanism: str) -> None:
 def test_the_other_way_round_and_after_a_restart(tmp_path: Path, mechanism: str) -> None:
     told = []
     with start(tmp_path, mechanism=mechanism) as session:
-        told = [facts(method(session)) for _, method in SAME]
+        told = [lasting(method(session)) for _, method in SAME]
         spent = session.spent
     with start(tmp_path, mechanism=mechanism) as session:
-        assert [facts(session.ask(statement)) for statement, _ in SAME] == told
+        assert [lasting(session.ask(statement)) for statement, _ in SAME] == told
         assert session.spent == spent
 
 

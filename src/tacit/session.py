@@ -18,7 +18,6 @@ from tacit.model.aggregate import check_share
 from tacit.model.answer import Answer, Table
 from tacit.model.ask import (
     EVERYONE,
-    RANGE_SHARE,
     Ask,
     Cdf,
     Count,
@@ -104,7 +103,7 @@ class Session:
         self._starts_itself, self._is_started = start, False
         self._parts = Parts(public, curator, mechanism, confidence)
         free = Loss(public.total.measure, 0)
-        self._setting = Setting(public.domain, public.rows, confidence, free, mechanism.fresh)
+        self._setting = Setting(public.domain, public.rows, confidence, free, mechanism.fresh, self._parts.piecewise)
 
     @property
     def budget(self) -> Budget:
@@ -240,8 +239,8 @@ class Session:
             found = self._parts.fetch(need for one in needs for need in one)
         answers, given = list[Answers](), set[Need]()
         for ask, words, mine in zip(asks, _words(asks, self.domain), needs, strict=True):
-            again = {need: _again(found[need]) for need in mine if need in given}
-            answers.append(combine(ask, {**found, **again} if again else found, self._setting, words))
+            own = {need: _again(found[need]) if need in given else found[need] for need in mine}
+            answers.append(combine(ask, own, self._setting, words))
             given.update(mine)
         return answers
 
@@ -317,7 +316,7 @@ class Session:
         """The sum of a numeric attribute; a value counts as the middle of its bin."""
         return _number(self.answer(Sum(self.domain, name, self._rows(where))))
 
-    def mean(self, name: str, where: Where = None, *, share: float = RANGE_SHARE) -> Answer:
+    def mean(self, name: str, where: Where = None, *, share: float | None = None) -> Answer:
         """The mean of a numeric attribute's values that lie in bins. Bought like `cdf`.
 
         Among the rows of `where` it is the ratio of two questions, which are asked like any others.
@@ -333,7 +332,7 @@ class Session:
         return _number(self.answer(Variance(self.domain, name, self._rows(where), sample, root=True)))
 
     def quantile(
-        self, name: str, quantile: float, where: Where = None, *, share: float = RANGE_SHARE
+        self, name: str, quantile: float, where: Where = None, *, share: float | None = None
     ) -> QuantileAnswer:
         """The bin that holds a quantile, 0.5 for the median, with its confidence interval. Bought like `cdf`.
 
@@ -343,7 +342,7 @@ class Session:
         assert isinstance(found, QuantileAnswer)
         return found
 
-    def cdf(self, name: str, *, share: float = RANGE_SHARE) -> CdfAnswer:
+    def cdf(self, name: str, *, share: float | None = None) -> CdfAnswer:
         """The cumulative counts of an ordered attribute, with a band that holds for all of them at once.
 
         The first question about the ranges of an attribute buys one release for `share` of the whole budget. Everything
@@ -353,18 +352,18 @@ class Session:
         assert isinstance(found, CdfAnswer)
         return found
 
-    def range(self, name: str, low: Value, high: Value, *, share: float = RANGE_SHARE) -> Answer:
+    def range(self, name: str, low: Value, high: Value, *, share: float | None = None) -> Answer:
         """How many rows lie between two ends of whole bins, both included for whole numbers. Bought like `cdf`."""
         return self.rectangle({name: (low, high)}, share=share)
 
-    def rectangle(self, ends: Mapping[str, tuple[Value, Value]], *, share: float = RANGE_SHARE) -> Answer:
+    def rectangle(self, ends: Mapping[str, tuple[Value, Value]], *, share: float | None = None) -> Answer:
         """The same for a range in two attributes at once: {"age": (20, 39), "income": (0, 50_000)}.
 
         The first question about a pair buys one release for all rectangles of the two.
         """
         return _number(self.answer(Range.between(self.domain, ends, share)))
 
-    def histogram(self, name: str, *, width: float | None = None, share: float = RANGE_SHARE) -> Table:
+    def histogram(self, name: str, *, width: float | None = None, share: float | None = None) -> Table:
         """The counts of an ordered attribute's bins, or of wider ones; they add up. Bought like `cdf`."""
         return _table(self.answer(Histogram(self.domain, name, width, share)))
 

@@ -81,7 +81,7 @@ def test_without_noise_rectangles_are_true() -> None:
     np.testing.assert_allclose(answers.values, expected, atol=1e-6)
     low, end = [np.array([1]), np.array([2])], [np.array([4]), np.array([5])]
     deviation = np.sqrt(variance(measured.noise) * rectangle_variance(PAIR, SIZES, low, end))
-    assert answers.errors[1] == pytest.approx(single("laplace", 0.95) * deviation[0])
+    assert answers.errors[1] == np.floor(single("laplace", 0.95) * deviation[0])  # whole rows
     for bad in ((-1, 0), (0, -1), (5, 0), (0, 6)):
         with pytest.raises(InvalidQuery):
             found.counts(bad, (bad[0], bad[1]))

@@ -24,6 +24,8 @@ from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import check, marginal
 from tacit.release.direct import Direct
+from tacit.release.estimate import Estimate
+from tacit.release.parts import Parts
 from tacit.release.public import expected_noise
 from tacit.trusted import curator as curator_module
 from tacit.trusted.cells import read_records
@@ -261,8 +263,13 @@ def test_the_direct_mechanism_buys_statistics_even_where_a_table_is_known(curato
     women = Query.among(DOMAIN, "sex", [0])
     table = marginal(DOMAIN, "age", "sex")
     assert direct.most(STUMP).atoms == public_of(curator).total.atoms // 10
-    direct.table(table)
-    first, second, third = direct.estimate([STUMP, women, MEAN])
+    parts = Parts(public_of(curator), curator, direct, 0.95)
+    parts.fetch([table])
+    found = parts.fetch([STUMP, women, MEAN])
+    first, second, third = (found[question] for question in (STUMP, women, MEAN))
+    assert isinstance(first, Estimate)
+    assert isinstance(second, Estimate)
+    assert isinstance(third, Estimate)
     assert [first.facts.source, third.facts.source] == ["measured", "measured"]
     assert first.facts.cost == third.facts.cost == direct.most(MEDIAN)
     assert first.half_width is not None
@@ -270,10 +277,11 @@ def test_the_direct_mechanism_buys_statistics_even_where_a_table_is_known(curato
     assert third.half_width > 1000 * first.half_width  # in grid steps
     stored = public_of(curator).find([STUMP])[0]
     assert stored is not None
-    again = direct.recall(STUMP, stored)
+    again = parts.fetch([STUMP])[STUMP]
+    assert isinstance(again, Estimate)
     assert (again.value, again.facts.source, again.facts.cost.atoms) == (first.value, "repeat", 0)
-    assert direct.most(STUMP).atoms == 0
-    assert second.half_width is not None
+    assert parts.price([STUMP]).cost_at_most.atoms == 0
+    assert second.facts.source == "hypothesis"
 
 
 @pytest.mark.usefixtures("no_noise")

@@ -163,19 +163,21 @@ class Sum:
 class Mean:
     """The mean of a numeric attribute over the rows of a condition; a value counts as the middle of its bin.
 
-    The mean of all rows is read off the release of all ranges of the attribute, which `share` of the budget buys.
+    The mean of all rows is read off what is bought already or, where nothing tells it or a `share` of the budget is
+    named, off a release of all ranges of the attribute.
     """
 
     domain: InitVar[Domain]
     name: str
     where: Query = EVERYONE
-    share: float = RANGE_SHARE
+    share: float | None = None
     from_ranges: bool = field(init=False)
     formula: Formula = field(init=False, compare=False, repr=False)
 
     def __post_init__(self, domain: Domain) -> None:
         object.__setattr__(self, "name", domain.resolve(self.name))
-        check_share(self.share)
+        if self.share is not None:
+            check_share(self.share)
         if isinstance(domain[self.name].values, Days):
             raise InvalidQuery(f"{self.name} has dates, which have a median but no mean.")
         object.__setattr__(self, "from_ranges", self.where.is_everyone and domain[self.name].ordered)
@@ -286,7 +288,7 @@ class Variance:
 Aggregate = Count | Fraction | Sum | Mean | Variance
 
 
-def mean(domain: Domain, name: str, where: Query = EVERYONE, share: float = RANGE_SHARE) -> Mean | Fraction:
+def mean(domain: Domain, name: str, where: Query = EVERYONE, share: float | None = None) -> Mean | Fraction:
     """The mean of an attribute. That of true and false is a fraction, among the rows where it is known."""
     if domain[name].kind != "boolean":
         return Mean(domain, name, where, share)

@@ -77,14 +77,15 @@ class Crosstab:
 class Quantile:
     """The bin of an ordered attribute that holds a quantile, 0.5 for the median, among the rows of a condition.
 
-    Among all rows it is read off the release of all ranges of the attribute, which `share` of the budget buys.
+    Among all rows it is read off what is bought already or, where nothing tells it or a `share` of the budget is named,
+    off a release of all ranges of the attribute.
     """
 
     domain: InitVar[Domain]
     name: str
     q: float
     where: Query = EVERYONE
-    share: float = RANGE_SHARE
+    share: float | None = None
     from_ranges: bool = field(init=False)
 
     def __post_init__(self, domain: Domain) -> None:
@@ -92,7 +93,7 @@ class Quantile:
         if isinstance(self.q, bool) or not isinstance(self.q, int | float) or not 0 < self.q < 1:
             raise InvalidQuery(f"a quantile is a share above 0 and below 1, not {self.q!r}.")
         object.__setattr__(self, "name", domain.resolve(self.name))
-        check_share(self.share)
+        _check_share(self.share)
         if self.where.unit > 1:
             raise InvalidQuery("rows are chosen by conditions, not by weights.")
         if not self.from_ranges and not domain[self.name].ordered:
@@ -107,15 +108,18 @@ class Quantile:
 
 @dataclass(frozen=True)
 class Cdf:
-    """The cumulative counts of an ordered attribute, from the release that `share` of the budget buys."""
+    """The cumulative counts of an ordered attribute, from what is bought already.
+
+    Where nothing tells them, or a `share` of the budget is named, they are read off a release of all its ranges.
+    """
 
     domain: InitVar[Domain]
     name: str
-    share: float = RANGE_SHARE
+    share: float | None = None
 
     def __post_init__(self, domain: Domain) -> None:
         object.__setattr__(self, "name", _check_ordered(domain, self.name))
-        check_share(self.share)
+        _check_share(self.share)
 
     def words(self, domain: Domain) -> str:
         return f"cumulative counts of {self.name}"
@@ -128,12 +132,12 @@ class Histogram:
     domain: InitVar[Domain]
     name: str
     width: float | None = None
-    share: float = RANGE_SHARE
+    share: float | None = None
     cuts: tuple[int, ...] = field(init=False)
 
     def __post_init__(self, domain: Domain) -> None:
         object.__setattr__(self, "name", _check_ordered(domain, self.name))
-        check_share(self.share)
+        _check_share(self.share)
         attribute = domain[self.name]
         every = tuple(range(attribute.bins + 1))
         object.__setattr__(self, "cuts", every if self.width is None else _cuts(attribute, self.name, self.width))
@@ -151,11 +155,11 @@ class Range:
 
     domain: InitVar[Domain]
     query: Query
-    share: float = RANGE_SHARE
+    share: float | None = None
     sides: tuple[tuple[int, int], ...] = field(init=False)  # the first and the last bin in each attribute
 
     def __post_init__(self, domain: Domain) -> None:
-        check_share(self.share)
+        _check_share(self.share)
         if self.query.is_constant:
             everyone = self.query.is_everyone
             what = "all there is, so its count follows from the number of rows" if everyone else "empty"
@@ -166,7 +170,7 @@ class Range:
         object.__setattr__(self, "sides", sides)
 
     @classmethod
-    def between(cls, domain: Domain, ends: Mapping[str, tuple[Value, Value]], share: float = RANGE_SHARE) -> Range:
+    def between(cls, domain: Domain, ends: Mapping[str, tuple[Value, Value]], share: float | None = None) -> Range:
         """The range between two ends of whole bins for each of one or two attributes."""
         if not isinstance(ends, Mapping) or not 1 <= len(ends) <= 2 or not all(isinstance(n, str) for n in ends):
             raise InvalidQuery('a rectangle has two ends for each of one or two attributes, like {"age": (20, 39)}.')
@@ -286,6 +290,11 @@ class Select:
 
 
 Ask = Aggregate | Stat | Crosstab | Quantile | Cdf | Histogram | Range | Select
+
+
+def _check_share(share: float | None) -> None:
+    if share is not None:
+        check_share(share)
 
 
 def _check_ordered(domain: Domain, name: str) -> str:

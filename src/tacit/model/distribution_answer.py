@@ -50,8 +50,8 @@ class CdfAnswer(Answered):
 
     @property
     def error(self) -> float:
-        """The half width of the band."""
-        return self.bars[0].width
+        """The half width of the band; all rows where nothing is proved."""
+        return self.bars[0].width if self.bars else float(self.rows)
 
     @property
     def says(self) -> Says:

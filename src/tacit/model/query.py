@@ -133,7 +133,7 @@ class Query:
     @classmethod
     def all(cls, queries: Iterable[Query]) -> Query:
         """The product of the weights: all of several conditions."""
-        return cls.product((factor for query in queries for factor in _product(query)), complement=False)
+        return cls.product((factor for query in queries for factor in plain_product(query)), complement=False)
 
     @classmethod
     def any(cls, queries: Iterable[Query]) -> Query:
@@ -263,7 +263,7 @@ def multiply(a: NDArray[Any], unit_a: int, b: NDArray[Any], unit_b: int) -> tupl
     return product, max(unit_a, unit_b)
 
 
-def _product(query: Query) -> tuple[Factor, ...]:
+def plain_product(query: Query) -> tuple[Factor, ...]:
     """The query as a plain product; a complement of several factors becomes one table over their joint scope."""
     if not query.complement:
         return query.factors

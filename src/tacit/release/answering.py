@@ -8,7 +8,7 @@ fetches them. A bar for one answer holds at the session's confidence c; a value 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from operator import itemgetter
@@ -25,16 +25,18 @@ from tacit.model.attribute import Attribute
 from tacit.model.budget import Loss
 from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
 from tacit.model.domain import Domain
-from tacit.model.facts import EXACT, Facts, about, joined
+from tacit.model.facts import EXACT, Facts, about, joined, widest
 from tacit.model.listing import Listing, Row
-from tacit.model.noise_law import Noise, quantile_of_sum
+from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.values import Days, Listed
 from tacit.model.workload import MAX_ANSWERS, Marginal, marginal
 from tacit.release.estimate import Estimate, TableEstimate
-from tacit.release.parts import Need, Part, RangesOf, Released
+from tacit.release.hypothesis.noisy_table import weighted_width
+from tacit.release.parts import Interval, Need, Part, RangesOf, Released
 from tacit.release.ranges.distribution import Distribution
+from tacit.release.ranges.flat import FlatTable
 from tacit.release.ranges.rectangles import Rectangles
 
 T = TypeVar("T")
@@ -54,6 +56,7 @@ class Setting:
     confidence: float
     free: Loss
     fresh: bool  # every new question has noise of its own, and a price
+    piecewise: Callable[[tuple[str, ...], Sequence[Query]], bool]  # whether ranges are put together from counts
 
     def public(self, note: str = "") -> Facts:
         """The facts of what follows from the declared domain and the number of rows."""
@@ -70,12 +73,10 @@ def parts(ask: Ask, setting: Setting) -> tuple[Need, ...]:
             return (ask.statistic,)
         case Crosstab():
             return (_of_table(ask.table, domain),)
-        case Cdf() | Histogram():
-            return (RangesOf((ask.name,), ask.share),)
-        case Range():
-            return (RangesOf(ask.query.scope, ask.share),)
+        case Cdf() | Histogram() | Range():
+            return _of_ranges(ask, setting)
         case Quantile() | Mean() if ask.from_ranges:
-            return (RangesOf((ask.name,), ask.share),)
+            return _of_ranges(ask, setting)
         case Quantile():
             return _of_quantile(ask, setting)
         case Select() if ask.crosstab is not None:
@@ -106,8 +107,8 @@ def combine(ask: Ask, found: Found, setting: Setting, words: str | None = None) 
             return _range(text, ask, found, setting)
         case Quantile():
             return _quantile(text, ask, found, setting)
-        case Mean() if ask.from_ranges:
-            return _mean(text, ask, found, setting)
+        case Mean() if ask.from_ranges and (released := _released(ask.name, ask.share, found)):
+            return _mean(text, ask, released, setting)
         case Select():
             return _selected(ask, found, setting)
     values = _composed(ask, (), found, setting)
@@ -154,44 +155,129 @@ def _table(text: str, ask: Crosstab, found: Found, setting: Setting) -> Table:
     return Table(text, ask.names, labels, values, estimate.facts, (0, setting.rows))
 
 
-# -- what one release of ranges tells ---------------------------------------------------------------------------------
+# -- ordered attributes: what one release of ranges tells, or counts put together -------------------------------------
 
 
-def _released(name: str, share: float, found: Found) -> tuple[Distribution, Released]:
-    released = found[RangesOf((name,), share)]
-    assert isinstance(released, Released)
-    assert isinstance(released.ranges, Distribution)
-    return released.ranges, released
+def _of_ranges(ask: Cdf | Histogram | Range | Quantile | Mean, setting: Setting) -> tuple[Need, ...]:
+    """What a question about the ranges of an attribute needs: a release of them, or counts that are known apart."""
+    names = ask.query.scope if isinstance(ask, Range) else (ask.name,)
+    if ask.share is not None:
+        return (RangesOf(names, ask.share),)
+    pieces = _pieces(ask, setting)
+    if pieces and setting.piecewise(names, pieces):
+        return _once(pieces)
+    return (RangesOf(names, None, _intervals(ask, setting)),)
+
+
+def _intervals(ask: Cdf | Histogram | Range | Quantile | Mean, setting: Setting) -> tuple[Interval, ...]:
+    """The counts of neighbouring bins that an answer shows; none where they are too many to look up."""
+    if isinstance(ask, Histogram) and len(ask.cuts) <= MAX_SEPARATE:
+        return tuple(pairwise(ask.cuts))
+    bins = 0 if isinstance(ask, Range) else setting.domain[ask.name].bins
+    if isinstance(ask, Cdf) and bins <= MAX_SEPARATE:
+        return tuple((0, end + 1) for end in range(bins))
+    return ()
+
+
+def _pieces(ask: Cdf | Histogram | Range | Quantile | Mean, setting: Setting) -> tuple[Query, ...]:
+    """The counts that an answer can be put together from; none where they are too many."""
+    domain = setting.domain
+    if isinstance(ask, Range):
+        return (ask.query,)
+    if isinstance(ask, Mean):
+        return tuple(part.query(domain) for part in ask.formula.parts)
+    if isinstance(ask, Quantile):
+        return _edges(ask, setting) if domain[ask.name].bins <= MAX_SEPARATE else ()
+    return tuple(Query.among(domain, ask.name, range(*interval)) for interval in _intervals(ask, setting))
+
+
+def _released(name: str, share: float | None, found: Found) -> Released | None:
+    """The release of an attribute's ranges among the parts, where the answer is read off one."""
+    for need, part in found.items():
+        if isinstance(need, RangesOf) and (need.names, need.share) == ((name,), share):
+            assert isinstance(part, Released)
+            return part
+    return None
 
 
 def _cdf(text: str, ask: Cdf, found: Found, setting: Setting) -> CdfAnswer:
-    ranges, released = _released(ask.name, ask.share, found)
-    return curve(text, ranges, released.facts, released.why)
+    released = _released(ask.name, ask.share, found)
+    if released is not None:
+        assert not isinstance(released.ranges, Rectangles)
+        return curve(text, released.ranges, released.facts, released.why, released.told)
+    needs = _pieces(ask, setting)
+    answers = [_one("", query, found, setting.rows) for query in needs]
+    values = np.array([answer.value for answer in answers], dtype=np.float64)
+    facts = _at_once(needs, answers, found, setting)
+    return _curve(text, ask.name, setting.domain[ask.name], values, facts, setting.rows)
 
 
-def curve(text: str, ranges: Distribution, facts: Facts, why: str = "") -> CdfAnswer:
-    """The cumulative counts of one release."""
-    cdf, attribute = ranges.cdf(), ranges.attribute
+def _at_once(needs: Sequence[Query], answers: Sequence[Answer], found: Found, setting: Setting) -> Facts:
+    """The facts of counts of which all are to hold at once.
+
+    Bars that hold for many answers at once are one event for all of them; each other bar counts by itself.
+    """
+    chosen = [next((bar for bar in a.bars if bar.about.endswith("at once")), *a.bars[:1]) for a in answers if a.bars]
+    together = {bar.about for bar in chosen if bar.about.endswith("at once")}
+    alone = sum(bar.about not in (*together, EXACT) for bar in chosen)
+    facts = _facts(needs, found, sure(len(together) + alone, setting.confidence), setting)
+    if len(chosen) < len(answers) or facts.confidence <= 0:
+        return facts
+    width = min(float(setting.rows), max(bar.width for bar in chosen))
+    return facts.within(width, about(chosen, facts.confidence))
+
+
+def curve(
+    text: str,
+    ranges: Distribution | FlatTable,
+    facts: Facts,
+    why: str = "",
+    told: Mapping[Interval, Estimate] | None = None,
+) -> CdfAnswer:
+    """The cumulative counts of one release, in which those that were told before stay as they were.
+
+    The band holds for what the release itself says, so it is as much wider as it takes to hold what was told before.
+    """
+    cdf, values = ranges.cdf(), ranges.cdf().values.copy()
+    for (_, end), one in (told or {}).items():
+        values[end - 1] = one.value
+    width = cdf.half_width + float(np.abs(values - cdf.values).max(initial=0.0))
+    facts = facts.within(min(width, float(ranges.rows)))
+    return _curve(text, ranges.name, ranges.attribute, values, facts, ranges.rows, why)
+
+
+def _curve(
+    text: str, name: str, attribute: Attribute, values: Floats, facts: Facts, rows: int, why: str = ""
+) -> CdfAnswer:
     return CdfAnswer(
         question=text,
-        name=ranges.name,
+        name=name,
         labels=tuple(attribute.label(i) for i in range(attribute.bins)),
         start=float(attribute.edge(0)),
         ends=np.array([float(attribute.edge(i + 1)) for i in range(attribute.bins)]),
-        values=cdf.values,
-        rows=ranges.rows,
-        facts=facts.within(cdf.half_width),
+        values=values,
+        rows=rows,
+        facts=facts,
         dated=isinstance(attribute.values, Days),
         why=why,
     )
 
 
 def _histogram(text: str, ask: Histogram, found: Found, setting: Setting) -> Table:
-    ranges, released = _released(ask.name, ask.share, found)
-    counts, attribute = ranges.histogram(list(ask.cuts)), ranges.attribute
+    attribute, released = setting.domain[ask.name], _released(ask.name, ask.share, found)
     labels = [attribute.label(a) if b == a + 1 else _between(attribute, a, b) for a, b in pairwise(ask.cuts)]
-    facts = released.facts.within(float(counts.errors.max()))
-    return Table(text, (ask.name,), (tuple(labels),), counts.values, facts, (0, setting.rows))
+    if released is not None:
+        assert not isinstance(released.ranges, Rectangles)
+        counts, told, at = released.ranges.histogram(list(ask.cuts)), released.told, list(pairwise(ask.cuts))
+        values = [told[i].value if i in told else v for i, v in zip(at, counts.values.tolist(), strict=True)]
+        errors = [told[i].half_width if i in told else e for i, e in zip(at, counts.errors.tolist(), strict=True)]
+        facts = released.facts.within(None if None in errors else max(e for e in errors if e is not None))
+    else:
+        needs = _pieces(ask, setting)
+        answers = [_one("", query, found, setting.rows) for query in needs]
+        values = [answer.value for answer in answers]
+        facts = replace(_facts(needs, found, setting.confidence, setting), bars=widest([a.bars for a in answers]))
+    return Table(text, (ask.name,), (tuple(labels),), np.array(values, dtype=np.float64), facts, (0, setting.rows))
 
 
 def _between(attribute: Attribute, first: int, end: int) -> str:
@@ -200,8 +286,9 @@ def _between(attribute: Attribute, first: int, end: int) -> str:
 
 
 def _range(text: str, ask: Range, found: Found, setting: Setting) -> Answer:
-    released = found[RangesOf(ask.query.scope, ask.share)]
-    assert isinstance(released, Released)
+    released = next((part for part in found.values() if isinstance(part, Released)), None)
+    if released is None:
+        return _one(text, ask.query, found, setting.rows)
     if isinstance(released.ranges, Rectangles):
         (a, b), (c, d) = ask.sides
         counts = released.ranges.counts((a, c), (b, d))
@@ -210,11 +297,11 @@ def _range(text: str, ask: Range, found: Found, setting: Setting) -> Answer:
     return Answer(text, float(counts.values), released.facts.within(float(counts.errors)), (0, setting.rows))
 
 
-def _mean(text: str, ask: Mean, found: Found, setting: Setting) -> Answer:
-    ranges, released = _released(ask.name, ask.share, found)
-    mean = ranges.mean()
+def _mean(text: str, ask: Mean, released: Released, setting: Setting) -> Answer:
+    assert not isinstance(released.ranges, Rectangles)
+    mean = released.ranges.mean()
     note = f"values taken for the middle of their bin; off by at most {mean.rounding:g} more" if mean.rounding else ""
-    facts = replace(released.facts, note=note).within(mean.error)
+    facts = replace(released.facts, note=joined((released.facts.note, note))).within(mean.error)
     return Answer(text, mean.value, facts, ask.formula.limits(setting.rows))
 
 
@@ -230,16 +317,23 @@ def _of_quantile(ask: Quantile, setting: Setting) -> tuple[Need, ...]:
         raise InvalidQuery(
             f"{ask.name} has {bins:,} bins; a quantile under a condition takes at most {MAX_SEPARATE:,}."
         )
-    return _once(Query.all([ask.where, Query.among(domain, ask.name, range(t + 1))]) for t in range(bins))
+    return _once(_edges(ask, setting))
+
+
+def _edges(ask: Quantile, setting: Setting) -> tuple[Query, ...]:
+    """The cumulative counts, among the rows of the condition."""
+    domain, bins = setting.domain, setting.domain[ask.name].bins
+    return tuple(Query.all([ask.where, Query.among(domain, ask.name, range(t + 1))]) for t in range(bins))
 
 
 def _quantile(text: str, ask: Quantile, found: Found, setting: Setting) -> QuantileAnswer:
     label, bins = setting.domain[ask.name].label, setting.domain[ask.name].bins
-    if ask.from_ranges:
-        ranges, released = _released(ask.name, ask.share, found)
-        located = ranges.quantile(ask.q)
+    released = _released(ask.name, ask.share, found) if ask.from_ranges else None
+    if released is not None:
+        assert not isinstance(released.ranges, Rectangles)
+        located = released.ranges.quantile(ask.q)
         at, first, last = located.bin, located.first, located.last
-        facts = released.facts.within(ranges.half_width)
+        facts = released.facts.within(released.ranges.half_width)
     else:
         at, first, last, facts = _located(ask, found, setting)
     return QuantileAnswer(text, ask.q, label(at), label(first), label(last), facts, (label(0), label(bins - 1)))
@@ -253,17 +347,19 @@ def _located(ask: Quantile, found: Found, setting: Setting) -> tuple[int, int, i
     side that matters with probability (1-c)/2: so the interval holds at c. From separate answers it holds at
     1 - 3(1-c): two cumulative counts and the total.
     """
-    needs, bins = _of_quantile(ask, setting), setting.domain[ask.name].bins
+    bins = setting.domain[ask.name].bins
+    needs: tuple[Need, ...] = _once(_edges(ask, setting)) if ask.from_ranges else _of_quantile(ask, setting)
     table = found[needs[0]]
-    if isinstance(table, TableEstimate):
-        assert table.noise is not None
+    if isinstance(table, TableEstimate) and table.noise is not None:
         counts = np.concatenate([[0.0], np.cumsum(table.values[:bins])])
         t = np.arange(bins + 1)
         terms = table.draws * (t * (1 - ask.q) ** 2 + (bins - t) * ask.q**2)
         bars = _bars(table.noise, terms, setting.confidence)
         facts = table.facts
     else:
-        edges = [Query.all([ask.where, Query.among(setting.domain, ask.name, range(t + 1))]) for t in range(bins)]
+        edges = _edges(ask, setting)
+        if isinstance(table, TableEstimate) and table.read is not None:
+            found = {**found, **{query: table.read(query) for query in edges}}
         answers = [_one("", query, found, setting.rows) for query in edges]
         counts = np.array([0.0, *(answer.value for answer in answers)])
         errors = [math.inf if answer.error is None else answer.error for answer in answers]
@@ -323,9 +419,18 @@ def _column(part: Weighed, groups: tuple[Group, ...], found: Found, setting: Set
     if isinstance(need, Marginal):
         table = found[need]
         assert isinstance(table, TableEstimate)
-        return _from_table(part, groups, need, table, setting)
+        plain = not part.name and all(group.width is None for group in groups)
+        if plain or table.read is None or _size(groups, setting) > MAX_SEPARATE:
+            return _from_table(part, groups, need, table, setting)
+        # Every sum of cells has the answer that its own question has.
+        need = _of_each(part, groups, setting)
+        found = {query: table.read(query) for query in need}
     answers = [_one("", query, found, setting.rows) for query in need]
     return [Figure(float(answer.value), answer.error) for answer in answers]
+
+
+def _size(groups: tuple[Group, ...], setting: Setting) -> int:
+    return math.prod(len(group.parts(setting.domain)) for group in groups)
 
 
 def _of_groups(part: Weighed, groups: tuple[Group, ...], setting: Setting) -> list[Query] | Marginal:
@@ -334,8 +439,7 @@ def _of_groups(part: Weighed, groups: tuple[Group, ...], setting: Setting) -> li
     if not groups:
         return [part.query(domain)]
     names = tuple(group.name for group in groups)
-    groupings = [group.parts(domain) for group in groups]
-    size = math.prod(map(len, groupings))
+    size = _size(groups, setting)
     plain = not part.name and all(group.width is None for group in groups)
     if plain or (setting.fresh and size >= FEW):
         table = marginal(domain, *dict.fromkeys((*names, part.name) if part.name else names), where=part.where)
@@ -344,7 +448,13 @@ def _of_groups(part: Weighed, groups: tuple[Group, ...], setting: Setting) -> li
     marginal(domain, *names, where=part.where)  # refuses what has no table
     if size > MAX_SEPARATE:
         raise InvalidQuery(f"a value for each of {size:,} groups is too many at once; the most is {MAX_SEPARATE:,}.")
-    cells = product(*groupings)
+    return _of_each(part, groups, setting)
+
+
+def _of_each(part: Weighed, groups: tuple[Group, ...], setting: Setting) -> list[Query]:
+    """The question of each group."""
+    domain, names = setting.domain, [group.name for group in groups]
+    cells = product(*(group.parts(domain) for group in groups))
     return [
         part.query(domain, [Query.among(domain, name, among) for name, among in zip(names, cell, strict=True)])
         for cell in cells
@@ -381,17 +491,11 @@ def sure(noisy: int, confidence: float) -> float:
 
 
 def _bars(noise: Noise, terms: Floats, confidence: float) -> Floats:
-    """Bars for sums of noise with weights in [-1, 1] whose squares add up to at most `terms`.
-
-    A draw's log moment generating function divided by the square of its argument rises, because all its even cumulants
-    are positive (discrete Laplace: a difference of geometrics) or it is subgaussian (discrete Gaussian). So weights
-    count by their squares, and whole draws stand for them in `quantile_of_sum`.
-    """
+    """Bars for sums of noise with weights in [-1, 1] whose squares add up to at most `terms`."""
     whole = np.maximum(1, np.ceil(terms - 1e-9)).astype(np.int64)
     if whole.size > 64:  # to the next quarter of an octave: a few bounds serve all
         whole = np.ceil(2 ** (np.ceil(np.log2(whole) * 4) / 4)).astype(np.int64)
-    # One term asks for two: of a single draw only the plain quantile is known, and a weighted one is not whole.
-    known = {k: quantile_of_sum(noise, max(2, k), confidence, weighted=True) for k in set(whole.tolist())}
+    known = {k: weighted_width(noise, k, confidence) for k in set(whole.tolist())}
     return np.array([float(known[k]) for k in whole.tolist()])
 
 

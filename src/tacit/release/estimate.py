@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -35,13 +35,15 @@ class Estimate:
 class TableEstimate:
     """All the cells of a marginal, and facts that hold for each of them by itself; bars are in grid steps.
 
-    Where every cell is a sum of `draws` draws of one noise, `noise` is its law.
+    Where every cell is a sum of `draws` draws of one noise, `noise` is its law. `read` answers any question about sums
+    of cells, where that takes more than adding up.
     """
 
     values: NDArray[np.int64]
     facts: Facts
     noise: Noise | None = None
     draws: int = 1
+    read: Callable[[Query], Estimate] | None = None
 
     @property
     def half_width(self) -> float | None:
@@ -50,21 +52,25 @@ class TableEstimate:
 
 
 class Answerer(Protocol):
-    """A way of answering. It is given different queries, none constant, whose cores were not measured before."""
+    """A way of answering. It is given different queries, none constant, about which nothing was told before."""
 
     fresh: bool  # every new question has noise of its own, and a price: one table is cheaper than many questions
     learns: bool  # a new question is free while what is public answers it well
+    everything: bool  # its first purchase answers all questions
 
     def estimate(self, queries: Sequence[Query | Statistic]) -> list[Estimate]: ...
 
-    def table(self, asked: Marginal, /) -> TableEstimate: ...
+    def table(self, asked: Marginal, told: Mapping[Query, Estimate] | None = None, /) -> TableEstimate:
+        """A table of which something is still to be bought or guessed; `told` has the cells that have an answer."""
+        ...
 
     def settled(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
         """For each query the answer that nothing can change any more, if it has one: from what is public alone."""
         ...
 
-    def recall(self, query: Query | Statistic, stored: Measured | Told) -> Estimate:
-        """The answer to a query about whose core something is stored."""
+    @property
+    def knows(self) -> bool:
+        """Whether it starts from a purchase about everything, so that whatever is asked of it has a bar."""
         ...
 
     def ahead(self) -> Loss:
@@ -94,11 +100,6 @@ class Answerer(Protocol):
     @property
     def set_aside(self) -> Loss:
         """What is spent already and counts as part of the next answer's cost."""
-        ...
-
-    @property
-    def flat(self) -> Callable[[str], tuple[Measured, Loss]] | None:
-        """The leaves of an ordered attribute from a release that answers everything, and what was paid; or None."""
         ...
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,13 +12,11 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
-from tacit.model.entry import Measured, Told
-from tacit.model.noise_law import Noise
+from tacit.model.entry import Measured
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
-from tacit.model.strategy import Tree, leaves
-from tacit.model.workload import MAX_ANSWERS, Marginal, histogram, marginal
-from tacit.release.estimate import Estimate, TableEstimate, of_stored
+from tacit.model.workload import MAX_ANSWERS, Marginal, histogram
+from tacit.release.estimate import Estimate, TableEstimate
 from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.release.public import Public, buyer
 
@@ -38,7 +35,7 @@ def check(domain: Domain) -> None:
 class NoisyHistogram:
     """Everything is answered from one release, which the first question buys. After that all questions are free."""
 
-    fresh, learns = False, False
+    fresh, learns, knows, everything = False, False, False, True
 
     def __init__(self, public: Public, curator: Curator | None, *, confidence: float) -> None:
         check(public.domain)
@@ -60,7 +57,7 @@ class NoisyHistogram:
     def settled(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
         return [None] * len(queries)
 
-    def table(self, asked: Marginal) -> TableEstimate:
+    def table(self, asked: Marginal, told: Mapping[Query, Estimate] | None = None) -> TableEstimate:
         table, cost = self._bought()
         estimate = table.table(asked)
         bought = replace(estimate.facts, source="measured", cost=cost)
@@ -82,32 +79,8 @@ class NoisyHistogram:
         drawn = dict(zip(table.names, table.draw(rows, rng), strict=True))
         return [drawn[name] for name in self._public.domain.names]  # a table's names are sorted, a domain's are not
 
-    def flat(self, name: str) -> tuple[Measured, Loss]:
-        """The leaves of an ordered attribute as if they had been measured by themselves, and what was paid now.
-
-        A leaf is a sum of k cells. Gaussian noise adds up to Gaussian noise; a sum of Laplace noise has lighter tails
-        than Laplace noise of the same variance, so error bars for the latter are wide enough.
-        """
-        table, cost = self._bought()
-        domain = self._public.domain
-        bins, size = domain[name].bins, leaves(domain[name])
-        counts = table.table(marginal(domain, name)).values
-        values = np.append(counts[:bins], counts[bins:].sum()) if size > bins else counts
-        stored = self._public.find([self._cells])[0]
-        assert isinstance(stored, Measured)
-        cells = domain.size // domain[name].size * max(1, domain[name].size - bins)
-        noise = Noise(stored.noise.kind, stored.noise.scale * math.sqrt(cells))
-        return replace(stored, question=Tree(name, (size,), (1,)), values=values, noise=noise), cost
-
     def arrays(self) -> tuple[()]:
         return ()  # the released answers are all there is
-
-    def recall(self, query: Query | Statistic, stored: Measured | Told) -> Estimate:
-        """What told it first: a single answer may have been bought after the histogram."""
-        table = self._read()
-        if isinstance(query, Query) and table is not None and table.entry < stored.receipt.entry:
-            return table.estimate(query)
-        return of_stored(stored, query, self._public.rows, self._confidence)
 
     def most(self, question: Query | Statistic | Marginal) -> Loss:
         nothing, left = Loss(self._public.total.measure, 0), self._public.left

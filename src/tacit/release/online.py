@@ -7,7 +7,7 @@ mechanism.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -174,7 +174,7 @@ class Online(Generic[K]):
     guarantee and saying so; with `halt`, it refuses instead.
     """
 
-    fresh, learns, flat = False, True, None
+    fresh, learns, everything = False, True, False
 
     def __init__(
         self,
@@ -234,7 +234,7 @@ class Online(Generic[K]):
         base = self.base
         return [None] * len(queries) if base is None else [base.estimate(query) for query in queries]
 
-    def table(self, marginal: Marginal) -> TableEstimate:
+    def table(self, marginal: Marginal, told: Mapping[Query, Estimate] | None = None) -> TableEstimate:
         """Every cell is a question of its own; a hard one is bought and learned like any other."""
         domain, free = self._public.domain, Loss(self._public.total.measure, 0)
         if marginal.size(domain) > MAX_TABLE:
@@ -250,7 +250,7 @@ class Online(Generic[K]):
             if stored is not None
         }
         public = Estimate(0, Facts("public", free, self.terms.confidence).within(0, EXACT))
-        known |= {cell: public for cell in cells if cell.is_constant}
+        known |= {cell: public for cell in cells if cell.is_constant} | dict(told or {})
         new = [cell for cell in dict.fromkeys(cells) if cell not in known]
         known |= dict(zip(new, self.estimate(new), strict=True))
         found = [known[cell] for cell in cells]
@@ -285,8 +285,9 @@ class Online(Generic[K]):
             self._catch_up(buy=False)
         return self.knowledge.arrays()
 
-    def recall(self, query: Query | Statistic, stored: Measured | Told) -> Estimate:
-        return of_stored(stored, query, self._public.rows, self.terms.confidence)
+    @property
+    def knows(self) -> bool:
+        return self._start is not None
 
     def most(self, question: Query | Statistic | Marginal) -> Loss:
         questions = question.size(self._public.domain) if isinstance(question, Marginal) else 1

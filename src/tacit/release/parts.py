@@ -5,50 +5,64 @@ Called by the session. Whatever comes back is public.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tacit.errors import InvalidQuery
+from tacit.model.aggregate import RANGE_SHARE
 from tacit.model.budget import Loss, percent
 from tacit.model.entry import Measured, Told
-from tacit.model.facts import EXACT, Facts
+from tacit.model.facts import EXACT, Facts, joined, widest
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
-from tacit.model.strategy import Product, Strategy, leaves
+from tacit.model.strategy import Strategy, leaves
 from tacit.model.workload import Marginal, marginal
+from tacit.release.bought import Bought, Purchase, Ranged
 from tacit.release.dial import Dial, Wanted
-from tacit.release.estimate import Answerer, Estimate, TableEstimate, repeated
+from tacit.release.estimate import Answerer, Estimate, TableEstimate, of_stored, repeated
 from tacit.release.public import Public, buyer
 from tacit.release.ranges.choice import choose
 from tacit.release.ranges.distribution import Distribution
-from tacit.release.ranges.rectangles import Rectangles, choose_product
+from tacit.release.ranges.rectangles import choose_product
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
-Flat = Callable[[str], tuple[Measured, Loss]]  # an attribute's leaves from a histogram that answers everything
 MAX_LOOKED_UP = 10_000  # cells of a table that are looked up one by one, where each is a question of its own
+
+Interval = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class RangesOf:
-    """The release of all ranges of one ordered attribute, or of two, for a share of the budget."""
+    """All ranges of one ordered attribute, or of two: from what is bought already or, with a share, from a release.
+
+    The release is bought for that share of the budget; without a share, for the usual one, where nothing tells the
+    ranges yet. `intervals` are those of them that are counts of their own: first bin, and the bin after the last.
+    """
 
     names: tuple[str, ...]
-    share: float
+    share: float | None
+    intervals: tuple[Interval, ...] = ()
 
     def loss(self, total: Loss) -> Loss:
-        return Loss(total.measure, int(total.atoms * self.share))
+        return Loss(total.measure, int(total.atoms * (RANGE_SHARE if self.share is None else self.share)))
 
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """What one release says about all ranges, the facts about it, and why it was measured this way."""
+    """What one release says about all ranges, the facts about it, and why it was measured this way.
 
-    ranges: Distribution | Rectangles
+    `told` has the intervals that something else had told before: these answers stay.
+    """
+
+    ranges: Ranged
     facts: Facts
     why: str = ""
+    told: Mapping[Interval, Estimate] = field(default_factory=dict)
 
 
 Need = Query | Statistic | Marginal | RangesOf
@@ -68,8 +82,8 @@ class Parts:
     """Fetches and prices parts for one session."""
 
     def __init__(self, public: Public, curator: Curator | None, mechanism: Answerer, confidence: float) -> None:
-        self._public, self._mechanism, self._confidence = public, mechanism, confidence
-        self._ranges = Ranges(public, curator, confidence, mechanism.flat)
+        self._public, self._curator, self._mechanism, self._confidence = public, curator, mechanism, confidence
+        self.bought = Bought(public, confidence, learned=mechanism.learns)
         self._dial = Dial(public, curator, confidence)
 
     def fetch(self, needs: Iterable[Need]) -> dict[Need, Part]:
@@ -88,29 +102,53 @@ class Parts:
         if len(found) == len(wanted):
             return found
         with self._public.turn():
+            self.bought.catch_up()
             if asked:
                 found |= self._asked(asked)
             for need in wanted:
                 if isinstance(need, Marginal):
-                    found[need] = self._mechanism.table(need)
+                    found[need] = self._table(need)
                 elif isinstance(need, RangesOf):
-                    found[need] = self._ranges.release(need.names, need.loss(self._public.total))
+                    found[need] = self._ranges(need)
         return found
 
     def settled(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
-        """For each query the answer that nothing can change any more, if it has one: from what is public alone."""
-        return self._dial.beside(queries, self._mechanism.settled(queries))
+        """For each query the answer that nothing can change any more, if it has one: from what is public alone.
+
+        What a release of ranges had told before that is answered by the release.
+        """
+        found = self._dial.beside(queries, self._mechanism.settled(queries))
+        first = next((one.facts.receipt for one in found if one is not None), None)
+        if first is None or not self.bought.tells_any(first.entry):
+            return found
+        return [
+            self.bought.settled(query, one) if isinstance(query, Query) and one is not None else one
+            for query, one in zip(queries, found, strict=True)
+        ]
 
     def _asked(self, queries: list[Query | Statistic]) -> dict[Need, Part]:
-        stored = self._public.find([query.core for query in queries])
-        new = [query for query, before in zip(queries, stored, strict=True) if before is None]
-        found: dict[Need, Part] = dict(zip(new, self._mechanism.estimate(new), strict=True)) if new else {}
-        again = [query for query, before in zip(queries, stored, strict=True) if before is not None]
+        known = self._known(queries)
+        found: dict[Need, Part] = {query: one for query, one in zip(queries, known, strict=True) if one is not None}
+        new = [query for query in queries if query not in found]
+        return found | dict(zip(new, self._mechanism.estimate(new), strict=True)) if new else found
+
+    def _known(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
+        """The answers that questions have already, each from the first that told it."""
+        found = self.settled(queries)
+        rest = [query for query, one in zip(queries, found, strict=True) if one is None]
+        stored = iter(self._public.find([query.core for query in rest]) if rest else [])
+        told = {query: self._told(query, next(stored)) for query in rest}
+        again = [query for query, one in told.items() if one is not None]
         later = dict(zip(again, self._public.sharpest([query.core for query in again]), strict=True)) if again else {}
-        for query, before in zip(queries, stored, strict=True):
-            if before is not None:
-                found[query] = self._dial.noted(query, self._mechanism.recall(query, before), later[query])
-        return found
+        for query, one in told.items():
+            if one is not None:
+                told[query] = self._dial.noted(query, one, later[query])
+        return [told[query] if one is None else one for query, one in zip(queries, found, strict=True)]
+
+    def _told(self, query: Query | Statistic, stored: Measured | Told | None) -> Estimate | None:
+        if isinstance(query, Query):
+            return self.bought.told(query, stored)
+        return None if stored is None else of_stored(stored, query, self._public.rows, self._confidence)
 
     def within(self, one: Wanted) -> Estimate:
         """An answer as sharp as wanted: the one that is known if that is, else a fresh one, which is kept beside it."""
@@ -144,11 +182,157 @@ class Parts:
         value = int(query.table((), ()).item()) * self._public.rows
         return Estimate(value, Facts("public", free, self._confidence).within(0, EXACT))
 
+    # -- tables -------------------------------------------------------------------------------------------------------
+
+    def _table(self, need: Marginal) -> TableEstimate:
+        """Every cell has the answer that its own question has, or would have."""
+        if self._mechanism.learns:
+            return self._mechanism.table(need, self._told_cells(need) if self.bought.tells_some(need) else None)
+        whole = next(self.bought.tables(need), None)
+        told = self._told_cells(need) if self._may_be_told(need, whole) else {}
+        if whole is None and (not told or len(told) < len(set(need.queries(self._public.domain)))):
+            bought = self._mechanism.table(need)
+            self.bought.catch_up()
+            whole = next(self.bought.tables(need))
+            own = replace(whole[1], facts=replace(bought.facts, bars=whole[1].facts.bars))
+        elif whole is not None:
+            asked_before = whole[0].measured.question == need
+            own = replace(whole[1], facts=repeated(whole[1].facts)) if asked_before else whole[1]
+        else:
+            return self._put_together(need, told)
+        mine = whole[0].measured.receipt
+        others = {cell: one for cell, one in told.items() if one.facts.receipt not in (None, mine)}
+        return self._patched(need, own, others)
+
+    def _may_be_told(self, need: Marginal, whole: tuple[Purchase, TableEstimate] | None) -> bool:
+        """Whether something else may have told a cell of the table before."""
+        scope, entry = frozenset({*need.names, *need.where.scope}), None if whole is None else whole[0].entry
+        return need.size(self._public.domain) <= MAX_LOOKED_UP and self.bought.tells_before(scope, entry)
+
+    def _told_cells(self, need: Marginal) -> dict[Query, Estimate]:
+        """The cells that have an answer already."""
+        cells = [cell for cell in dict.fromkeys(need.queries(self._public.domain)) if not cell.is_constant]
+        return {cell: one for cell, one in zip(cells, self._known(cells), strict=True) if one is not None}
+
+    def _patched(self, need: Marginal, own: TableEstimate, others: Mapping[Query, Estimate]) -> TableEstimate:
+        """A table with the cells that were told before as they were told."""
+        read = self._read
+        if not others:
+            return replace(own, read=read)
+        cells = list(need.queries(self._public.domain))
+        values = np.array([others[c].value if c in others else v for c, v in zip(cells, own.values.flat, strict=True)])
+        entries = sorted({one.facts.receipt.entry for one in others.values() if one.facts.receipt is not None})
+        said = f"{len(others):,} of its counts told before ({', '.join(f'#{entry}' for entry in entries[:3])})"
+        bars = widest([own.facts.bars, *(one.facts.bars for one in others.values())])
+        facts = replace(own.facts, note=joined((own.facts.note, said)), bars=bars)
+        return TableEstimate(values.reshape(own.values.shape), facts, read=read)
+
+    def _put_together(self, need: Marginal, told: Mapping[Query, Estimate]) -> TableEstimate:
+        """A table all of whose cells were told before."""
+        domain, public = self._public.domain, self._public
+        known = [told[cell] if cell in told else self._constant(cell) for cell in need.queries(domain)]
+        facts = Facts.of([one.facts for one in known], self._confidence)
+        facts = replace(repeated(facts), bars=widest([one.facts.bars for one in known]))
+        shape = tuple(public.domain[name].size for name in need.names)
+        values = np.array([one.value for one in known], dtype=np.int64).reshape(shape)
+        return TableEstimate(values, facts, read=self._read)
+
+    def _read(self, query: Query) -> Estimate:
+        """The answer to what a table tells that was just fetched."""
+        found = self._constant(query) if query.is_constant else self._known([query])[0]
+        assert found is not None
+        return found
+
+    # -- ranges -------------------------------------------------------------------------------------------------------
+
+    def _ranges(self, need: RangesOf) -> Released:
+        source = self._source(need)
+        bought = None
+        if source is None:
+            bought = self._buy_ranges(need)
+            self.bought.catch_up()
+            source = self._source(need)
+            assert source is not None
+        purchase, ranges = source
+        free = Loss(self._public.total.measure, 0)
+        facts = Facts("repeat", free, self._confidence, purchase.measured.receipt)
+        if bought is not None and bought.atoms:
+            facts = replace(facts, source="measured", cost=bought)
+        told = self._told_intervals(need, purchase)
+        if told:
+            said = f"{len(told):,} of its counts told before, which stay"
+            facts = replace(facts, note=joined((facts.note, said)))
+        return Released(ranges, facts, self._why(need, ranges), told)
+
+    def _source(self, need: RangesOf) -> tuple[Purchase, Ranged] | None:
+        """The first purchase that tells all these ranges; with a share, the release that was bought for them."""
+        if need.share is None or self._flat(need):
+            return self.bought.source(need.names)
+        known = self._public.find([self._strategy(need.names)])[0]
+        return None if known is None else self.bought.at(known.receipt.entry, need.names)
+
+    def _flat(self, need: RangesOf) -> bool:
+        """Whether the ranges of an attribute are read off the one release that answers everything."""
+        return self._mechanism.everything and len(need.names) == 1
+
+    def _buy_ranges(self, need: RangesOf) -> Loss:
+        if self._flat(need):
+            return self._mechanism.table(marginal(self._public.domain, *need.names)).facts.cost
+        strategy = self._strategy(need.names)
+        return buyer(self._public, self._curator).measure([strategy], need.loss(self._public.total))[0].cost
+
+    def _told_intervals(self, need: RangesOf, source: Purchase) -> dict[Interval, Estimate]:
+        if need.share is not None or not need.intervals:
+            return {}
+        queries = {interval: self.between(need.names[0], *interval) for interval in need.intervals}
+        asked = {interval: query for interval, query in queries.items() if not query.is_constant}
+        told = dict(zip(asked, self._known(list(asked.values())), strict=True))
+        mine = source.measured.receipt
+        return {at: one for at, one in told.items() if one is not None and one.facts.receipt != mine}
+
+    def between(self, name: str, first: int, end: int) -> Query:
+        """The count of neighbouring bins."""
+        return Query.among(self._public.domain, name, range(first, end))
+
+    def _why(self, need: RangesOf, ranges: Ranged) -> str:
+        if not isinstance(ranges, Distribution):
+            return ""
+        return choose(ranges.name, leaves(self._public.domain[ranges.name]), self._public.total.measure).why
+
+    def _strategy(self, names: tuple[str, ...]) -> Strategy:
+        """What would be bought for one attribute or two, from public parameters alone."""
+        domain, measure = self._public.domain, self._public.total.measure
+        sizes = {name: leaves(domain[name]) for name in names}
+        if min(sizes.values()) < 2:
+            raise InvalidQuery("an attribute with a single bin has no ranges.")
+        if len(sizes) == 1:
+            return choose(*next(iter(sizes.items())), measure).strategy
+        (first, m), (second, n) = sorted(sizes.items())
+        return choose_product(first, m, second, n, measure)
+
+    def piecewise(self, names: tuple[str, ...], pieces: Sequence[Query]) -> bool:
+        """Whether what is asked about ranges is put together from counts, each of which is a question of its own.
+
+        It is where all of them were told before a release told the ranges, so that what was once said stays; and where
+        no release tells the ranges and the mechanism knows about everything.
+        """
+        with self._public.turn():
+            self.bought.catch_up()
+            asked = [query for query in dict.fromkeys(pieces) if not query.is_constant]
+            source = self.bought.source(names)
+            told = self._known(asked)
+        entries = [one.facts.receipt.entry for one in told if one is not None and one.facts.receipt is not None]
+        if len(entries) == len(asked) and (source is None or max(entries, default=0) < source[0].entry):
+            return True
+        one_release = self._mechanism.everything and len(pieces) == 1
+        return source is None and (self._mechanism.knows or one_release)
+
     def price(self, needs: Iterable[Need]) -> DryRun:
         """What fetching these would cost at most. Looks at the ledger and at public parameters, never at data."""
         wanted = list(dict.fromkeys(needs))
         mechanism, left = self._mechanism, self._public.left
         free = Loss(left.measure, 0)
+        self.bought.catch_up()
         costs = self._costs(wanted)
         if all(cost is None for cost in costs):
             declared = all(isinstance(need, Query) and need.is_constant for need in wanted)
@@ -171,84 +355,29 @@ class Parts:
 
     def wants_base(self, needs: Iterable[Need]) -> bool:
         """Whether one of these is neither known nor public, and is no release of ranges, which is bought by itself."""
-        about = [need for need in dict.fromkeys(needs) if self._ranges.from_histogram or not isinstance(need, RangesOf)]
+        self.bought.catch_up()
+        flat = self._mechanism.everything
+        about = [need for need in dict.fromkeys(needs) if flat or not isinstance(need, RangesOf)]
         return any(cost is not None for cost in self._costs(about))
 
     def _costs(self, needs: Sequence[Need]) -> list[Loss | None]:
         """The most that each could cost; None if it was answered before, or follows from what is public."""
         asked = [need for need in needs if isinstance(need, Query | Statistic) and not need.is_constant]
-        settled = {need for need, one in zip(asked, self._mechanism.settled(asked), strict=True) if one is not None}
-        cores = [need.core for need in asked if need not in settled]
-        stored = dict(zip(cores, self._public.find(cores), strict=True)) if cores else {}
-        return [None if need in settled else self._cost(need, stored) for need in needs]
+        known = {need for need, one in zip(asked, self._known(asked), strict=True) if one is not None}
+        return [None if need in known else self._cost(need) for need in needs]
 
-    def _cost(self, need: Need, stored: dict[Query | Statistic, Measured | Told | None]) -> Loss | None:
+    def _cost(self, need: Need) -> Loss | None:
         public, mechanism = self._public, self._mechanism
         if isinstance(need, RangesOf):
-            strategy = self._ranges.strategy(need.names)
-            if len(need.names) == 1 and self._ranges.from_histogram:
-                return mechanism.most(marginal(public.domain, need.names[0]))
-            return need.loss(public.total) if public.find([strategy])[0] is None else None
+            if self._source(need) is not None:
+                return None
+            flat = self._flat(need)
+            return mechanism.most(marginal(public.domain, *need.names)) if flat else need.loss(public.total)
         if isinstance(need, Query | Statistic):
-            known = need.is_constant or stored[need.core] is not None
-            return None if known else mechanism.most(need.core)
-        if mechanism.learns and need.size(public.domain) <= MAX_LOOKED_UP:
-            cells = [cell.core for cell in need.queries(public.domain) if not cell.is_constant]
-            found = public.find(cells) if cells else []
-            return mechanism.most(need) if any(one is None for one in found) else None
+            return None if need.is_constant else mechanism.most(need.core)
+        if not mechanism.learns and next(self.bought.tables(need), None) is not None:
+            return None
+        if self._may_be_told(need, None) or (mechanism.learns and need.size(public.domain) <= MAX_LOOKED_UP):
+            cells = {cell for cell in need.queries(public.domain) if not cell.is_constant}
+            return mechanism.most(need) if len(self._told_cells(need)) < len(cells) else None
         return mechanism.most(need)
-
-
-class Ranges:
-    """The releases of ranges of one session. What was bought once is read back from then on."""
-
-    def __init__(self, public: Public, curator: Curator | None, confidence: float, flat: Flat | None) -> None:
-        self._public, self._curator, self._confidence, self._flat = public, curator, confidence, flat
-        self._known: dict[tuple[str, ...], Released] = {}
-
-    @property
-    def from_histogram(self) -> bool:
-        """Whether everything about ranges is read off a histogram that answers all questions."""
-        return self._flat is not None
-
-    def strategy(self, names: tuple[str, ...]) -> Strategy:
-        """What would be bought for one attribute or two, from public parameters alone."""
-        domain, measure = self._public.domain, self._public.total.measure
-        sizes = {name: leaves(domain[name]) for name in names}
-        if min(sizes.values()) < 2:
-            raise InvalidQuery("an attribute with a single bin has no ranges.")
-        if len(sizes) == 1:
-            return choose(*next(iter(sizes.items())), measure).strategy
-        (first, m), (second, n) = sorted(sizes.items())
-        return choose_product(first, m, second, n, measure)
-
-    def release(self, names: tuple[str, ...], loss: Loss) -> Released:
-        """All ranges of one attribute, or of two, for at most `loss` if they are not known yet."""
-        names = tuple(sorted(names))
-        if names not in self._known:
-            found = self._measured(names, loss)
-            self._known[names] = replace(found, facts=repeated(found.facts))
-            if found.facts.cost.atoms:
-                return found
-        return self._known[names]
-
-    def _measured(self, names: tuple[str, ...], loss: Loss) -> Released:
-        strategy, public = self.strategy(names), self._public
-        if self._flat is not None and len(names) == 1:
-            measured, cost = self._flat(names[0])
-            why = ""
-        else:
-            measured, cost = self._buy(strategy, loss)
-            why = "" if len(names) > 1 else choose(names[0], leaves(public.domain[names[0]]), loss.measure).why
-        facts = Facts("measured", cost, self._confidence, measured.receipt)
-        kind = Rectangles if isinstance(strategy, Product) else Distribution
-        return Released(kind(measured, public.domain, public.rows, self._confidence), facts, why)
-
-    def _buy(self, strategy: Strategy, loss: Loss) -> tuple[Measured, Loss]:
-        """The release, and what it cost now: nothing if it was bought before, here or elsewhere."""
-        with self._public.turn():
-            known = self._public.find([strategy])[0]
-            if isinstance(known, Measured):
-                return known, Loss(loss.measure, 0)
-            measured = buyer(self._public, self._curator).measure([strategy], loss)[0]
-        return measured, measured.cost

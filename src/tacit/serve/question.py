@@ -18,7 +18,6 @@ from msgspec import UNSET, Meta, UnsetType, field
 from tacit.errors import InvalidQuery
 from tacit.model import sql
 from tacit.model.ask import (
-    RANGE_SHARE,
     Ask,
     Cdf,
     Count,
@@ -40,7 +39,7 @@ from tacit.serve.schema import AnyOf, Closed, Json, Pair, Text, Where, shaped
 
 MAX_CELLS = 100_000  # of one table
 MAX_NAMES = 16  # attributes of one table
-Share = Annotated[float, Meta(gt=0, le=1, description="Of the whole budget, for the release that this buys first.")]
+Share = Annotated[float, Meta(gt=0, le=1, description="Of the whole budget, for a sharper release.")]
 
 
 class CountBody(Closed):
@@ -66,10 +65,10 @@ class CdfBody(Closed):
     """A cumulative distribution is asked like {"cdf": "age"}."""
 
     cdf: Text
-    share: Share = RANGE_SHARE
+    share: Share | UnsetType = UNSET
 
     def ask(self, domain: Domain) -> Ask:
-        return Cdf(domain, self.cdf, self.share)
+        return Cdf(domain, self.cdf, _share(self.share))
 
 
 class QuantileBody(Closed):
@@ -78,10 +77,10 @@ class QuantileBody(Closed):
     quantile: Text
     q: Annotated[float, Meta(gt=0, lt=1)]
     where: Where = field(default_factory=dict)
-    share: Share = RANGE_SHARE
+    share: Share | UnsetType = UNSET
 
     def ask(self, domain: Domain) -> Ask:
-        return Quantile(domain, self.quantile, self.q, _rows(self.where, domain), self.share)
+        return Quantile(domain, self.quantile, self.q, _rows(self.where, domain), _share(self.share))
 
 
 class MeanBody(Closed):
@@ -89,10 +88,10 @@ class MeanBody(Closed):
 
     mean: Text
     where: Where = field(default_factory=dict)
-    share: Share = RANGE_SHARE
+    share: Share | UnsetType = UNSET
 
     def ask(self, domain: Domain) -> Ask:
-        return mean(domain, self.mean, _rows(self.where, domain), self.share)
+        return mean(domain, self.mean, _rows(self.where, domain), _share(self.share))
 
 
 class SumBody(Closed):
@@ -139,10 +138,10 @@ class RangeBody(Closed):
     """A range of one or two attributes is asked like {"range": {"age": [20, 39]}}."""
 
     range: Annotated[dict[Text, Pair], Meta(min_length=1, max_length=2)]
-    share: Share = RANGE_SHARE
+    share: Share | UnsetType = UNSET
 
     def ask(self, domain: Domain) -> Ask:
-        return Range.between(domain, _conditions(self.range), self.share)
+        return Range.between(domain, _conditions(self.range), _share(self.share))
 
 
 class HistogramBody(Closed):
@@ -150,10 +149,10 @@ class HistogramBody(Closed):
 
     histogram: Text
     width: Annotated[float, Meta(gt=0)] | UnsetType = UNSET
-    share: Share = RANGE_SHARE
+    share: Share | UnsetType = UNSET
 
     def ask(self, domain: Domain) -> Ask:
-        return Histogram(domain, self.histogram, None if self.width is UNSET else self.width, self.share)
+        return Histogram(domain, self.histogram, None if self.width is UNSET else self.width, _share(self.share))
 
 
 Body = (
@@ -202,6 +201,10 @@ def read(given: Any, domain: Domain, within: float | None = None) -> Question:
         raise Refusal(400, "bad_question", f"a question is SQL text, or an object with one of {', '.join(KINDS)}.")
     _check_size(ask, domain)
     return Question(kind, _key(given, ask), ask, within)
+
+
+def _share(given: float | UnsetType) -> float | None:
+    return None if given is UNSET else given
 
 
 def _rows(where: Where, domain: Domain) -> Query:

@@ -13,8 +13,8 @@ from tacit.model.cell_sum import answer_from, sides, summed
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.facts import Facts
-from tacit.model.noise_law import Noise, quantile_of_sum, variance
-from tacit.model.query import Query
+from tacit.model.noise_law import Noise, quantile_of_sum
+from tacit.model.query import Factor, Query, plain_product
 from tacit.model.workload import Marginal
 from tacit.release.estimate import Estimate, TableEstimate
 
@@ -22,47 +22,79 @@ _REMEMBERED = 2**16  # cells of a sum that is kept for the next question
 
 
 class NoisyTable:
-    """Noisy counts of every combination of some attributes. Post-processing only."""
+    """Noisy counts of every combination of some attributes, among the rows of a condition. Post-processing only."""
 
     def __init__(self, measured: Measured, domain: Domain, rows: int, confidence: float) -> None:
         assert isinstance(measured.question, Marginal)
-        assert measured.question.where.is_everyone
-        self.names = measured.question.names
+        self.names, self.where = measured.question.names, measured.question.where
+        self.receipt, self.noise = measured.receipt, measured.noise
         self._sizes = {name: domain[name].size for name in self.names}
         self._cells = measured.values.reshape(tuple(self._sizes.values()))
-        self._noise, self._receipt, self._measure = measured.noise, measured.receipt, measured.cost.measure
+        self._measure = measured.cost.measure
         self._rows, self._confidence = rows, confidence
         self._small_sums = lru_cache(maxsize=256)(self._sum_over)
 
     @property
-    def entry(self) -> int:
-        """Where in the ledger the table stands."""
-        return self._receipt.entry
+    def words(self) -> str:
+        """What the table is called where something is read off it."""
+        return f"the table of {' and '.join(self.names)}"
 
-    def covers(self, question: Query | Marginal) -> bool:
-        return set(_scope(question)) <= set(self.names)
+    def covers(self, query: Query) -> bool:
+        """Whether the query's answer is a sum of cells, or n less such a sum."""
+        return not query.is_constant and self._within(query) is not None
 
-    def variance(self, question: Query | Marginal) -> float:
-        """A bound on the variance of an estimate (of each cell, for a table), in counts."""
-        return self._draws(question) * variance(self._noise)
+    def has(self, marginal: Marginal) -> bool:
+        """Whether every cell of another table is a sum of cells of this one."""
+        if self.where.is_everyone:
+            return set(_scope(marginal)) <= set(self.names)
+        return marginal.where == self.where and set(marginal.names) <= set(self.names)
 
-    def half_width(self, question: Query | Marginal) -> int:
-        """The error of an estimate of the question (of each cell, for a table), in grid steps."""
-        steps = question.unit if isinstance(question, Query) else 1
-        return _half_width(self._noise, self._draws(question), steps, self._confidence)
+    def value(self, query: Query) -> int:
+        """The query's answer in grid steps, from the cells on its smaller side: n is public, so the rest is n less."""
+        inside = self._inside(query)
+        if self.where.is_everyone:
+            return answer_from(inside, inside.scope, self._sums(inside.scope), self._rows)
+        # How many rows meet the table's own condition is not public: there is one side only.
+        weights = inside.table(inside.scope, [self._sizes[name] for name in inside.scope])
+        found = int((weights * self._sums(inside.scope)).sum())
+        apart = _rest(self.where, self.names, query) is None
+        return self._rows * query.unit - found if apart else found
+
+    def reach(self, query: Query, shown: int, confidence: float) -> int:
+        """How far the truth is from a value at most, in grid steps: by the law of the noise in the cells' sum."""
+        return abs(shown - self.value(query)) + self.half_width(query, confidence)
+
+    def half_width(self, query: Query, confidence: float | None = None) -> int:
+        """The error of the query's answer, in grid steps."""
+        inside = self._inside(query)
+        sure = self._confidence if confidence is None else confidence
+        shape = [self._sizes[name] for name in inside.scope]
+        each = math.prod(size for name, size in self._sizes.items() if name not in inside.scope)
+        if inside.unit == 1:
+            some = summed(inside, inside.scope, shape) if self.where.is_everyone else _some(inside, shape)
+            return quantile_of_sum(self.noise, each * some, sure)
+        chosen = _chosen(inside, shape) if self.where.is_everyone else sides(inside, inside.scope, shape)[0]
+        squares = float(((chosen / inside.unit) ** 2).sum())
+        return inside.unit * weighted_width(self.noise, each * squares, sure)
 
     def estimate(self, query: Query) -> Estimate:
-        """The query's answer from the cells on its smaller side: n is public, so the rest is n less those."""
-        value = answer_from(query, query.scope, self._sums(query.scope), self._rows)
-        return Estimate(value, self._facts.within(self.half_width(query)))
+        return Estimate(self.value(query), self._facts.within(self.half_width(query)))
 
     def table(self, marginal: Marginal) -> TableEstimate:
-        """A table of fewer attributes, or of fewer rows."""
-        scope = _scope(marginal)
-        inside, _ = self._sides(marginal.where, scope)
-        cells = (inside * self._sums(scope)).sum(axis=self._beyond(scope, marginal.names))
-        facts = self._facts.within(self.half_width(marginal))
-        return TableEstimate(cells, facts, self._noise, self._draws(marginal))
+        """A table of fewer attributes, or of fewer rows. Every cell is what its own question is answered with."""
+        scope = _scope(marginal) if self.where.is_everyone else marginal.names
+        where = marginal.where if self.where.is_everyone else Query.constant(everyone=True)
+        sizes = [self._sizes[name] for name in scope]
+        inside, _ = sides(where, scope, sizes)
+        beyond = self._beyond(scope, marginal.names)
+        cells = (inside * self._sums(scope)).sum(axis=beyond)
+        each = math.prod(size for name, size in self._sizes.items() if name not in scope)
+        draws = each * max(1, int(np.count_nonzero(inside, axis=beyond).max()))
+        if self.where.is_everyone and math.prod(sizes) == 2 and inside.flat[0]:
+            # Of two halves the second is the question, and the first is n less that: see `Query.core`.
+            cells.flat[0] = self._rows - int(self._sums(scope).flat[1])
+        facts = self._facts.within(quantile_of_sum(self.noise, draws, self._confidence))
+        return TableEstimate(cells, facts, self.noise, draws)
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         """Independent rows, each cell in proportion to its noisy count where that is above 0."""
@@ -72,14 +104,20 @@ class NoisyTable:
         cells = np.searchsorted(sums, rng.random(rows) * sums[-1], side="right")
         return list(np.unravel_index(np.minimum(cells, sums.size - 1), self._cells.shape))  # a product may round up
 
-    def _draws(self, question: Query | Marginal) -> int:
-        """How many noise draws are summed in the estimate (in the fullest cell of a table)."""
-        scope = _scope(question)
-        each = math.prod(size for name, size in self._sizes.items() if name not in scope)
-        if isinstance(question, Query):
-            return each * summed(question, scope, [self._sizes[name] for name in scope])
-        inside, _ = self._sides(question.where, scope)
-        return each * max(1, int(np.count_nonzero(inside, axis=self._beyond(scope, question.names)).max()))
+    def sums(self, name: str) -> tuple[NDArray[np.int64], int]:
+        """The noisy counts of one attribute's values, and how many cells are summed in each."""
+        return self._sums((name,)), self._cells.size // self._sizes[name]
+
+    def _inside(self, query: Query) -> Query:
+        found = self._within(query)
+        assert found is not None
+        return found
+
+    def _within(self, query: Query) -> Query | None:
+        """The query about the cells whose sum answers this one, or answers its complement; None where there is none."""
+        if self.where.is_everyone:
+            return query if set(query.scope) <= set(self.names) else None
+        return _rest(self.where, self.names, query) or _rest(self.where, self.names, ~query)
 
     def _sums(self, names: tuple[str, ...]) -> NDArray[np.int64]:
         small = math.prod(self._sizes[name] for name in names) <= _REMEMBERED
@@ -89,27 +127,60 @@ class NoisyTable:
         """The noisy counts of fewer attributes: sums over the others."""
         return np.asarray(self._cells.sum(axis=self._beyond(self.names, names)))
 
-    def _sides(self, query: Query, scope: tuple[str, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        return sides(query, scope, [self._sizes[name] for name in scope])
-
     def _beyond(self, names: tuple[str, ...], kept: tuple[str, ...]) -> tuple[int, ...]:
         return tuple(axis for axis, name in enumerate(names) if name not in kept)
 
     @property
     def _facts(self) -> Facts:
-        return Facts("hypothesis", Loss(self._measure, 0), self._confidence, self._receipt)
+        return Facts("hypothesis", Loss(self._measure, 0), self._confidence, self.receipt)
 
 
 def half_width_within(query: Query, domain: Domain, noise: Noise, confidence: float) -> int:
     """The error, in grid steps, of the query's answer from the table of its own attributes: before it is bought."""
     cells = summed(query, query.scope, [domain[name].size for name in query.scope])
-    return _half_width(noise, cells, query.unit, confidence)
+    return query.unit * quantile_of_sum(noise, cells, confidence, weighted=query.unit > 1)
 
 
-def _half_width(noise: Noise, draws: int, steps: int, confidence: float) -> int:
-    return steps * quantile_of_sum(noise, draws, confidence, weighted=steps > 1)
+def weighted_width(noise: Noise, squares: float, confidence: float) -> int:
+    """A bar for a sum of noise with weights in [-1, 1] whose squares add up to at most this.
+
+    A draw's log moment generating function divided by the square of its argument rises, because all its even cumulants
+    are positive (discrete Laplace: a difference of geometrics) or it is subgaussian (discrete Gaussian). So weights
+    count by their squares, and whole draws stand for them in `quantile_of_sum`.
+    """
+    # One term asks for two: of a single draw only the plain quantile is known, and a weighted one is not whole.
+    return quantile_of_sum(noise, max(2, math.ceil(squares - 1e-9)), confidence, weighted=True)
 
 
-def _scope(question: Query | Marginal) -> tuple[str, ...]:
+def _chosen(query: Query, shape: list[int]) -> NDArray[np.int64]:
+    """The weights on the side that `answer_from` adds up."""
+    inside, outside = sides(query, query.scope, shape)
+    few, others = np.count_nonzero(inside), np.count_nonzero(outside)
+    return inside if few < others or (few == others and not query.complement) else outside
+
+
+def _some(query: Query, shape: list[int]) -> int:
+    return max(1, int(np.count_nonzero(query.table(query.scope, shape))))
+
+
+def _rest(where: Query, names: tuple[str, ...], query: Query) -> Query | None:
+    """The condition on these attributes that, together with `where`, makes the query; None where there is none."""
+    apart = [factor for factor in plain_product(where) if set(factor.scope).isdisjoint(names)]
+    mine = {_form(factor): factor for factor in plain_product(query)}
+    if not all(_form(factor) in mine for factor in apart):
+        return None
+    for factor in apart:
+        del mine[_form(factor)]
+    if not all(set(factor.scope) <= set(names) for factor in mine.values()):
+        return None
+    rest = Query.product(mine.values(), complement=False)
+    return rest if Query.all([where, rest]) == query else None
+
+
+def _form(factor: Factor) -> tuple[tuple[str, ...], int, bytes]:
+    return factor.scope, factor.unit, factor.weights.tobytes()
+
+
+def _scope(marginal: Marginal) -> tuple[str, ...]:
     """The attributes it depends on, sorted."""
-    return question.scope if isinstance(question, Query) else tuple(sorted({*question.names, *question.where.scope}))
+    return tuple(sorted({*marginal.names, *marginal.where.scope}))

@@ -19,13 +19,14 @@ from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.noise_law import Noise, variance
+from tacit.model.query import Query
 from tacit.model.strategy import Convolution, Tree, leaves
 from tacit.model.values import Listed
 from tacit.release.ranges.band import Band, band, single
 from tacit.release.ranges.decoder import Decoder, monotone
 
 Floats = NDArray[np.float64]
-_STEPS = 1024  # prefixes are multiples of 1/1024: sums and differences are exact, and float dust is gone
+_DUST = 1e-6  # of a row: what floats may add to a bar that is then cut to whole rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,10 +85,17 @@ class Distribution:
         self.decoder = Decoder(strategy, leaves(self.attribute))
         self.noise: Noise = measured.noise
         self.rows, self.confidence = rows, confidence
+        self.receipt = measured.receipt
         self._raw = self.decoder.prefixes(measured.values, rows)
-        self._prefixes = np.rint(monotone(self._raw, rows) * _STEPS) / _STEPS
+        # Whole numbers, as counts are: so a range is the same number in whichever form it is asked.
+        self._prefixes = np.rint(monotone(self._raw, rows))
         self._deviation = math.sqrt(variance(self.noise))
         self._bar = single(self.noise.kind, confidence)
+
+    @property
+    def words(self) -> str:
+        """What the release is called where something is read off it."""
+        return f"the ranges of {self.name}"
 
     @property
     def bins(self) -> int:
@@ -110,6 +118,29 @@ class Distribution:
         values = self._prefixes[end] - self._prefixes[low]
         return Counts(values, self._errors(values, low, end))
 
+    def covers(self, query: Query) -> bool:
+        """Whether the query is about this attribute alone, and weighs all rows outside its bins the same."""
+        return query.scope == (self.name,) and self._weights(query) is not None
+
+    def value(self, query: Query) -> int:
+        """The query's answer in grid steps."""
+        weights = self._weights(query)
+        assert weights is not None
+        return int(weights @ np.diff(self._prefixes).astype(np.int64))
+
+    def reach(self, query: Query, shown: int, confidence: float) -> int:
+        """How far the truth is from a value at most, in grid steps: as far as the least squares estimate, and its bar.
+
+        As in `counts`, the bar is cut at 0 and at n times the largest weight.
+        """
+        weights = self._weights(query)
+        assert weights is not None
+        unit, steps = query.unit, weights.astype(np.float64)
+        raw = float(steps @ np.diff(self._raw))
+        bar = single(self.noise.kind, confidence) * self._deviation * unit * math.sqrt(self._spread(steps / unit))
+        low, high = max(0.0, raw - bar), min(float(self.rows * unit), raw + bar)
+        return max(1, math.floor(max(high - shown, shown - low) + unit * _DUST))
+
     def histogram(self, cuts: Sequence[int] | None = None) -> Counts:
         """Rows between neighbouring cuts (numbers of bins from 0 to all; by default every bin). They add up."""
         at = np.arange(self.bins + 1) if cuts is None else np.asarray(cuts, dtype=np.intp)
@@ -125,12 +156,12 @@ class Distribution:
     @property
     def half_width(self) -> float:
         """Of the band around all prefixes at once."""
-        return min(float(self.rows), self.noise.scale * self._band.prefixes + 1 / _STEPS)
+        return min(float(self.rows), math.floor(self.noise.scale * self._band.prefixes + 0.5 + _DUST))
 
     @property
     def interval_half_width(self) -> float:
         """Of the error of all intervals at once."""
-        return min(float(self.rows), self.noise.scale * self._band.intervals + 2 / _STEPS)
+        return min(float(self.rows), math.floor(self.noise.scale * self._band.intervals + 1 + _DUST))
 
     def quantile(self, share: float, *, at_once: bool = False) -> Located:
         """The first bin by whose end at least this share of the rows (in bins) has come.
@@ -189,7 +220,24 @@ class Distribution:
         bar = self._bar * self._deviation * np.sqrt(self.decoder.interval_variance(low, end))
         above = np.clip(raw + bar, 0.0, self.rows) - values
         below = values - np.clip(raw - bar, 0.0, self.rows)
-        return np.maximum(np.maximum(above, below), 1.0)  # cut to nothing, it would read as certainty
+        whole = np.floor(np.maximum(above, below) + _DUST)  # counts are whole, and so is what lies between two of them
+        return np.maximum(whole, 1.0)  # cut to nothing, it would read as certainty
+
+    def _weights(self, query: Query) -> NDArray[np.int64] | None:
+        """The query's weight of each leaf, in grid steps; None where rows outside the bins weigh differently."""
+        weights = query.table((self.name,), (self.attribute.size,))
+        beyond = weights[self.bins :]
+        if beyond.size and not (beyond == beyond[0]).all():
+            return None
+        return weights[: self.decoder.leaves]
+
+    def _spread(self, weights: Floats) -> float:
+        """The variance of a weighted sum of leaves, for noise of variance 1: an interval's, or its complement's."""
+        for side in (weights, 1 - weights):
+            inside = np.flatnonzero(side)
+            if inside.size and inside[-1] - inside[0] + 1 == inside.size and (side[inside] == 1).all():
+                return float(self.decoder.interval_variance(int(inside[0]), int(inside[-1]) + 1))
+        return self.decoder.functional_variance(weights)
 
     def _rank_variance(self, share: float) -> Floats:
         """Of F(t) - share * F(bins), t = 0 .. bins, from the variances of prefixes and of what lies above them."""

@@ -17,6 +17,7 @@ from tacit.model.budget import Measure
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.noise_law import variance
+from tacit.model.query import Query
 from tacit.model.strategy import Product, Tree, leaves
 from tacit.release.ranges.band import single
 from tacit.release.ranges.choice import trees, weightings
@@ -24,6 +25,8 @@ from tacit.release.ranges.distribution import Counts
 from tacit.release.ranges.tree import consistent, interval_moments
 
 Floats = NDArray[np.float64]
+Places = list[NDArray[np.intp]]
+_DUST = 1e-6  # of a row: what floats may add to a bar that is then cut to whole rows
 
 
 class Rectangles:
@@ -39,8 +42,15 @@ class Rectangles:
         self._leaves = (leaves(domain[self.names[0]]), leaves(domain[self.names[1]]))
         self._bins = (domain[self.names[0]].bins, domain[self.names[1]].bins)
         cells = least_squares(measured.values, self._trees, self._leaves, rows)
-        self._sums = np.pad(np.cumsum(np.cumsum(cells, axis=0), axis=1), ((1, 0), (1, 0)))
-        self._bar = single(measured.noise.kind, confidence) * math.sqrt(variance(measured.noise))
+        # Whole numbers, as counts are: so a rectangle is the same number in whichever form it is asked.
+        self._raw = np.pad(np.cumsum(np.cumsum(cells, axis=0), axis=1), ((1, 0), (1, 0)))
+        self._sums = np.rint(self._raw)
+        self.receipt = measured.receipt
+
+    @property
+    def words(self) -> str:
+        """What the release is called where something is read off it."""
+        return f"the ranges of {' and '.join(self.names)}"
 
     def counts(self, first: tuple[ArrayLike, ArrayLike], last: tuple[ArrayLike, ArrayLike]) -> Counts:
         """Rows in the bins first[k] <= i <= last[k] of both attributes k, for many rectangles at once."""
@@ -49,10 +59,60 @@ class Rectangles:
         for axis, name in enumerate(self.names):
             if np.any(low[axis] < 0) or np.any(end[axis] > self._bins[axis]) or np.any(low[axis] > end[axis]):
                 raise InvalidQuery(f"{name} has the bins 0 to {self._bins[axis] - 1}, and a range goes up.")
-        at = self._sums
-        values = at[end[0], end[1]] - at[low[0], end[1]] - at[end[0], low[1]] + at[low[0], low[1]]
+        values = _box(self._sums, low, end)
+        return Counts(values, self._errors(values, low, end, self.confidence))
+
+    def covers(self, query: Query) -> bool:
+        """Whether the query is a rectangle of these attributes, or the complement of one."""
+        return not query.is_constant and self._sides(query) is not None
+
+    def value(self, query: Query) -> int:
+        found = self._sides(query)
+        assert found is not None
+        inside = int(_box(self._sums, *found[:2]))
+        return self.rows - inside if found[2] else inside
+
+    def reach(self, query: Query, shown: int, confidence: float) -> int:
+        """How far the truth is from a value at most: as far as the least squares estimate, and its bar."""
+        found = self._sides(query)
+        assert found is not None
+        inside = self.rows - shown if found[2] else shown
+        return int(self._errors(np.asarray(float(inside)), *found[:2], confidence))
+
+    def _errors(self, values: Floats, low: Places, end: Places, confidence: float) -> Floats:
+        bar = single(self.noise.kind, confidence) * math.sqrt(variance(self.noise))
         spread = rectangle_variance(self._trees, self._leaves, low, end)
-        return Counts(np.asarray(values), np.asarray(self._bar * np.sqrt(spread)))
+        far = np.abs(_box(self._raw, low, end) - values) + bar * np.sqrt(spread)
+        return np.maximum(np.floor(far + _DUST), 1.0)
+
+    def _sides(self, query: Query) -> tuple[Places, Places, bool] | None:
+        """The leaves that a rectangle starts with and ends before, and whether the query is its complement."""
+        factors = query.factors
+        if not set(query.scope) <= set(self.names) or any(len(f.scope) > 1 or f.unit > 1 for f in factors):
+            return None
+        low, end, complement = [0, 0], list(self._leaves), query.complement
+        for factor in factors:
+            axis = self.names.index(factor.scope[0])
+            found = self._interval(factor.weights, axis)
+            if found is None and len(factors) == 1:
+                complement, found = not complement, self._interval(1 - factor.weights.astype(np.int8), axis)
+            if found is None:
+                return None
+            low[axis], end[axis] = found
+        return [np.asarray(at) for at in low], [np.asarray(at) for at in end], complement
+
+    def _interval(self, weights: NDArray[np.generic], axis: int) -> tuple[int, int] | None:
+        """The first leaf and the one after the last, where the chosen ones are neighbours."""
+        beyond, leaves = weights[self._bins[axis] :], self._leaves[axis]
+        inside = np.flatnonzero(weights[:leaves])
+        if (beyond.size and not (beyond == beyond[0]).all()) or inside[-1] - inside[0] + 1 != inside.size:
+            return None
+        return int(inside[0]), int(inside[-1]) + 1
+
+
+def _box(sums: Floats, low: Places, end: Places) -> Floats:
+    """What lies between the corners, by sums from the origin to each of them."""
+    return np.asarray(sums[end[0], end[1]] - sums[low[0], end[1]] - sums[end[0], low[1]] + sums[low[0], low[1]])
 
 
 def least_squares(values: ArrayLike, pair: tuple[Tree, Tree], sizes: tuple[int, int], total: float) -> Floats:
