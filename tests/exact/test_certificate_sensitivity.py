@@ -175,5 +175,28 @@ def test_what_is_listed_is_what_was_checked() -> None:
     conditions[0, 0], guess[0] = 200, 7
     assert made.conditions[0][0, 0] == 1
     assert made.guess[0] == 0
-    with pytest.raises(ValueError, match="read-only"):
-        made.conditions[0][0, 0] = 2
+    for array in (made.conditions[0], made.guess):
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            array.flags.writeable = True
+
+
+def test_a_list_of_another_kind_is_refused() -> None:
+    class Louder(Conjunctions):
+        def sums(self, table: NDArray[np.int64]) -> NDArray[np.int64]:
+            return super().sums(table) * 10**6
+
+    loud = Louder(("sex",), np.zeros(2, dtype=np.int64), (SEXES,), False)
+    with pytest.raises(InvalidQuery, match="lists of conjunctions"):
+        Certificate("a guess", "a list", 1, 3, (3,), (), (loud,))
+    with pytest.raises(InvalidQuery, match="whole"):
+        Conjunctions(("sex",), np.zeros(2), (SEXES,), False)
+    with pytest.raises(InvalidQuery, match="too large"):
+        Conjunctions(("sex",), np.zeros(2, dtype=np.int64), (np.array([[257, 0]]),), False)
+
+
+def test_long_lists_are_worked_through_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    paired = [one for one in lists(0) if one.paired]
+    tables = [records(np.arange(DOMAIN.size)).table(one.names) for one in paired]
+    whole = [one.sums(table).tolist() for one, table in zip(paired, tables, strict=True)]
+    monkeypatch.setattr("tacit.model.certificate._AT_ONCE", 1)
+    assert [one.sums(table).tolist() for one, table in zip(paired, tables, strict=True)] == whole

@@ -18,8 +18,11 @@ from tacit.model.query import GRID, Factor, Query
 from tacit.release import base as base_module
 from tacit.release import classes
 from tacit.release.base import Base, Miss, Side, of_the_base
-from tacit.release.classes import attributes, boxes, sample, scopes, sums
+from tacit.release.classes import attributes, boxes, left_out, sample, scopes, sums
+from tacit.release.hypothesis.dense import Dense
+from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.online import Online
+from tacit.release.warm_start import recalled
 from tacit.session import Session
 from tacit.trusted.curator import Curator
 from tacit.trusted.records import Records
@@ -86,6 +89,7 @@ QUESTIONS = {
     "four conditions": tacit.count(a=(2, 7), b=1, c=1, d=True),
     "a complement": ~tacit.count(a=(2, 7), b=1),
     "from a value on": ~tacit.count(a=(0, 3)),
+    "a wide range": tacit.count(a=(1, 8)),
 }
 MIXED = {
     "two ranges": tacit.count(a=[1, 2, 8]),
@@ -319,6 +323,76 @@ def test_the_certificate_is_priced_like_any_purchase(tmp_path: Path) -> None:
         assert 0.199 * session.total.atoms <= total <= 0.2 * session.total.atoms
 
 
+@pytest.mark.parametrize("stop", [1, 2])
+def test_a_certificate_that_was_cut_off_is_taken_up_again_for_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int
+) -> None:
+    measure = Curator.measure
+    seen = []
+
+    def interrupted(self: Curator, questions: Any, *more: Any, **other: Any) -> Any:
+        if isinstance(questions[0], Certificate):
+            seen.append(questions[0].kind)
+            if len(seen) > stop:
+                raise KeyboardInterrupt
+        return measure(self, questions, *more, **other)
+
+    with start(tmp_path) as session:
+        with monkeypatch.context() as patched:
+            patched.setattr(Curator, "measure", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                begin(session)
+        assert not isinstance(session._mechanism, Online) or session._mechanism.base is None
+    assert seen[-1] == base_module.SAMPLE or stop == 1  # the one without which there is no base comes last
+    with start(tmp_path) as session:
+        base = begin(session)
+        assert len(base.certificates) == 3
+        assert sum("certificate" in past.question for past in session.history) == 3
+
+
+def test_a_dry_run_spends_nothing_where_a_start_was_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measure, calls = Curator.measure, []
+
+    def interrupted(self: Curator, *asked: Any, **other: Any) -> Any:
+        calls.append(asked)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return measure(self, *asked, **other)
+
+    with start(tmp_path) as session, monkeypatch.context() as patched:
+        patched.setattr(Curator, "measure", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            begin(session)
+    with start(tmp_path) as session:
+        spent = session.spent
+        session.dry_run(QUESTIONS["a value"])
+        assert session.spent == spent
+
+
+def test_a_certificate_that_says_less_than_its_bar_is_not_taken_for_one(tmp_path: Path) -> None:
+    """Rank 1 of three errors, and offsets that fall: whoever may measure can buy that, and it says nothing."""
+    with start(tmp_path, certify=0.0) as session:
+        session.ask(QUESTIONS["a value"])
+        mechanism, curator = session._mechanism, session._curator
+        assert isinstance(mechanism, Online)
+        assert isinstance(curator, Curator)
+        found = recalled(session._public)
+        assert found is not None
+        some = sample(DOMAIN, found.hypothesis, N, 1)[:1]
+        for ranks, steps in (((1,), ()), ((some[0].size,), ((0, 9000), (1, 0)))):
+            weak = Certificate(base_module._name(found), base_module.SAMPLE, 1, some[0].size, ranks, steps, tuple(some))
+            curator.measure([weak], session.left.split(10))
+        assert base_module.certify(session._public, None, found, session.total, 0.95) is None
+
+
+def test_the_least_confidence_there_is_has_bars_too(tmp_path: Path) -> None:
+    with start(tmp_path, confidence=0.5) as session:
+        begin(session)
+        answer = session.ask(QUESTIONS["a range"])
+        assert isinstance(answer, tacit.Answer)
+        assert len(answer.bars) == 2
+
+
 @pytest.mark.parametrize("settings", [{"warm": 0.0}, {"warm": 0.8}])
 def test_a_certificate_needs_a_start_and_room_beside_it(tmp_path: Path, settings: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match="certify"):
@@ -329,9 +403,13 @@ def test_domains_too_large_to_list_are_sampled_in_public() -> None:
     large = tacit.Domain({f"a{i}": tacit.integer(0, 9) for i in range(40)})
     assert attributes(large) == 3
     by_size = scopes(large, 3)
-    assert [len(of_size) for of_size in by_size[:1]] == [40]
-    assert all(len(of_size) <= classes.MOST_SCOPES for of_size in by_size)
+    assert [len(of_size) for of_size in by_size] == [40, classes.MOST_SCOPES, classes.MOST_SCOPES]
     assert by_size == scopes(large, 3)
+    lists = sample(large, Mixture.uniform(large), 1000, 3)
+    assert left_out(lists) == 1 / (classes.MOST_SCOPES + 1)
+    assert left_out(sample(DOMAIN, Dense(DOMAIN), 1000, 4)) == 0
+    huge = tacit.Domain({f"a{i}": tacit.integer(0, 9) for i in range(200)})
+    assert [len(of_size) for of_size in scopes(huge, 3)] == [200, classes.MOST_SCOPES, classes.MOST_SCOPES]
 
 
 def test_the_curator_refuses_a_certificate_without_its_list(tmp_path: Path) -> None:

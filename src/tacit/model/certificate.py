@@ -21,6 +21,7 @@ MAX_LISTED = 2**25  # questions of one list
 MOST_STEPS = 2**51  # grid steps of all rows: sums over them, and over a guess, stay below 2^53
 MOST_WEIGHTED_STEPS = 2**41  # times a weight, below 2^63
 MAX_STATISTICS = 64
+_AT_ONCE = 2**22  # numbers that are worked on together
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +40,10 @@ class Conjunctions:
     weights: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
-        # Copies that nobody else holds: what is checked is what is looked at.
-        guess = np.array(self.guess, dtype=np.int64)
-        conditions = tuple(np.array(one, dtype=np.uint8) for one in self.conditions)
-        weights = None if self.weights is None else np.array(self.weights, dtype=np.int64)
+        # Views of bytes, which nobody can write to: what is checked is what is looked at.
+        guess = _frozen(self.guess, np.int64)
+        conditions = tuple(_frozen(one, np.uint8) for one in self.conditions)
+        weights = None if self.weights is None else _frozen(self.weights, np.int64)
         names = type(self.names) is tuple and all(type(name) is str for name in self.names)
         sides = len(conditions) + (weights is not None)
         if not names or not 1 <= len(self.names) == len(set(self.names)) == sides == guess.ndim:
@@ -58,9 +59,6 @@ class Conjunctions:
             raise InvalidQuery("the counts of a guess are from 0, and fewer than twice the rows that can be certified.")
         if self.paired and len({len(one) for one in conditions}) > 1:
             raise InvalidQuery("questions in pairs have as many conditions on each attribute.")
-        for one in (guess, weights, *conditions):
-            if one is not None:
-                one.flags.writeable = False
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "guess", guess)
         object.__setattr__(self, "conditions", conditions)
@@ -79,18 +77,23 @@ class Conjunctions:
         """
         found = table.astype(np.float64)
         if self.paired and self.conditions:
-            found = np.tensordot(self.conditions[0].astype(np.float64), found, axes=(1, 0))
-            for one in self.conditions[1:]:
-                found = np.einsum("qv...,qv->q...", found, one.astype(np.float64))
-        else:
-            for one in self.conditions:  # each time the first axis is answered and becomes the last
-                found = np.tensordot(found, one.astype(np.float64), axes=(0, 1))
+            block = max(1, _AT_ONCE // table.size)
+            parts = [self._paired(found, slice(i, i + block)) for i in range(0, self.size, block)]
+            return np.concatenate(parts)
+        for one in self.conditions:  # each time the first axis is answered and becomes the last
+            found = np.tensordot(found, one.astype(np.float64), axes=(0, 1))
+        # The weighted attribute has come to the front.
+        return self._weighed(np.moveaxis(found, 0, -1) if self.weights is not None else found)
+
+    def _paired(self, table: NDArray[np.float64], some: slice) -> NDArray[np.int64]:
+        found = np.tensordot(self.conditions[0][some].astype(np.float64), table, axes=(1, 0))
+        for one in self.conditions[1:]:
+            found = np.einsum("qv...,qv->q...", found, one[some].astype(np.float64))
+        return self._weighed(found)
+
+    def _weighed(self, found: NDArray[np.float64]) -> NDArray[np.int64]:
         exact = found.astype(np.int64)
-        if self.weights is None:
-            return exact.ravel()
-        # Without pairs the weighted attribute came to the front.
-        weighed = exact @ self.weights if self.paired else np.tensordot(self.weights, exact, axes=(0, 0))
-        return np.ravel(weighed) // GRID
+        return exact.ravel() if self.weights is None else np.ravel(exact @ self.weights) // GRID
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,8 @@ class Certificate:
         froms = [start for start, _ in self.steps]
         if any(len(step) != 2 for step in self.steps) or froms != sorted(set(froms)):
             raise InvalidQuery("the steps of a certificate rise.")
+        if not all(type(one) is Conjunctions for one in self.lists):
+            raise InvalidQuery("the lists of a certificate are lists of conjunctions.")
 
     def check(self, domain: Domain) -> None:
         """Refuse a list that is not about this domain, or is not the one that was announced."""
@@ -154,6 +159,15 @@ class Certificate:
         rows = np.array([0, *(rows for _, rows in self.steps)], dtype=np.int64)
         found: NDArray[np.int64] = rows[np.searchsorted(froms, guesses, side="right")]
         return found
+
+
+def _frozen(values: Any, kind: type[np.integer[Any]]) -> NDArray[Any]:
+    made = np.asarray(values)
+    if made.dtype.kind not in "iu":
+        raise InvalidQuery("the numbers of a list are whole.")
+    if made.size and not (np.iinfo(kind).min <= int(made.min()) and int(made.max()) <= np.iinfo(kind).max):
+        raise InvalidQuery("a number of a list is too large.")
+    return np.frombuffer(made.astype(kind).tobytes(), dtype=kind).reshape(made.shape)
 
 
 def form(certificate: Certificate) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from tacit.release.classes import (
     boxes,
     cells,
     guessed,
+    left_out,
     ramps,
     refitted,
     sample,
@@ -76,13 +77,16 @@ class Miss:
         both = 1 - confidence / share
         return cls(share, both * (1 - _OF_SAMPLE), both * _OF_SAMPLE)
 
-    def rank(self, questions: int) -> int:
+    def rank(self, questions: int, left_out: float = 0.0) -> int:
         """Of the error in a random list that is at least the share of the class, but for the chance `sample`.
 
-        Formula: share + sqrt(ln(1/sample) / (2 questions)). Source: Dvoretzky, Kiefer & Wolfowitz 1956; Massart 1990.
+        `left_out` is for lists of some sets of attributes only: see `classes.left_out`.
+
+        Formula: share + left_out + sqrt(ln(1/sample) / (2 questions)). Source: Hoeffding 1963, for independent draws of
+            which each set of attributes has as many.
         """
         more = math.sqrt(math.log(1 / self.sample) / (2 * questions))
-        return min(questions, math.ceil((self.share + more) * questions))
+        return min(questions, math.ceil((self.share + left_out + more) * questions))
 
 
 class CertifiedFigure:
@@ -93,7 +97,8 @@ class CertifiedFigure:
         self.certificate = measured.question
         # The noise is symmetric, so it is below minus its quantile at 1 - 2 miss with a chance of `miss` at most. One
         # more row for the answer, which is rounded.
-        self._above = int(measured.values[0]) + quantile(measured.noise, 1 - 2 * miss) + 1
+        beyond = quantile(measured.noise, 1 - 2 * miss) if miss < 0.5 else 0
+        self._above = int(measured.values[0]) + beyond + 1
 
     def width(self, guess: int) -> int:
         """The bar around a guess of so many rows."""
@@ -105,7 +110,8 @@ class Base:
 
     The bar of an answer is the certified share's: it is drawn with a chance that leaves a tenth of 1 - confidence to
     bars that are read off other releases, so that the narrowest may be shown. Answers are sums of the whole numbers
-    that were certified, so they are the same in every process and in every published file.
+    that were certified, so they are the same in every process and in every published file. (Where a processor rounds
+    otherwise, the fit differs in its last bits, and an answer by a row at most where it is just between two.)
     """
 
     def __init__(
@@ -125,7 +131,7 @@ class Base:
         self._largest_box = 0 if self.largest is None else self.largest.certificate.attributes
         before = takewhile(lambda one: one.receipt.entry < self.receipt.entry, public.answers())
         self._earlier = frozenset(one.key for one in before if isinstance(one.question, Query))
-        self._known: dict[tuple[str, int, bytes], Side] = {}
+        self._known: dict[tuple[str, int, bytes, bool], Side] = {}
         self._tables = lru_cache(maxsize=MOST_SCOPES)(self._table)
         self._facts = lru_cache(maxsize=2**14)(self._said)
 
@@ -138,7 +144,7 @@ class Base:
             return None
         sides, boxes, unit = list[Side](), 1.0, 1
         for factor in query.factors:
-            side = self._side(factor)
+            side = self._side(factor, len(query.factors) == 1)
             if side is None:
                 return None
             sides.append(side)
@@ -158,12 +164,16 @@ class Base:
         facts = self._facts(kind, -(-value // unit), around, unit, boxes)
         return Estimate(self._rows * unit - value if query.complement else value, facts)
 
-    def _side(self, factor: Factor) -> Side | None:
+    def _side(self, factor: Factor, alone: bool) -> Side | None:
         if len(factor.scope) > 1:
             return None
-        known = (factor.scope[0], factor.unit, factor.weights.tobytes())
+        known = (factor.scope[0], factor.unit, factor.weights.tobytes(), alone)
         if known not in self._known:
-            self._known[known] = Side.of(factor, self._domain)
+            side = Side.of(factor, self._domain)
+            if alone:  # n less the others: the error is the same, and so is what is certified of it
+                other = Side.of(factor.flipped(), self._domain)
+                side = side._replace(listed=side.listed or other.listed, boxes=min(side.boxes, other.boxes))
+            self._known[known] = side
         return self._known[known]
 
     def _table(self, scope: tuple[str, ...]) -> Sums | None:
@@ -249,19 +259,26 @@ def certify(public: Public, curator: Curator | None, start: WarmStart, loss: Los
 
     What was bought is read back, whatever this version would list; without a curator nothing else is.
     """
-    bought = {
-        one.question.kind: one
-        for one in public.released()
-        if isinstance(one.question, Certificate) and one.question.base == _name(start)
-    }
+    bought = dict[str, Measured]()
+    for one in public.released():
+        if isinstance(one.question, Certificate) and _is_ours(one.question, start, confidence):
+            bought.setdefault(one.question.kind, one)
     each = {kind: Loss(loss.measure, int(loss.atoms * share)) for kind, share in SHARES.items()}
-    if curator is not None and public.rows <= MOST_ROWS and min(price.atoms for price in each.values()) > 0:
-        for one in _wanted(public, start, confidence) if SAMPLE not in bought else ():
-            if each[one.kind] <= public.left:
-                bought[one.kind] = curator.measure([one], each[one.kind])[0]
-    if SAMPLE not in bought:
-        return None
-    return Base(public, start.hypothesis, bought, confidence)
+    least, price = min(one.atoms for one in each.values()), sum(one.atoms for one in each.values())
+    worth = public.rows <= MOST_ROWS and least > 0 and price <= public.left.atoms
+    if SAMPLE not in bought and curator is not None and worth:
+        # The one without which there is no base comes last: whoever finds it finds all of them.
+        for asked in sorted(_wanted(public, start, confidence), key=lambda one: one.kind == SAMPLE):
+            bought[asked.kind] = curator.measure([asked], each[asked.kind])[0]
+    return Base(public, start.hypothesis, bought, confidence) if SAMPLE in bought else None
+
+
+def _is_ours(certificate: Certificate, start: WarmStart, confidence: float) -> bool:
+    """Whether a certificate is of this guess, and says as much as is made of it."""
+    (rank, *more), questions = certificate.ranks, certificate.questions
+    least = questions if certificate.kind == BOXES else Miss.of(of_the_base(confidence)).rank(questions)
+    rows = [offset for _, offset in certificate.steps]
+    return certificate.base == _name(start) and not more and rank >= least and rows == sorted(rows)
 
 
 def _wanted(public: Public, start: WarmStart, confidence: float) -> Iterator[Certificate]:
@@ -272,7 +289,8 @@ def _wanted(public: Public, start: WarmStart, confidence: float) -> Iterator[Cer
     def share(kind: str, attributes: int, lists: Sequence[Conjunctions]) -> Certificate:
         questions = sum(one.size for one in lists)
         by_size = steps(lists, again, rows, miss.share)
-        return Certificate(_name(start), kind, attributes, questions, (miss.rank(questions),), by_size, tuple(lists))
+        rank = miss.rank(questions, left_out(lists))
+        return Certificate(_name(start), kind, attributes, questions, (rank,), by_size, tuple(lists))
 
     yield (first := share(SAMPLE, most, sample(domain, hypothesis, rows, most)))
     lists, reached = boxes(domain, hypothesis, rows, most)

@@ -6,7 +6,7 @@ Nothing here depends on the data: the same domain and the same hypothesis have t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -42,6 +42,7 @@ MOST_CELLS = 2**18  # of the table of a question's attributes
 MOST_BOXES = 2**23
 FEW_VALUES = 4  # of an attribute without an order: all sets of them are boxes
 _SEED = 1
+_LISTED = 2**14  # sets of attributes
 
 
 def attributes(domain: Domain) -> int:
@@ -53,18 +54,19 @@ def attributes(domain: Domain) -> int:
 
 def scopes(domain: Domain, most: int) -> list[list[tuple[str, ...]]]:
     """The attributes that certified questions are about, by their number; a public sample where there are too many."""
-    rng, found = np.random.Generator(np.random.PCG64([_SEED, 0])), []
-    for k in range(1, most + 1):
-        names = names_of(domain)
-        if math.comb(len(names), k) <= MOST_SCOPES:
-            of_size = list(combinations(names, k))
-        else:
-            drawn = {tuple(sorted(rng.choice(len(names), k, replace=False).tolist())) for _ in range(MOST_SCOPES)}
-            of_size = [tuple(names[i] for i in one) for one in sorted(drawn)]
-        of_size = [scope for scope in of_size if cells(domain, scope) <= MOST_CELLS]
-        if of_size:
-            found.append(of_size)
-    return found
+    names = names_of(domain)
+    found = [_some(_sets(names, k), domain, k) for k in range(1, most + 1)]
+    return [of_size for of_size in found if of_size]
+
+
+def left_out(lists: Sequence[Conjunctions]) -> float:
+    """What a list of m sets of attributes, drawn at random, allows for a question about another: 1/(m + 1).
+
+    All m + 1 sets are as likely to be the one that was not drawn. The s-quantile of the errors of m of them is at least
+    the quantile at s m/(m + 1) of all, so on average at most 1 - s + 1/(m + 1) of the last one's errors are above it.
+    """
+    sizes = [len(names) for names in {one.names for one in lists}]
+    return 1 / (MOST_SCOPES + 1) if any(sizes.count(k) == MOST_SCOPES for k in sizes) else 0.0
 
 
 def sample(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> list[Conjunctions]:
@@ -103,12 +105,9 @@ def sums(domain: Domain, hypothesis: Hypothesis, rows: int) -> list[Conjunctions
         return []
     found = list[Conjunctions]()
     for k in range(MOST_SUMMED):
-        scopes = [
-            (*others, name)
-            for name, _ in weighed
-            for others in combinations([other for other in names_of(domain) if other != name], k)
-        ]
-        kept = _some(list(dict.fromkeys(s for s in scopes if cells(domain, s) <= MOST_CELLS)), 3, k)
+        summed = list(dict.fromkeys(name for name, _ in weighed))
+        others = {name: [other for other in names_of(domain) if other != name] for name in summed}
+        kept = _some(((*some, name) for name in summed for some in _sets(others[name], k)), domain, MOST_ATTRIBUTES + k)
         for j, scope in enumerate(kept):
             of_scope = [weights for name, weights in weighed if name == scope[-1]]
             each = max(1, SAMPLED_SUMS // (MOST_SUMMED - 1) // len(kept) // len(of_scope))
@@ -131,12 +130,23 @@ def ramps(domain: Domain, name: str) -> tuple[Weights, ...]:
     return tuple(found.values())
 
 
-def _some(scopes: list[tuple[str, ...]], *seed: int) -> list[tuple[str, ...]]:
-    """All of them, or a public sample of so many as can be listed."""
-    if len(scopes) <= MOST_SCOPES:
-        return scopes
-    rng = np.random.Generator(np.random.PCG64([_SEED, *seed]))
-    return [scopes[i] for i in sorted(rng.choice(len(scopes), MOST_SCOPES, replace=False).tolist())]
+def _sets(names: Sequence[str], k: int) -> Iterator[tuple[str, ...]]:
+    """Sets of k attributes: all of them, or some that are drawn in public where nobody could list them."""
+    if math.comb(len(names), k) <= _LISTED:
+        yield from combinations(names, k)
+        return
+    rng = np.random.Generator(np.random.PCG64([_SEED, 0, k]))
+    for _ in range(_LISTED):
+        yield tuple(names[i] for i in sorted(rng.choice(len(names), k, replace=False).tolist()))
+
+
+def _some(sets: Iterable[tuple[str, ...]], domain: Domain, seed: int) -> list[tuple[str, ...]]:
+    """Those whose table is small enough, or a public sample of `MOST_SCOPES` of them."""
+    small = list(dict.fromkeys(one for one in sets if cells(domain, one) <= MOST_CELLS))
+    if len(small) <= MOST_SCOPES:
+        return small
+    rng = np.random.Generator(np.random.PCG64([_SEED, 3, seed]))
+    return [small[i] for i in sorted(rng.choice(len(small), MOST_SCOPES, replace=False).tolist())]
 
 
 def _listed(

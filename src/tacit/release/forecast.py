@@ -27,7 +27,7 @@ from tacit.trusted.loss import Sensitivity, noise_for, total
 
 ONE_COUNT, PARTITION = Sensitivity(1, 1), Sensitivity(2, 2)
 CERTIFY = (0.1, 0.13, 0.165)  # shares of the budget that a certificate may get
-REST, HITS = 0.05, 5  # what is left beside the base and its certificate, and for how many hard answers
+REST, HITS = 0.05, 3  # what is left beside the base and its certificate, and for how many hard answers
 MOST_QUESTIONS = 10**9
 
 # Fitted to runs of the warm start on 30 made-up tables; docs/do/planning.md has a check on others.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,6 +53,7 @@ class Weights:
         self.hypothesis: Dense | Mixture = rule.initial() if domain.size <= MAX_CELLS else Mixture.uniform(domain)
         self.note = ""
         self._frozen: Dense | Mixture | None = None
+        self._tables = True
         self._started_from: set[str] = set()  # keys of what the warm start has fitted already
         self._past: list[tuple[Query, float, float]] = []
         self._fitted: AnyFit | None = None  # the last fit of everything measured, and what that was
@@ -63,8 +65,12 @@ class Weights:
                 'multiplicative weights answer linear questions only; mechanism="median" answers others.'
             )
 
-    def start_from(self, found: WarmStart) -> None:
-        """Go on from a warm start, before anything is learned. It may be certified, and must stay as it is."""
+    def start_from(self, found: WarmStart, *, tables: bool) -> None:
+        """Go on from a warm start, before anything is learned. It may be certified, and must stay as it is.
+
+        Without `tables` a hard question is bought by itself: beside a base, little is left to learn whole tables with.
+        """
+        self._tables = tables
         self.hypothesis, self._fitted = found.hypothesis, found.fitted
         self._frozen = found.hypothesis
         self._started_from = {one.key for one in found.measured}
@@ -107,7 +113,7 @@ class Weights:
         says something about each. All of that is public. A table that was bought before has said what it can.
         """
         domain, terms = self._public.domain, self._terms
-        if not isinstance(query, Query) or query.is_constant:
+        if not isinstance(query, Query) or query.is_constant or not self._tables:
             return query
         around = marginal(domain, *query.scope)
         size = around.size(domain)
@@ -157,7 +163,8 @@ class TableStart:
     def base(self) -> Base | None:
         """What was bought and certified, here or in another process."""
         if not self._made and self.bought():
-            self.make(buy=False)
+            with suppress(InvalidQuery):  # a start that was cut off is made by whoever may buy the rest
+                self.make(buy=False)
         return self._base
 
     def ahead(self) -> Loss:
@@ -176,14 +183,14 @@ class TableStart:
         found = recalled(self._public, progress=self._progress)
         if found is None:
             begun = self.bought()
-            if not begun and not buy:
+            if not buy and not (begun and self._curator is None):
                 raise InvalidQuery("nothing is published yet to make rows from: start the session.")
             if not begun and not self._warm <= self._public.left:
                 self._weights.note = "there was too little left for the warm start"
                 self._made = True
                 return nothing
             found = warm_start(self._public, self._curator, loss=self._warm, progress=self._progress)
-        self._weights.start_from(found)
+        self._weights.start_from(found, tables=not self._sure.atoms)
         self._base = certify(self._public, self._curator if buy else None, found, self._sure, self._confidence)
         bought = [*found.measured, *(() if self._base is None else self._base.certificates)]
         self.cost = Loss(nothing.measure, sum(one.cost.atoms for one in bought))
