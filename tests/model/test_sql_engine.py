@@ -47,7 +47,7 @@ TYPES = {"age": "DOUBLE", "debt": "DOUBLE", "pay": "DOUBLE", "word": "VARCHAR", 
 N = 60
 FREE = Loss("epsilon", 0)
 PUBLIC = Facts("public", FREE, 0.95).within(0, EXACT)
-SETTING = Setting(DOMAIN, N, 0.95, FREE, fresh=False)
+SETTING = Setting(DOMAIN, N, 0.95, FREE, fresh=False, piecewise=lambda _, __: False)
 
 
 def composed(ask: Ask) -> Ask:
