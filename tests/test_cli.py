@@ -74,7 +74,7 @@ def test_status_shows_the_budget_and_what_was_bought(folder: Path) -> None:
 def test_dry_run_spends_nothing(folder: Path) -> None:
     (folder / "tacit.toml").write_text(CONFIG)
     question = "SELECT COUNT(*) FROM data WHERE active"
-    assert "at most rho" in tacit("ask", "--dry-run", question).stdout
+    assert "% of the budget" in tacit("ask", "--dry-run", question).stdout
     assert json.loads(tacit("status", "--json").stdout)["spent"] == {"rho": 0.0}
     tacit("ask", question)
     assert "free" in tacit("ask", "--dry-run", question).stdout

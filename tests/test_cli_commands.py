@@ -37,6 +37,21 @@ def spent() -> float:
     return float(facts["spent"]["rho"])
 
 
+def test_prices_are_per_cent_of_the_budget_and_units_are_behind_a_flag(folder: Path) -> None:
+    for words in (["ask", "--dry-run", F], ["ask", F], ["table", "smoker"], ["quantile", "age", "0.5"], ["history"]):
+        shown = tacit(*words).stdout
+        assert "2.5 %" in shown or "10 %" in shown, shown
+        assert "rho" not in shown
+    assert "rho" not in tacit("status").stdout
+    for words in (["ask", "--dry-run", F], ["ask", F], ["table", "smoker"], ["quantile", "age", "0.5"], ["history"]):
+        assert "rho = " in tacit(*words, "--units").stdout or words[:2] == ["ask", "--dry-run"]  # which is known now
+    assert "rho = " in tacit("status", "--units").stdout
+    other = "SELECT COUNT(*) FROM data WHERE sex = 'M' AND smoker"
+    assert "rho = " in tacit("ask", "--dry-run", other, "--units").stdout
+    assert answered("history")[0]["percent"] == pytest.approx(2.5)
+    assert answered("ask", other)[0]["percent"] == pytest.approx(2.5)
+
+
 # -- several statements ------------------------------------------------------------------------------------------------
 
 

@@ -82,9 +82,9 @@ def test_questions_errors_and_commands(session: tacit.Session) -> None:
     assert "did you mean 'sex'?" in said
     assert "repeat, free" in said  # after the error
     assert "free, and known: it is answered already" in said
-    assert "at most rho" in said
+    assert "% of the budget" in said
     assert "age integer: 0 to 99" in said
-    assert "20.0% spent" in said
+    assert "20 % of it is spent" in said
     assert said.count(HELP.splitlines()[0]) == 2
     assert "\\x is not a command here" in said
     assert len(session.history) == 1

@@ -75,7 +75,7 @@ SAME: list[tuple[str, Asks]] = [
 
 
 def facts(answer: Any) -> dict[str, Any]:
-    return {k: v for k, v in answer.to_dict().items() if k not in ("source", "cost")}
+    return {k: v for k, v in answer.to_dict().items() if k not in ("source", "cost", "percent")}
 
 
 def lasting(answer: Any) -> dict[str, Any]:

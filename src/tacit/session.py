@@ -32,7 +32,7 @@ from tacit.model.ask import (
     Variance,
     mean,
 )
-from tacit.model.budget import Budget, Loss
+from tacit.model.budget import Budget, Loss, percent_of
 from tacit.model.describe import describe, describe_many
 from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
 from tacit.model.domain import Domain
@@ -70,7 +70,7 @@ MAX_SYNTHETIC = 10_000_000
 
 @dataclass(frozen=True)
 class Past:
-    """One line of the history: a question in words, what it cost, its receipt, and what was bought.
+    """One line of the history: a question in words, what it cost, also in per cent of the budget, and its receipt.
 
     `kind` is "measured" (an answer), "choice" (one of several candidates), "compared" (whether a guess is far off) or
     "gate" (a hard question found).
@@ -80,6 +80,7 @@ class Past:
     cost: Loss
     receipt: Receipt
     kind: str
+    percent: float
 
 
 class Session:
@@ -160,8 +161,15 @@ class Session:
     def history(self) -> list[Past]:
         """Everything bought so far, oldest first."""
         words = {"measured": "", "choice": "chosen: ", "compared": "compared: ", "gate": "a hard question found"}
+        whole = self.total.atoms / 100
         return [
-            Past(words[kind] + describe(question, self.domain) if question else words["gate"], cost, receipt, kind)
+            Past(
+                words[kind] + describe(question, self.domain) if question else words["gate"],
+                cost,
+                receipt,
+                kind,
+                cost.atoms / whole,
+            )
             for kind, question, cost, receipt in self._public.purchases()
         ]
 
@@ -226,7 +234,7 @@ class Session:
             return self.answer_many([ask])[0]
         one = wanted(ask, within, self.domain, self.rows)
         with self._honest():
-            return combine(ask, {one.query: self._parts.within(one)}, self._setting)
+            return self._priced(combine(ask, {one.query: self._parts.within(one)}, self._setting))
 
     def answer_many(self, asks: Sequence[Ask]) -> list[Answers]:
         """Answer several questions. All are checked before any is asked, and what they ask shares commits."""
@@ -240,16 +248,21 @@ class Session:
         answers, given = list[Answers](), set[Need]()
         for ask, words, mine in zip(asks, _words(asks, self.domain), needs, strict=True):
             own = {need: _again(found[need]) if need in given else found[need] for need in mine}
-            answers.append(combine(ask, own, self._setting, words))
+            answers.append(self._priced(combine(ask, own, self._setting, words)))
             given.update(mine)
         return answers
+
+    def _priced(self, answer: Answers) -> Answers:
+        """An answer that knows which part of the budget it cost, if it cost something."""
+        return replace(answer, facts=replace(answer.facts, total=self.total)) if answer.cost.atoms else answer
 
     def price(self, ask: Ask, *, within: float | None = None) -> DryRun:
         """Whether a question's answer is known already, the most it could cost now, and why. Spends nothing."""
         if within is not None:
-            return self._parts.price_within(wanted(ask, within, self.domain, self.rows))
+            found = self._parts.price_within(wanted(ask, within, self.domain, self.rows))
+            return replace(found, total=self.total)
         needs = parts(ask, self._setting)
-        found = self._parts.price(needs)
+        found = replace(self._parts.price(needs), total=self.total)
         try:
             self._check_started([needs])
         except NotStarted:
@@ -457,13 +470,12 @@ class Session:
 
     def __repr__(self) -> str:
         sizes = f"{self.rows:,} rows, {self.domain.size:,} cells"
-        return f"Session({sizes}, {self.choice.mechanism}; {self.left} left of {self.total})"
+        return f"Session({sizes}, {self.choice.mechanism}; {percent_of(self.left, self.total)} left of {self.budget})"
 
     def _repr_html_(self) -> str:
         from tacit.show.chart import Gauge
 
-        unit = self.total.measure
-        return Gauge(repr(self), [("spent", float(self.spent))], float(self.total), unit).svg()
+        return Gauge(repr(self), [("spent", 100 * self.spent.atoms / self.total.atoms)], 100, "% of the budget").svg()
 
     def _settled(self, asks: Sequence[Ask]) -> list[Answers] | None:
         """The answers to counts that a certified base answers, all of them or none: no ledger is looked at."""

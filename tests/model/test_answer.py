@@ -74,6 +74,8 @@ class Page(HTMLParser):
 
 def test_an_answer_in_one_line() -> None:
     assert str(answer()) == "1,234 ± 12.50 (95%, for this noise, measured, cost rho = 0.02)"
+    assert str(answer(total=Loss.of("rho", 0.5))) == "1,234 ± 12.50 (95%, for this noise, measured, 4 % of the budget)"
+    assert answer(total=Loss.of("rho", 0.5)).to_dict()["percent"] == 4.0
     assert str(answer(cost=FREE, source="repeat")) == "1,234 ± 12.50 (95%, for this noise, repeat, free)"
     assert answer().interval == (1221.5, 1246.5)
 

@@ -109,7 +109,7 @@ def ask(
                 show(
                     _dry_facts(question.text, cost, within),
                     options.as_json,
-                    partial(print_dry_run, question.text, cost),
+                    partial(print_dry_run, question.text, cost, units=options.units),
                 )
             return
         if within is not None and not yes:
@@ -119,7 +119,11 @@ def ask(
                 work = partial(session.answer, asked, within=within)
                 with placed(statement):  # the first may buy what the session starts from, and shows a bar
                     answer = starting(session, work if i else partial(_waited, "answer", work))
-                show(answer.to_dict(), options.as_json, partial(print_answer, answer, session.rows, bars=bars))
+                show(
+                    answer.to_dict(),
+                    options.as_json,
+                    partial(print_answer, answer, session.rows, bars=bars, units=options.units),
+                )
 
 
 @click.command()
@@ -149,7 +153,7 @@ def table(options: Options, names: tuple[str, ...], where: str | None, svg: str 
         _draw(found, svg)
         if csv_file is not None:
             _write_csv(found, csv_file)
-        show(found.to_dict(), options.as_json, partial(print_answer, found, session.rows))
+        show(found.to_dict(), options.as_json, partial(print_answer, found, session.rows, units=options.units))
 
 
 @click.command()
@@ -175,7 +179,7 @@ def cdf(options: Options, name: str, svg: str | None) -> None:
             found = starting(session, lambda: _waited("curve", partial(session.cdf, name)))
             quantiles = [] if options.as_json else [session.quantile(name, share) for share in QUANTILES]
         _draw(found, svg)
-        show(found.to_dict(), options.as_json, partial(print_answer, found, session.rows))
+        show(found.to_dict(), options.as_json, partial(print_answer, found, session.rows, units=options.units))
         if quantiles:
             print_quantiles(quantiles, console())
 
@@ -209,17 +213,18 @@ def quantile(options: Options, name: str, shares: tuple[float, ...], where: str 
     to = console()
     to.print(f"[bold]quantiles of {escape(name + (f' where {where}' if where else ''))}[/]")
     print_quantiles(found, to)
-    to.print(f"{found[0].source}, {cost_words(found[0].cost)}", style="dim")
+    unit = f" ({found[0].cost})" if options.units else ""
+    to.print(f"{found[0].source}, {cost_words(found[0].facts)}{unit}", style="dim")
 
 
 def _confirm(costs: Sequence[DryRun], session: Session) -> None:
     """Say what single answers cost, and ask whether to buy them."""
-    from tacit.model.budget import Loss, percent
+    from tacit.model.budget import Loss, percent_of
 
     whole = Loss(session.total.measure, sum(cost.cost_at_most.atoms for cost in costs))
     if not whole.atoms or not whole <= session.left:  # nothing to buy; or it is refused, which says why
         return
-    price = f"{percent(whole, session.total)} of the budget"
+    price = f"{percent_of(whole, session.total)} of the budget"
     if not at_terminal():
         raise click.UsageError(f"say --yes to buy this for {price}.")
     click.confirm(f"Buy this for {price}?", abort=True, err=True)
@@ -238,6 +243,7 @@ def _dry_facts(question: str, cost: DryRun, within: float | None) -> dict[str, o
         **({} if within is None else {"within": within}),
         "known": cost.known,
         "cost_at_most": {most.measure: float(most)},
+        "percent": cost.percent,
         "why": cost.why,
     }
 

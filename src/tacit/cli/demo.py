@@ -119,6 +119,7 @@ def _print_demo(session: Session, base: Started, answers: Sequence[Answers], to:
 
     from tacit.demo import QUESTIONS, truths
     from tacit.model.answer import Answer, Table
+    from tacit.model.budget import percent_of
 
     to.print(
         f"\n[bold]The RAND Health Insurance Experiment[/]: {session.rows:,} rows, {session.domain.size:,} cells. A "
@@ -132,7 +133,7 @@ def _print_demo(session: Session, base: Started, answers: Sequence[Answers], to:
         grid.add_column(heading, justify="left" if heading == "source" else "right", no_wrap=True)
     for question, answer, truth in zip(QUESTIONS, answers, truths(), strict=True):
         asked = question.removeprefix("SELECT ").removeprefix("COUNT(*) FROM data WHERE ")
-        cost = f"{float(answer.cost):.2g}" if answer.cost.atoms else "free"
+        cost = percent_of(answer.cost, session.total) if answer.cost.atoms else "free"
         if isinstance(answer, Answer):
             row = (f"{answer.value:,.0f}", f"{answer.error:,.0f}", f"{truth:,}", answer.source, cost)
             grid.add_row(asked, *row)
@@ -143,8 +144,8 @@ def _print_demo(session: Session, base: Started, answers: Sequence[Answers], to:
     to.print(grid, soft_wrap=False)
     to.print(
         "* this table is public, so the truth can be shown here; Tacit itself never shows it.\n"
-        f"Spent [bold]{session.spent.atoms / session.total.atoms:.0%}[/] of the budget ({session.spent}); "
-        f"left [bold]{session.left.atoms / session.total.atoms:.0%}[/] ({session.left}).\n"
+        f"Spent [bold]{percent_of(session.spent, session.total)}[/] of the budget; "
+        f"left [bold]{percent_of(session.left, session.total)}[/].\n"
         "Ask the same again, or anything the answers already determine, and it is free.\n"
     )
 

@@ -39,6 +39,9 @@ published_option = click.option(
 start_option = click.option(
     "--start", is_flag=True, help="Buy what the answers start from, where that is still to do: see `tacit start`."
 )
+units_option = click.option(
+    "--units", is_flag=True, help="Prices also as privacy loss, in rho or epsilon; --json has both in any case."
+)
 where_option = click.option("--where", metavar="CONDITION", help="Use only the rows that meet this SQL condition.")
 svg_option = click.option("--svg", metavar="FILE", help="Also draw the answer, to this SVG file.")
 
@@ -52,6 +55,7 @@ class Options:
     accept_rollback: str | None = None
     published: str | None = None
     start: bool = False
+    units: bool = False
 
 
 def owner_options(command: Command) -> Command:
@@ -61,12 +65,13 @@ def owner_options(command: Command) -> Command:
 
 def analyst_options(command: Command) -> Command:
     """Gives a command that can also answer from a published file its options, as one record."""
-    return _with_record(command, config_option, json_option, rollback_option, published_option)
+    return _with_record(command, config_option, json_option, rollback_option, published_option, units_option)
 
 
 def asker_options(command: Command) -> Command:
     """Gives a command that asks its options, as one record."""
-    return _with_record(command, config_option, json_option, rollback_option, published_option, start_option)
+    options = config_option, json_option, rollback_option, published_option, start_option, units_option
+    return _with_record(command, *options)
 
 
 def _with_record(command: Command, *options: Callable[[Command], Command]) -> Command:

@@ -81,8 +81,9 @@ def _obey(line: str, session: Session, to: Console) -> None:
             for extra in attribute.extras:
                 to.print(f"  or {escape(extra)}", style="dim")
     elif command == "\\b":
-        spent = session.spent.atoms / session.total.atoms
-        to.print(f"{session.budget}; {spent:.1%} spent ({session.spent}), {session.left} left")
+        from tacit.model.budget import percent_of
+
+        to.print(f"{session.budget}; {percent_of(session.spent, session.total)} of it is spent")
     elif command == "\\h":
         to.print(HELP, markup=False)
     else:

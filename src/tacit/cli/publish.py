@@ -46,10 +46,11 @@ def status(options: Options) -> None:
             "total": {session.total.measure: float(session.total)},
             "spent": {session.spent.measure: float(session.spent)},
             "left": {session.left.measure: float(session.left)},
+            "percent_spent": 100 * session.spent.atoms / session.total.atoms,
             "epsilon_spent": session.epsilon_spent,
             "history": [_line(one) for one in past],
         }
-        show(facts, options.as_json, partial(_print_status, session, past))
+        show(facts, options.as_json, partial(_print_status, session, past, options.units))
 
 
 @click.command()
@@ -75,7 +76,7 @@ def history(options: Options, everything: bool, newest: int) -> None:
         for one in shown:
             print_json(_line(one))
     else:
-        _print_history(shown, len(past), console())
+        _print_history(shown, len(past), options.units, console())
 
 
 @click.command()
@@ -183,34 +184,38 @@ def _line(past: Past) -> dict[str, Any]:
         "question": past.question,
         "cost": float(past.cost),
         "measure": past.cost.measure,
+        "percent": past.percent,
         "entry": past.receipt.entry,
         "seal": past.receipt.seal,
     }
 
 
-def _print_status(session: Session, past: list[Past], to: Console) -> None:
+def _print_status(session: Session, past: list[Past], units: bool, to: Console) -> None:
     spent = session.spent.atoms / session.total.atoms
     filled = round(40 * spent)
     to.print(f"[bold]{session.rows:,}[/] rows, [bold]{session.domain.size:,}[/] cells; {session.budget}")
     to.print(f"mechanism {session.choice.mechanism} ({escape(session.choice.reason.rstrip('.'))})")
     to.print(f"[red]{'█' * filled}[/][green]{'░' * (40 - filled)}[/] {spent:.1%} spent")
-    to.print(
-        f"spent {session.spent} (epsilon so far {session.epsilon_spent:.4g}), left {session.left} of {session.total}"
-    )
+    to.print(f"everything released so far amounts to epsilon = {session.epsilon_spent:.4g}")
+    if units:
+        to.print(f"spent {session.spent}, left {session.left} of {session.total}")
     if session.choice.mechanism == "histogram" and past:
         to.print("One noisy histogram was bought: every question is free from now on.")
     for name, attribute in session.domain.items():
         to.print(f"  {escape(name)}: {attribute.kind}, {escape(attribute.takes)}", style="dim")
     if past:
-        _print_history(past[-5:], len(past), to)
+        _print_history(past[-5:], len(past), units, to)
 
 
-def _print_history(shown: list[Past], bought: int, to: Console) -> None:
+def _print_history(shown: list[Past], bought: int, units: bool, to: Console) -> None:
     if not bought:
         say("Nothing was bought yet.")
         return
-    rows = ((str(past.receipt.entry), escape(past.question), str(past.cost)) for past in shown)
-    print_grid(to, ("entry", "bought", "cost"), (), rows)
+    rows = (
+        (str(past.receipt.entry), escape(past.question), *((str(past.cost),) * units), f"{past.percent:.3g} %")
+        for past in shown
+    )
+    print_grid(to, ("entry", "bought", *(("cost",) * units)), ("of the budget",), rows)
     if len(shown) < bought:
         say(f"The newest {len(shown):,} of {bought:,}; `tacit history --all` lists them all.")
 

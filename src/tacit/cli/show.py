@@ -98,8 +98,11 @@ def waiting(label: str) -> Iterator[Callable[[float], None] | None]:
             _waiting.remove(move)
 
 
-def print_answer(answer: Shown, rows: int, to: Console, *, bars: bool = False) -> None:
-    """Any kind of answer as text, grey where it says nothing; with `bars`, every bar that is proved."""
+def print_answer(answer: Shown, rows: int, to: Console, *, bars: bool = False, units: bool = False) -> None:
+    """Any kind of answer as text, grey where it says nothing.
+
+    With `bars`, every bar that is proved; with `units`, the cost as a privacy loss.
+    """
     from tacit.model.answer import Answer, Table, bar_line
     from tacit.model.distribution_answer import CdfAnswer
     from tacit.model.listing import Listing
@@ -119,6 +122,8 @@ def print_answer(answer: Shown, rows: int, to: Console, *, bars: bool = False) -
             to.print(f"[{colour(answer)}]{bar}[/] [dim]of {rows:,} rows[/]")
     for one in answer.bars if bars else ():
         to.print(f"  {escape(bar_line(one))}")
+    if units:
+        to.print(f"  cost {answer.cost}")
 
 
 def colour(answer: Shown) -> str:
@@ -191,12 +196,12 @@ def print_quantiles(found: Sequence[QuantileAnswer], to: Console) -> None:
     print_grid(to, ("quantile", "value", f"between ({sure})"), (), rows)
 
 
-def print_dry_run(question: str, cost: DryRun, to: Console) -> None:
+def print_dry_run(question: str, cost: DryRun, to: Console, *, units: bool = False) -> None:
     """What asking would mean."""
-    text = f"at most {cost.cost_at_most}" if cost.cost_at_most.atoms else "free"
-    known = ", and known" if cost.known else ""
+    price, _, why = str(cost).partition(": ")
+    unit = f" ({cost.cost_at_most})" if units and cost.cost_at_most.atoms else ""
     to.print(f"[bold]{escape(question)}[/]")
-    to.print(f"[green]{text}[/]{known}: {escape(cost.why)}")
+    to.print(f"[green]{price}[/]{unit}: {escape(why)}")
 
 
 def escape(text: str) -> str:

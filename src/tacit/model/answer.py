@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.model.budget import Loss
+from tacit.model.budget import Loss, percent_of
 from tacit.model.facts import EXACT, Bar, Facts, Receipt, Source
 from tacit.show.frames import Frame, FrameColumn, Framed
 
@@ -122,7 +122,7 @@ class Answer(Answered):
     def _repr_html_(self) -> str:
         from tacit.show.pages import notebook
 
-        said = f"({sure_words(self)} · {self.source} · {cost_words(self.cost)})"
+        said = f"({sure_words(self)} · {self.source} · {cost_words(self.facts)})"
         return notebook(
             question=self.question,
             value=_number(self.value),
@@ -244,7 +244,7 @@ def within(value: float, error: float, limits: Limits) -> tuple[float, float]:
 def bar_words(shown: Answered) -> str:
     """The error bar that is shown and its circumstances in words."""
     start = f"{_plus_minus(shown.error)} ".lstrip()
-    return f"{start}({sure_words(shown)}, {shown.source}, {cost_words(shown.cost)}){_note(shown)}{says_words(shown)}"
+    return f"{start}({sure_words(shown)}, {shown.source}, {cost_words(shown.facts)}){_note(shown)}{says_words(shown)}"
 
 
 def bar_line(bar: Bar) -> str:
@@ -275,8 +275,11 @@ def _note(shown: Answered) -> str:
     return f" · {shown.note}" if shown.note else ""
 
 
-def cost_words(cost: Loss) -> str:
-    return f"cost {cost}" if cost.atoms else "free"
+def cost_words(facts: Facts) -> str:
+    """What an answer cost: in per cent of the budget, where that is known."""
+    if not facts.cost.atoms:
+        return "free"
+    return f"cost {facts.cost}" if facts.total is None else f"{percent_of(facts.cost, facts.total)} of the budget"
 
 
 def one_row(**cells: float | str | None) -> list[FrameColumn]:

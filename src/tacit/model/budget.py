@@ -70,10 +70,10 @@ class Loss:
         return f"{self.measure} = {float(self):.6g}"
 
 
-def percent(part: Loss, total: Loss) -> str:
+def percent_of(part: Loss, total: Loss) -> str:
     """How much of the budget that is, as people read it.
 
-    >>> percent(Loss("rho", 2), Loss("rho", 50)), percent(Loss("rho", 1), Loss("rho", 7919))
+    >>> percent_of(Loss("rho", 2), Loss("rho", 50)), percent_of(Loss("rho", 1), Loss("rho", 7919))
     ('4 %', '0.0126 %')
     """
     return f"{100 * part.atoms / total.atoms:.3g} %"

@@ -155,7 +155,7 @@ class QuantileAnswer(Answered):
         return Frame((*said, *fact_columns(self)))
 
     def __str__(self) -> str:
-        said = f"{self.low} to {self.high} at {sure_words(self)}, {self.source}, {cost_words(self.cost)}"
+        said = f"{self.low} to {self.high} at {sure_words(self)}, {self.source}, {cost_words(self.facts)}"
         return f"{self.value} ({said}){says_words(self)}"
 
     def _repr_html_(self) -> str:

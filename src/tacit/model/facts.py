@@ -80,7 +80,8 @@ class Facts:
 
     `source` is "measured" (bought now), "repeat" (answered before), "hypothesis" (worked out from published answers) or
     "public" (follows from the number of rows and the declared domain). `bars` are all that is proved about its error:
-    the first is shown, and is the narrowest. `confidence` is the one that was asked for.
+    the first is shown, and is the narrowest. `confidence` is the one that was asked for. `total` is the whole budget,
+    where something was paid: people read prices as parts of it.
     """
 
     source: Source
@@ -89,6 +90,7 @@ class Facts:
     receipt: Receipt | None = None
     note: str = ""
     bars: tuple[Bar, ...] = ()
+    total: Loss | None = None
 
     @classmethod
     def of(cls, parts: Sequence[Facts], confidence: float) -> Facts:
@@ -107,6 +109,13 @@ class Facts:
         """The half width of the bar that is shown; None where nothing is proved."""
         return self.bars[0].width if self.bars else None
 
+    @property
+    def percent(self) -> float | None:
+        """The cost, in per cent of the budget; None where nobody said how much that is."""
+        if not self.cost.atoms:
+            return 0.0
+        return None if self.total is None else 100 * self.cost.atoms / self.total.atoms
+
     def within(self, width: float | None, about: str = NOISE) -> Facts:
         """The same facts with this bar and no other."""
         return replace(self, bars=() if width is None else (Bar(width, about, self.confidence),))
@@ -119,6 +128,7 @@ class Facts:
             "bars": [{"width": bar.width, "about": bar.about, "confidence": bar.confidence} for bar in self.bars],
             "source": self.source,
             "cost": {self.cost.measure: float(self.cost)},
+            **({} if self.percent is None else {"percent": self.percent}),
             **receipt,
             **({"note": self.note} if self.note else {}),
         }

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tacit.errors import ConfigError, LedgerError, NeedsData
-from tacit.model.budget import Loss
+from tacit.model.budget import Loss, percent_of
 from tacit.model.facts import Receipt
 from tacit.public import file
 from tacit.public.check import check
@@ -42,7 +42,7 @@ class Verified:
     def __str__(self) -> str:
         return (
             f"{self.entries:,} entries follow from one another: {self.measured:,} measured, {self.told:,} told for "
-            f"nothing, {self.gates:,} gates shut.\nSpent {self.spent} of {self.total}.\n"
+            f"nothing, {self.gates:,} gates shut.\n{percent_of(self.spent, self.total)} of the budget is spent.\n"
             f"seal {self.seal[:16]}… · knowledge {self.knowledge[:16]}… · file {self.digest[:16]}…"
         )
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tacit.errors import BudgetExhausted, InvalidBudget, InvalidQuery
 from tacit.model.aggregate import Figure
 from tacit.model.ask import Ask, Count, Sum
-from tacit.model.budget import Loss, Measure, percent
+from tacit.model.budget import Loss, Measure, percent_of
 from tacit.model.describe import describe
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
@@ -111,8 +111,8 @@ class Dial:
             best, whole = self.narrowest(one), self._public.total
             buys = "nothing" if best is None else f"± {best:,.4g} at best"
             raise BudgetExhausted(
-                f"± {one.width(one.steps):,.4g} costs {percent(price, whole)} of the budget, and "
-                f"{percent(left, whole)} is left, which buys {buys}."
+                f"± {one.width(one.steps):,.4g} costs {percent_of(price, whole)} of the budget, and "
+                f"{percent_of(left, whole)} is left, which buys {buys}."
             )
         measured = buyer(self._public, self._curator).measure([one.query.core], price, anew=True)[0]
         if quantile(measured.noise, self._confidence) > one.steps:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.model.budget import Loss, percent
+from tacit.model.budget import Loss, percent_of
 from tacit.model.noise_law import quantile, quantile_of_sum
 from tacit.model.workload import histogram
 from tacit.release.forecast import WarmStarted
@@ -56,7 +56,7 @@ class Started:
             return "There is nothing to buy before the first question: every question is bought by itself."
         if not self.bought and not self.cost.atoms:
             return f"Too little of the budget is left for what a session starts from: {self.what}."
-        price = f" for {percent(self.cost, self.total)} of the budget" if self.cost.atoms else ""
+        price = f" for {percent_of(self.cost, self.total)} of the budget" if self.cost.atoms else ""
         expected = "; ".join(f"± {one.error:,.0f} rows: {one.about}" for one in self.expects)
         words = f"{self.what[0].upper()}{self.what[1:]}, {'bought' if self.bought else 'once'}{price}."
         return f"{words} Errors to expect: {expected}." if expected else words

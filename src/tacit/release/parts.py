@@ -13,7 +13,7 @@ import numpy as np
 
 from tacit.errors import InvalidQuery
 from tacit.model.aggregate import RANGE_SHARE
-from tacit.model.budget import Loss, percent
+from tacit.model.budget import Loss, percent_of
 from tacit.model.entry import Measured, Told
 from tacit.model.facts import EXACT, Facts, joined, widest
 from tacit.model.query import Query
@@ -76,6 +76,19 @@ class DryRun:
     known: bool
     cost_at_most: Loss
     why: str
+    total: Loss | None = None
+
+    @property
+    def percent(self) -> float | None:
+        """The cost, in per cent of the budget."""
+        return None if self.total is None else 100 * self.cost_at_most.atoms / self.total.atoms
+
+    def __str__(self) -> str:
+        if not self.cost_at_most.atoms:
+            return f"free{', and known' * self.known}: {self.why}"
+        whole = self.total
+        most = str(self.cost_at_most) if whole is None else f"{percent_of(self.cost_at_most, whole)} of the budget"
+        return f"at most {most}: {self.why}"
 
 
 class Parts:
@@ -162,11 +175,11 @@ class Parts:
             return DryRun(True, Loss(left.measure, 0), "it is known as well as that")
         price = self._dial.price(one)
         if price <= left:
-            return DryRun(False, price, f"bought fresh, for {percent(price, total)} of the budget")
+            return DryRun(False, price, "bought fresh, by itself")
         best = self._dial.narrowest(one)
         buys = "nothing" if best is None else f"± {best:,.4g} at best"
         return DryRun(
-            False, price, f"it costs more than is left, {percent(left, total)}, which buys {buys}: it is refused"
+            False, price, f"it costs more than is left, {percent_of(left, total)}, which buys {buys}: it is refused"
         )
 
     def _sharp_enough(self, one: Wanted) -> Estimate | None:

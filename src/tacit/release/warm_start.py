@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from tacit.errors import BudgetExhausted, InvalidBudget, InvalidQuery
-from tacit.model.budget import Loss
+from tacit.model.budget import Loss, percent_of
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured, Start
 from tacit.model.noise_law import Noise, variance
@@ -293,7 +293,9 @@ def _buy(public: Public, curator: Curator | None, tables: Sequence[Marginal], ea
 
 
 def _too_little(public: Public) -> BudgetExhausted:
-    return BudgetExhausted(f"this warm start costs more than {public.left}, which is what is left.")
+    return BudgetExhausted(
+        f"this warm start costs more than the {percent_of(public.left, public.total)} that are left."
+    )
 
 
 def _distance(before: Dense | Mixture, after: Dense | Mixture, table: Marginal) -> float:

@@ -179,7 +179,7 @@ async def ask_many(call: Call) -> Response:
 async def cost(call: Call) -> schema.CostReply:
     """The most that a question could cost if it were asked now. Asks nothing."""
     found = await _wait(call.about.price(await _question(call)))
-    return schema.CostReply(found.known, amount(found.cost_at_most), found.why)
+    return schema.CostReply(found.known, amount(found.cost_at_most), found.percent or 0.0, found.why)
 
 
 async def base(call: Call) -> Response:
@@ -210,6 +210,7 @@ async def budget(call: Call) -> Response:
             total=amount(total),
             spent=amount(spent),
             left=amount(left),
+            percent_spent=100 * spent.atoms / total.atoms,
             epsilon_spent=session.epsilon_spent,
             quota=call.about.quota(call.asker),
         )
@@ -224,7 +225,10 @@ async def history(call: Call) -> Response:
 
     def look() -> schema.HistoryReply:
         found = [past for past in call.about.session.history if past.receipt.entry > after]
-        page = [schema.HistoryLine(p.question, amount(p.cost), p.receipt.entry, p.receipt.seal) for p in found[:limit]]
+        page = [
+            schema.HistoryLine(p.question, amount(p.cost), p.percent, p.receipt.entry, p.receipt.seal)
+            for p in found[:limit]
+        ]
         return schema.HistoryReply(page, page[-1].entry if len(found) > limit else None)
 
     return await _made(look)

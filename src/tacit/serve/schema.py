@@ -146,6 +146,7 @@ class AnswerLine(Struct, kw_only=True):
     bars: Annotated[list[BarLine], Meta(description="Every bar that is proved, the narrowest first.")]
     source: Literal["measured", "repeat", "hypothesis", "public"]
     cost: Amount
+    percent: Annotated[float, Meta(description="The cost, of the budget.")]
     entry: Annotated[int, Meta(ge=0, description="Where the answer stands in the ledger.")] | UnsetType = UNSET
     seal: Annotated[str, Meta(description="The hash that seals that entry and all before it.")] | UnsetType = UNSET
     note: str | UnsetType = UNSET
@@ -162,6 +163,7 @@ class AskManyReply(Closed):
 class CostReply(Closed):
     known: bool
     cost_at_most: Amount
+    percent: float
     why: str
 
 
@@ -216,6 +218,7 @@ class BudgetReply(Closed):
     total: Amount
     spent: Amount
     left: Amount
+    percent_spent: float
     epsilon_spent: float
     quota: QuotaLine | None
 
@@ -223,6 +226,7 @@ class BudgetReply(Closed):
 class HistoryLine(Closed):
     question: str
     cost: Amount
+    percent: float
     entry: Whole
     seal: str
 

@@ -142,7 +142,7 @@ class Writer:
                 result = Cut(result, mine)
             self._let_go([(job, result) for job in jobs])
         else:
-            answers = iter(claimed(together, result, paid) if paid else result)
+            answers = iter(claimed(together, result, paid, self._session.total) if paid else result)
             self._let_go([(job, [next(answers) for _ in job.counts]) for job in jobs])
 
     def _let_go(self, results: list[tuple[Job, Any]]) -> None:
@@ -197,13 +197,15 @@ def charges(session: Session, head: int, error: TacitError, asks: Iterable[Count
     return paid
 
 
-def claimed(asks: Sequence[Count], answers: Sequence[Answers], paid: dict[str, int]) -> list[Answers]:
+def claimed(
+    asks: Sequence[Count], answers: Sequence[Answers], paid: dict[str, int], total: Loss | None = None
+) -> list[Answers]:
     """Answers that a batch which failed had bought, as what they are: paid for. Each charge is claimed once."""
     shown = list[Answers]()
     for ask, answer in zip(asks, answers, strict=True):
         atoms = paid.pop(_core(ask), 0)
         cost = Loss(answer.cost.measure, answer.cost.atoms + atoms)
-        bought = replace(answer, facts=replace(answer.facts, source="measured", cost=cost))
+        bought = replace(answer, facts=replace(answer.facts, source="measured", cost=cost, total=total))
         shown.append(bought if atoms else answer)
     return shown
 

@@ -36,7 +36,7 @@ MOST_BINS = 20  # along each side of a picture of rectangles
 def gauge(found: Sequence[Event], session: Session) -> Gauge:
     """The budget as one bar, by what it was spent on."""
     parts = [(name, 100 * cost.atoms / session.total.atoms) for name, _, cost in spending(found, session)]
-    return Gauge(f"The budget: {session.total}", parts, 100, "% of it", width=WIDTH)
+    return Gauge(f"The budget: {session.budget}", parts, 100, "% of it", width=WIDTH)
 
 
 def timeline(found: Sequence[Event], session: Session) -> Chart:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from tacit.errors import ConfigError, TacitError
 from tacit.model.answer import Table, bar_line, says_words
-from tacit.model.budget import Loss
+from tacit.model.budget import Loss, percent_of
 from tacit.model.distribution_answer import CdfAnswer
 from tacit.model.entry import Measured
 from tacit.model.workload import Marginal
@@ -114,7 +114,7 @@ def page(session: Session, title: str | None = None) -> str:
             expected=expectation(session),
             attributes=_attributes(session),
             attribute=repr(session.domain.names[0]),
-            ledger=_ledger(bought),
+            ledger=_ledger(bought, session),
             odds=odds(session),
         )
     )
@@ -160,22 +160,24 @@ def guess(epsilon: float, delta: float) -> float:
 
 def _spending(lines: Sequence[tuple[str, int, Loss]], session: Session) -> Sheet:
     rows = [
-        [name, f"{many:,}" if many else "", f"{float(cost):.4g}", percent(cost.atoms / session.total.atoms)]
+        [name, f"{many:,}" if many else "", percent_of(cost, session.total)]
         for name, many, cost in [*lines, ("left", 0, session.left)]
     ]
-    head = ["on", "how many", session.total.measure, "of the budget"]
-    return Sheet("What the budget was spent on", head, rows, [1, 2, 3])
+    return Sheet("What the budget was spent on", ["on", "how many", "of the budget"], rows, [1, 2])
 
 
 def _answers(caption: str, found: Sequence[Event], session: Session) -> Sheet:
     """Answers of one value each, and what they cost if any did."""
-    columns = ["entry", "question", "value", "±", "for"] + ([] if all(event.free for event in found) else ["cost"])
+    columns = ["entry", "question", "value", "±", "for"] + (
+        [] if all(event.free for event in found) else ["of the budget"]
+    )
     told = [(event, answer) for event in found if (answer := single(event, session))]
     rows = []
     for event, answer in told:
         bar = number(answer.bars[0].width) if answer.bars else ""
         about = f"{answer.bars[0].about if answer.bars else 'nothing is promised'}{says_words(answer)}"
-        line = [str(event.receipt.entry), event.question, number(answer.value), bar, about, f"{float(event.cost):.4g}"]
+        cost = percent_of(event.cost, session.total)
+        line = [str(event.receipt.entry), event.question, number(answer.value), bar, about, cost]
         rows.append(line[: len(columns)])
     grey = {i for i, (_, answer) in enumerate(told) if answer.says == "nothing"}
     return _cut(caption, columns, rows, [0, 2, 3, 5])._replace(grey=grey)
@@ -189,7 +191,7 @@ def _exhibits(found: Sequence[Event], session: Session) -> list[Exhibit]:
         if len(shown) + len(drawn) > MOST_PICTURES and shown:
             left_out += 1
             continue
-        shown += [_exhibit(one, event) for one in drawn]
+        shown += [_exhibit(one, event, session) for one in drawn]
         answer = event.answer
         # A table of many attributes is drawn one attribute at a time; its own numbers follow.
         if isinstance(answer, Measured) and isinstance(answer.question, Marginal) and len(answer.question.names) > 2:
@@ -201,9 +203,10 @@ def _exhibits(found: Sequence[Event], session: Session) -> list[Exhibit]:
     return shown
 
 
-def _exhibit(one: CdfAnswer | Table, event: Event) -> Exhibit:
+def _exhibit(one: CdfAnswer | Table, event: Event, session: Session) -> Exhibit:
     each = "each count by itself" if isinstance(one, Table) else "all at once"
-    caption = f"Entry {event.receipt.entry}: {each} {bar_line(one.bars[0])}; cost {event.cost}{says_words(one)}."
+    cost = f"{percent_of(event.cost, session.total)} of the budget"
+    caption = f"Entry {event.receipt.entry}: {each} {bar_line(one.bars[0])}; {cost}{says_words(one)}."
     return _in_numbers(caption, replace(one.chart(), width=gallery.WIDTH, note=""), one)
 
 
@@ -238,12 +241,13 @@ def _attributes(session: Session) -> Sheet:
     return Sheet("The declared attributes", ["attribute", "kind", "values", "takes"], rows, [2])
 
 
-def _ledger(bought: Sequence[Event]) -> Sheet:
+def _ledger(bought: Sequence[Event], session: Session) -> Sheet:
     rows = [
-        [str(event.receipt.entry), event.kind, event.question, f"{float(event.cost):.4g}", event.receipt.seal[:SEAL]]
+        [str(at.entry), event.kind, event.question, percent_of(event.cost, session.total), at.seal[:SEAL]]
         for event in bought
+        for at in [event.receipt]
     ]
-    return _cut("Everything bought", ["entry", "kind", "what", "cost", "seal"], rows, [0, 3])
+    return _cut("Everything bought", ["entry", "kind", "what", "of the budget", "seal"], rows, [0, 3])
 
 
 def _share(error: float | None) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError
-from tacit.model.budget import Budget, Loss
+from tacit.model.budget import Budget, Loss, percent_of
 from tacit.model.entry import Dropped, GateTerms, Intent, encode
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Draft, Line, Unsound, canonical
@@ -89,9 +89,9 @@ class Ledger:
             try:
                 state = step(transaction.state, transaction.at.seq + 1, draft, self.total.atoms)
             except Unsound:
-                left = self._left(transaction.state.spent)
-                shown = "slightly less" if str(left) == str(loss) else left
-                raise BudgetExhausted(f"The question costs {loss} and {shown} is left of {self.total}.") from None
+                costs, left = (percent_of(x, self.total) for x in (loss, self._left(transaction.state.spent)))
+                shown = "slightly less" if left == costs else left
+                raise BudgetExhausted(f"The question costs {costs} of the budget and {shown} is left.") from None
             line = transaction.append(draft, state, time=now())
             if private is not None:
                 transaction.keep(line.seq, private)

@@ -16,7 +16,7 @@ from typing import Any
 from tacit.model.answer import Answer, Table, bar_line, sure_words
 from tacit.model.ask import Ask, Count, Quantile, Sum
 from tacit.model.attribute import Attribute
-from tacit.model.budget import Loss
+from tacit.model.budget import Loss, percent_of
 from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
 from tacit.model.listing import Listing
 from tacit.release.answering import Answers
@@ -24,7 +24,6 @@ from tacit.serve.schema import Json
 from tacit.session import DryRun, Session
 from tacit.show.chart import Axis, Chart, Heat, Points, Rule
 from tacit.show.chart.paint import GREY
-from tacit.show.pages import percent
 
 WIDTH = 620  # pixels of a picture
 MOST_ROWS = 500  # of a table, in numbers
@@ -65,7 +64,7 @@ def price_words(found: DryRun, left: Loss, total: Loss, *, may_spend: bool) -> s
         return "Not known yet: your key reads what is known, and somebody else has to ask this first."
     if not most.atoms:
         return f"Free: {found.why}."
-    words = f"At most {percent(most.atoms / total.atoms)} of the budget ({most}): {found.why}."
+    words = f"At most {percent_of(most, total)} of the budget: {found.why}."
     return words if most <= left else f"{words} That is more than is left."
 
 
@@ -189,7 +188,7 @@ def quantile(answer: QuantileAnswer, attribute: Attribute) -> Chart | None:
 
 
 def _facts(answer: Answers, total: Loss) -> list[tuple[str, str]]:
-    cost = "nothing" if not answer.cost.atoms else f"{percent(answer.cost.atoms / total.atoms)} ({answer.cost})"
+    cost = "nothing" if not answer.cost.atoms else f"{percent_of(answer.cost, total)} of the budget"
     facts = [("Cost", cost), ("Source", answer.source)]
     if answer.receipt is not None:
         facts.append(("Receipt", f"entry {answer.receipt.entry}, seal {answer.receipt.seal[:16]}…"))

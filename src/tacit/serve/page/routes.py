@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from tacit.model.budget import percent
+from tacit.model.budget import percent_of
 from tacit.release.answering import Answers
 from tacit.serve import api
 from tacit.serve.api import HISTORY_TOKENS, PUBLISHED_TOKENS, Call, Server, server_of
@@ -225,7 +225,7 @@ async def _offers(visit: Visit, parsed: Question, answer: Answers) -> list[tuple
         if price.known:
             found.append((f"{half:g}", f"± {half:,g}, known already and free"))
         elif price.cost_at_most <= session.left:
-            share = percent(price.cost_at_most, session.total)
+            share = percent_of(price.cost_at_most, session.total)
             found.append((f"{half:g}", f"± {half:,g} for {share} of the budget"))
     return found
 
@@ -312,7 +312,7 @@ async def _audit(visit: Visit) -> Response:
     limit = _parameter(visit, "limit", AUDIT_LINES, MOST_AUDIT)
 
     def made() -> Response:
-        rows = view.audit(visit.about.audit.last(limit))
+        rows = view.audit(visit.about.audit.last(limit), visit.about.session.total)
         return page("audit.html", visit.place("audit"), rows=rows, limit=limit)
 
     return await run_in_threadpool(made)

@@ -18,6 +18,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from tacit.model.answer import says_words
+from tacit.model.budget import Loss, percent_of
 from tacit.model.entry import Measured
 from tacit.model.workload import Marginal
 from tacit.serve.dataset import Dataset
@@ -30,7 +31,7 @@ from tacit.session import Session
 from tacit.show.chart import Gauge
 from tacit.show.chart.paint import CSS, FONT, ROLES, Picture
 from tacit.show.events import Event, events, single, spending
-from tacit.show.pages import drawn, environment, percent
+from tacit.show.pages import drawn, environment
 from tacit.show.report import expectation, odds
 
 # Scripts and styles from this server alone, none inside a page. A form goes nowhere else, and nobody may frame it.
@@ -158,9 +159,9 @@ class Kept:
         spent = session.spent.atoms
         known = self.gauges.get(dataset.name)
         if known is None or known[0] != spent:
-            parts = [(name, float(cost)) for name, _, cost in spending(events(session), session)]
-            whole = max(float(session.total), sum(size for _, size in parts))  # spent meanwhile
-            known = spent, Gauge("", parts, whole, session.total.measure, width=WIDTH)
+            parts = [(n, 100 * cost.atoms / session.total.atoms) for n, _, cost in spending(events(session), session)]
+            whole = max(100.0, sum(size for _, size in parts))  # spent meanwhile
+            known = spent, Gauge("", parts, whole, "% of the budget", width=WIDTH)
             self.gauges[dataset.name] = known
         return known[1]
 
@@ -178,17 +179,15 @@ def history(
             str(event.receipt.entry),
             event.question,
             _told(event, session),
-            f"{float(event.cost):.4g}" if event.cost.atoms else "free",
-            percent(event.cost.atoms / session.total.atoms) if event.cost.atoms else "",
+            percent_of(event.cost, session.total) if event.cost.atoms else "free",
             event.receipt.seal[:12],
             *([] if who is None else [who.get(event.receipt.entry, "")]),
         ]
         for event in shown
     ]
     return {
-        "head": ["entry", "question", "answer", "cost", "of the budget", "seal", *([] if who is None else ["who"])],
+        "head": ["entry", "question", "answer", "of the budget", "seal", *([] if who is None else ["who"])],
         "rows": rows,
-        "measure": session.total.measure,
         "free": free,
         "free_ones": sum(event.free for event in found),
         "before": before,
@@ -196,7 +195,7 @@ def history(
     }
 
 
-def audit(records: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+def audit(records: Sequence[Mapping[str, Any]], total: Loss) -> list[list[str]]:
     """Who asked what, newest first. The log holds keys of questions, and no values."""
     return [
         [
@@ -205,7 +204,7 @@ def audit(records: Sequence[Mapping[str, Any]]) -> list[list[str]]:
             str(record.get("role", "")),
             str(record.get("question", ""))[:16]
             or (f"{record['questions']:,} questions" if "questions" in record else ""),
-            _outcome(record),
+            _outcome(record, total),
             str(record.get("entry", "")),
         ]
         for record in records
@@ -221,9 +220,9 @@ def askers(dataset: Dataset, most: int = 10_000) -> dict[int, str]:
     return found
 
 
-def _outcome(record: Mapping[str, Any]) -> str:
-    cost = record["cost"].items() if isinstance(record.get("cost"), Mapping) else ()
-    paid = ", ".join(f"{name} = {float(amount):.6g}" for name, amount in cost)
+def _outcome(record: Mapping[str, Any], total: Loss) -> str:
+    cost = record["cost"].values() if isinstance(record.get("cost"), Mapping) else ()
+    paid = ", ".join(f"{100 * float(amount) / float(total):.3g} % of the budget" for amount in cost)
     if "refused" in record:  # a part of it may have been paid for
         return f"refused: {record['refused']}" + (f", after {paid}" if paid else "")
     if paid:
