@@ -160,13 +160,17 @@ def test_a_gate_proves_two_bars_and_a_repeat_has_both(tmp_path: Path) -> None:
     with start(tmp_path, warm=0.6, hits=5) as session:
         answers = session.ask_many(cells(200, seed=4))
         free = next(answer for answer in answers if answer.source == "hypothesis")
-        assert [bar.about for bar in free.bars] == ["this answer", "all free answers at once"]
-        assert free.error == free.bars[0].width < free.bars[1].width
-        assert free.to_dict()["bars"][1] == {
-            "width": free.bars[1].width,
+        # What the table of its attributes says about it may be narrower, and stands where its width says.
+        assert [bar.about for bar in free.bars if bar.about != "this noise"] == [
+            "this answer",
+            "all free answers at once",
+        ]
+        assert free.error == free.bars[0].width == min(bar.width for bar in free.bars)
+        assert {
+            "width": free.bars[-1].width,
             "about": "all free answers at once",
             "confidence": 0.95,
-        }
+        } in free.to_dict()["bars"]
         bought = [answer for answer in answers[1:] if answer.source == "measured"]  # the first one pays for the start
         assert bought
         assert {tuple(bar.about for bar in answer.bars) for answer in bought} <= {("this noise",)}
@@ -175,13 +179,11 @@ def test_a_gate_proves_two_bars_and_a_repeat_has_both(tmp_path: Path) -> None:
         assert {answer.source for answer in again} == {"repeat"}
         assert [answer.bars for answer in again] == [answer.bars for answer in answers]
         table = session.table("a", "b")
-        told = [
-            bar for query in marginal(DOMAIN, "a", "b").queries(DOMAIN) for bar in session.ask_many([query])[0].bars
-        ]
-        assert [bar.width for bar in table.bars] == [
-            max(bar.width for bar in told if bar.about in ("this noise", kind))
-            for kind in ("this answer", "all free answers at once")
-        ]
+        told = session.ask_many(list(marginal(DOMAIN, "a", "b").queries(DOMAIN)))
+        assert table.error == max(answer.bars[0].width for answer in told)
+        for kind in ("this answer", "all free answers at once"):
+            widths = [next((b.width for b in a.bars if b.about == kind), a.bars[0].width) for a in told]
+            assert max(widths) in [bar.width for bar in table.bars]
 
 
 # --- the curator's part -----------------------------------------------------------------------------------------------

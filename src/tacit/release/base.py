@@ -25,6 +25,7 @@ from tacit.model.facts import Bar, Facts, all_of, share_of
 from tacit.model.noise_law import quantile
 from tacit.model.query import GRID, Factor, Query
 from tacit.model.statistic import Statistic
+from tacit.release.bought import split
 from tacit.release.classes import (
     FEW_VALUES,
     MOST_CELLS,
@@ -54,7 +55,6 @@ SAMPLE, BOXES, SUMS = "conjunctions", "boxes", "sums"  # the lists, by name
 SHARES = {SAMPLE: 0.7, BOXES: 0.18, SUMS: 0.12}  # of what a certificate costs
 MOST_ROWS = 2**31 - 1  # of a table that can be certified: sums stay exact
 MOST_MIXED = 3  # boxes that an answer is a mixture of: the gate does better on more
-OTHERS = 0.1  # of what a bar may miss: for bars that are read off other releases
 _OF_SHARE = 0.78  # of what a bar may miss: for questions that the share leaves out; the rest is for the noise
 _OF_SAMPLE = 0.01  # for a random list that is not like the class it was drawn from
 
@@ -124,7 +124,7 @@ class Base:
             certificates[SAMPLE].receipt,
         )
         self.certificates = tuple(certificates.values())
-        misses = {BOXES: 1 - confidence}
+        misses = {BOXES: 1 - of_the_base(confidence)}
         share = Miss.of(of_the_base(confidence)).noise
         self._figures = {kind: CertifiedFigure(one, misses.get(kind, share)) for kind, one in certificates.items()}
         self.share, self.largest, self.summed = self._figures[SAMPLE], self._figures.get(BOXES), self._figures.get(SUMS)
@@ -302,8 +302,8 @@ def _wanted(public: Public, start: WarmStart, confidence: float) -> Iterator[Cer
 
 
 def of_the_base(confidence: float) -> float:
-    """The confidence of a share's bar by itself: see `Base`."""
-    return 1 - (1 - OTHERS) * (1 - confidence)
+    """The confidence of a certified bar by itself: see `Base`."""
+    return split(confidence).others
 
 
 def _name(start: WarmStart) -> str:

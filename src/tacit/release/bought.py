@@ -7,16 +7,21 @@ answer says so and stays. Everything here is public, and anybody may call it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
+import numpy as np
+
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured, Told
-from tacit.model.facts import Facts, Receipt, Source, joined
+from tacit.model.facts import EXACT, NOISE, Bar, Facts, Receipt, Source, joined
+from tacit.model.noise_law import quantile_of_sum, variance
 from tacit.model.query import Query
+from tacit.model.statistic import Statistic
 from tacit.model.strategy import Convolution, Product, Tree
 from tacit.model.workload import Marginal
 from tacit.release.estimate import Estimate, TableEstimate, of_stored
@@ -45,6 +50,10 @@ class Release(Protocol):
     def covers(self, query: Query) -> bool: ...
 
     def value(self, query: Query) -> int: ...
+
+    def law(self, query: Query, confidence: float) -> float:
+        """The bar of the noise alone."""
+        ...
 
     def reach(self, query: Query, shown: int, confidence: float) -> int:
         """How far the truth is from a value at most, with this probability: by the law of this release's noise."""
@@ -93,6 +102,22 @@ class Purchase:
     def covers(self, query: Query) -> bool:
         return self.scope.issuperset(query.scope) and self.release.covers(query)
 
+    def law(self, query: Query, confidence: float) -> float:
+        """The bar of what this says about a question, by the law of its noise alone, in grid steps."""
+        found = self.release
+        if not isinstance(found, NoisyTable) or query.unit > 1:
+            return found.law(query, confidence)
+        # A conjunction of conditions is as many cells as its factors multiply to: no array of them is made.
+        inside = math.prod(int(np.count_nonzero(factor.weights)) for factor in query.factors)
+        cells = math.prod(factor.weights.size for factor in query.factors)
+        each = self.measured.values.size // cells
+        return quantile_of_sum(found.noise, each * min(inside, cells - inside), confidence)
+
+    def spread(self, scope: tuple[str, ...]) -> float:
+        """The variance of a table's counts of these attributes."""
+        cells = math.prod(self.domain[name].size for name in scope)
+        return variance(self.measured.noise) * self.measured.values.size / cells
+
     def table(self, asked: Marginal) -> TableEstimate | None:
         """All cells of a table from this one; None where they do not follow from it."""
         found = self.release
@@ -129,6 +154,7 @@ class Bought:
         self._purchases: list[Purchase] = []
         self._telling: list[Purchase] = []
         self._singles: dict[frozenset[str], int] = {}  # where the first question about some attributes was answered
+        self._about: dict[tuple[str, ...], tuple[list[Purchase], list[Purchase]]] = {}
         self._read_to = 0
 
     def catch_up(self) -> None:
@@ -141,6 +167,7 @@ class Bought:
             if isinstance(measured.question, Marginal | Tree | Convolution | Product):
                 found = Purchase(measured, self._public.domain, self._public.rows, self._confidence)
                 self._purchases.append(found)
+                self._about.clear()
                 ours = measured.start is None and not isinstance(measured.question, Marginal)
                 if ours or not self._learned:
                     self._telling.append(found)
@@ -172,11 +199,6 @@ class Bought:
         singles = (first for some, first in self._singles.items() if some <= scope)
         return any(entry is None or first < entry for first in (*purchases, *singles))
 
-    def tells_some(self, asked: Marginal) -> bool:
-        """Whether some purchase may tell a cell of a table."""
-        scope = {*asked.names, *asked.where.scope}
-        return any(not one.scope.isdisjoint(scope) for one in self._telling)
-
     def tables(self, asked: Marginal) -> Iterator[tuple[Purchase, TableEstimate]]:
         """The purchases that tell every cell of a table, the first of them first."""
         for one in self._telling:
@@ -190,24 +212,57 @@ class Bought:
             return self._sharper(query, of_stored(stored, query, self._public.rows, self._confidence))
         return None if first is None else self._sharper(query, first.estimate(query))
 
-    def tells_any(self, entry: int) -> bool:
-        """Whether something is bought that tells questions by itself. What comes before an entry is read, at least."""
+    def read_to(self, entry: int) -> None:
+        """Know what comes before an entry, at least: where it is known, this costs no look at the ledger."""
         if self._read_to < entry:
             self.catch_up()
-        return bool(self._telling)
 
     def settled(self, query: Query, answer: Estimate) -> Estimate:
         """The answer to a question that something settles, unless a purchase had told it before that."""
-        first = self.first(query)
-        receipt = answer.facts.receipt
-        earlier = first is not None and receipt is not None and first.entry < receipt.entry
-        return self._sharper(query, first.estimate(query) if first is not None and earlier else answer)
+        if self._telling:
+            first, receipt = self.first(query), answer.facts.receipt
+            if first is not None and receipt is not None and first.entry < receipt.entry:
+                return self._sharper(query, first.estimate(query))
+            return self._sharper(query, self.barred(query, answer))
+        return self.barred(query, answer)
 
-    def narrowest(self, query: Query) -> Purchase | None:
-        """The purchase whose own law says most about a question. Chosen by laws alone, so that its bar holds."""
-        known = [one for one in self._purchases if one.covers(query)]
-        sure = split(self._confidence).read
-        return min(known, key=lambda one: one.release.reach(query, one.release.value(query), sure), default=None)
+    def barred(self, query: Query | Statistic, answer: Estimate) -> Estimate:
+        """An answer with one more bar: how far it is from what the surest earlier purchase says, and that one's own.
+
+        For answers of what learns, which are no release's own. Only what was bought before the answer counts, so that
+        it always has the same bars; which purchase is the surest goes by the laws of noise alone, so that one bar is
+        all that has to hold.
+        """
+        facts = answer.facts
+        if not self._learned or not isinstance(query, Query) or facts.receipt is None:
+            return answer
+        if facts.bars and facts.bars[0].about in (NOISE, EXACT):
+            return answer
+        most = self._public.rows * query.unit  # a bar as wide as that says nothing
+        sure, shown = split(self._confidence).read, facts.bars[0].width if facts.bars else most
+        laws = [(one.law(query, sure), one.entry, one) for one in self._sure(query, facts.receipt.entry)]
+        if not laws or min(laws)[0] >= shown:
+            return answer
+        surest = min(laws)[2].release
+        bar = Bar(surest.reach(query, answer.value, sure), NOISE, self._confidence)
+        if bar.width >= most:
+            return answer
+        bars = (bar, *facts.bars) if bar.width < shown else (*facts.bars, bar)
+        return replace(answer, facts=replace(facts, bars=bars))
+
+    def _sure(self, query: Query, entry: int) -> list[Purchase]:
+        """The purchases before an entry that say most about a question: one table, and every release of ranges."""
+        scope = query.scope
+        if scope not in self._about:
+            tables = [
+                p for p in self._purchases if isinstance(p.release, NoisyTable) and p.plain and p.scope >= set(scope)
+            ]
+            ranges = [p for p in self._purchases if not isinstance(p.release, NoisyTable) and p.scope >= set(scope)]
+            self._about[scope] = sorted(tables, key=lambda one: one.spread(scope)), ranges
+        tables, ranges = self._about[scope]
+        best = next((one for one in tables if one.entry < entry), None)
+        others = [one for one in ranges if one.entry < entry and one.covers(query)]
+        return others if best is None else [best, *others]
 
     def _sharper(self, query: Query, told: Estimate) -> Estimate:
         """The same answer, which says so where a later purchase tells it more sharply."""

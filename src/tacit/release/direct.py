@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,7 +49,7 @@ class Direct:
     def settled(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
         return [None] * len(queries)
 
-    def table(self, marginal: Marginal, told: Mapping[Query, Estimate] | None = None) -> TableEstimate:
+    def table(self, marginal: Marginal) -> TableEstimate:
         measured = buyer(self._public, self._curator).measure([marginal], self._price)[0]
         shape = tuple(self._public.domain[name].size for name in marginal.names)
         facts = Facts("measured", measured.cost, self._confidence, measured.receipt)

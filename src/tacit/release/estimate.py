@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -60,8 +60,8 @@ class Answerer(Protocol):
 
     def estimate(self, queries: Sequence[Query | Statistic]) -> list[Estimate]: ...
 
-    def table(self, asked: Marginal, told: Mapping[Query, Estimate] | None = None, /) -> TableEstimate:
-        """A table of which something is still to be bought or guessed; `told` has the cells that have an answer."""
+    def table(self, asked: Marginal, /) -> TableEstimate | None:
+        """A table that is bought; None where every cell is a question of its own."""
         ...
 
     def settled(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -57,7 +57,7 @@ class NoisyHistogram:
     def settled(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
         return [None] * len(queries)
 
-    def table(self, asked: Marginal, told: Mapping[Query, Estimate] | None = None) -> TableEstimate:
+    def table(self, asked: Marginal) -> TableEstimate:
         table, cost = self._bought()
         estimate = table.table(asked)
         bought = replace(estimate.facts, source="measured", cost=cost)

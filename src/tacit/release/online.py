@@ -7,7 +7,7 @@ mechanism.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -19,13 +19,14 @@ from tacit.errors import BudgetExhausted, ConfigError, InvalidQuery
 from tacit.model.budget import Loss
 from tacit.model.cell_sum import answer_from
 from tacit.model.entry import FreeAnswer, Measured, Told
-from tacit.model.facts import ANSWER, EXACT, FREE, NOISE, Bar, Facts, widest
+from tacit.model.facts import ANSWER, FREE, NOISE, Bar
 from tacit.model.lens import Distance, Lens
 from tacit.model.query import GRID, Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, marginal
 from tacit.release.base import Base
-from tacit.release.estimate import Estimate, TableEstimate, of_stored
+from tacit.release.bought import split
+from tacit.release.estimate import Estimate, of_stored
 from tacit.release.hypothesis.noisy_table import half_width_within
 from tacit.release.public import Public, Recall, Unchecked, buyer, expected_noise
 from tacit.trusted.loss import gate_scales
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 GATE_SHARE = 0.8  # of a hard answer's price: what decides that it is hard; the rest buys the answer itself
 OWNER = "online"  # whose gates these are, in the ledger
-MAX_TABLE = 10_000  # cells, each of them a question
 FALSE_HITS = 0.1  # the share of hard answers that may be wasted on questions whose guess was perfect
 
 
@@ -234,38 +234,8 @@ class Online(Generic[K]):
         base = self.base
         return [None] * len(queries) if base is None else [base.estimate(query) for query in queries]
 
-    def table(self, marginal: Marginal, told: Mapping[Query, Estimate] | None = None) -> TableEstimate:
+    def table(self, asked: Marginal) -> None:
         """Every cell is a question of its own; a hard one is bought and learned like any other."""
-        domain, free = self._public.domain, Loss(self._public.total.measure, 0)
-        if marginal.size(domain) > MAX_TABLE:
-            raise InvalidQuery(
-                f"a table of {marginal.size(domain):,} cells is asked in parts of at most {MAX_TABLE:,}."
-            )
-        cells = list(marginal.queries(domain))
-        settled = {cell: one for cell, one in zip(cells, self.settled(cells), strict=True) if one is not None}
-        known, others = dict(settled), [cell for cell in cells if cell not in settled]
-        known |= {
-            cell: of_stored(stored, cell, self._public.rows, self.terms.confidence)
-            for cell, stored in zip(others, self._public.find([cell.core for cell in others]), strict=True)
-            if stored is not None
-        }
-        public = Estimate(0, Facts("public", free, self.terms.confidence).within(0, EXACT))
-        known |= {cell: public for cell in cells if cell.is_constant} | dict(told or {})
-        new = [cell for cell in dict.fromkeys(cells) if cell not in known]
-        known |= dict(zip(new, self.estimate(new), strict=True))
-        found = [known[cell] for cell in cells]
-        cost = Loss(free.measure, sum(known[cell].facts.cost.atoms for cell in new))
-        values = np.array([estimate.value for estimate in found], dtype=np.int64)
-        facts = Facts(
-            source="measured" if cost.atoms else "hypothesis" if new or settled else "repeat",
-            cost=cost,
-            confidence=self.terms.confidence,
-            receipt=found[-1].facts.receipt,
-            note=max(estimate.facts.note for estimate in found),
-            bars=widest([estimate.facts.bars for estimate in found]),
-        )
-        shape = tuple(domain[name].size for name in marginal.names)
-        return TableEstimate(values.reshape(shape), facts)
 
     def ahead(self) -> Loss:
         return self._nothing if self._start is None else self._start.ahead()
@@ -366,7 +336,9 @@ class Online(Generic[K]):
         Which of the two is narrower follows from public parameters, so showing the narrower one costs no confidence.
         """
         terms = self.terms
-        shown = {ANSWER: terms.shown_alone(threshold), FREE: terms.shown(threshold, self.most_gates)}
+        # The first is compared with bars that are read off releases; the second is shown beside it.
+        alone = replace(terms, confidence=split(terms.confidence).others)
+        shown = {ANSWER: alone.shown_alone(threshold), FREE: terms.shown(threshold, self.most_gates)}
         reach = {about: farthest(lens, most) for about, most in shown.items()}
         return [Bar(width, about, terms.confidence) for about, width in reach.items() if width is not None]
 

@@ -15,7 +15,7 @@ from tacit.errors import InvalidQuery
 from tacit.model.aggregate import RANGE_SHARE
 from tacit.model.budget import Loss, percent_of
 from tacit.model.entry import Measured, Told
-from tacit.model.facts import EXACT, Facts, joined, widest
+from tacit.model.facts import EXACT, NOISE, Bar, Facts, joined, widest
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.strategy import Strategy, leaves
@@ -31,6 +31,7 @@ from tacit.release.ranges.rectangles import choose_product
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
+MOST_NOTES = 3  # of a table's cells
 MAX_LOOKED_UP = 10_000  # cells of a table that are looked up one by one, where each is a question of its own
 
 Interval = tuple[int, int]
@@ -132,8 +133,9 @@ class Parts:
         """
         found = self._dial.beside(queries, self._mechanism.settled(queries))
         first = next((one.facts.receipt for one in found if one is not None), None)
-        if first is None or not self.bought.tells_any(first.entry):
+        if first is None:
             return found
+        self.bought.read_to(first.entry)
         return [
             self.bought.settled(query, one) if isinstance(query, Query) and one is not None else one
             for query, one in zip(queries, found, strict=True)
@@ -143,7 +145,11 @@ class Parts:
         known = self._known(queries)
         found: dict[Need, Part] = {query: one for query, one in zip(queries, known, strict=True) if one is not None}
         new = [query for query in queries if query not in found]
-        return found | dict(zip(new, self._mechanism.estimate(new), strict=True)) if new else found
+        if new:
+            made = self._mechanism.estimate(new)
+            self.bought.catch_up()
+            found |= {query: self.bought.barred(query, one) for query, one in zip(new, made, strict=True)}
+        return found
 
     def _known(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
         """The answers that questions have already, each from the first that told it."""
@@ -155,7 +161,7 @@ class Parts:
         later = dict(zip(again, self._public.sharpest([query.core for query in again]), strict=True)) if again else {}
         for query, one in told.items():
             if one is not None:
-                told[query] = self._dial.noted(query, one, later[query])
+                told[query] = self._dial.noted(query, self.bought.barred(query, one), later[query])
         return [told[query] if one is None else one for query, one in zip(queries, found, strict=True)]
 
     def _told(self, query: Query | Statistic, stored: Measured | Told | None) -> Estimate | None:
@@ -200,11 +206,11 @@ class Parts:
     def _table(self, need: Marginal) -> TableEstimate:
         """Every cell has the answer that its own question has, or would have."""
         if self._mechanism.learns:
-            return self._mechanism.table(need, self._told_cells(need) if self.bought.tells_some(need) else None)
+            return self._of_cells(need)
         whole = next(self.bought.tables(need), None)
         told = self._told_cells(need) if self._may_be_told(need, whole) else {}
         if whole is None and (not told or len(told) < len(set(need.queries(self._public.domain)))):
-            bought = self._mechanism.table(need)
+            bought = self._bought_table(need)
             self.bought.catch_up()
             whole = next(self.bought.tables(need))
             own = replace(whole[1], facts=replace(bought.facts, bars=whole[1].facts.bars))
@@ -212,10 +218,27 @@ class Parts:
             asked_before = whole[0].measured.question == need
             own = replace(whole[1], facts=repeated(whole[1].facts)) if asked_before else whole[1]
         else:
-            return self._put_together(need, told)
+            made = self._put_together(need, told)
+            return replace(made, facts=repeated(made.facts))
         mine = whole[0].measured.receipt
         others = {cell: one for cell, one in told.items() if one.facts.receipt not in (None, mine)}
         return self._patched(need, own, others)
+
+    def _bought_table(self, need: Marginal) -> TableEstimate:
+        found = self._mechanism.table(need)
+        assert found is not None  # it does not learn, so it buys tables
+        return found
+
+    def _of_cells(self, need: Marginal) -> TableEstimate:
+        """A table every cell of which is a question of its own."""
+        domain = self._public.domain
+        if need.size(domain) > MAX_LOOKED_UP:
+            raise InvalidQuery(
+                f"a table of {need.size(domain):,} cells is asked in parts of at most {MAX_LOOKED_UP:,}."
+            )
+        cells = [cell for cell in dict.fromkeys(need.queries(domain)) if not cell.is_constant]
+        found = self._asked(list(cells))
+        return self._put_together(need, {cell: one for cell in cells if isinstance(one := found[cell], Estimate)})
 
     def _may_be_told(self, need: Marginal, whole: tuple[Purchase, TableEstimate] | None) -> bool:
         """Whether something else may have told a cell of the table before."""
@@ -241,14 +264,18 @@ class Parts:
         return TableEstimate(values.reshape(own.values.shape), facts, read=read)
 
     def _put_together(self, need: Marginal, told: Mapping[Query, Estimate]) -> TableEstimate:
-        """A table all of whose cells were told before."""
-        domain, public = self._public.domain, self._public
+        """A table of cells that have an answer each."""
+        domain = self._public.domain
         known = [told[cell] if cell in told else self._constant(cell) for cell in need.queries(domain)]
-        facts = Facts.of([one.facts for one in known], self._confidence)
-        facts = replace(repeated(facts), bars=widest([one.facts.bars for one in known]))
-        shape = tuple(public.domain[name].size for name in need.names)
+        once = {id(one): one.facts for one in known}.values()  # a cell and its complement may be paid by one of them
+        facts = Facts.of([replace(one, note="") for one in once], self._confidence)
+        notes = [note for note in dict.fromkeys(one.note for one in once) if note]
+        more = f"and {len(notes) - MOST_NOTES:,} more notes" if len(notes) > MOST_NOTES else ""
+        bars = _for_each([one.facts.bars for one in known])
+        facts = replace(facts, note=joined((*notes[:MOST_NOTES], more)), bars=bars)
+        shape = tuple(domain[name].size for name in need.names)
         values = np.array([one.value for one in known], dtype=np.int64).reshape(shape)
-        return TableEstimate(values, facts, read=self._read)
+        return TableEstimate(values, facts, read=None if self._mechanism.learns else self._read)
 
     def _read(self, query: Query) -> Estimate:
         """The answer to what a table tells that was just fetched."""
@@ -290,7 +317,7 @@ class Parts:
 
     def _buy_ranges(self, need: RangesOf) -> Loss:
         if self._flat(need):
-            return self._mechanism.table(marginal(self._public.domain, *need.names)).facts.cost
+            return self._bought_table(marginal(self._public.domain, *need.names)).facts.cost
         strategy = self._strategy(need.names)
         return buyer(self._public, self._curator).measure([strategy], need.loss(self._public.total))[0].cost
 
@@ -394,3 +421,16 @@ class Parts:
             cells = {cell for cell in need.queries(public.domain) if not cell.is_constant}
             return mechanism.most(need) if len(self._told_cells(need)) < len(cells) else None
         return mechanism.most(need)
+
+
+def _for_each(cells: Sequence[Sequence[Bar]]) -> tuple[Bar, ...]:
+    """Bars that hold for each cell of a table: the widest of those shown, then one for each kind of the others.
+
+    A cell that has no bar of a kind stands in with the one that it shows.
+    """
+    shown = widest([cell[:1] for cell in cells])
+    kinds = dict.fromkeys(bar.about for cell in cells for bar in cell if bar.about not in (NOISE, EXACT))
+    bars = list(shown)
+    for kind in kinds if shown else ():
+        bars += widest([[next((bar for bar in cell if bar.about == kind), cell[0])] for cell in cells])
+    return tuple({bar.width: bar for bar in reversed(bars)}.values())[::-1]

@@ -64,6 +64,10 @@ class NoisyTable:
         """How far the truth is from a value at most, in grid steps: by the law of the noise in the cells' sum."""
         return abs(shown - self.value(query)) + self.half_width(query, confidence)
 
+    def law(self, query: Query, confidence: float) -> float:
+        """The bar of the noise alone."""
+        return self.half_width(query, confidence)
+
     def half_width(self, query: Query, confidence: float | None = None) -> int:
         """The error of the query's answer, in grid steps."""
         inside = self._inside(query)

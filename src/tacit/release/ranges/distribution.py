@@ -128,6 +128,13 @@ class Distribution:
         assert weights is not None
         return int(weights @ np.diff(self._prefixes).astype(np.int64))
 
+    def law(self, query: Query, confidence: float) -> float:
+        """The bar of the least squares estimate, in grid steps."""
+        weights = self._weights(query)
+        assert weights is not None
+        deviation = self._deviation * math.sqrt(self._spread(weights / query.unit))
+        return single(self.noise.kind, confidence) * query.unit * deviation
+
     def reach(self, query: Query, shown: int, confidence: float) -> int:
         """How far the truth is from a value at most, in grid steps: as far as the least squares estimate, and its bar.
 
@@ -137,7 +144,7 @@ class Distribution:
         assert weights is not None
         unit, steps = query.unit, weights.astype(np.float64)
         raw = float(steps @ np.diff(self._raw))
-        bar = single(self.noise.kind, confidence) * self._deviation * unit * math.sqrt(self._spread(steps / unit))
+        bar = self.law(query, confidence)
         low, high = max(0.0, raw - bar), min(float(self.rows * unit), raw + bar)
         return max(1, math.floor(max(high - shown, shown - low) + unit * _DUST))
 

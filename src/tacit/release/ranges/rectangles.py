@@ -6,7 +6,6 @@ multiply. That all rows together are n is public, and corrects everything once a
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 
 import numpy as np
@@ -72,6 +71,12 @@ class Rectangles:
         inside = int(_box(self._sums, *found[:2]))
         return self.rows - inside if found[2] else inside
 
+    def law(self, query: Query, confidence: float) -> float:
+        """The bar of the least squares estimate."""
+        found = self._sides(query)
+        assert found is not None
+        return float(self._bar(*found[:2], confidence))
+
     def reach(self, query: Query, shown: int, confidence: float) -> int:
         """How far the truth is from a value at most: as far as the least squares estimate, and its bar."""
         found = self._sides(query)
@@ -80,10 +85,12 @@ class Rectangles:
         return int(self._errors(np.asarray(float(inside)), *found[:2], confidence))
 
     def _errors(self, values: Floats, low: Places, end: Places, confidence: float) -> Floats:
-        bar = single(self.noise.kind, confidence) * math.sqrt(variance(self.noise))
-        spread = rectangle_variance(self._trees, self._leaves, low, end)
-        far = np.abs(_box(self._raw, low, end) - values) + bar * np.sqrt(spread)
+        far = np.abs(_box(self._raw, low, end) - values) + self._bar(low, end, confidence)
         return np.maximum(np.floor(far + _DUST), 1.0)
+
+    def _bar(self, low: Places, end: Places, confidence: float) -> Floats:
+        spread = rectangle_variance(self._trees, self._leaves, low, end)
+        return single(self.noise.kind, confidence) * np.sqrt(variance(self.noise) * spread)
 
     def _sides(self, query: Query) -> tuple[Places, Places, bool] | None:
         """The leaves that a rectangle starts with and ends before, and whether the query is its complement."""
