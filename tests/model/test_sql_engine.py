@@ -357,7 +357,9 @@ def _read(text: str) -> None:
     refused = "nothing was refused"
     try:
         asked = parse(text, DOMAIN)
-        assert parts(asked, SETTING) or isinstance(asked, Mean | Sum | Variance)  # of no rows, or of one value
+        values = [column.value for column in asked.columns] if isinstance(asked, Select) else [asked]
+        # of no rows, or of one value
+        assert parts(asked, SETTING) or all(isinstance(value, Mean | Sum | Variance) for value in values)
         assert asked.words(DOMAIN)
     except InvalidQuery as refusal:  # what is asked has no meaning, like a mean of nobody
         refused = refusal.sentence
