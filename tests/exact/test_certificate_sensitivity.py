@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
+from copy import deepcopy
 from functools import reduce
 from itertools import combinations_with_replacement, product
 
@@ -178,6 +180,14 @@ def test_what_is_listed_is_what_was_checked() -> None:
     for array in (made.conditions[0], made.guess):
         with pytest.raises(ValueError, match="WRITEABLE"):
             array.flags.writeable = True
+
+
+def test_copies_are_checked_and_frozen_too() -> None:
+    made, table = lists(0)[4], np.ones((2, 4), dtype=np.int64)
+    for again in (deepcopy(made), pickle.loads(pickle.dumps(made))):  # noqa: S301
+        assert again.sums(table).tolist() == made.sums(table).tolist()
+        with pytest.raises(ValueError, match="read-only"):
+            again.conditions[0][:] = 255
 
 
 def test_a_list_of_another_kind_is_refused() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 import tacit
 from tacit.errors import ConfigError
@@ -279,13 +280,18 @@ def base_of_truth(certificate: Certificate, session: Session) -> int:
     return int(order_statistics(replace(certificate, lists=tuple(lists)), records_of(session))[0])
 
 
-@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999, 0.99999])
 def test_what_a_bar_may_miss_adds_up(confidence: float) -> None:
     miss = Miss.of(of_the_base(confidence))
     assert (1 - miss.noise - miss.sample) * miss.share >= of_the_base(confidence) - 1e-12
     assert of_the_base(confidence) > confidence
     for questions in (10, 1000, 2**18):
-        assert miss.share * questions < miss.rank(questions) <= questions
+        rank = miss.rank(questions)
+        assert miss.share * questions < rank
+        # The exact chance that so many of independent draws are below what the share errs by.
+        assert rank > questions or binom.sf(rank - 1, questions, miss.share) <= miss.sample
+    assert (miss.rank(2**18) <= 2**18) == (confidence < 0.9999)
+    assert miss.rank(1000, left_out=1 - miss.share) > 1000
 
 
 def test_a_question_that_was_answered_before_the_base_stays_as_it_was(tmp_path: Path) -> None:
@@ -385,6 +391,40 @@ def test_a_certificate_that_says_less_than_its_bar_is_not_taken_for_one(tmp_path
         assert base_module.certify(session._public, None, found, session.total, 0.95) is None
 
 
+def test_no_bar_is_shown_that_a_list_is_too_short_to_prove(tmp_path: Path) -> None:
+    with start(tmp_path, confidence=0.999999) as session:
+        session.ask(QUESTIONS["a value"])
+        assert isinstance(session._mechanism, Online)
+        assert session._mechanism.base is None
+        assert not any("certificate" in past.question for past in session.history)
+
+
+@pytest.mark.parametrize("values", [[0, 11], [0, 1, 11], list(range(1, 11))])
+def test_the_bar_of_a_range_by_itself_is_that_of_its_own_size(tmp_path: Path, values: list[int]) -> None:
+    """A wide range is kept as the few rows outside it; what was certified of it is for its own size."""
+    with start(tmp_path) as session:
+        base = begin(session)
+        found = base.estimate(Query.among(DOMAIN, "a", values))
+        assert found is not None
+        larger = max(found.value, N - found.value)
+        assert base.largest is not None
+        assert [bar.width for bar in found.facts.bars] == [base.share.width(larger), base.largest.width(larger)]
+
+
+def test_what_was_learned_stays_learned_where_a_certificate_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with start(tmp_path) as session, monkeypatch.context() as patched:
+        patched.setattr(base_module, "_wanted", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            session.ask(QUESTIONS["a value"])
+    with start(tmp_path) as session:
+        assert session._curator is not None
+        session._curator.measure([QUESTIONS["four conditions"].bind(DOMAIN)], session.left.split(2))
+        first = [array.tobytes() for array in session.arrays()]
+        assert [array.tobytes() for array in session.arrays()] == first
+
+
 def test_the_least_confidence_there_is_has_bars_too(tmp_path: Path) -> None:
     with start(tmp_path, confidence=0.5) as session:
         begin(session)
@@ -406,8 +446,9 @@ def test_domains_too_large_to_list_are_sampled_in_public() -> None:
     assert [len(of_size) for of_size in by_size] == [40, classes.MOST_SCOPES, classes.MOST_SCOPES]
     assert by_size == scopes(large, 3)
     lists = sample(large, Mixture.uniform(large), 1000, 3)
-    assert left_out(lists) == 1 / (classes.MOST_SCOPES + 1)
-    assert left_out(sample(DOMAIN, Dense(DOMAIN), 1000, 4)) == 0
+    assert left_out(lists, 40) == 1 / (classes.MOST_SCOPES + 1)
+    assert left_out(sample(DOMAIN, Dense(DOMAIN), 1000, 4), 4) == 0
+    assert left_out(sample(DOMAIN, Dense(DOMAIN), 1000, 1), 10**6) == 1 / 5  # four of a million
     huge = tacit.Domain({f"a{i}": tacit.integer(0, 9) for i in range(200)})
     assert [len(of_size) for of_size in scopes(huge, 3)] == [200, classes.MOST_SCOPES, classes.MOST_SCOPES]
 

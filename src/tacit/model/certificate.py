@@ -57,11 +57,14 @@ class Conjunctions:
         most = MOST_STEPS if weights is None else MOST_WEIGHTED_STEPS
         if guess.min() < 0 or guess.max() >= 2 * most or guess.sum(dtype=np.float64) >= 2 * most:
             raise InvalidQuery("the counts of a guess are from 0, and fewer than twice the rows that can be certified.")
-        if self.paired and len({len(one) for one in conditions}) > 1:
+        if type(self.paired) is not bool or (self.paired and len({len(one) for one in conditions}) > 1):
             raise InvalidQuery("questions in pairs have as many conditions on each attribute.")
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "guess", guess)
         object.__setattr__(self, "conditions", conditions)
+
+    def __reduce__(self) -> tuple[type[Conjunctions], tuple[object, ...]]:
+        return Conjunctions, (self.names, self.guess, self.conditions, self.paired, self.weights)  # checked again
 
     @property
     def size(self) -> int:

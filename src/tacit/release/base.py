@@ -80,13 +80,27 @@ class Miss:
     def rank(self, questions: int, left_out: float = 0.0) -> int:
         """Of the error in a random list that is at least the share of the class, but for the chance `sample`.
 
-        `left_out` is for lists of some sets of attributes only: see `classes.left_out`.
+        `left_out` is for lists of some sets of attributes only: see `classes.left_out`. A rank beyond the list: it is
+        too short to say so much.
 
-        Formula: share + left_out + sqrt(ln(1/sample) / (2 questions)). Source: Hoeffding 1963, for independent draws of
-            which each set of attributes has as many.
+        Formula: the least r with questions * KL(r/questions || share + left_out) >= ln(1/sample).
+        Source: Hoeffding 1963, theorem 1, for independent draws of which each set of attributes has as many.
         """
-        more = math.sqrt(math.log(1 / self.sample) / (2 * questions))
-        return min(questions, math.ceil((self.share + left_out + more) * questions))
+        p = self.share + left_out
+        if p >= 1:
+            return questions + 1
+        low, high = math.ceil(p * questions), questions + 1
+        while low < high:
+            middle = (low + high) // 2
+            enough = middle <= questions and questions * _divergence(middle / questions, p) >= math.log(1 / self.sample)
+            low, high = (low, middle) if enough or middle > questions else (middle + 1, high)
+        return low
+
+
+def _divergence(a: float, p: float) -> float:
+    """KL(a || p) of two coins, a >= p."""
+    rest = (1 - a) * math.log((1 - a) / (1 - p)) if a < 1 else 0.0
+    return a * math.log(a / p) + rest
 
 
 class CertifiedFigure:
@@ -161,7 +175,10 @@ class Base:
             return None
         value = (table.inside([side.ends for side in sides]) + GRID // 2) // GRID
         around = value if unit == 1 else table.inside([side.whole for side in sides]) // GRID + 1
-        facts = self._facts(kind, -(-value // unit), around, unit, boxes)
+        size = -(-value // unit)
+        if len(sides) == 1:  # it may be the others that are listed, and offsets rise with the size of a guess
+            size = around = max(size, self._rows - value // unit)
+        facts = self._facts(kind, size, around, unit, boxes)
         return Estimate(self._rows * unit - value if query.complement else value, facts)
 
     def _side(self, factor: Factor, alone: bool) -> Side | None:
@@ -269,7 +286,8 @@ def certify(public: Public, curator: Curator | None, start: WarmStart, loss: Los
     if SAMPLE not in bought and curator is not None and worth:
         # The one without which there is no base comes last: whoever finds it finds all of them.
         for asked in sorted(_wanted(public, start, confidence), key=lambda one: one.kind == SAMPLE):
-            bought[asked.kind] = curator.measure([asked], each[asked.kind])[0]
+            if asked.kind not in bought:
+                bought[asked.kind] = curator.measure([asked], each[asked.kind])[0]
     return Base(public, start.hypothesis, bought, confidence) if SAMPLE in bought else None
 
 
@@ -286,19 +304,20 @@ def _wanted(public: Public, start: WarmStart, confidence: float) -> Iterator[Cer
     domain, hypothesis, rows = public.domain, start.hypothesis, public.rows
     miss, most, again = Miss.of(of_the_base(confidence)), attributes(domain), refitted(public, start)
 
-    def share(kind: str, attributes: int, lists: Sequence[Conjunctions]) -> Certificate:
+    def share(kind: str, attributes: int, lists: Sequence[Conjunctions]) -> Iterator[Certificate]:
         questions = sum(one.size for one in lists)
-        by_size = steps(lists, again, rows, miss.share)
-        rank = miss.rank(questions, left_out(lists))
-        return Certificate(_name(start), kind, attributes, questions, (rank,), by_size, tuple(lists))
+        rank = miss.rank(questions, left_out(lists, len(domain))) if lists else 1
+        if rank <= questions:
+            by_size = steps(lists, again, rows, miss.share)
+            yield Certificate(_name(start), kind, attributes, questions, (rank,), by_size, tuple(lists))
 
-    yield (first := share(SAMPLE, most, sample(domain, hypothesis, rows, most)))
-    lists, reached = boxes(domain, hypothesis, rows, most)
-    if reached:
-        questions = sum(one.size for one in lists)
-        yield Certificate(_name(start), BOXES, reached, questions, (questions,), first.steps, tuple(lists))
-    if of_sums := sums(domain, hypothesis, rows):
-        yield share(SUMS, MOST_SUMMED, of_sums)
+    for one in share(SAMPLE, most, sample(domain, hypothesis, rows, most)):
+        yield one
+        lists, reached = boxes(domain, hypothesis, rows, most)
+        if reached:
+            questions = sum(one.size for one in lists)
+            yield Certificate(_name(start), BOXES, reached, questions, (questions,), one.steps, tuple(lists))
+        yield from share(SUMS, MOST_SUMMED, sums(domain, hypothesis, rows))
 
 
 def of_the_base(confidence: float) -> float:

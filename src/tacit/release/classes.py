@@ -6,6 +6,7 @@ Nothing here depends on the data: the same domain and the same hypothesis have t
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -59,14 +60,17 @@ def scopes(domain: Domain, most: int) -> list[list[tuple[str, ...]]]:
     return [of_size for of_size in found if of_size]
 
 
-def left_out(lists: Sequence[Conjunctions]) -> float:
-    """What a list of m sets of attributes, drawn at random, allows for a question about another: 1/(m + 1).
+def left_out(lists: Sequence[Conjunctions], attributes: int) -> float:
+    """What a list of m sets of so many attributes, drawn at random, allows for a question about another: 1/(m + 1).
 
     All m + 1 sets are as likely to be the one that was not drawn. The s-quantile of the errors of m of them is at least
     the quantile at s m/(m + 1) of all, so on average at most 1 - s + 1/(m + 1) of the last one's errors are above it.
     """
-    sizes = [len(names) for names in {one.names for one in lists}]
-    return 1 / (MOST_SCOPES + 1) if any(sizes.count(k) == MOST_SCOPES for k in sizes) else 0.0
+    allowed = 0.0
+    for k, m in Counter(len(names) for names in {one.names for one in lists}).items():
+        if m == MOST_SCOPES or math.comb(attributes, k) > _LISTED:
+            allowed = max(allowed, 1 / (m + 1))
+    return allowed
 
 
 def sample(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> list[Conjunctions]:
@@ -85,6 +89,8 @@ def boxes(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> tuple
     """Every box of up to so many attributes, and how many these are: as many as there are few enough boxes of."""
     found, total, reached = list[Conjunctions](), 0, 0
     for k in range(1, most + 1):
+        if math.comb(len(names_of(domain)), k) > _LISTED:
+            break
         of_size = list(combinations(names_of(domain), k))
         conditions = [[_all(domain[name]) for name in scope] for scope in of_size]
         total += sum(math.prod(len(one) for one in some) for some in conditions)

@@ -158,6 +158,7 @@ class TableStart:
         self._confidence, self._progress, self._made = confidence, progress, False
         self.cost = Loss(warm.measure, 0)
         self._base: Base | None = None
+        self._found: WarmStart | None = None
 
     @property
     def base(self) -> Base | None:
@@ -179,8 +180,9 @@ class TableStart:
         nothing = Loss(self._warm.measure, 0)
         if self._made:
             return nothing
-        before = self._public.spent
-        found = recalled(self._public, progress=self._progress)
+        before, found = self._public.spent, self._found
+        if found is None:
+            found = recalled(self._public, progress=self._progress)
         if found is None:
             begun = self.bought()
             if not buy and not (begun and self._curator is None):
@@ -190,7 +192,9 @@ class TableStart:
                 self._made = True
                 return nothing
             found = warm_start(self._public, self._curator, loss=self._warm, progress=self._progress)
-        self._weights.start_from(found, tables=not self._sure.atoms)
+        if self._found is None:  # once: what is learned after it stays learned
+            self._weights.start_from(found, tables=not self._sure.atoms)
+            self._found = found
         self._base = certify(self._public, self._curator if buy else None, found, self._sure, self._confidence)
         bought = [*found.measured, *(() if self._base is None else self._base.certificates)]
         self.cost = Loss(nothing.measure, sum(one.cost.atoms for one in bought))
