@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tacit.cli.options import Options, at_terminal, buy_base, json_option, opened, rollback_option, writing
+from tacit.cli.options import (
+    Options,
+    at_terminal,
+    buy_base,
+    json_option,
+    opened,
+    rollback_option,
+    units_option,
+    writing,
+)
 from tacit.cli.show import escape, print_json, say, show, waiting
 from tacit.errors import ConfigError
 
@@ -192,8 +201,9 @@ def plan(
 @click.option("--yes", is_flag=True, help="Buy without asking back.")
 @click.option("--dry-run", is_flag=True, help="Say what would be bought, for how much, and buy nothing.")
 @rollback_option
+@units_option
 @json_option
-def start(config: str, yes: bool, dry_run: bool, accept_rollback: str | None, as_json: bool) -> None:
+def start(config: str, yes: bool, dry_run: bool, accept_rollback: str | None, units: bool, as_json: bool) -> None:
     """Buy what the answers start from, once.
 
     For most tables that is the largest purchase of all: noisy tables of the attributes and of their pairs, or one noisy
@@ -215,11 +225,13 @@ def start(config: str, yes: bool, dry_run: bool, accept_rollback: str | None, as
                 say(str(base))
                 click.confirm("Buy it now?", abort=True, err=True)
             base = buy_base(session)
-        show(base.to_dict(), as_json, partial(_print_base, base))
+        show(base.to_dict(), as_json, partial(_print_base, base, units))
 
 
-def _print_base(base: Started, to: Console) -> None:
+def _print_base(base: Started, units: bool, to: Console) -> None:
     to.print(escape(str(base)))
+    if units:
+        to.print(f"  cost {base.cost}")
 
 
 def _print_plan(plan: Plan, to: Console) -> None:

@@ -33,7 +33,7 @@ def check(domain: Domain) -> None:
 
 
 class NoisyHistogram:
-    """Everything is answered from one release, which the first question buys. After that all questions are free."""
+    """Everything is answered from one release, which the session's start buys. After that all questions are free."""
 
     fresh, learns, knows, everything = False, False, False, True
 
@@ -99,7 +99,7 @@ class NoisyHistogram:
         return self._known
 
     def _bought(self) -> tuple[NoisyTable, Loss]:
-        """The histogram, which the first question buys, and what was paid for it now."""
+        """The histogram, which the session's start buys, and what was paid for it now."""
         table, cost = self._read(), Loss(self._public.total.measure, 0)
         if table is None:
             bought = buyer(self._public, self._curator).measure([self._cells], self._public.left)[0]
