@@ -183,3 +183,63 @@ def test_dates_and_pictures(tmp_path: Path) -> None:
         assert len(form["rows"]) == 12
         assert "<svg" in cdf._repr_html_()
         assert session.quantile("born", 0.5).to_dict()["interval"]
+
+
+def whole(session: Session) -> list[Any]:
+    """Everything that is about all rows and an ordered attribute."""
+    return [
+        session.ask("SELECT AVG(age) FROM data"),
+        session.ask("SELECT MEDIAN(age) FROM data"),
+        session.cdf("age"),
+        session.range("age", 20, 39),
+        session.histogram("age", width=10),
+        session.quantile("age", 0.9),
+    ]
+
+
+@pytest.mark.parametrize("budget", [MILD, PURE])
+@pytest.mark.parametrize("mechanism", ["direct", "histogram"])
+def test_a_table_answers_them_when_the_budget_is_used_up(tmp_path: Path, mechanism: str, budget: tacit.Budget) -> None:
+    small = tacit.Domain({name: DOMAIN[name] for name in ("age", "sex")})
+    settings = {"domain": small, "mechanism": mechanism, "questions": 1, "budget": budget, "confidence": 0.999}
+    with start(tmp_path, **settings) as session:
+        session.table("age", "sex")
+        assert session.left.atoms < session.total.atoms // 1_000
+        spent = session.spent
+        mean, median, cdf, some, bars, _ = told = whole(session)
+        assert session.spent == spent
+        assert all(one.cost.atoms == 0 and one.receipt.entry == 2 for one in told)
+        assert abs(mean.value - ROWS.age.mean()) <= mean.error
+        assert int(median.low) <= np.median(ROWS.age) <= int(median.high)
+        assert np.abs(cdf.values - [(ROWS.age < end).sum() for end in cdf.ends]).max() <= cdf.error
+        assert abs(some.value - ROWS.age.between(20, 39).sum()) <= some.error
+        assert some.value == session.ask(tacit.count(age=(20, 39))).value  # type: ignore[union-attr]
+        assert bars.values[1] == session.ask(tacit.count(age=(27, 36))).value  # type: ignore[union-attr]
+    with start(tmp_path, **settings) as session:
+        assert [one.to_dict() | {"source": ""} for one in whole(session)] == [
+            one.to_dict() | {"source": ""} for one in told
+        ]
+
+
+def test_what_has_started_answers_them_and_offers_something_sharper(tmp_path: Path) -> None:
+    settings = {"mechanism": "iterative", "warm": 0.6, "hits": 5, "questions": 200, "confidence": 0.95}
+    with start(tmp_path, **settings) as session:
+        session.ask(tacit.count(sex="F"))
+        mean, median, cdf, some, *_ = first = whole(session)
+        assert "release of all ranges of age" in mean.note
+        assert "10 % of the budget: share=0.1" in mean.note
+        assert not any("ranges of age" in past.question for past in session.history)
+        assert abs(mean.value - ROWS.age.mean()) <= mean.error
+        assert int(median.low) <= np.median(ROWS.age) <= int(median.high)
+        assert np.abs(cdf.values - [(ROWS.age < end).sum() for end in cdf.ends]).max() <= cdf.error
+        assert some.value == session.ask(tacit.count(age=(20, 39))).value  # type: ignore[union-attr]
+        bought = session.cdf("age", share=0.1)  # as sharp as a share makes it, and said to be another
+        assert bought.source == "measured"
+        assert bought.error < cdf.error
+        again = whole(session)
+        for before, after in zip(first, again, strict=True):  # what was told first stays, in value and in bar
+            kept = ("value", "error", "rows", "interval")
+            assert {k: v for k, v in before.to_dict().items() if k in kept} == {
+                k: v for k, v in after.to_dict().items() if k in kept
+            }
+        assert "a later release is sharper" in session.range("age", 20, 39).note

@@ -104,7 +104,10 @@ class Session:
         self._starts_itself, self._is_started = start, False
         self._parts = Parts(public, curator, mechanism, confidence)
         free = Loss(public.total.measure, 0)
-        self._setting = Setting(public.domain, public.rows, confidence, free, mechanism.fresh, self._parts.piecewise)
+        know = self._parts
+        self._setting = Setting(
+            public.domain, public.rows, confidence, free, mechanism.fresh, know.piecewise, know.offer, know.bought.band
+        )
 
     @property
     def budget(self) -> Budget:

@@ -25,7 +25,7 @@ from tacit.model.attribute import Attribute
 from tacit.model.budget import Loss
 from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
 from tacit.model.domain import Domain
-from tacit.model.facts import EXACT, Facts, about, joined, widest
+from tacit.model.facts import EXACT, NOISE, Bar, Facts, about, joined, widest
 from tacit.model.listing import Listing, Row
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
@@ -57,6 +57,8 @@ class Setting:
     free: Loss
     fresh: bool  # every new question has noise of its own, and a price
     piecewise: Callable[[tuple[str, ...], Sequence[Query]], bool]  # whether ranges are put together from counts
+    offer: Callable[[tuple[str, ...]], str] = lambda _: ""  # what would be sharper about ranges, in words
+    band: Callable[[str, Floats, int], float | None] = lambda *_: None  # of cumulative counts
 
     def public(self, note: str = "") -> Facts:
         """The facts of what follows from the declared domain and the number of rows."""
@@ -92,6 +94,14 @@ def parts(ask: Ask, setting: Setting) -> tuple[Need, ...]:
 def combine(ask: Ask, found: Found, setting: Setting, words: str | None = None) -> Answers:
     """The answer to a question from its parts; `words` are the question's own, where they are known already."""
     text = words if words is not None else ask.words(setting.domain)
+    ranged = isinstance(ask, Cdf | Histogram | Range) or (isinstance(ask, Quantile | Mean) and ask.from_ranges)
+    if ranged and (offer := _offer(ask, found, setting)):
+        made = _combined(ask, found, setting, text)
+        return replace(made, facts=replace(made.facts, note=joined((made.facts.note, offer))))
+    return _combined(ask, found, setting, text)
+
+
+def _combined(ask: Ask, found: Found, setting: Setting, text: str) -> Answers:
     match ask:
         case Count():
             return _one(text, ask.query, found, setting.rows)
@@ -169,6 +179,15 @@ def _of_ranges(ask: Cdf | Histogram | Range | Quantile | Mean, setting: Setting)
     return (RangesOf(names, None, _intervals(ask, setting)),)
 
 
+def _offer(ask: Ask, found: Found, setting: Setting) -> str:
+    """What would be sharper, where an answer about ranges is not read off a release that was bought for them."""
+    assert isinstance(ask, Cdf | Histogram | Range | Quantile | Mean)
+    released = [part for part in found.values() if isinstance(part, Released)]
+    if ask.share is not None or any(not isinstance(one.ranges, FlatTable) for one in released):
+        return ""
+    return setting.offer(ask.query.scope if isinstance(ask, Range) else (ask.name,))
+
+
 def _intervals(ask: Cdf | Histogram | Range | Quantile | Mean, setting: Setting) -> tuple[Interval, ...]:
     """The counts of neighbouring bins that an answer shows; none where they are too many to look up."""
     if isinstance(ask, Histogram) and len(ask.cuts) <= MAX_SEPARATE:
@@ -209,6 +228,10 @@ def _cdf(text: str, ask: Cdf, found: Found, setting: Setting) -> CdfAnswer:
     answers = [_one("", query, found, setting.rows) for query in needs]
     values = np.array([answer.value for answer in answers], dtype=np.float64)
     facts = _at_once(needs, answers, found, setting)
+    width = None if facts.receipt is None else setting.band(ask.name, values, facts.receipt.entry)
+    if width is not None and width < setting.rows:
+        bars = (*facts.bars, Bar(width, NOISE, setting.confidence))
+        facts = replace(facts, bars=tuple(sorted(bars, key=lambda bar: bar.width)))
     return _curve(text, ask.name, setting.domain[ask.name], values, facts, setting.rows)
 
 

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
@@ -249,6 +250,26 @@ class Bought:
             return answer
         bars = (bar, *facts.bars) if bar.width < shown else (*facts.bars, bar)
         return replace(answer, facts=replace(facts, bars=bars))
+
+    def band(self, name: str, values: NDArray[np.float64], entry: int) -> float | None:
+        """How far cumulative counts are off, all at once, by the surest purchase before an entry; None where none says.
+
+        As in `barred`: its own band, which its law alone makes the narrowest, and how far the counts are from it.
+        """
+        sure = split(self._confidence).read
+        whole = (one for one in self._purchases if one.entry < entry and one.plain)
+        known = [found for one in whole if (found := replace(one, confidence=sure).ranges((name,))) is not None]
+        bands = [one.cdf() for one in known if not isinstance(one, Rectangles)]
+        best = min(bands, key=lambda band: band.half_width, default=None)
+        return None if best is None else best.half_width + float(np.abs(values - best.values).max(initial=0.0))
+
+    def has_ranges(self, names: tuple[str, ...]) -> bool:
+        """Whether a release of all ranges of one attribute or of two was bought."""
+        return any(
+            one.scope == set(names) and one.measured.start is None
+            for one in self._purchases
+            if not isinstance(one.measured.question, Marginal)
+        )
 
     def _sure(self, query: Query, entry: int) -> list[Purchase]:
         """The purchases before an entry that say most about a question: one table, and every release of ranges."""

@@ -336,9 +336,9 @@ class Online(Generic[K]):
         Which of the two is narrower follows from public parameters, so showing the narrower one costs no confidence.
         """
         terms = self.terms
-        # The first is compared with bars that are read off releases; the second is shown beside it.
-        alone = replace(terms, confidence=split(terms.confidence).others)
-        shown = {ANSWER: alone.shown_alone(threshold), FREE: terms.shown(threshold, self.most_gates)}
+        # Both are compared with bars that are read off releases.
+        sure = replace(terms, confidence=split(terms.confidence).others)
+        shown = {ANSWER: sure.shown_alone(threshold), FREE: sure.shown(threshold, self.most_gates)}
         reach = {about: farthest(lens, most) for about, most in shown.items()}
         return [Bar(width, about, terms.confidence) for about, width in reach.items() if width is not None]
 

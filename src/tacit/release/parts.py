@@ -367,6 +367,17 @@ class Parts:
         one_release = self._mechanism.everything and len(pieces) == 1
         return source is None and (self._mechanism.knows or one_release)
 
+    def offer(self, names: tuple[str, ...]) -> str:
+        """What would be sharper about ranges that are answered from something else, and its price; or nothing."""
+        loss, total = RangesOf(names, None).loss(self._public.total), self._public.total
+        if self._curator is None or self._mechanism.everything or not loss <= self._public.left:
+            return ""
+        if self.bought.has_ranges(names):
+            return ""
+        price = percent_of(loss, total)
+        words = " and ".join(names)
+        return f"a release of all ranges of {words} is usually sharper, for {price} of the budget: share={RANGE_SHARE}"
+
     def price(self, needs: Iterable[Need]) -> DryRun:
         """What fetching these would cost at most. Looks at the ledger and at public parameters, never at data."""
         wanted = list(dict.fromkeys(needs))
