@@ -160,6 +160,25 @@ def test_what_is_known_well_enough_is_given_back_for_nothing(tmp_path: Path) -> 
         assert (same.value, same.cost.atoms) == (plain.value, 0)
 
 
+def test_the_bars_cover(tmp_path: Path) -> None:
+    """Of 300 answers about 285 are within what was asked for, and far fewer within half of it. One run for ever."""
+    ages = [tacit.count(age=(low, 9 + high)) for low in range(0, 100, 10) for high in range(low, 100, 10)]
+    asked = [one & two for one in ages for two in (tacit.count(sex="F"), tacit.count(active=True), tacit.count())]
+    with opened(tmp_path, budget=tacit.Budget(epsilon=900.0, delta=0.0)) as session:
+        assert session._curator is not None
+        records, missed = session._curator._records, []
+        for one in asked * 2:
+            query = one.bind(DOMAIN)
+            if not query.is_constant:
+                answer = session.ask(one, within=40 - len(missed) % 30)
+                assert answer.error
+                missed.append(abs(answer.value - records.answer(query)) / answer.error)
+        within, half = (sum(one <= part for one in missed) / len(missed) for part in (1, 0.5))
+        assert len(missed) > 300
+        assert within >= 0.92  # with 95 % each, the chance of so few is below 0.01
+        assert half < 0.88  # the control: a bar half as wide would be noticed
+
+
 def test_a_share_of_questions_is_no_promise_about_this_answer(tmp_path: Path) -> None:
     with opened(tmp_path, "certified") as session:
         plain = session.ask(WOMEN)

@@ -272,6 +272,21 @@ def test_every_page_is_sound(two: Site) -> None:
         assert "Wilhelmina" not in response.text
 
 
+def test_the_card_and_the_offers_are_sound(tmp_path: Path) -> None:
+    """What stands on the page only before the start, and only below an answer that could be sharper."""
+    config = write_config(tmp_path, mechanism="histogram", start=False)
+    with started(tmp_path, {"people": config}) as site:
+        for who in ("olga", "rea"):
+            shown = site.browser(who).get("/data/people").text
+            assert "Not started yet" in shown
+            sound(shown)
+    (tmp_path / "other").mkdir()
+    with started(tmp_path / "other", {"people": write_config(tmp_path / "other", questions=1000)}) as site:
+        shown = ask(site.browser("ana"), by_sql("SELECT COUNT(*)\n FROM data WHERE sex = 'F'")).text
+        assert "Sharper, bought by itself" in shown
+        sound(shown)
+
+
 def test_asking_in_sql_and_again_for_nothing(site: Site) -> None:
     ana, rea = site.browser("ana"), site.browser("rea")
     priced = ask(ana, by_sql(WOMEN), do="price")
