@@ -91,7 +91,8 @@ def test_what_was_told_before_stays_and_says_that_a_sharper_one_was_bought(tmp_p
         assert (again.value, again.error, again.cost.atoms) == (plain.value, plain.error, 0)
         assert "a sharper answer was bought, ± " in again.note
         assert str(sharp.receipt.entry if sharp.receipt else "") in again.note
-        sharper = session.ask(WOMEN, within=half / 2)
+        quarter = sharp.error / 2
+        sharper = session.ask(WOMEN, within=quarter)
         assert sharper.cost.atoms
         assert session.ask(WOMEN, within=half).value == sharper.value  # the sharpest that was bought
         session.publish(tmp_path / "p.jsonl")
@@ -100,7 +101,7 @@ def test_what_was_told_before_stays_and_says_that_a_sharper_one_was_bought(tmp_p
         again = session.ask(WOMEN)
         assert (again.value, again.error) == (plain.value, plain.error)
         assert "a sharper answer was bought" in again.note
-        assert session.ask(WOMEN, within=half / 2).value == sharper.value
+        assert session.ask(WOMEN, within=quarter).value == sharper.value
     read = tacit.read(tmp_path / "p.jsonl")
     assert read.ask(WOMEN).value == plain.value
     assert read.ask(WOMEN, within=half / 2).value == sharper.value
@@ -216,3 +217,16 @@ def test_the_command_says_the_price_asks_and_buys(table: Path, monkeypatch: pyte
     (again,) = answered("ask", "--within", "8", SMOKERS)  # known as well as that: nothing to ask
     assert again["error"] <= 8
     assert again["cost"]["rho"] == 0.0
+
+
+@pytest.mark.parametrize("name", ["direct", "iterative"])
+def test_no_answer_is_bought_that_would_spoil_the_question_for_everybody(tmp_path: Path, name: str) -> None:
+    """The first answer to a question stays, so the dial sells none for less than a thousandth of the budget."""
+    with opened(tmp_path, name) as session:
+        said = session.dry_run(WOMEN, within=1e12).cost_at_most
+        answer = session.ask(WOMEN, within=1e12)
+        assert answer.cost == said
+        assert 0.999 * session.total.split(1000).atoms <= answer.cost.atoms <= session.total.split(1000).atoms
+        for width in (1e308, 10**400):
+            with pytest.raises(tacit.InvalidQuery, match="within"):
+                session.ask(WOMEN, within=width)

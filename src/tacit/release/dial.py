@@ -29,6 +29,8 @@ from tacit.trusted.sensitivity import noise_of, price_of
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
+LEAST = 1000  # parts of the budget: what is bought stays the question's answer, and less would spoil it for everybody
+MOST_WITHIN = 2.0**60
 ITSELF = (NOISE, ANSWER, FREE, EXACT)  # what a bar is about that holds for this very answer
 
 
@@ -48,7 +50,7 @@ class Wanted:
 
 def wanted(ask: Ask, within: float, domain: Domain, rows: int) -> Wanted:
     """What to measure for an answer within ± `within`. For counts and sums: their errors do not depend on values."""
-    if isinstance(within, bool) or not isinstance(within, int | float) or not 0 < within < float("inf"):
+    if isinstance(within, bool) or not isinstance(within, int | float) or not 0 < within <= MOST_WITHIN:
         raise InvalidQuery(f"within is a half width above 0, in the unit of the answer, not {within!r}.")
     if not isinstance(ask, Count | Sum) or len(ask.formula.parts) != 1:
         raise InvalidQuery(
@@ -60,7 +62,7 @@ def wanted(ask: Ask, within: float, domain: Domain, rows: int) -> Wanted:
     # The error is a sum: what rounding moves, and a factor times the error of the count.
     rounding, whole = (ask.formula.put_together([Figure(0.0, error)], rows).error or 0.0 for error in (0.0, 1.0))
     per_step = (whole - rounding) / query.unit
-    steps = int((within - rounding) / per_step) if within >= rounding else -1
+    steps = int(min((within - rounding) / per_step, MOST_WITHIN)) if within >= rounding else -1
     while steps >= 0 and rounding + steps * per_step > within:
         steps -= 1
     if steps < 0:
@@ -90,10 +92,13 @@ class Dial:
 
     def price(self, one: Wanted) -> Loss:
         """The least loss whose noise is as narrow as wanted, at the session's confidence; maybe more than is left."""
-        public = self._public
-        return least_loss(
-            one.query.core, one.steps, self._confidence, public.domain, public.total.measure, public.rows_per_person
-        )
+        public, question = self._public, one.query.core
+        domain, measure, people = public.domain, public.total.measure, public.rows_per_person
+        wanted = least_loss(question, one.steps, self._confidence, domain, measure, people)
+        least = public.total.split(LEAST)
+        if least <= wanted or not least.atoms:
+            return wanted
+        return price_of(question, domain, noise_of(question, domain, least, people), measure, people)
 
     def narrowest(self, one: Wanted) -> float | None:
         """The half width that all that is left buys; None where it buys nothing."""
