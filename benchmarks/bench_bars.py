@@ -34,7 +34,7 @@ from tacit.demo import DOMAIN as DEMO
 from tacit.demo import demo_data
 from tacit.model.certificate import Certificate, Conjunctions
 from tacit.model.query import GRID, Query
-from tacit.release.base import Base, Figure
+from tacit.release.base import Base, CertifiedFigure
 from tacit.release.classes import boxes, sample
 from tacit.release.forecast import WarmStarted
 from tacit.release.online import Online
@@ -193,7 +193,7 @@ def errors(lists: Sequence[Conjunctions], certificate: Certificate, records: Rec
     return Errors(np.abs(true - np.rint(guesses)), np.rint(guesses).astype(np.int64))
 
 
-def widths_of(figure: Figure, guesses: NDArray[np.int64]) -> NDArray[np.float64]:
+def widths_of(figure: CertifiedFigure, guesses: NDArray[np.int64]) -> NDArray[np.float64]:
     """The bars around guesses: as wide as one of that size, which few sizes decide."""
     sizes, places = np.unique(guesses, return_inverse=True)
     return np.array([figure.width(size) for size in sizes.tolist()], dtype=np.float64)[places]

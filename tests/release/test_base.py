@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -399,16 +400,24 @@ def test_no_bar_is_shown_that_a_list_is_too_short_to_prove(tmp_path: Path) -> No
         assert not any("certificate" in past.question for past in session.history)
 
 
-@pytest.mark.parametrize("values", [[0, 11], [0, 1, 11], list(range(1, 11))])
-def test_the_bar_of_a_range_by_itself_is_that_of_its_own_size(tmp_path: Path, values: list[int]) -> None:
-    """A wide range is kept as the few rows outside it; what was certified of it is for its own size."""
+@pytest.mark.parametrize(
+    ("name", "values"), [("a", [0, 11]), ("a", [0, 1, 11]), ("a", range(1, 11)), ("a", range(1, 12)), ("b", [2])]
+)
+def test_the_bar_of_a_condition_by_itself_is_that_of_its_own_size(
+    tmp_path: Path, name: str, values: Sequence[int]
+) -> None:
+    """A range is kept as the rows outside it where these are fewer; what was certified is for the range's own size."""
     with start(tmp_path) as session:
-        base = begin(session)
-        found = base.estimate(Query.among(DOMAIN, "a", values))
+        base, attribute = begin(session), DOMAIN[name]
+        chosen = set(values)
+        sides = [chosen, set(range(attribute.size)) - chosen]
+        runs = [sum(value - 1 not in side for value in side) for side in sides]
+        certified = sides[runs[0] > runs[1]] if attribute.ordered else chosen
+        found, own = (base.estimate(Query.among(DOMAIN, name, some)) for some in (chosen, certified))
         assert found is not None
-        larger = max(found.value, N - found.value)
+        assert own is not None
         assert base.largest is not None
-        assert [bar.width for bar in found.facts.bars] == [base.share.width(larger), base.largest.width(larger)]
+        assert [bar.width for bar in found.facts.bars] == [base.share.width(own.value), base.largest.width(own.value)]
 
 
 def test_what_was_learned_stays_learned_where_a_certificate_is_missing(

@@ -62,7 +62,7 @@ def view(path: Path) -> str:
     return _VIEW.format(path=str(path).replace("'", "''"))
 
 
-def open_demo(folder: Path, *, questions: int = 100) -> Session:
+def open_demo(folder: Path, *, questions: int = 10_000) -> Session:
     """A session on the demonstration table, with its ledger and anchor in `folder`."""
     with as_file(files("tacit.demo") / "randhie.csv.gz") as path:
         return open_session(

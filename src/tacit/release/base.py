@@ -176,8 +176,8 @@ class Base:
         value = (table.inside([side.ends for side in sides]) + GRID // 2) // GRID
         around = value if unit == 1 else table.inside([side.whole for side in sides]) // GRID + 1
         size = -(-value // unit)
-        if len(sides) == 1:  # it may be the others that are listed, and offsets rise with the size of a guess
-            size = around = max(size, self._rows - value // unit)
+        if sides[0].flipped:  # what was certified is for a guess of that size
+            size = around = self._rows - value // unit
         facts = self._facts(kind, size, around, unit, boxes)
         return Estimate(self._rows * unit - value if query.complement else value, facts)
 
@@ -189,7 +189,8 @@ class Base:
             side = Side.of(factor, self._domain)
             if alone:  # n less the others: the error is the same, and so is what is certified of it
                 other = Side.of(factor.flipped(), self._domain)
-                side = side._replace(listed=side.listed or other.listed, boxes=min(side.boxes, other.boxes))
+                if (other.listed, -other.boxes) > (side.listed, -side.boxes):
+                    side = side._replace(listed=other.listed, boxes=other.boxes, flipped=True)
             self._known[known] = side
         return self._known[known]
 
@@ -224,6 +225,7 @@ class Side(NamedTuple):
     boxes: how many boxes it is a mixture of, at most. Weights w are the mixture of the sets {w >= t} over all t from 0
         to 1, and a set is as many boxes as it has runs: over all t that is half of what w rises and falls in all. So
         an answer's error is at most so many times the largest error of all boxes.
+    flipped: `listed` and `boxes` are those of the other rows, of which the number of rows less the answer are.
     """
 
     name: str
@@ -232,6 +234,7 @@ class Side(NamedTuple):
     unit: int
     listed: bool
     boxes: float
+    flipped: bool = False
 
     @classmethod
     def of(cls, factor: Factor, domain: Domain) -> Side:
