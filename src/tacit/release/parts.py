@@ -218,7 +218,7 @@ class Parts:
             asked_before = whole[0].measured.question == need
             own = replace(whole[1], facts=repeated(whole[1].facts)) if asked_before else whole[1]
         else:
-            made = self._put_together(need, told)
+            made = self._put_together(need, list(need.queries(self._public.domain)), told)
             return replace(made, facts=repeated(made.facts))
         mine = whole[0].measured.receipt
         others = {cell: one for cell, one in told.items() if one.facts.receipt not in (None, mine)}
@@ -236,9 +236,10 @@ class Parts:
             raise InvalidQuery(
                 f"a table of {need.size(domain):,} cells is asked in parts of at most {MAX_LOOKED_UP:,}."
             )
-        cells = [cell for cell in dict.fromkeys(need.queries(domain)) if not cell.is_constant]
-        found = self._asked(list(cells))
-        return self._put_together(need, {cell: one for cell in cells if isinstance(one := found[cell], Estimate)})
+        cells = list(need.queries(domain))
+        found = self._asked([cell for cell in dict.fromkeys(cells) if not cell.is_constant])
+        told = {cell: one for cell in cells if isinstance(one := found.get(cell), Estimate)}
+        return self._put_together(need, cells, told)
 
     def _may_be_told(self, need: Marginal, whole: tuple[Purchase, TableEstimate] | None) -> bool:
         """Whether something else may have told a cell of the table before."""
@@ -263,10 +264,10 @@ class Parts:
         facts = replace(own.facts, note=joined((own.facts.note, said)), bars=bars)
         return TableEstimate(values.reshape(own.values.shape), facts, read=read)
 
-    def _put_together(self, need: Marginal, told: Mapping[Query, Estimate]) -> TableEstimate:
+    def _put_together(self, need: Marginal, cells: Sequence[Query], told: Mapping[Query, Estimate]) -> TableEstimate:
         """A table of cells that have an answer each."""
         domain = self._public.domain
-        known = [told[cell] if cell in told else self._constant(cell) for cell in need.queries(domain)]
+        known = [told[cell] if cell in told else self._constant(cell) for cell in cells]
         once = {id(one): one.facts for one in known}.values()  # a cell and its complement may be paid by one of them
         facts = Facts.of([replace(one, note="") for one in once], self._confidence)
         notes = [note for note in dict.fromkeys(one.note for one in once) if note]
