@@ -361,8 +361,9 @@ class Session:
     def cdf(self, name: str, *, share: float | None = None) -> CdfAnswer:
         """The cumulative counts of an ordered attribute, with a band that holds for all of them at once.
 
-        The first question about the ranges of an attribute buys one release for `share` of the whole budget. Everything
-        about them is free from then on, whatever share is named: `cdf`, `quantile`, `range`, `histogram` and `mean`.
+        It is answered from what is already bought. Where nothing tells it, or a `share` of the budget is named, one
+        release of all ranges of the attribute is bought, and everything about them is free from then on, whatever share
+        is named: `cdf`, `quantile`, `range`, `histogram` and `mean`. Without a share, what was told first stays.
         """
         found = self.answer(Cdf(self.domain, name, share))
         assert isinstance(found, CdfAnswer)
@@ -375,7 +376,7 @@ class Session:
     def rectangle(self, ends: Mapping[str, tuple[Value, Value]], *, share: float | None = None) -> Answer:
         """The same for a range in two attributes at once: {"age": (20, 39), "income": (0, 50_000)}.
 
-        The first question about a pair buys one release for all rectangles of the two.
+        Where a release of all rectangles of the two is bought, it answers every other one too.
         """
         return _number(self.answer(Range.between(self.domain, ends, share)))
 
