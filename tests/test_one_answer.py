@@ -212,8 +212,13 @@ def follow(folder: Path, mechanism: str, noise: str, steps: list[Step]) -> None:
                 assert found.error == before.error, (steps, number, found, before)
             if name in first and before is not found and found.alone:
                 assert session.spent == spent, (steps, number)
+        tacit.publish(session, folder / "p.jsonl")
     finally:
         session.close()
+    reading = tacit.read(folder / "p.jsonl")
+    for name, before in first.items():
+        found = QUESTIONS[name][0](reading)
+        assert found.value == before.value, (steps, name, found, before)
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
