@@ -18,12 +18,18 @@ from tacit.errors import TacitError
 from tacit.model.budget import ATOMS, Budget, Loss, Measure
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise, pmf, quantile, quantile_of_sum, variance
-from tacit.model.workload import MAX_ANSWERS
+from tacit.model.strategy import Convolution, Strategy, Tree
+from tacit.model.workload import MAX_ANSWERS, Marginal
 from tacit.release.base import BOXES, SAMPLE, SHARES, Miss, of_the_base
+from tacit.release.histogram import everything
 from tacit.release.hypothesis.dense import MAX_CELLS
 from tacit.release.hypothesis.mixture import MAX_VALUES
+from tacit.release.ranges.band import band, single
+from tacit.release.ranges.choice import intervals_of
+from tacit.release.ranges.decoder import Decoder
 from tacit.release.warm_start import closure, prices
 from tacit.trusted.loss import Sensitivity, noise_for, total
+from tacit.trusted.sensitivity import noise_of
 
 ONE_COUNT, PARTITION = Sensitivity(1, 1), Sensitivity(2, 2)
 CERTIFY = (0.1, 0.13, 0.165)  # shares of the budget that a certificate may get
@@ -83,6 +89,18 @@ def histogram(
     half = max(1, domain.size // 2)
     promised = quantile_of_sum(noise, half, min(1 - (1 - confidence) / questions, 1 - 1e-15))
     return Outlook(mean_size(laws), expected_largest(laws, min(questions, domain.size)), bar, float(promised))
+
+
+def ranges(
+    domain: Domain, strategy: Strategy, budget: Budget, *, questions: int, confidence: float, rows_per_person: int = 1
+) -> Outlook:
+    """The release of all ranges of one attribute: the law of its noise, over ranges as likely as each other."""
+    assert isinstance(strategy, Tree | Convolution)
+    noise, decoder = noise_of(strategy, domain, total(budget), rows_per_person), Decoder(strategy, domain.size)
+    spread = math.sqrt(variance(noise) * float(decoder.interval_variance(*intervals_of(domain.size)).mean()))
+    law, at_once = Noise("gaussian", spread), noise.scale * band(decoder, noise.kind, confidence).intervals
+    bar = spread * single(noise.kind, confidence)
+    return Outlook(mean_size([law]), expected_largest([law], min(questions, domain.size)), bar, at_once)
 
 
 @dataclass(frozen=True)
@@ -204,6 +222,11 @@ def of_histogram(sizes: Sizes) -> Look | str:
     domain, sure, people = sizes.domain, sizes.confidence, sizes.rows_per_person
     if domain.size > MAX_ANSWERS:
         return f"only for domains of at most {MAX_ANSWERS:,} cells"
+    bought = everything(domain, sizes.measure)
+    if not isinstance(bought, Marginal):
+        return lambda budget, questions: ranges(
+            domain, bought, budget, questions=questions, confidence=sure, rows_per_person=people
+        )
     return lambda budget, questions: histogram(
         domain, budget, questions=questions, confidence=sure, rows_per_person=people
     )

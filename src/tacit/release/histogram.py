@@ -1,4 +1,8 @@
-"""One noisy histogram of the whole domain, bought with the whole budget: the best there is on small domains."""
+"""One noisy histogram of the whole domain, bought with the whole budget: the best there is on small domains.
+
+Of a single ordered attribute with many bins the release of all its ranges is bought instead: cells by themselves add up
+to noisy ranges.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +14,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidDomain, InvalidQuery
-from tacit.model.budget import Loss
+from tacit.model.budget import Loss, Measure
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
+from tacit.model.facts import EXACT, Facts, widest
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
+from tacit.model.strategy import Strategy, leaves
 from tacit.model.workload import MAX_ANSWERS, Marginal, histogram
+from tacit.release.bought import Purchase
 from tacit.release.estimate import Estimate, TableEstimate
 from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.release.public import Public, buyer
+from tacit.release.ranges.choice import choose
+from tacit.release.ranges.distribution import Distribution
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
+
+
+MANY = 64  # bins of an attribute whose ranges are bought instead of its cells
 
 
 def check(domain: Domain) -> None:
@@ -30,6 +42,14 @@ def check(domain: Domain) -> None:
         raise InvalidDomain(
             f"a histogram is for domains of at most {MAX_ANSWERS:,} cells; this one has {domain.size:,}."
         )
+
+
+def everything(domain: Domain, measure: Measure) -> Marginal | Strategy:
+    """What is bought: every cell, or what makes all ranges of one ordered attribute sure."""
+    name = domain.names[0]
+    attribute = domain[name]
+    many = attribute.ordered and leaves(attribute) == attribute.size >= MANY
+    return choose(name, attribute.size, measure).strategy if many and len(domain) == 1 else histogram(domain)
 
 
 class NoisyHistogram:
@@ -41,15 +61,16 @@ class NoisyHistogram:
         check(public.domain)
         self._public, self._curator = public, curator
         self._confidence = confidence
-        self._cells = histogram(public.domain)
-        self._known: NoisyTable | None = None
+        self._cells = everything(public.domain, public.total.measure)
+        self._known: Purchase | None = None
 
     def estimate(self, queries: Sequence[Query | Statistic]) -> list[Estimate]:
         linear = [query for query in queries if isinstance(query, Query)]
         if len(linear) < len(queries):
             raise InvalidQuery('a histogram answers counts; mechanism="median" or "direct" answers statistics too.')
-        table, cost = self._bought()
-        estimates = [table.estimate(query) for query in linear]
+        bought, cost = self._bought()
+        table = bought.release
+        estimates = [table.estimate(q) if isinstance(table, NoisyTable) else bought.estimate(q) for q in linear]
         if cost.atoms:  # the first question pays for all
             estimates[0] = replace(estimates[0], facts=replace(estimates[0].facts, source="measured", cost=cost))
         return estimates
@@ -58,10 +79,21 @@ class NoisyHistogram:
         return [None] * len(queries)
 
     def table(self, asked: Marginal) -> TableEstimate:
-        table, cost = self._bought()
-        estimate = table.table(asked)
-        bought = replace(estimate.facts, source="measured", cost=cost)
-        return replace(estimate, facts=bought) if cost.atoms else estimate
+        bought, cost = self._bought()
+        table = bought.release
+        estimate = table.table(asked) if isinstance(table, NoisyTable) else self._binned(asked, bought)
+        facts = replace(estimate.facts, source="measured", cost=cost)
+        return replace(estimate, facts=facts) if cost.atoms else estimate
+
+    def _binned(self, asked: Marginal, bought: Purchase) -> TableEstimate:
+        """The bins of a single attribute, each as a question of its own."""
+        domain, free = self._public.domain, Loss(self._public.total.measure, 0)
+        nobody = Estimate(0, Facts("public", free, self._confidence).within(0, EXACT))
+        cells = list(asked.queries(domain))
+        found = [nobody if cell.is_constant else bought.estimate(cell) for cell in cells]
+        values = np.array([one.value for one in found], dtype=np.int64)
+        facts = replace(bought.estimate(cells[0]).facts, bars=widest([one.facts.bars for one in found]))
+        return TableEstimate(values.reshape([domain[name].size for name in asked.names]), facts)
 
     def ahead(self) -> Loss:
         return Loss(self._public.total.measure, 0) if self.bought() else self._public.left
@@ -73,9 +105,14 @@ class NoisyHistogram:
         return self._bought()[1]
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
-        table = self._read()
-        if table is None:
+        bought = self._read()
+        if bought is None:
             raise InvalidQuery("nothing is published yet to make rows from: start the session.")
+        table = bought.release
+        if isinstance(table, Distribution):
+            counts = np.diff(table.whole)
+            return [rng.choice(counts.size, size=rows, p=counts / counts.sum()).astype(np.intp)]
+        assert isinstance(table, NoisyTable)
         drawn = dict(zip(table.names, table.draw(rows, rng), strict=True))
         return [drawn[name] for name in self._public.domain.names]  # a table's names are sorted, a domain's are not
 
@@ -92,17 +129,17 @@ class NoisyHistogram:
     def set_aside(self) -> Loss:
         return Loss(self._public.total.measure, 0)
 
-    def _read(self) -> NoisyTable | None:
+    def _read(self) -> Purchase | None:
         """The histogram, if it was bought: by whomever, and whenever."""
         if self._known is None and isinstance(bought := self._public.find([self._cells])[0], Measured):
-            self._known = NoisyTable(bought, self._public.domain, self._public.rows, self._confidence)
+            self._known = Purchase(bought, self._public.domain, self._public.rows, self._confidence)
         return self._known
 
-    def _bought(self) -> tuple[NoisyTable, Loss]:
+    def _bought(self) -> tuple[Purchase, Loss]:
         """The histogram, which the session's start buys, and what was paid for it now."""
-        table, cost = self._read(), Loss(self._public.total.measure, 0)
-        if table is None:
+        known, cost = self._read(), Loss(self._public.total.measure, 0)
+        if known is None:
             bought = buyer(self._public, self._curator).measure([self._cells], self._public.left)[0]
-            table, cost = NoisyTable(bought, self._public.domain, self._public.rows, self._confidence), bought.cost
-            self._known = table
-        return table, cost
+            known, cost = Purchase(bought, self._public.domain, self._public.rows, self._confidence), bought.cost
+            self._known = known
+        return known, cost

@@ -79,7 +79,7 @@ def two_levels(name: str, leaves: int, measure: Measure) -> Tree | None:
     """
     if leaves < 4:
         return None
-    first, end = _sample(leaves, "intervals")
+    first, end = intervals_of(leaves, "intervals")
 
     def error(tree: Tree) -> float:
         price = sum(w * w for w in tree.weights) if measure == "rho" else sum(tree.weights) ** 2
@@ -122,7 +122,7 @@ def _exponent(leaves: int, loss: ErrorLoss, about: About) -> int:
 
 
 def _best_tree(name: str, leaves: int, loss: ErrorLoss, about: About) -> Tree:
-    first, end = _sample(leaves, about)
+    first, end = intervals_of(leaves, about)
 
     def error(tree: Tree) -> float:
         variance = Decoder(tree, leaves).interval_variance(first, end)
@@ -164,7 +164,7 @@ def weightings(depth: int) -> Iterator[tuple[int, ...]]:
             yield (top, *[inner] * (depth - 2), _LEAF)
 
 
-def _sample(leaves: int, about: About) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def intervals_of(leaves: int, about: About = "intervals") -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Intervals first <= i < end: all of them where they are few, otherwise some, the same for everybody."""
     if about == "thresholds":
         end = np.arange(1, leaves) if leaves <= _PAIRS else _public().integers(1, leaves, _PAIRS)

@@ -106,6 +106,11 @@ class Distribution:
         """Rows below each bin's start, and below the last one's end: bins + 1 numbers that rise from 0."""
         return self._prefixes[: self.bins + 1]
 
+    @property
+    def whole(self) -> Floats:
+        """The same with all rows: the last number is n, and those before it leave out what lies in no bin."""
+        return self._prefixes
+
     def counts(self, first: ArrayLike, last: ArrayLike) -> Counts:
         """Rows in the bins first <= i <= last, for many such pairs at once.
 
