@@ -32,9 +32,7 @@ def test_what_is_bought_follows_from_the_domain_alone() -> None:
     few = tacit.Domain({"x": tacit.integer(0, MANY - 2)})
     two = tacit.Domain({"x": tacit.integer(0, 99), "y": tacit.boolean()})
     unordered = tacit.Domain({"x": tacit.category(list(range(200)))})
-    both = tacit.Domain(
-        {"x": tacit.integer(0, 99, other="else", missing="unknown")}
-    )  # two beyond the bins
+    both = tacit.Domain({"x": tacit.integer(0, 99, other="else", missing="unknown")})  # two beyond the bins
     assert all(isinstance(everything(domain, "rho"), Marginal) for domain in (few, two, unordered, both))
 
 
