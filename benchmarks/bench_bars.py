@@ -296,7 +296,7 @@ def speed() -> None:
         with opened(demo_data(), DEMO, 1.0, Path(folder) / "bars.tacit") as session:
             session.start()
             before = session.entries
-            batch = _micro(lambda: session.ask_many(many), len(many))
+            batch = min(_micro(lambda: session.ask_many(many), len(many)) for _ in range(3))  # the best of three
             single = _micro(
                 lambda: [session.ask(tacit.count(visits=(2, 9), limited=True)) for _ in range(2_000)], 2_000
             )

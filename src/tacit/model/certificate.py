@@ -80,18 +80,22 @@ class Conjunctions:
         """
         found = table.astype(np.float64)
         if self.paired and self.conditions:
-            block = max(1, _AT_ONCE // table.size)
-            parts = [self._paired(found, slice(i, i + block)) for i in range(0, self.size, block)]
-            return np.concatenate(parts)
+            # The longest side first: what is left of the table for each question is smallest then.
+            sides = sorted(range(len(self.conditions)), key=lambda axis: -table.shape[axis])
+            found = found.transpose([*sides, *range(len(sides), table.ndim)])
+            block = max(1, _AT_ONCE * found.shape[0] // found.size)
+            starts = range(0, self.size, block)
+            return np.concatenate([self._paired(found, sides, slice(i, i + block)) for i in starts])
         for one in self.conditions:  # each time the first axis is answered and becomes the last
             found = np.tensordot(found, one.astype(np.float64), axes=(0, 1))
         # The weighted attribute has come to the front.
         return self._weighed(np.moveaxis(found, 0, -1) if self.weights is not None else found)
 
-    def _paired(self, table: NDArray[np.float64], some: slice) -> NDArray[np.int64]:
-        found = np.tensordot(self.conditions[0][some].astype(np.float64), table, axes=(1, 0))
-        for one in self.conditions[1:]:
-            found = np.einsum("qv...,qv->q...", found, one[some].astype(np.float64))
+    def _paired(self, table: NDArray[np.float64], sides: list[int], some: slice) -> NDArray[np.int64]:
+        first, *others = (self.conditions[side][some].astype(np.float64) for side in sides)
+        found = np.tensordot(first, table, axes=(1, 0))
+        for one in others:
+            found = np.einsum("qv...,qv->q...", found, one)
         return self._weighed(found)
 
     def _weighed(self, found: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -44,6 +44,7 @@ MOST_BOXES = 2**23
 FEW_VALUES = 4  # of an attribute without an order: all sets of them are boxes
 _SEED = 1
 _LISTED = 2**14  # sets of attributes
+_WORK = 2**31  # questions about a table, times its cells: a second or two
 
 
 def attributes(domain: Domain) -> int:
@@ -76,13 +77,19 @@ def left_out(lists: Sequence[Conjunctions], attributes: int) -> float:
 def sample(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> list[Conjunctions]:
     """A public random list: as many questions of each number of attributes, each a range or a set of values."""
     by_size = scopes(domain, most)
+    # As many of each number of attributes, and few enough of the largest tables.
+    of_each = min(SAMPLED // len(by_size), *(len(some) * (_WORK // _largest(domain, some)) for some in by_size))
     found = list[Conjunctions]()
     for i, of_size in enumerate(by_size):
-        each = SAMPLED // len(by_size) // len(of_size)
+        each = max(1, of_each // len(of_size))
         for j, scope in enumerate(of_size):
             rng = np.random.Generator(np.random.PCG64([_SEED, 1, i, j]))
             found.append(_listed(hypothesis, rows, scope, [_random(domain[name], each, rng) for name in scope], True))
     return found
+
+
+def _largest(domain: Domain, scopes: Sequence[tuple[str, ...]]) -> int:
+    return max(cells(domain, scope) for scope in scopes)
 
 
 def boxes(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> tuple[list[Conjunctions], int]:
@@ -116,7 +123,8 @@ def sums(domain: Domain, hypothesis: Hypothesis, rows: int) -> list[Conjunctions
         kept = _some(((*some, name) for name in summed for some in _sets(others[name], k)), domain, MOST_ATTRIBUTES + k)
         for j, scope in enumerate(kept):
             of_scope = [weights for name, weights in weighed if name == scope[-1]]
-            each = max(1, SAMPLED_SUMS // (MOST_SUMMED - 1) // len(kept) // len(of_scope))
+            most = _WORK // _largest(domain, kept) // len(of_scope)
+            each = max(1, min(most, SAMPLED_SUMS // (MOST_SUMMED - 1) // len(kept) // len(of_scope)))
             for i, weights in enumerate(of_scope):
                 rng = np.random.Generator(np.random.PCG64([_SEED, 4, k, j, i]))
                 conditions = tuple(_random(domain[name], each, rng) for name in scope[:-1])
