@@ -47,7 +47,7 @@ from tacit.release.answering import Answers, Setting, combine, one_answer, parts
 from tacit.release.dial import wanted
 from tacit.release.epsilon import epsilon_spent
 from tacit.release.estimate import Answerer, repeated
-from tacit.release.offer import Started
+from tacit.release.offer import Expected, Started
 from tacit.release.offline import Candidate, Constructed, Distinguisher, construct
 from tacit.release.online import Knowledge, Online
 from tacit.release.parts import DryRun as DryRun  # what `dry_run` gives: for those who import it from here
@@ -200,7 +200,7 @@ class Session:
         """What `start` buys: in words, for how much of the budget, and which errors to expect. Spends nothing."""
         ahead = self._mechanism.ahead()
         what, expects = self._choice.base(self._public, ahead, self._confidence)
-        return Started(what, ahead, self.total, self._mechanism.bought(), tuple(expects))
+        return Started(what, ahead, self.total, self._mechanism.bought(), tuple(expects), self._certified())
 
     @property
     def started(self) -> bool:
@@ -217,7 +217,11 @@ class Session:
         with self._honest(), self._public.turn():
             base = self.base
             paid = self._mechanism.begin()
-            return replace(base, cost=paid, bought=self._mechanism.bought())
+            return replace(base, cost=paid, bought=self._mechanism.bought(), certified=self._certified())
+
+    def _certified(self) -> tuple[Expected, ...]:
+        base = self._mechanism.base if isinstance(self._mechanism, Online) else None
+        return () if base is None else tuple(Expected(bar.width, bar.about) for bar in base.widest)
 
     def _check_started(self, needs: Sequence[tuple[Need, ...]]) -> None:
         """Refuse what would buy the base, which is for `start` to do, unless the owner said that questions may."""

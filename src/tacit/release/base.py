@@ -149,6 +149,11 @@ class Base:
         self._tables = lru_cache(maxsize=MOST_SCOPES)(self._table)
         self._facts = lru_cache(maxsize=2**14)(self._said)
 
+    @property
+    def widest(self) -> tuple[Bar, ...]:
+        """The widest bars there are: of a question of the class, and of all boxes at once."""
+        return self._said(SAMPLE, self._rows, self._rows, 1, 1.0).bars
+
     def estimate(self, query: Query | Statistic) -> Estimate | None:
         """The answer to a question that is certified and was not answered before; None to any other.
 

@@ -10,10 +10,13 @@ from typing import Any
 
 from tacit.model.budget import Loss, percent_of
 from tacit.model.noise_law import quantile, quantile_of_sum
-from tacit.model.workload import histogram
+from tacit.model.strategy import Convolution, Tree
 from tacit.release.forecast import WarmStarted
+from tacit.release.histogram import everything
 from tacit.release.online import Terms
 from tacit.release.public import Public, expected_noise
+from tacit.release.ranges.band import band
+from tacit.release.ranges.decoder import Decoder
 from tacit.release.settings import HistogramSettings, IterativeSettings
 from tacit.release.warm_start import choose_plan, closure
 
@@ -33,6 +36,7 @@ class Started:
     what: what it is made of, in words; empty where the mechanism has no base.
     bought: whether it is there already. Where it is not, and costs nothing, too little is left for it.
     expects: which errors to expect of answers after it.
+    certified: once it is bought, the widest bars that were certified of it.
     """
 
     what: str
@@ -40,6 +44,7 @@ class Started:
     total: Loss
     bought: bool
     expects: tuple[Expected, ...] = ()
+    certified: tuple[Expected, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -49,6 +54,7 @@ class Started:
             "percent": 100 * self.cost.atoms / self.total.atoms,
             "cost": {self.cost.measure: float(self.cost)},
             "expects": [{"error": one.error, "about": one.about} for one in self.expects],
+            "certified": [{"error": one.error, "about": one.about} for one in self.certified],
         }
 
     def __str__(self) -> str:
@@ -57,20 +63,29 @@ class Started:
         if not self.bought and not self.cost.atoms:
             return f"Too little of the budget is left for what a session starts from: {self.what}."
         price = f" for {percent_of(self.cost, self.total)} of the budget" if self.cost.atoms else ""
-        expected = "; ".join(f"± {one.error:,.0f} rows: {one.about}" for one in self.expects)
         words = f"{self.what[0].upper()}{self.what[1:]}, {'bought' if self.bought else 'once'}{price}."
-        return f"{words} Errors to expect: {expected}." if expected else words
+        for said, errors in (("Errors to expect", self.expects), ("Certified, at most", self.certified)):
+            if errors:
+                words += f" {said}: {'; '.join(f'± {one.error:,.0f} rows: {one.about}' for one in errors)}."
+        return words
 
 
 def of_histogram(
     public: Public, settings: HistogramSettings, loss: Loss, confidence: float
 ) -> tuple[str, list[Expected]]:
     """The law of the noise is known, so that these errors are exact."""
-    cells = public.domain.size
+    cells, bought, sure = public.domain.size, everything(public.domain, loss.measure), f"{100 * confidence:.10g} %"
+    if isinstance(bought, Tree | Convolution):
+        what = f"one release of all ranges of {bought.name}"
+        if not loss.atoms:
+            return what, []
+        noise = expected_noise(public, bought, loss)
+        at_once = noise.scale * band(Decoder(bought, cells), noise.kind, confidence).intervals
+        return what, [Expected(at_once, f"all ranges at once ({sure})")]
     what = f"one noisy histogram of all {cells:,} combinations of values"
     if not loss.atoms:
         return what, []
-    noise, sure = expected_noise(public, histogram(public.domain), loss), f"{100 * confidence:.10g} %"
+    noise = expected_noise(public, bought, loss)
     half = max(1, cells // 2)
     return what, [
         Expected(quantile(noise, confidence), f"one combination ({sure})"),

@@ -182,6 +182,7 @@ class BaseReply(Closed):
     percent: Annotated[float, Meta(ge=0, le=100, description="Of the budget.")]
     cost: Amount
     expects: list[ExpectedLine]
+    certified: list[ExpectedLine]
 
 
 class AttributeLine(Closed):
