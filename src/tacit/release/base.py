@@ -1,8 +1,9 @@
 """The base: a hypothesis that is certified, and answers from then on without a gate, for nothing, the same for ever.
 
-Two certificates are bought. One says how far off 95 % of all conjunctions of a few conditions are, from a public random
-list of them; the other, how far off the worst of all boxes is. Both are order statistics of |truth - guess|, which one
-row moves by at most 1 however long the list is: `trusted.certificate`. What is learned later changes no such answer.
+Three figures are bought. Two say how far off 95 % of all conjunctions of a few conditions are, and of all sums among
+their rows, from public random lists of them; the third, how far off the worst of all boxes is. All are order statistics
+of |truth - guess|, which one row moves by at most 1 however long the list is: `trusted.certificate`. What is learned
+later changes no such answer.
 """
 
 from __future__ import annotations
