@@ -32,7 +32,8 @@ from tacit.trusted.loss import Sensitivity, noise_for, total
 from tacit.trusted.sensitivity import noise_of
 
 ONE_COUNT, PARTITION = Sensitivity(1, 1), Sensitivity(2, 2)
-CERTIFY = (0.1, 0.13, 0.165)  # shares of the budget that a certificate may get
+CERTIFY = (0.1, 0.13, 0.165, 0.2, 0.25)  # shares of the budget that a certificate may get
+MEAN_COUNTS = 0.3  # the power of the mean error beside the bar: a larger certificate makes the answers worse
 REST, HITS = 0.05, 3  # what is left beside the base and its certificate, and for how many hard answers
 MOST_QUESTIONS = 10**9
 
@@ -154,7 +155,7 @@ class WarmStarted:
             bar, at_once = self.bars(start, Loss(whole.measure, int(whole.atoms * certify)), confidence)
             mean, worst = self.mean(start), self.largest(start, min(questions, _LIKE_A_CLASS))
             found.append(Outlook(mean, worst, bar, at_once, None, warm, certify, HITS))
-        best = min(found, key=lambda one: one.bar)
+        best = min(found, key=lambda one: one.bar * one.mean**MEAN_COUNTS)
         # a hypothesis is a distribution: however noisy its tables, it is not off by more than all rows
         return replace(best, mean=min(best.mean, _BLIND * self.rows), largest=min(best.largest, float(self.rows)))
 
