@@ -43,7 +43,7 @@ from tacit.trusted.records import Records
 
 EPSILONS = (0.3, 1.0, 3.0)
 BANK = ADULT.parents[1] / "bank" / "bank.csv.gz"
-RUNS, FEW_RUNS = 12, 3  # of which the figures are means; few on 14 attributes, which take half a minute each
+RUNS, FEW_RUNS = 8, 3  # of which the figures are means; few on Adult, which takes longer
 SESSIONS, ASKED, CONFIDENCE = 500, 20, 0.9
 MEMORY = Path("/dev/shm")  # the ledgers of these sessions need not survive anything
 SMALL = tacit.Domain({"a": tacit.integer(0, 15), "b": tacit.category(list("wxyz")), "c": tacit.category(["n", "y"])})
@@ -133,7 +133,7 @@ def widths(tables: Sequence[str], epsilons: Sequence[float]) -> None:
             continue
         data, domain = TABLES[name]()
         for epsilon in epsilons:
-            runs = FEW_RUNS if len(domain) > 8 else RUNS
+            runs = FEW_RUNS if name.startswith("Adult") else RUNS
             row = averaged([measured(data, domain, epsilon) for _ in range(runs)])
             print(f"{name:<24} {epsilon:>4g} {row.questions:>10,.0f} {row.likely:>14,.0f} {row.width:>7,.0f}", end="")
             print(f" {row.width / row.likely:>6.2f} {row.gate / row.likely:>6.1f}", end="")
