@@ -17,6 +17,7 @@ from importlib import import_module
 from tacit.serve import dataset, run
 from tacit.serve.limits import Limits
 from tacit.store.chain import Line
+from tacit.store.log import Log
 from tacit.trusted.ledger import Ledger, Outcome
 
 LOADED = ("duckdb", "uvicorn", "tacit.serve.app", "tacit.opening", "tacit.session", "opendp.prelude", "sqlglot")
@@ -54,14 +55,14 @@ def refund_at_start() -> None:
 
 def another_answer() -> None:
     """A new server draws new noise for what an old one had answered."""
-    find, started = Ledger.find_many, set[str]()
+    keyed, started = Log.keyed, set[str]()
 
-    def forgetful(ledger: Ledger, keys: Sequence[str]) -> dict[str, Line]:
-        found = find(ledger, keys)
+    def forgetful(log: Log, keys: Sequence[str]) -> dict[str, Line]:
+        found = keyed(log, keys)
         started.update(key for key in keys if key not in found)
         return {key: entry for key, entry in found.items() if key in started}
 
-    Ledger.find_many = forgetful  # type: ignore[assignment,method-assign]
+    Log.keyed = forgetful  # type: ignore[method-assign]
 
 
 BUGS = {"answer before commit": answer_before_commit, "refund at start": refund_at_start, "forgets": another_answer}
