@@ -462,6 +462,30 @@ def test_domains_too_large_to_list_are_sampled_in_public() -> None:
     assert [len(of_size) for of_size in scopes(huge, 3)] == [200, classes.MOST_SCOPES, classes.MOST_SCOPES]
 
 
+@pytest.mark.parametrize("bins", [2_000, 100_000, 500_000])
+def test_attributes_of_very_many_bins_are_listed_in_little_memory(bins: int) -> None:
+    wide = tacit.Domain({"x": tacit.integer(0, bins - 1), "y": tacit.boolean()})
+    lists = sample(wide, Dense(wide), 1000, 2)
+    assert sum(matrix.nbytes for one in lists for matrix in one.conditions) <= 2**27
+    assert all("x" not in one.names for one in lists) == (bins > classes.MOST_CELLS)
+    assert boxes(wide, Dense(wide), 1000, 2) == ([], 0)
+    alone = tacit.Domain({"x": tacit.integer(0, classes.MOST_CELLS)})
+    assert sample(alone, Dense(alone), 1000, 1) == []
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_as_many_sides_as_are_counted_and_every_range_as_likely(name: str) -> None:
+    attribute, rng = DOMAIN[name], np.random.Generator(np.random.PCG64(1))
+    every = {row.tobytes() for row in classes._all(attribute)}
+    assert len(every) == len(classes._all(attribute)) == classes._sides(attribute)
+    drawn = [row.tobytes() for row in classes._random(attribute, 100 * len(every), rng)]
+    if attribute.ordered:
+        assert set(drawn) == every
+        assert max(map(drawn.count, every)) < 200  # 100 each: a chance of far less than 1e-9, and the seed is fixed
+    else:
+        assert every <= set(drawn)
+
+
 def test_the_curator_refuses_a_certificate_without_its_list(tmp_path: Path) -> None:
     with start(tmp_path) as session:
         curator = session._curator

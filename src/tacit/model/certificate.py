@@ -83,7 +83,8 @@ class Conjunctions:
             # The longest side first: what is left of the table for each question is smallest then.
             sides = sorted(range(len(self.conditions)), key=lambda axis: -table.shape[axis])
             found = found.transpose([*sides, *range(len(sides), table.ndim)])
-            block = max(1, _AT_ONCE * found.shape[0] // found.size)
+            longest = found.shape[0]
+            block = max(1, _AT_ONCE // max(longest, found.size // longest))
             starts = range(0, self.size, block)
             return np.concatenate([self._paired(found, sides, slice(i, i + block)) for i in starts])
         for one in self.conditions:  # each time the first axis is answered and becomes the last

@@ -45,6 +45,7 @@ FEW_VALUES = 4  # of an attribute without an order: all sets of them are boxes
 _SEED = 1
 _LISTED = 2**14  # sets of attributes
 _WORK = 2**31  # questions about a table, times its cells: a second or two
+_MATRIX = 2**25  # conditions on an attribute, times its values
 
 
 def attributes(domain: Domain) -> int:
@@ -77,9 +78,11 @@ def left_out(lists: Sequence[Conjunctions], attributes: int) -> float:
 def sample(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> list[Conjunctions]:
     """A public random list: as many questions of each number of attributes, each a range or a set of values."""
     by_size = scopes(domain, most)
-    # As many of each number of attributes, and few enough of the largest tables.
-    of_each = min(SAMPLED // len(by_size), *(len(some) * (_WORK // _largest(domain, some)) for some in by_size))
     found = list[Conjunctions]()
+    if not by_size:  # every attribute has too many values
+        return found
+    # As many of each number of attributes, and few enough of the largest tables.
+    of_each = min(SAMPLED // len(by_size), *(len(some) * _most(domain, some) for some in by_size))
     for i, of_size in enumerate(by_size):
         each = max(1, of_each // len(of_size))
         for j, scope in enumerate(of_size):
@@ -88,8 +91,11 @@ def sample(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> list
     return found
 
 
-def _largest(domain: Domain, scopes: Sequence[tuple[str, ...]]) -> int:
-    return max(cells(domain, scope) for scope in scopes)
+def _most(domain: Domain, scopes: Sequence[tuple[str, ...]]) -> int:
+    """How many questions about each of these take neither too long nor too much memory."""
+    largest = max(cells(domain, scope) for scope in scopes)
+    longest = max(domain[name].size for scope in scopes for name in scope)
+    return min(_WORK // largest, _MATRIX // longest)
 
 
 def boxes(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> tuple[list[Conjunctions], int]:
@@ -99,11 +105,12 @@ def boxes(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> tuple
         if math.comb(len(names_of(domain)), k) > _LISTED:
             break
         of_size = list(combinations(names_of(domain), k))
-        conditions = [[_all(domain[name]) for name in scope] for scope in of_size]
-        total += sum(math.prod(len(one) for one in some) for some in conditions)
+        total += sum(math.prod(_sides(domain[name]) for name in scope) for scope in of_size)
         if total > MOST_BOXES or any(cells(domain, scope) > MOST_CELLS for scope in of_size):
             break
-        found += [_listed(hypothesis, rows, *both, False) for both in zip(of_size, conditions, strict=True)]
+        if any(_sides(domain[name]) * domain[name].size > _MATRIX for name in names_of(domain)):
+            break
+        found += [_listed(hypothesis, rows, s, [_all(domain[name]) for name in s], False) for s in of_size]
         reached = k
     return found, reached
 
@@ -123,7 +130,7 @@ def sums(domain: Domain, hypothesis: Hypothesis, rows: int) -> list[Conjunctions
         kept = _some(((*some, name) for name in summed for some in _sets(others[name], k)), domain, MOST_ATTRIBUTES + k)
         for j, scope in enumerate(kept):
             of_scope = [weights for name, weights in weighed if name == scope[-1]]
-            most = _WORK // _largest(domain, kept) // len(of_scope)
+            most = _most(domain, kept) // len(of_scope)
             each = max(1, min(most, SAMPLED_SUMS // (MOST_SUMMED - 1) // len(kept) // len(of_scope)))
             for i, weights in enumerate(of_scope):
                 rng = np.random.Generator(np.random.PCG64([_SEED, 4, k, j, i]))
@@ -185,30 +192,35 @@ def cells(domain: Domain, scope: Sequence[str]) -> int:
 def _random(attribute: Attribute, count: int, rng: np.random.Generator) -> Conditions:
     """Random conditions: a range, each as likely; or a set of values, of a size that is as likely as any other."""
     size = attribute.size
-    if attribute.ordered:
-        starts, ends = _ranges(size)
-        drawn = rng.integers(len(starts), size=count)
-        return _between(starts[drawn], ends[drawn], size)
+    if attribute.ordered:  # two different ends, each pair as likely; the whole is no condition
+        starts, ends = np.zeros(count, dtype=np.intp), np.full(count, size)
+        while (whole := ends - starts == size).any():
+            one, other = rng.integers(size + 1, size=whole.sum()), rng.integers(size, size=whole.sum())
+            other += other >= one
+            starts[whole], ends[whole] = np.minimum(one, other), np.maximum(one, other)
+        return _between(starts, ends, size)
     ranks = rng.random((count, size)).argsort(axis=1).argsort(axis=1)
     return (ranks < rng.integers(1, size, size=(count, 1))).astype(np.uint8)
+
+
+def _sides(attribute: Attribute) -> int:
+    """How many conditions `_all` has."""
+    size = attribute.size
+    if attribute.ordered:
+        return size * (size + 1) // 2 - 1
+    return 2**size - 2 if size <= FEW_VALUES else size
 
 
 def _all(attribute: Attribute) -> Conditions:
     """Every range; every set of values of an attribute with few, and every single one of another."""
     size = attribute.size
     if attribute.ordered:
-        return _between(*_ranges(size), size)
+        starts, ends = np.triu_indices(size)
+        proper = ends - starts < size - 1
+        return _between(starts[proper], ends[proper] + 1, size)
     if size <= FEW_VALUES:
         return (np.arange(1, 2**size - 1)[:, None] >> np.arange(size) & 1).astype(np.uint8)
     return np.eye(size, dtype=np.uint8)
-
-
-@lru_cache(maxsize=64)
-def _ranges(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """All ranges of so many values but the whole: where they start, and the first value after them."""
-    starts, ends = np.triu_indices(size)
-    proper = ends - starts < size - 1
-    return starts[proper], ends[proper] + 1
 
 
 def _between(starts: NDArray[np.intp], ends: NDArray[np.intp], size: int) -> Conditions:
