@@ -133,12 +133,9 @@ class Base:
         self, public: Public, hypothesis: Hypothesis, certificates: dict[str, Measured], confidence: float
     ) -> None:
         self._domain, self._rows, self._confidence = public.domain, public.rows, confidence
-        self.hypothesis, self._free, self.receipt = (
-            hypothesis,
-            Loss(public.total.measure, 0),
-            certificates[SAMPLE].receipt,
-        )
-        self.certificates = tuple(certificates.values())
+        self._free = Loss(public.total.measure, 0)
+        self.hypothesis, self.certificates = hypothesis, tuple(certificates.values())
+        self.receipt = certificates[SAMPLE].receipt
         misses = {BOXES: 1 - of_the_base(confidence)}
         share = Miss.of(of_the_base(confidence)).noise
         self._figures = {kind: CertifiedFigure(one, misses.get(kind, share)) for kind, one in certificates.items()}
