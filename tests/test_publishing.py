@@ -20,8 +20,7 @@ import pytest
 import tacit
 from support import PATIENCE
 from tacit.model.query import Query
-from tacit.public.reader import Transcript
-from tacit.public.verifier import knowledge
+from tacit.public import Transcript, knowledge
 from tacit.release import median as median_module
 from tacit.release.iterative import Weights
 from tacit.release.mechanisms import Choice
@@ -221,7 +220,7 @@ def test_what_is_published_is_read_without_an_engine_a_sampler_or_a_ledger(tmp_p
     for i, loaded in enumerate(json.loads(done.stdout)):
         assert not {module for module in loaded if any(f"{module}.".startswith(f"{bad}.") for bad in DATA)}
         assert ("sqlglot" in loaded) == (i == 2)  # for what is asked in SQL alone
-        assert "tacit.public.reader" in loaded  # the control: the names are those of modules
+        assert "tacit.public.check" in loaded  # the control: the names are those of modules
 
 
 @pytest.mark.parametrize("name", ["warm", "median"])

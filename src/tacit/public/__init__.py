@@ -5,8 +5,200 @@ was released and paid for, so what is done with it is post-processing (Dwork, Mc
 nothing, ever. The format is described field by field in docs/reference/published.md.
 """
 
-from tacit.public.publisher import publish
-from tacit.public.reader import read
-from tacit.public.verifier import Verified, verify
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from msgspec.structs import replace
+
+import tacit
+from tacit.errors import ConfigError, LedgerError, NeedsData
+from tacit.model.budget import Loss, percent_of
+from tacit.model.facts import Receipt
+from tacit.model.request import Declared
+from tacit.public import file
+from tacit.public.check import check
+from tacit.public.file import ChosenMechanism, Contents, Header
+from tacit.release.public import Public
+from tacit.session import Session
+from tacit.store.chain import Line, Mark, mark
 
 __all__ = ["Verified", "publish", "read", "verify"]
+
+
+def publish(session: Session, path: str | Path, *, overwrite: bool = False) -> str:
+    """Write all that a session has released, and nothing else, to an open file. Returns the file's SHA-256.
+
+    The file holds the sealed entries of the ledger, the declared domain, the number of rows, the budget and the
+    mechanism's public settings. It holds no private state: no threshold of a gate, no secret and no fingerprint of the
+    data. The same ledger gives the same bytes.
+
+    >>> tacit.publish(session, "survey.tacit.jsonl")   # doctest: +SKIP
+    """
+    if not isinstance(session, Session):
+        raise ConfigError("publish takes an open session and a path.")
+    digest = hashlib.sha256()
+    file.write(Path(path), file.lines(*contents(session), digest), overwrite=overwrite)
+    return digest.hexdigest()
+
+
+def contents(session: Session) -> tuple[Header, list[Line]]:
+    """What a file about this session says now."""
+    origin, released = session.transcript()
+    header = Header(
+        format="tacit published",
+        version=3,
+        program=tacit.__version__,
+        domain=session.domain.to_toml(),
+        rows=session.rows,
+        rows_per_person=session.rows_per_person,
+        budget=session.budget,
+        total=session.total,
+        confidence=session.confidence,
+        mechanism=ChosenMechanism(**session.choice.to_dict()),
+        origin=origin,
+    )
+    return header, released
+
+
+def read(path: str | Path) -> Session:
+    """A session that answers from a published file alone, free for ever, with the hypothesis that was published.
+
+    What was answered before is answered the same: value, error bar and receipt. What follows from it is worked out as
+    where the data are. Answers of a hypothesis that a gate would have to check have no error bar here, and say so.
+    What would have to be bought is refused with `NeedsData`.
+
+    >>> tacit.read("survey.tacit.jsonl").ask("SELECT COUNT(*) FROM data WHERE sex = 'F'")   # doctest: +SKIP
+    """
+    found = file.load(Path(path))
+    check(Path(path), found)
+    return opened(found)
+
+
+def opened(found: Contents) -> Session:
+    """A session over lines that were checked. Whatever would have to be bought is refused: there is no curator."""
+    header = found.header
+    declared = Declared(found.domain, header.rows, header.rows_per_person, header.total)
+    public = Public(Transcript(header.origin, found.lines), declared)
+    mechanism = found.choice.build(public, None, header.confidence)
+    return Session(public, None, None, header.budget, found.choice, mechanism, header.confidence, start=True)
+
+
+class Transcript:
+    """What a ledger's log has for reading, from the lines of a file."""
+
+    def __init__(self, origin: str, lines: Sequence[Line]) -> None:
+        self._origin, self._lines = origin, list(lines)
+        self._keyed = {line.key: line for line in lines if line.key is not None}
+        self._settled = [line for line in lines if line.intent is not None]
+        settled = {line.intent for line in lines}
+        self._open = [line for line in lines if line.kind == "intent" and line.seq not in settled]
+        self._turn = threading.RLock()  # threads of one process take turns, as they do at a ledger
+
+    def head(self) -> Mark:
+        return mark(self._lines[-1]) if self._lines else Mark(0, self._origin, 0)
+
+    def keyed(self, keys: Sequence[str]) -> dict[str, Line]:
+        return {key: self._keyed[key] for key in keys if key in self._keyed}
+
+    def lines(self, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Line]:
+        return (line for line in self._lines if line.seq > after and (not kinds or line.kind in kinds))
+
+    def settled(self, after: int = 0) -> Iterator[Line]:
+        return (line for line in self._settled if line.seq > after)
+
+    def since(self, after: int) -> tuple[Mark, Iterator[Line]]:
+        return self.head(), self.settled(after)
+
+    def kept_intents(self) -> list[Line]:
+        """As far as is known: a gate that was lost with its noise looks like one that is open."""
+        return list(self._open)
+
+    def snapshot(self) -> tuple[str, list[Line]]:
+        return self._origin, list(self._lines)
+
+    def turn(self) -> AbstractContextManager[Any]:
+        return self._turn
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What was derived again from a published file. `knowledge` is a digest of the hypothesis, to the last bit."""
+
+    entries: int
+    measured: int
+    told: int
+    gates: int
+    spent: Loss
+    total: Loss
+    seal: str
+    knowledge: str
+    digest: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        amounts = {"spent": {self.spent.measure: float(self.spent)}, "total": {self.total.measure: float(self.total)}}
+        return asdict(self) | amounts
+
+    def __str__(self) -> str:
+        return (
+            f"{self.entries:,} entries follow from one another: {self.measured:,} measured, {self.told:,} told for "
+            f"nothing, {self.gates:,} gates shut.\n{percent_of(self.spent, self.total)} of the budget is spent.\n"
+            f"seal {self.seal[:16]}… · knowledge {self.knowledge[:16]}… · file {self.digest[:16]}…"
+        )
+
+
+def verify(path: str | Path, *, receipt: Receipt | None = None, session: Session | None = None) -> Verified:
+    """Derive a published file again: every hash, every running total, every price, and the hypothesis.
+
+    receipt: one that an analyst was given; refused unless the file holds that entry with that seal.
+    session: the owner's open one; refused unless its ledger begins with this very file.
+
+    Raises, naming the first entry that is wrong.
+    """
+    path = Path(path)
+    found = file.load(path)
+    check(path, found)
+    header, lines = found.header, found.lines
+    seals = {0: header.origin} | {line.seq: line.hash for line in lines}
+    if receipt is not None and seals.get(receipt.entry) != receipt.seal:
+        raise LedgerError(f"{path.name} does not hold the receipt {receipt}.")
+    if session is not None:
+        theirs, all_of_them = contents(session)
+        if replace(theirs, program=header.program) != header or all_of_them[: len(lines)] != lines:
+            raise LedgerError(f"{path.name} is not what this session has published: terms or entries differ.")
+    reading, kinds = opened(found), [line.kind for line in lines]
+    return Verified(
+        entries=len(lines),
+        measured=kinds.count("measured"),
+        told=kinds.count("told"),
+        gates=kinds.count("shut"),
+        spent=reading.spent,
+        total=header.total,
+        seal=lines[-1].hash if lines else header.origin,
+        knowledge=knowledge(path, reading),
+        digest=found.digest,
+    )
+
+
+def knowledge(path: Path, reading: Session) -> str:
+    """A digest of what is known, derived afresh: the hypothesis, the databases, or the released answers themselves."""
+    digest = hashlib.sha256()
+    try:
+        arrays = reading.arrays()
+    except NeedsData:
+        raise ConfigError(f"the hypothesis of {path.name} cannot be derived: its start was cut short.") from None
+    for array in arrays:
+        little = array.astype(array.dtype.newbyteorder("<"))
+        digest.update(np.ascontiguousarray(little).tobytes())
+    if not arrays:
+        for past in reading.history:
+            digest.update(past.receipt.seal.encode("ascii"))
+    return digest.hexdigest()
