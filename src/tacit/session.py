@@ -53,7 +53,7 @@ from tacit.release.online import Knowledge, Online
 from tacit.release.parts import DryRun as DryRun  # what `dry_run` gives: for those who import it from here
 from tacit.release.parts import Need, Part, Parts
 from tacit.release.public import Public
-from tacit.release.rules.table import rule_of
+from tacit.release.rules import rule_of
 from tacit.release.synthetic import Synthetic
 from tacit.store.chain import Line
 
@@ -422,7 +422,7 @@ class Session:
         rounds: how many candidates may be measured, at most.
         share: of the whole budget, that this may spend.
         alpha: stop when the worst candidate found is within 3/4 of this fraction of the rows.
-        rule: how the hypothesis learns from an answer, by its name in `release/rules/table.py`. Whole tables are for
+        rule: how the hypothesis learns from an answer, by its name in `release/rules`. Whole tables are for
             rules whose hypothesis lists all cells.
 
         Asked again with the same words, the same hypothesis is rebuilt from the ledger for nothing.

@@ -15,9 +15,9 @@ import tacit
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release.hypothesis.dense import Dense
+from tacit.release.rules import RULES as NAMED
+from tacit.release.rules import UpdateRule
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
-from tacit.release.rules.table import RULES as NAMED
-from tacit.release.rules.update_rule import UpdateRule
 from tacit.theory.net import Databases, MedianNet
 
 SHAPES = [(2, 3), (3, 2, 2), (4, 3)]

@@ -17,9 +17,8 @@ from tacit.model.lens import Disagreement, look
 from tacit.model.query import Query
 from tacit.release import median as median_module
 from tacit.release import samplers
-from tacit.release.median import Voters
+from tacit.release.median import DatabaseVotes, FractionVotes, Voters
 from tacit.release.online import OWNER, Online, Terms, farthest
-from tacit.release.rules.voters import DatabaseVotes, FractionVotes
 from tacit.release.settings import MedianSettings
 from tacit.session import Session
 from tacit.trusted.curator import Curator

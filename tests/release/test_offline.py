@@ -16,7 +16,7 @@ from tacit.model.query import Query
 from tacit.model.workload import marginal
 from tacit.release.hypothesis.dense import Dense
 from tacit.release.offline import Constructed, guess
-from tacit.release.rules.table import RULES
+from tacit.release.rules import RULES
 from tacit.session import Session
 
 DOMAIN = tacit.Domain(

@@ -17,7 +17,7 @@ from tacit.model.query import Query
 from tacit.model.workload import Marginal
 from tacit.release.hypothesis.dense import Dense
 from tacit.release.public import Public, Recall, buyer, expected_noise
-from tacit.release.rules.update_rule import H, Hypothesis, TableRule, UpdateRule
+from tacit.release.rules import H, Hypothesis, TableRule, UpdateRule
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator

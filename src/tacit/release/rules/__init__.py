@@ -1,1 +1,71 @@
-"""How public knowledge learns from a released answer: the update rules and the voters of the median mechanism."""
+"""Database update algorithms (Roth, lecture 8: DUA): how public knowledge learns from one released answer.
+
+Values here are fractions of n. A query's value on a distribution over X is its expected weight, a number in [0, 1].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InvalidQuery
+from tacit.model.domain import Domain
+from tacit.model.query import Query
+from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
+
+
+class Hypothesis(Protocol):
+    """Public knowledge that can answer any query without the data."""
+
+    def answer(self, query: Query) -> float:
+        """The query's value as a fraction of n, in [0, 1]."""
+        ...
+
+
+H = TypeVar("H", bound=Hypothesis)
+
+
+class UpdateRule(Protocol[H]):
+    """A B(alpha)-database update algorithm (Roth, lecture 8, definition 2).
+
+    If every update is made with a query on which hypothesis and data differ by at least alpha, and an answer within
+    alpha of the data's, then there are at most `max_updates(alpha)` updates, whatever the data.
+    """
+
+    def initial(self) -> H:
+        """The hypothesis before anything is known."""
+        ...
+
+    def update(self, hypothesis: H, query: Query, answer: float) -> H:
+        """The next hypothesis. It may reuse the memory of the given one, which must not be used any more."""
+        ...
+
+    def max_updates(self, alpha: float) -> float:
+        """B(alpha) of the seeds."""
+        ...
+
+
+@runtime_checkable
+class TableRule(Protocol):
+    """An update rule that can also learn a whole table at once; the others are told its cells one by one."""
+
+    def update_table(self, hypothesis: Any, names: Sequence[str], shares: NDArray[np.float64]) -> Any:
+        """The next hypothesis. `shares` are those of all cells of these attributes, positive, and add up to 1."""
+        ...
+
+
+# The rules that a user may name: `session.release(rule=...)`. One line each, from the domain and an alpha.
+RULES: dict[str, Callable[[Domain, float], UpdateRule[Any]]] = {
+    "multiplicative_weights": lambda domain, alpha: MultiplicativeWeights(domain, alpha, tolerance=alpha / 2),
+    "textbook_weights": lambda domain, alpha: MultiplicativeWeights(domain, alpha, step="textbook"),
+}
+
+
+def rule_of(name: str, domain: Domain, alpha: float) -> UpdateRule[Any]:
+    """The rule of this name."""
+    if name not in RULES:
+        raise InvalidQuery(f"rule is one of {', '.join(RULES)}, not {name!r}.")
+    return RULES[name](domain, alpha)
