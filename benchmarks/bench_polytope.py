@@ -25,10 +25,9 @@ from numpy.typing import NDArray
 from tacit.model.attribute import integer
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.samplers.centre import centre
 from tacit.release.samplers.fractions import Fractions
 from tacit.release.samplers.pairs import pair_step
-from tacit.release.samplers.polytope import Slabs, settled
+from tacit.release.samplers.polytope import Slabs, centre, settled
 
 Array = NDArray[np.float64]
 SIZES, SLABS, WIDTH, PROBES, CHAINS = (100, 1_000, 5_000), (0, 10, 50), 0.01, 40, 64
@@ -249,7 +248,7 @@ def compare(limit: float) -> None:
 def large() -> None:
     """Where the peers cannot run: atoms, their centre, and pair moves on atoms."""
     print("\nFractional ensembles of 200 samples, conjunctions of 2 or 3 equalities, width 0.005")
-    print("   |X|  slabs   atoms  restrict    values infeasible  drift  renewed")
+    print("   |X|  slabs   atoms  restrict    values infeasible  drift   memory")
     for digits in (6, 12):
         domain = Domain({f"digit {i}": integer(0, 9) for i in range(digits)})
         rng = np.random.default_rng(digits)
@@ -272,8 +271,8 @@ def large() -> None:
                 reading = time.perf_counter() - begun
                 found = ensemble.diagnostics()
                 print(
-                    f"{f'10^{digits}':>6} {count:>6} {found.atoms:>7,} {took:>7.2f} s {reading * 1e3:>6.1f} ms "
-                    f"{found.infeasible:>10.3f} {found.drift:>6.2f} {found.renewed:>8.2f}",
+                    f"{f'10^{digits}':>6} {count:>6} {len(ensemble.atoms):>7,} {took:>7.2f} s {reading * 1e3:>6.1f} ms "
+                    f"{found.infeasible_share:>10.3f} {found.drift:>6.2f} {found.memory:>8.2f}",
                     flush=True,
                 )
 

@@ -9,8 +9,8 @@ from tacit.errors import InvalidQuery
 from tacit.model.attribute import category, integer
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.samplers import atoms as polytope_atoms
-from tacit.release.samplers.atoms import atoms
+from tacit.release.samplers import fractions as polytope_atoms
+from tacit.release.samplers.fractions import atoms
 
 DOMAIN = Domain({"c": category(["u", "v"]), "a": category(["x", "y", "z"]), "b": category(range(4))})
 

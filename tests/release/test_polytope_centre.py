@@ -7,8 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from tacit.errors import InvalidQuery
-from tacit.release.samplers.centre import centre
-from tacit.release.samplers.polytope import Slabs
+from tacit.release.samplers.polytope import Slabs, centre
 
 
 def some_slabs(seed: int, atoms: int, slabs: int, *, largest: float) -> Slabs:

@@ -23,11 +23,9 @@ from tacit.model.query import Query
 from tacit.release.samplers import fractions as fractional
 from tacit.release.samplers import pairs as pair_moves
 from tacit.release.samplers import polytope
-from tacit.release.samplers.atoms import atoms
-from tacit.release.samplers.centre import centre
-from tacit.release.samplers.fractions import Fractions
+from tacit.release.samplers.fractions import Fractions, atoms
 from tacit.release.samplers.pairs import pair_step
-from tacit.release.samplers.polytope import Samples, Slabs, dirichlet, settled
+from tacit.release.samplers.polytope import Samples, Slabs, centre, dirichlet, repair, settled
 from tacit.theory.median_efficient import GridState, grid_masses, grid_start, grid_step, member
 
 FALSE_ALARM = 1e-9
@@ -53,6 +51,11 @@ def weights(query: Query) -> Values:
 
 
 PROBE_ROWS = np.array([weights(query) for query in PROBES])
+
+
+def begun(rng: np.random.Generator, slabs: Slabs, chains: int, sweeps: int) -> Samples:
+    """Chains from scratch: Dirichlet draws, brought into the slabs and stirred."""
+    return pair_step(rng, slabs, repair(rng, slabs, dirichlet(rng, slabs, chains)), sweeps)
 
 
 def cells() -> Slabs:
@@ -197,12 +200,12 @@ def test_collapsed_and_plain_pair_moves_agree_on_more_cells() -> None:
     for j, (answer, width) in enumerate([(0.4, 0.03), (0.2, 0.02), (0.2, 0.02)]):
         fine, coarse = fine.within(patterns[label, j], answer, width), coarse.within(patterns[:, j], answer, width)
     chains = 10_000
-    plain = pair_moves.start(rng, fine, chains, 60)
-    atomic = pair_moves.start(rng, coarse, chains, 60)
+    plain = begun(rng, fine, chains, 60)
+    atomic = begun(rng, coarse, chains, 60)
     sums = np.array([plain.masses[label == a].sum(axis=0) for a in range(5)])
     assert agrees(atomic.masses, sums)
     loose = Slabs(coarse.sizes, coarse.weights[:, :2], coarse.low[:2], coarse.high[:2])
-    assert not agrees(pair_moves.start(rng, loose, chains, 60).masses, sums)
+    assert not agrees(begun(rng, loose, chains, 60).masses, sums)
 
 
 @pytest.mark.parametrize("sizes", [(2.0, 3.0), (1.0, 40.0), (1e6, 3e6), (1e12, 3.0), (1e12, 7e11)])
@@ -227,7 +230,7 @@ def test_two_atoms_have_the_truncated_beta_law(sizes: tuple[float, float]) -> No
 # -- the grid walk: its own law is exactly known --------------------------------------------------------------------
 
 
-GRID = Slabs.of_cells([[1.0, 0.5, 0.0]], [0.6], 0.1)
+GRID = Slabs.whole(np.ones(3)).within([1.0, 0.5, 0.0], 0.6, 0.1)
 STEP = 1 / 16
 MOVES = ((1, 0), (-1, 0), (0, 1), (0, -1))
 
@@ -288,7 +291,7 @@ def test_the_centre_has_the_means_and_deviations_of_the_samples() -> None:
     assert (np.abs(found.forces) > 50).sum() >= 3
     probes = (rng.random((1_000, 30)) < 0.3).astype(float)
     chains = 600
-    values = probes.T @ pair_moves.start(rng, slabs, chains, 30).masses
+    values = probes.T @ begun(rng, slabs, chains, 30).masses
     deviations = np.sqrt(found.covariance(probes).diagonal())
     drawn = probes.T @ found.draw(rng, chains).masses
     for mean, deviation in ((probes.T @ found.masses, deviations), (drawn.mean(axis=1), drawn.std(axis=1))):

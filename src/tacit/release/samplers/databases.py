@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
-from tacit.model.query import Query
-from tacit.release.samplers import values as database_values
+from tacit.model.query import Factor, Query, multiply
 from tacit.release.samplers.diagnostics import Diagnostics, diagnose, probes
 from tacit.release.samplers.moves import COLD, KINDS, WARM, advance, chains, redraw, violation
 from tacit.release.samplers.slabs import Chains, Codes, Program, Slab, program, slab
@@ -38,6 +37,8 @@ _PATIENCE = 6  # rounds without any progress, after which the slabs are held to 
 _BLOCK_STEPS = 8 * len(KINDS)  # moves that are accepted or undone together, at most
 _APPROACH = 6000  # trials that may bring databases inside their blocks
 _TRIALS = 1500  # of the sweeps within blocks, in one call: each evaluates all databases
+_MOST_RUNS = 6  # comparisons of whole columns are vectorised, look-ups are not
+_MOST_CELLS = 2**26  # of all databases' tables together
 
 
 @dataclass(frozen=True)
@@ -76,15 +77,21 @@ class Ensemble:
 
     def values(self, query: Query) -> Values:
         """The query's answer on each database, as a fraction of its records: an exact count, divided once."""
-        return database_values.counts(self.codes, self.domain, query) / float(self.records * query.unit)
+        return _counts(self.codes, self.domain, query) / float(self.records * query.unit)
 
     def values_many(self, queries: Sequence[Query]) -> Values:
         """The same for several queries [k, N]."""
         return np.array([self.values(query) for query in queries]).reshape(len(queries), len(self))
 
     def tables(self, names: Sequence[str]) -> NDArray[np.int64]:
-        """The databases' contingency tables of these attributes [N, *shape]."""
-        return database_values.tables(self.codes, self.domain, names)
+        """Contingency tables [N, *shape]: how many records of each database have each combination of values."""
+        names = [self.domain.resolve(name) for name in names]
+        shape = tuple(self.domain[name].size for name in names)
+        cells, number = math.prod(shape), len(self)
+        if cells * number > _MOST_CELLS:
+            raise InvalidQuery(f"{number:,} tables of {cells:,} cells are more than the {_MOST_CELLS:,} cells allowed.")
+        index = _cells(self.codes, self.domain, names) + np.arange(number)[:, None] * cells
+        return np.bincount(index.ravel(), minlength=number * cells).reshape(number, *shape)
 
 
 def start(domain: Domain, *, databases: int, records: int, seed: int) -> Ensemble:
@@ -273,3 +280,55 @@ def _key(seed: int, purpose: str) -> int:
 def _frozen(codes: Codes) -> Codes:
     codes.setflags(write=False)
     return codes
+
+
+# -- what queries say of many small databases at once: look-ups, never a listing of X ---------------------------------
+
+
+def _counts(codes: Codes, domain: Domain, query: Query) -> NDArray[np.int64]:
+    """The query's sum over each database's records, in its grid steps: exact integers [N]."""
+    if not query.fits(domain):
+        raise InvalidQuery("the question was made for another domain.")
+    number, _, records = codes.shape
+    if query.unit == 1:
+        inside = np.ones((number, records), dtype=bool)
+        for k, factor in enumerate(query.factors):
+            part = _allowed(codes, domain, factor)
+            inside = part if k == 0 else np.logical_and(inside, part, out=inside)
+        total = np.count_nonzero(inside, axis=1).astype(np.int64)
+    else:
+        weights, unit = np.ones((number, records), dtype=np.int64), 1
+        for factor in query.factors:
+            found = factor.weights.ravel()[_cells(codes, domain, factor.scope)]
+            weights, unit = multiply(weights, unit, found, factor.unit)
+        total = weights.sum(axis=1)
+    return np.asarray(records * query.unit - total if query.complement else total)
+
+
+def _allowed(codes: Codes, domain: Domain, factor: Factor) -> NDArray[np.bool_]:
+    """Which records a 0/1 factor allows [N, m]."""
+    flags = factor.weights.ravel() > 0
+    if len(factor.scope) > 1:
+        return np.asarray(flags[_cells(codes, domain, factor.scope)])
+    column = codes[:, domain.names.index(factor.scope[0]), :]
+    few = flags if np.count_nonzero(flags[1:] & ~flags[:-1]) <= _MOST_RUNS else None
+    if few is None:
+        return np.asarray(np.take(flags, column))
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(np.int8)))
+    result = np.zeros(column.shape, dtype=bool)
+    for k, (first, after) in enumerate(edges.reshape(-1, 2)):
+        if after - first == 1:
+            run = column == column.dtype.type(first)
+        else:  # unsigned: a value below `first` wraps to a large one
+            run = column - column.dtype.type(first) < column.dtype.type(after - first)
+        result = run if k == 0 else np.logical_or(result, run, out=result)
+    return result
+
+
+def _cells(codes: Codes, domain: Domain, names: Sequence[str]) -> NDArray[np.int64]:
+    """Each record's cell among the combinations of these attributes, as a flat index [N, m]."""
+    index = np.zeros((codes.shape[0], codes.shape[2]), dtype=np.int64)
+    for name in names:
+        index *= domain[name].size
+        index += codes[:, domain.names.index(name), :]
+    return index

@@ -1,4 +1,4 @@
-"""Whether the sampled databases can be trusted: public figures from public values only. For the median's samplers.
+"""Whether the sampled databases can be trusted: public figures from public values only. For both samplers.
 
 A chain that has not mixed reports a fine effective sample size, so we ask the ensemble instead: are all databases
 inside their slabs, does the ensemble drift while it is stirred, and do the databases forget where they were?
@@ -69,7 +69,7 @@ def probes(domain: Domain, names: Sequence[str]) -> list[Query]:
 
 
 def diagnose(
-    halfway: NDArray[np.float64], final: NDArray[np.float64], infeasible: int, repairs: int, sweeps: int
+    halfway: NDArray[np.float64], final: NDArray[np.float64], infeasible: int, repairs: int = 0, sweeps: int = 0
 ) -> Diagnostics:
     """From the probes' values [k, N] halfway through the sweeps and at their end."""
     databases = final.shape[1]

@@ -2,12 +2,21 @@
 
 Roth & Roughgarden 2010, section 5: samples of the polytope C_i answer a query by their values' median. Everything here
 is a function of released answers and recorded seeds, so it can be replayed and costs no privacy, whatever it does.
+
+A sample holds the masses of atoms, the cells of X that no past query tells apart, which are counted without listing X.
+A cell's pattern is a row of bits: one for each query, whether all its conditions hold, and a small number for each
+weighted factor. An attribute (or a block of attributes that some table ties together) gives each of its values a
+pattern with ones wherever it has no say; the pattern of a cell is the AND of its values' patterns. So blocks are taken
+in one by one, and equal patterns are merged at once: 10^12 cells take a second if their patterns are few.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -15,35 +24,19 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
-from tacit.model.query import Query
-from tacit.release.samplers.atoms import Atoms, atoms
-from tacit.release.samplers.centre import centre
-from tacit.release.samplers.diagnostics import PROBES, median_error, probes
+from tacit.model.query import Factor, Query
+from tacit.release.samplers.diagnostics import PROBES, Diagnostics, diagnose, probes
 from tacit.release.samplers.pairs import pair_step
-from tacit.release.samplers.polytope import MAX_MASSES, Samples, Slabs, dirichlet, repair, settled
-
-Array = NDArray[np.float64]
+from tacit.release.samplers.polytope import MAX_MASSES, Samples, Slabs, centre, dirichlet, repair, settled
 
 LARGE = 50_000  # cells from which chains start afresh around the centre: pair moves alone would be too slow
 SWEEPS = 20
 ROUNDING = 1e-9  # how far beyond a slab still counts as inside it
-
-
-class FractionDiagnostics(NamedTuple):
-    """What tells whether the samples can be trusted. Published figures are functions of public things alone.
-
-    `drift` and `renewed` compare the middle and the end of the last stirring over public probe queries. Drift is the
-    root mean square change of their means, in standard errors: about 1 or less for chains that have mixed, but also for
-    chains that stand still. So `renewed` says how far the samples moved: one less the correlation of their values.
-    """
-
-    atoms: int
-    slabs: int
-    infeasible: float  # the share of samples outside a slab
-    violation: float  # how far the worst of them is
-    drift: float
-    renewed: float
-    median_error: float  # the largest standard error of a probe's median
+MAX_ATOMS = 2**21
+MAX_BLOCK = 2**24  # cells of attributes that tables tie together, which are listed
+_MERGED = 2**22  # patterns that are compared at a time
+Array = NDArray[np.float64]
+Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +50,7 @@ class Fractions:
     >>> woman = Query.among(domain, "sex", [0])
     >>> ensemble = Fractions.start(domain, samples=500, seed=1).restrict(woman, 0.8, 0.01)
     >>> bool(abs(ensemble.values(woman) - 0.8).max() <= 0.01), ensemble.diagnostics().infeasible
-    (True, 0.0)
+    (True, 0)
     """
 
     domain: Domain
@@ -88,11 +81,6 @@ class Fractions:
         finer, parent = self.atoms.split(query.core)
         values = self._values(self.samples.masses, finer, parent, query)
         return 1 - values if query.complement else values
-
-    def answer(self, query: Query) -> float:
-        """The (lower) median of the samples' values."""
-        middle = (len(self) - 1) // 2
-        return float(np.partition(self.values(query), middle)[middle])
 
     def restrict(
         self, query: Query, centre: float, width: float, seed: int | None = None, sweeps: int = SWEEPS
@@ -126,28 +114,16 @@ class Fractions:
         samples = pair_step(rng, self.slabs, halfway, sweeps - sweeps // 2)
         return replace(self, samples=samples, halfway=halfway, turn=self.turn + 1)
 
-    def diagnostics(self, number: int = PROBES) -> FractionDiagnostics:
-        """Feasibility of all samples, and drift and precision over this many of the probes."""
-        violation = self.slabs.violation(self.samples.values)
-        changes, moves, errors = [], [], []
+    def diagnostics(self, number: int = PROBES) -> Diagnostics:
+        """Feasibility of all samples, and drift, memory and precision over this many of the probes."""
+        halfway, final = [], []
         for query in probes(self.domain, ())[:number]:
             finer, parent = self.atoms.split(query.core)
-            before = self._values(self.halfway.masses, finer, parent, query, 1)
-            after = self._values(self.samples.masses, finer, parent, query)
-            both = np.cov(before, after) if len(self) > 1 else np.zeros((2, 2))
-            if both[0, 0] > 0 and both[1, 1] > 0:
-                changes.append((after.mean() - before.mean()) / np.sqrt(np.trace(both) / len(self)))
-                moves.append(1 - both[0, 1] / np.sqrt(both[0, 0] * both[1, 1]))
-            errors.append(median_error(after))
-        return FractionDiagnostics(
-            atoms=len(self.atoms),
-            slabs=len(self.slabs.low),
-            infeasible=float((violation > ROUNDING).mean()),
-            violation=float(violation.max()),
-            drift=float(np.sqrt(np.mean(np.square(changes)))) if changes else 0.0,
-            renewed=float(np.mean(moves)) if moves else 0.0,
-            median_error=max(errors, default=0.0),
-        )
+            halfway.append(self._values(self.halfway.masses, finer, parent, query, 1))
+            final.append(self._values(self.samples.masses, finer, parent, query))
+        outside = self.slabs.violation(self.samples.values) > ROUNDING
+        shape = (len(final), len(self))
+        return diagnose(np.reshape(halfway, shape), np.reshape(final, shape), int(outside.sum()))
 
     def _values(self, masses: Array, finer: Atoms, parent: NDArray[np.intp], query: Query, extra: int = 0) -> Array:
         rng = _rng(self.seed, self.turn, int(query.core.key[:15], 16), extra)
@@ -180,3 +156,164 @@ def _shares(rng: np.random.Generator, sizes: Array, parent: NDArray[np.intp], ch
 
 def _rng(*seed: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
+
+
+# -- atoms -------------------------------------------------------------------------------------------------------------
+
+
+class _Field(NamedTuple):
+    """Where a pattern keeps a query's conditions (no factor), or the level of one of its weighted factors."""
+
+    word: int
+    shift: int
+    bits: int
+    factor: Factor | None
+    levels: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    """The patterns that cells of the domain have under these queries, in ascending order, and how many have each."""
+
+    domain: Domain
+    queries: tuple[Query, ...]
+    patterns: Words
+    sizes: Array
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @cached_property
+    def weights(self) -> Array:
+        """The weight that each query gives the cells of each atom: a row for each atom, a column for each query."""
+        columns = [_weights(query, fields, self.patterns) for query, fields in _layout(self.queries)]
+        return np.ascontiguousarray(np.column_stack(columns)) if columns else np.zeros((len(self), 0))
+
+    @cached_property
+    def newest(self) -> Array:
+        """The weights of the last query alone."""
+        *_, (query, fields) = _layout(self.queries)
+        return _weights(query, fields, self.patterns)
+
+    def split(self, query: Query) -> tuple[Atoms, NDArray[np.intp]]:
+        """The atoms that one more query makes, and for each of them the atom it is a part of."""
+        finer = atoms(self.domain, [*self.queries, query])
+        *_, (_, fields) = _layout(finer.queries)
+        patterns = finer.patterns.copy()
+        for field in fields:
+            patterns[:, field.word] &= ~_mask(field)
+        changes = (patterns[1:] != patterns[:-1]).any(axis=1)
+        return finer, np.concatenate([[0], np.cumsum(changes)])
+
+
+def atoms(domain: Domain, queries: Sequence[Query]) -> Atoms:
+    """The atoms of these queries. Refuses if they are too many, or if a block of tied attributes is too large.
+
+    >>> from tacit.model.attribute import category
+    >>> domain = Domain({"sex": category(["F", "M"]), "hair": category(["red", "fair", "dark"])})
+    >>> red_woman = Query.among(domain, "sex", [0]) & Query.among(domain, "hair", [0])
+    >>> atoms(domain, [red_woman]).sizes.tolist(), atoms(domain, [red_woman]).weights.ravel().tolist()
+    ([5.0, 1.0], [0.0, 1.0])
+    """
+    for query in queries:
+        if not query.fits(domain):
+            raise InvalidQuery("the question was made for another domain.")
+    layout = list(_layout(queries))
+    words = 1 + max((field.word for _, fields in layout for field in fields), default=0)
+    everything = np.zeros(words, dtype=np.uint64)
+    for _, fields in layout:
+        for field in fields:
+            everything[field.word] |= _mask(field)
+    patterns, sizes = everything[None, :], np.ones(1)
+    for block in sorted(_blocks(domain, queries), key=lambda names: _cells(domain, names)):
+        if not any(set(block).intersection(factor.scope) for query in queries for factor in query.factors):
+            sizes = sizes * _cells(domain, block)
+        else:
+            patterns, sizes = _merge(patterns, sizes, *_block_patterns(domain, block, layout, everything))
+    return Atoms(domain, tuple(queries), patterns, sizes)
+
+
+def _layout(queries: Sequence[Query]) -> Iterator[tuple[Query, list[_Field]]]:
+    """From the highest bit of the first word down, so that one more query never moves the bits of the others."""
+    word, free = 0, 64
+    for query in queries:
+        fields = []
+        for factor in (None, *(factor for factor in query.factors if factor.unit > 1)):
+            levels = np.ones(2) if factor is None else np.unique(factor.weights) / factor.unit
+            bits = max(1, math.ceil(math.log2(len(levels))))
+            if bits > free:
+                word, free = word + 1, 64
+            free -= bits
+            fields.append(_Field(word, free, bits, factor, levels))
+        yield query, fields
+
+
+def _mask(field: _Field) -> np.uint64:
+    return np.uint64(((1 << field.bits) - 1) << field.shift)
+
+
+def _weights(query: Query, fields: Sequence[_Field], patterns: Words) -> Array:
+    weights = np.ones(len(patterns))
+    for field in fields:
+        code = ((patterns[:, field.word] & _mask(field)) >> np.uint64(field.shift)).astype(np.intp)
+        weights *= code if field.factor is None else field.levels[code]
+    return 1 - weights if query.complement else weights
+
+
+def _blocks(domain: Domain, queries: Sequence[Query]) -> list[tuple[str, ...]]:
+    """The attributes, in groups such that no factor of a query reaches over two groups."""
+    blocks = [{name} for name in domain.names]
+    for query in queries:
+        for factor in query.factors:
+            met = [block for block in blocks if not block.isdisjoint(factor.scope)]
+            if len(met) > 1:
+                blocks = [block for block in blocks if block not in met] + [set().union(*met)]
+    return [tuple(name for name in domain.names if name in block) for block in blocks]
+
+
+def _cells(domain: Domain, names: Sequence[str]) -> int:
+    return math.prod(domain[name].size for name in names)
+
+
+def _block_patterns(
+    domain: Domain, names: Sequence[str], layout: Sequence[tuple[Query, list[_Field]]], everything: Words
+) -> tuple[Words, Array]:
+    """The distinct patterns of a block's cells, and how many cells have each."""
+    cells = _cells(domain, names)
+    if cells > MAX_BLOCK:
+        raise InvalidQuery(
+            f"tables tie {', '.join(names)} together, {cells:,} cells; at most {MAX_BLOCK:,} can be listed."
+        )
+    shape = [domain[name].size for name in names]
+    columns = [np.full(shape, word, dtype=np.uint64) for word in everything]
+    for query, fields in layout:
+        for factor in query.factors:
+            if not set(factor.scope) <= set(names):
+                continue
+            field = next(f for f in fields if f.factor is (None if factor.unit == 1 else factor))
+            codes = factor.weights if factor.unit == 1 else np.searchsorted(field.levels, factor.weights / factor.unit)
+            spread = np.zeros([domain[name].size if name in factor.scope else 1 for name in names], dtype=np.uint64)
+            order = np.argsort(np.argsort([names.index(name) for name in factor.scope]))
+            spread += np.asarray(codes, dtype=np.uint64).transpose(np.argsort(order)).reshape(spread.shape)
+            columns[field.word] &= (spread << np.uint64(field.shift)) | ~_mask(field)
+    return _distinct(np.stack([column.ravel() for column in columns], axis=1), np.ones(cells))
+
+
+def _merge(patterns: Words, sizes: Array, others: Words, counts: Array) -> tuple[Words, Array]:
+    """The distinct ANDs of two sets of patterns, sizes multiplied."""
+    rows = max(1, _MERGED // len(patterns))
+    found, total = patterns[:0], sizes[:0]
+    for start in range(0, len(others), rows):
+        some = (patterns[:, None, :] & others[None, start : start + rows, :]).reshape(-1, patterns.shape[1])
+        mass = np.outer(sizes, counts[start : start + rows]).ravel()
+        found, total = _distinct(np.concatenate([found, some]), np.concatenate([total, mass]))
+        if len(found) > MAX_ATOMS:
+            raise InvalidQuery(f"the questions cut the domain into more than {MAX_ATOMS:,} kinds of cells.")
+    return found, total
+
+
+def _distinct(patterns: Words, sizes: Array) -> tuple[Words, Array]:
+    order = np.lexsort(patterns.T[::-1])
+    ordered = patterns[order]
+    starts = np.flatnonzero(np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(axis=1)]))
+    return np.ascontiguousarray(ordered[starts]), np.add.reduceat(sizes[order], starts)

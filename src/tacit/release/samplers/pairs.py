@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.release.samplers.compiled import compiled, inlined
-from tacit.release.samplers.polytope import Array, Samples, Slabs, dirichlet, repair, settled
+from tacit.release.samplers.polytope import Array, Samples, Slabs, settled
 
 Pairs = NDArray[np.intp]
 _BATCH = 2**20  # random numbers that are drawn at a time
@@ -41,14 +41,6 @@ def pair_step(rng: np.random.Generator, slabs: Slabs, samples: Samples, sweeps: 
                 uniforms, coins = rng.random((2, len(some), chains))
                 beta_moves(moved, slabs, some, uniforms, coins)
     return settled(slabs, moved.masses)  # the sums had drifted by rounding
-
-
-def start(rng: np.random.Generator, slabs: Slabs, chains: int, sweeps: int = 20) -> Samples:
-    """Chains from scratch: Dirichlet draws, brought into the slabs and stirred."""
-    samples = dirichlet(rng, slabs, chains)
-    if not len(slabs.low):
-        return samples
-    return pair_step(rng, slabs, repair(rng, slabs, samples), sweeps)
 
 
 def uniform_moves(samples: Samples, slabs: Slabs, pairs: Pairs, uniforms: Array) -> None:

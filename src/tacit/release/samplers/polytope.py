@@ -4,19 +4,30 @@ Roth & Roughgarden 2010, section 5.1: C_i is the set of distributions F over X w
 queries j, and the median mechanism needs uniform samples of it. Cells that no query tells apart form an atom. Under the
 uniform law the masses of atoms have the Dirichlet law with the atoms' sizes, restricted to the slabs; a cell is an atom
 of size 1. So one sampler serves cells and atoms, and the atoms' law is exact, not an approximation.
+
+Over 10^5 cells and more, the uniform law is practically one point, its `centre`: the masses that maximise
+sum |a| log p_a (Burg's entropy of the cells) within the slabs. The slabs enter by their own logarithmic barrier. At a
+slab that pushes back with force y, the uniform law leaves an exponential gap of mean 1/y and variance 1/y^2, and the
+barrier's optimum and curvature give just these two.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import InvalidQuery
 
 Array = NDArray[np.float64]
 MAX_MASSES = 2**26  # half a gigabyte, of which a stir needs four
+MAX_STEPS = 200  # of Newton's method, to the centre
+_DONE = 1e-9  # the squared Newton decrement, in which the law itself is about 1 wide
+_POLISH = 5  # steps for the centre's last digits
+_TILTS = 20  # steps for a draw's
 
 
 class Slabs(NamedTuple):
@@ -37,18 +48,6 @@ class Slabs(NamedTuple):
         if given.ndim != 1 or not len(given) or not ((given >= 1) & np.isfinite(given)).all():
             raise InvalidQuery("the sizes of atoms are numbers from 1.")
         return cls(given, np.zeros((len(given), 0)), np.zeros(0), np.zeros(0))
-
-    @classmethod
-    def of_cells(cls, queries: ArrayLike, answers: ArrayLike, width: float, *, spare: bool = False) -> Slabs:
-        """The polytope over the cells of X: a row of weights for each query, its answer, and one half width.
-
-        With `spare`, masses sum to at most 1, as the paper's C_0 has it: one more cell, in no query, takes the rest.
-        """
-        rows = np.atleast_2d(np.asarray(queries, dtype=np.float64))
-        slabs = cls.whole(np.ones(rows.shape[1] + spare))
-        for row, answer in zip(rows, np.atleast_1d(np.asarray(answers, dtype=np.float64)), strict=False):
-            slabs = slabs.within(np.append(row, 0.0) if spare else row, float(answer), width)
-        return slabs
 
     def within(self, weights: ArrayLike, centre: float, width: float) -> Slabs:
         """One more slab: |weights' p - centre| <= width."""
@@ -123,3 +122,128 @@ def repair(rng: np.random.Generator, slabs: Slabs, samples: Samples, rounds: int
         masses[:, outside] = some / some.sum(axis=0)
         values = slabs.weights.T @ masses
     return settled(slabs, masses)
+
+
+@dataclass(frozen=True, eq=False)
+class Centre:
+    """The centre's masses, and what the covariance needs: variances of free masses and of the slabs' own values."""
+
+    slabs: Slabs
+    masses: Array
+    forces: Array
+    steps: int
+    _spread: Array  # p_a^2 / |a|, the variance that the mass of an atom would have by itself
+    _give: Array  # the variance of a slab's value that its own barrier alone would leave
+    _rows: Array  # a column of ones, then the slabs' weights
+    _bare: Array  # the covariance of free masses along the rows
+    _factor: tuple[Array, bool]  # of the same and the slabs' give
+
+    def covariance(self, weights: Array) -> Array:
+        """The covariance of linear functions of the masses: a column of weights for each of them."""
+        cross = self._rows.T @ (self._spread[:, None] * weights)
+        explained = cross.T @ scipy.linalg.cho_solve(self._factor, cross)
+        result: Array = weights.T @ (self._spread[:, None] * weights) - explained
+        return result
+
+    def draw(self, rng: np.random.Generator, chains: int) -> Samples:
+        """Draws around the centre, inside the slabs.
+
+        Free masses are drawn as Gammas and the slabs' values as Gaussians, then conditioned on each other (Matheron's
+        rule). A value beyond its slab is reflected into it. Then the masses are tilted, by Newton's method with a fixed
+        matrix, to have these values and sum to 1. A draw that is not inside even so is pulled towards the centre.
+        """
+        sizes, half = self.slabs.sizes[:, None], (self.slabs.high - self.slabs.low)[:, None] / 2
+        low = self.slabs.low[:, None]
+        masses = self.masses[:, None] * (rng.standard_gamma(sizes, size=(len(sizes), chains)) / sizes)
+        given = np.zeros((self._rows.shape[1], chains))
+        given[1:] = np.sqrt(self._give)[:, None] * rng.standard_normal((len(self._give), chains))
+        now = self._rows.T @ masses
+        centre = (self._rows.T @ self.masses)[:, None]
+        correction = self._bare @ scipy.linalg.cho_solve(self._factor, now - centre - given)
+        aim = now - correction
+        aim[0] = 1
+        aim[1:] = low + 2 * half - np.abs(np.mod(aim[1:] - low, 4 * half) - 2 * half)
+        tilt = self._spread / self.masses
+        bare = scipy.linalg.cho_factor(_lifted(self._bare))
+        close, late = 1e-6 * np.sqrt(self._bare.diagonal())[:, None], np.arange(chains)
+        for _ in range(_TILTS):
+            pushes = tilt[:, None] * (self._rows @ scipy.linalg.cho_solve(bare, (now - aim)[:, late]))
+            masses[:, late] *= np.exp(-np.clip(pushes, -1, 1))
+            now[:, late] = self._rows.T @ masses[:, late]
+            late = np.flatnonzero((np.abs(now - aim) > close).any(axis=0))
+            if not len(late):
+                break
+        return self._pulled(settled(self.slabs, masses))
+
+    def _pulled(self, samples: Samples) -> Samples:
+        """Draws outside a slab, moved straight towards the centre until they are inside all."""
+        here = (self.slabs.weights.T @ self.masses)[:, None]
+        up, down = self.slabs.high[:, None] - here, self.slabs.low[:, None] - here
+        away = samples.values - here
+        with np.errstate(divide="ignore", invalid="ignore"):
+            reach = np.where(away > 0, up / away, np.where(away < 0, down / away, np.inf))
+        share = np.minimum(reach.min(axis=0, initial=np.inf) * (1 - 1e-9), 1.0)
+        return settled(self.slabs, self.masses[:, None] + share * (samples.masses - self.masses[:, None]))
+
+
+def centre(slabs: Slabs) -> Centre:
+    """Newton's method on the dual: one variable for the total and one for each slab, however many atoms there are.
+
+    The masses are p_a = |a| / (total + forces . weights_a), so that every dual point gives positive masses and the
+    start needs no point of the polytope. If the slabs have no common point the dual has no maximum; that is noticed
+    by its steps and refused.
+    """
+    rows = np.column_stack([np.ones(len(slabs.sizes)), slabs.weights])
+    middle, half = (slabs.high + slabs.low) / 2, (slabs.high - slabs.low) / 2
+    dual = np.zeros(rows.shape[1])
+    dual[0] = slabs.sizes.sum()
+
+    def objective(point: Array) -> float:
+        scores = rows @ point
+        if not (scores > 0).all():
+            return -np.inf
+        root = np.sqrt(1 + (point[1:] * half) ** 2)
+        # For each slab, the least of -log(half - x) - log(half + x) - y x over x, up to a constant.
+        barrier = np.log((1 + root) / 2) - (root - 1) - point[1:] * middle
+        return float(slabs.sizes @ np.log(scores / slabs.sizes.sum()) - point[0] + barrier.sum())
+
+    value = objective(dual)
+    for step in range(1, MAX_STEPS + 1):
+        masses = slabs.sizes / (rows @ dual)
+        root = np.sqrt(1 + (dual[1:] * half) ** 2)
+        offset = dual[1:] * half**2 / (1 + root)
+        give = half**2 / (root * (1 + root))  # the derivative of the offset: one over the barrier's curvature
+        spread = masses**2 / slabs.sizes
+        hessian = rows.T @ (spread[:, None] * rows)
+        bare = hessian.copy()
+        hessian[np.arange(1, len(dual)), np.arange(1, len(dual))] += give
+        factor = scipy.linalg.cho_factor(_lifted(hessian))
+        gradient = rows.T @ masses
+        gradient[0] -= 1
+        gradient[1:] -= middle + offset
+        move = scipy.linalg.cho_solve(factor, gradient)
+        decrement = float(gradient @ move)
+        if not np.isfinite(decrement):
+            break
+        if decrement < _DONE:
+            # Where a small atom holds much mass, its score is a small difference of large numbers. The masses are not,
+            # so their last digits are put right here.
+            target, fixed = np.append(1.0, middle + offset), scipy.linalg.cho_factor(_lifted(bare))
+            for _ in range(_POLISH):
+                tilt = spread / masses * (rows @ scipy.linalg.cho_solve(fixed, rows.T @ masses - target))
+                masses = masses * np.exp(-np.clip(tilt, -1, 1))
+            return Centre(slabs, masses, dual[1:], step, spread, give, rows, bare, factor)
+        # The dual is self-concordant: this step keeps all scores positive and always gains.
+        length = 1.0 if decrement < 0.1 else 1 / (1 + np.sqrt(decrement))
+        while length < 1 and objective(dual + 2 * length * move) > objective(dual + length * move):
+            length *= 2
+        dual = dual + min(length, 1.0) * move
+        value, before = objective(dual), value
+        if value - before > 1e3 * slabs.sizes.sum():
+            break
+    raise InvalidQuery("the slabs have no common point, or one so thin that its centre was not found.")
+
+
+def _lifted(matrix: Array) -> Array:
+    """Slabs with equal weights make the matrix singular up to rounding; this much keeps it factorable."""
+    return matrix + np.diag(1e-14 * matrix.diagonal())
