@@ -14,7 +14,7 @@ from typing import Self
 PROGRAM = """
 import sys
 from tacit.serve import serve
-from tacit.serve.limits import Limits
+from tacit.serve.admission import Limits
 limits = Limits(rate=1e9, burst=10**9, together=10_000, together_of_one=10_000)
 serve([sys.argv[1]], port=0, limits=limits, ready=lambda address: print(address, flush=True))
 """

@@ -172,12 +172,11 @@ def observe_http(folder: Path) -> list[dict[str, Any]]:
     """What a server says to a reader about the direct session that `folder` holds."""
     from starlette.testclient import TestClient
 
+    from tacit.serve.admission import Limits
     from tacit.serve.api import Server
-    from tacit.serve.app import make_app
+    from tacit.serve.app import LOOPBACK, make_app
     from tacit.serve.dataset import Dataset
-    from tacit.serve.guard import LOOPBACK
     from tacit.serve.keys import KeyRing, make_key
-    from tacit.serve.limits import Limits
 
     write_table(folder / "people.csv")
     config = folder / "golden.toml"

@@ -10,12 +10,11 @@ import pytest
 from serving import WHO, Serve, Served, write_config
 from starlette.testclient import TestClient
 
+from tacit.serve.admission import Limits
 from tacit.serve.api import Server
-from tacit.serve.app import make_app
+from tacit.serve.app import LOOPBACK, make_app
 from tacit.serve.dataset import Dataset
-from tacit.serve.guard import LOOPBACK
 from tacit.serve.keys import KeyRing, make_key
-from tacit.serve.limits import Limits
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from tacit.serve import dataset, run
-from tacit.serve.limits import Limits
+from tacit.serve.admission import Limits
 from tacit.store.chain import Line
 from tacit.store.log import Log
 from tacit.trusted.ledger import Ledger, Outcome

@@ -56,7 +56,7 @@ DATASETS = {"people": ("direct", 5.0, 1_000_000), "scarce": ("direct", 0.05, 2),
 PROGRAM = """
 import pathlib, sys
 from tacit.serve import serve
-from tacit.serve.limits import Limits
+from tacit.serve.admission import Limits
 limits = Limits(rate=1e9, burst=10**9, together=10_000, together_of_one=10_000)
 configs = sorted(pathlib.Path(sys.argv[1]).parent.glob("*.toml"))
 serve(configs, port=0, limits=limits, ready=lambda address: print(address, flush=True))

@@ -20,9 +20,9 @@ from support import PATIENCE, until
 from tacit.cli import main
 from tacit.config import read_config
 from tacit.serve import dataset
+from tacit.serve.admission import Limits
 from tacit.serve.api import ENDPOINTS
 from tacit.serve.keys import revoke_key
-from tacit.serve.limits import Limits
 from tacit.serve.openapi import document
 from tacit.serve.refusal import INTERNAL
 from tacit.session import DryRun

@@ -28,12 +28,11 @@ from tacit.errors import InvalidQuery
 from tacit.model import sql
 from tacit.model.answer import Answer
 from tacit.model.facts import ANSWER, FREE, Bar, Facts
+from tacit.serve.admission import Limits
 from tacit.serve.api import Server
-from tacit.serve.app import make_app
+from tacit.serve.app import LOOPBACK, make_app
 from tacit.serve.dataset import Dataset
-from tacit.serve.guard import LOOPBACK
 from tacit.serve.keys import KeyRing, make_key
-from tacit.serve.limits import Limits
 from tacit.serve.page import routes
 from tacit.serve.page.answer import panel, ways
 from tacit.serve.page.form import Built, clicked, column, read_built, span

@@ -32,7 +32,7 @@ from pathlib import Path
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 import seeded_noise
 from tacit.serve import serve
-from tacit.serve.limits import Limits
+from tacit.serve.admission import Limits
 from tacit.trusted import curator
 folder = Path(sys.argv[1])
 seeded_noise.begin()

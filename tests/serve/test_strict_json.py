@@ -10,7 +10,7 @@ import pytest
 from serving import Serve, Served
 
 from tacit.serve import schema
-from tacit.serve.limits import MAX_BODY, Limits
+from tacit.serve.admission import MAX_BODY, Limits
 from tacit.serve.refusal import Refusal
 
 WOMEN = b'{"question": "SELECT COUNT(*) FROM data WHERE sex = \'F\'"}'

@@ -24,10 +24,9 @@ from tacit.model.answer import Answer
 from tacit.public import publish
 from tacit.release.answering import Answers
 from tacit.serve import schema
+from tacit.serve.admission import QUESTIONS_A_TOKEN, Limits, Logins, Traffic
 from tacit.serve.dataset import Dataset, amount
 from tacit.serve.keys import Key, KeyRing
-from tacit.serve.limits import QUESTIONS_A_TOKEN, Limits, Traffic
-from tacit.serve.login import Logins
 from tacit.serve.question import Question, read
 from tacit.serve.refusal import Refusal
 from tacit.serve.schema import Json, encode, shaped

@@ -6,27 +6,40 @@ body. A later check is never reached by whom an earlier one refuses.
 
 from __future__ import annotations
 
+import ipaddress
+import json
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tacit.serve.admission import MAX_BODY, check_owner, read_body, too_large
 from tacit.serve.api import ENDPOINTS, Call, Endpoint, Server, server_of
-from tacit.serve.guard import Guard, is_loopback, refused
-from tacit.serve.limits import MAX_BODY, read_body, too_large
-from tacit.serve.login import check_owner
-from tacit.serve.refusal import Refusal, refusal_of
+from tacit.serve.refusal import Refusal, log, refusal_of
 from tacit.serve.schema import encode, parse
 
 _JSON = re.compile(r'application/json(?:\s*;\s*charset="?utf-8"?)?', re.IGNORECASE)
 _WHOLE = re.compile(r"\d{1,16}", re.ASCII)
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
+HEADERS = {
+    "content-security-policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-store",
+}
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]{1,253})(:\d{1,5})?")
 
 
 def make_app(server: Server, *, pages: Sequence[BaseRoute] = (), ready: Callable[[], None] = lambda: None) -> Starlette:
@@ -119,3 +132,68 @@ async def _no_such(request: Request, error: Exception) -> Response:
             response.headers.update(error.headers)
         return response
     return refused(Refusal(404, "no_such_address", "There is nothing at this address; GET /v1/openapi.json lists all."))
+
+
+class Guard:
+    """What every request passes first and every response last, the pages' too: an ASGI middleware.
+
+    Lets through requests for these hosts (None: any), sets headers that a response has not set itself, and shows no
+    error's own words.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Collection[str] | None, *, hsts: bool = False) -> None:
+        self._app, self._hosts = app, None if hosts is None else {host.lower() for host in hosts}
+        self._headers = HEADERS | ({"strict-transport-security": "max-age=31536000"} if hsts else {})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            return await self._app(scope, receive, send)
+        if scope["type"] != "http":  # no web sockets here
+            return None
+        started = False
+
+        async def guarded(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                headers = MutableHeaders(scope=message)
+                for name, value in self._headers.items():
+                    headers.setdefault(name, value)
+            try:
+                await send(message)
+            except Exception as error:  # the client broke the protocol meanwhile; there is nobody to be told
+                log.info("a response could not be sent: %s", type(error).__name__)
+                raise ClientDisconnect from None
+
+        try:
+            self._check_host(Headers(scope=scope).getlist("host"))
+            await self._app(scope, receive, guarded)
+        except ClientDisconnect:
+            return None
+        except Exception as error:
+            response = refused(refusal_of(error))  # logs what may be logged
+            if not started:
+                await response(scope, receive, guarded)
+
+    def _check_host(self, given: list[str]) -> None:
+        """A page of another site that has its name resolve to this machine still sends its own name (DNS rebinding)."""
+        match = _HOST.fullmatch(given[0]) if len(given) == 1 else None
+        if match is None:
+            raise Refusal(400, "bad_host", "A request has one Host header.")
+        if self._hosts is not None and match[1].lower() not in self._hosts:
+            raise Refusal(421, "wrong_host", "This server does not go by that name.")
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def refused(refusal: Refusal) -> Response:
+    """A refusal as a response."""
+    headers = {} if refusal.retry_after is None else {"retry-after": str(refusal.retry_after)}
+    headers |= {"www-authenticate": "Bearer"} if refusal.status == 401 else {}
+    body = json.dumps(refusal.body(), ensure_ascii=False).encode()
+    return Response(body, refusal.status, headers, media_type="application/json")

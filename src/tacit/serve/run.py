@@ -20,7 +20,7 @@ from tacit.errors import ConfigError
 from tacit.serve.keys import make_key
 
 if TYPE_CHECKING:
-    from tacit.serve.limits import Limits
+    from tacit.serve.admission import Limits
 
 PORT = 8470
 KEYS = "tacit.keys"  # beside the first configuration
@@ -70,12 +70,11 @@ def serve(
     except ImportError:
         raise ConfigError('the server needs Starlette and uvicorn: pip install "tacit[serve]".') from None
     del starlette
+    from tacit.serve.admission import Limits
     from tacit.serve.api import Server
-    from tacit.serve.app import make_app
+    from tacit.serve.app import LOOPBACK, is_loopback, make_app
     from tacit.serve.dataset import Dataset
-    from tacit.serve.guard import LOOPBACK, is_loopback
     from tacit.serve.keys import KeyRing
-    from tacit.serve.limits import Limits
     from tacit.serve.page import routes
 
     named, host = _names(configs), host.strip("[]")

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from tacit.serve.admission import MAX_BATCH
 from tacit.serve.keys import Role
-from tacit.serve.limits import MAX_BATCH
 from tacit.serve.refusal import Refusal
 
 MAX_DEPTH = 8

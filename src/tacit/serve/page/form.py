@@ -21,7 +21,7 @@ from tacit.errors import InvalidQuery
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
 from tacit.model.values import Days, Integers, Listed
-from tacit.serve.limits import Limits, read_body
+from tacit.serve.admission import Limits, read_body
 from tacit.serve.refusal import Refusal
 from tacit.serve.schema import Json
 

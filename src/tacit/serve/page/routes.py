@@ -22,10 +22,10 @@ from starlette.routing import Route
 from tacit.model.budget import percent_of
 from tacit.release.answering import Answers
 from tacit.serve import api
+from tacit.serve.admission import check_owner
 from tacit.serve.api import HISTORY_TOKENS, PUBLISHED_TOKENS, Call, Server, server_of
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import PREFIX, Key
-from tacit.serve.login import check_owner
 from tacit.serve.page import view
 from tacit.serve.page.answer import panel, price_words, sharper, ways
 from tacit.serve.page.form import Fields, Forms, last, question, read_form, read_forms, width, words_of
