@@ -16,7 +16,7 @@ import pytest
 from sqlglot import exp, parse_one
 
 from tacit.errors import DataError
-from tacit.load.bins import Coded
+from tacit.load.columns import Coded
 from tacit.load.source import Source, open_source
 from tacit.model.attribute import Attribute, category, integer
 from tacit.model.domain import Domain

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from tacit.errors import DataError
-from tacit.load import bins
+from tacit.load import columns as bins
 from tacit.load.columns import TableColumn
 from tacit.load.source import open_source
 from tacit.model.attribute import Attribute, boolean, category, date, integer, numeric

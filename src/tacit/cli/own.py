@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tacit.load.columns import TableColumn
-    from tacit.load.peek import Seen
+    from tacit.load.duckdb import Seen
     from tacit.release.offer import Started
     from tacit.release.plan import Plan
 
@@ -109,7 +109,7 @@ def init(data: str, table: str | None, output: str, peek_at_values: bool, as_jso
       tacit init warehouse.duckdb --table people -o people.toml
       tacit init people.parquet --peek-at-values
     """
-    from tacit.load.peek import look
+    from tacit.load.duckdb import look
     from tacit.load.source import is_address, is_query, open_source
 
     path = Path(output)

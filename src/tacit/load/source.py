@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from tacit.errors import DataError
-from tacit.load.bins import BYTE_ORDER, Coded, Dialect, coded
-from tacit.load.columns import TableColumn, is_text, match
+from tacit.load.columns import BYTE_ORDER, Coded, Dialect, TableColumn, coded, is_text, match
 from tacit.model.domain import Domain
 
 T = TypeVar("T")
@@ -113,11 +112,11 @@ def open_source(data: object, table: str | None = None) -> Source:
         if not table:
             raise DataError('a PostgreSQL address needs a table name too: table="people".')
         _needs("psycopg", "postgres")
-        from tacit.load.postgres import Postgres
+        from tacit.load.servers import Postgres
 
         return Source(Postgres(data, _named(table, "postgres"), table))
     if type(data).__module__.startswith("pyspark.sql"):
-        from tacit.load.spark import Spark
+        from tacit.load.servers import Spark
 
         return Source(Spark(data))
     import duckdb

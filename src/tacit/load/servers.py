@@ -1,16 +1,15 @@
-"""A table or view of a PostgreSQL server, which does the grouping."""
+"""Engines elsewhere that do the grouping: a PostgreSQL server, a Spark cluster."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-import psycopg
 from sqlglot import exp
 
-from tacit.load.bins import Dialect
-from tacit.load.columns import TableColumn, coarse
+from tacit.load.columns import Dialect, TableColumn, coarse
 from tacit.load.source import Numbers, Progress, quietly
 from tacit.model.domain import Domain
 
@@ -21,7 +20,7 @@ _KINDS = "SELECT oid, format_type(oid, NULL), typcategory FROM pg_type WHERE oid
 
 
 class Postgres:
-    """A table by its address and name."""
+    """A table or view of a PostgreSQL server, by its address and name."""
 
     dialect: Dialect = "postgres"
 
@@ -43,6 +42,8 @@ class Postgres:
         return self._ask(lambda connection: [_copied(connection, sql) for sql in statements])
 
     def _ask(self, work: Callable[[Any], T]) -> T:
+        import psycopg
+
         with quietly(lambda: psycopg.connect(self._url), _UNREACHED) as connection:
             # Repeatable: all statements see one state of a table that others write to.
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -67,3 +68,31 @@ def _copied(connection: Any, sql: str) -> Numbers:
     dtype = np.dtype(fields)
     read = np.frombuffer(received, dtype, (len(received) - 21) // dtype.itemsize, offset=19)
     return [read[f"number{i}"].astype(np.int64) for i in range(width)]
+
+
+class Spark:
+    """A Spark DataFrame, under a name that lives as long as a statement runs."""
+
+    dialect: Dialect = "spark"
+    failure = "the Spark DataFrame could not be read."
+
+    def __init__(self, frame: Any) -> None:
+        self.table = exp.table_(f"tacit_{uuid.uuid4().hex}", quoted=True)
+        self._frame = frame
+
+    def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[TableColumn, ...]:
+        # Spark's plain timestamp is an instant, shown in the session's time zone; timestamp_ntz has none.
+        types = {"timestamp": "TIMESTAMP WITH TIME ZONE"}
+        return tuple(
+            TableColumn(field.name, coarse(types.get(kind := field.dataType.simpleString(), kind)))
+            for field in self._frame.schema.fields
+        )
+
+    def run(self, statements: Sequence[str], progress: Progress | None) -> list[Numbers]:
+        session = self._frame.sparkSession
+        self._frame.createOrReplaceTempView(self.table.name)
+        try:
+            found = [session.sql(sql).toArrow() for sql in statements]
+        finally:
+            session.catalog.dropTempView(self.table.name)
+        return [[column.to_numpy().astype(np.int64) for column in table.columns] for table in found]
