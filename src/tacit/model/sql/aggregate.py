@@ -1,4 +1,4 @@
-"""The values of a statement: COUNT, fractions, SUM, AVG, VARIANCE, MEDIAN and quantiles. Called by `parse`."""
+"""The values of a statement: COUNT, fractions, SUM, AVG, VARIANCE, MEDIAN, quantiles. Called by `sql.parse` alone."""
 
 from __future__ import annotations
 
@@ -9,25 +9,14 @@ from sqlglot import exp
 from tacit.errors import InvalidQuery
 from tacit.model.ask import Column, Count, Fraction, Mean, Quantile, Sum, Variance
 from tacit.model.expression import All, Among, Expression, Not
-from tacit.model.sql.condition import Reading, column, condition, only, plain_value, text
+from tacit.model.sql.condition import Reading, column, condition, only, plain_value, stripped, text
 
+# fmt: off
 _CONDITIONS = (
-    exp.EQ,
-    exp.NEQ,
-    exp.LT,
-    exp.LTE,
-    exp.GT,
-    exp.GTE,
-    exp.Between,
-    exp.In,
-    exp.Is,
-    exp.And,
-    exp.Or,
-    exp.Not,
-    exp.Like,
-    exp.ILike,
-    exp.Escape,
+    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Is,
+    exp.And, exp.Or, exp.Not, exp.Like, exp.ILike, exp.Escape,
 )
+# fmt: on
 _EXTREMES = (exp.Min, exp.Max)
 
 
@@ -115,7 +104,7 @@ def _count(inner: exp.Expr, where: Expression, read: Reading) -> Column | None:
 
 
 def _sum_or_mean(node: exp.Sum | exp.Avg, where: Expression, read: Reading) -> Column | None:
-    inner = _stripped(node.this)
+    inner = stripped(node.this)
     mean = isinstance(node, exp.Avg)
     case = _case(inner, read, otherwise=0)
     if case is not None:
@@ -139,7 +128,7 @@ def _sum_or_mean(node: exp.Sum | exp.Avg, where: Expression, read: Reading) -> C
 
 def _spread(node: exp.Expr, where: Expression, read: Reading) -> Column | None:
     """VARIANCE(a), VAR_SAMP(a), VAR_POP(a), STDDEV(a), STDDEV_SAMP(a), STDDEV_POP(a)."""
-    inner = _stripped(node.this)
+    inner = stripped(node.this)
     if not isinstance(inner, exp.Column):
         return None
     sample, root = _SPREADS[type(node)]
@@ -201,12 +190,6 @@ def _counted(where: Expression, read: Reading) -> Column:
 
 def _part(some: Expression, given: Expression, read: Reading) -> Column:
     return Column(Fraction(read.bind(some), read.bind(given)), "")
-
-
-def _stripped(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
 
 
 def _both(a: Expression, b: Expression) -> Expression:

@@ -1,4 +1,4 @@
-"""Conditions of a statement: comparisons of declared columns with plain values. Called by `model.sql.parse` alone."""
+"""Conditions of a statement: comparisons of declared columns with plain values. Called by `sql.parse` alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
 from tacit.model.expression import All, Among, Between, Compare, Comparison, Expression, Not
 from tacit.model.query import Query
-from tacit.model.sql.tokens import place
 from tacit.model.values import Days, Listed, Value
 
 MAX_PATTERN = 100  # characters of a LIKE pattern
@@ -256,3 +255,15 @@ def text(node: exp.Expr) -> str:
 def only(node: exp.Expr, *allowed: str) -> bool:
     """Whether a node says nothing beyond these of its arguments."""
     return all(name in allowed for name, given in node.args.items() if given)
+
+
+def stripped(node: exp.Expr) -> exp.Expr:
+    """What stands inside any parentheses."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def place(line: int, col: int, start: int, end: int) -> str:
+    """Where a word begins; the parser says where it ends."""
+    return f" (line {line}, column {col - (end - start)})"
