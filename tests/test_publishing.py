@@ -206,7 +206,7 @@ DATA = {
     "tacit.opening",
 }
 DATA |= {f"tacit.trusted.{name}" for name in ("cells", "curator", "gate", "ledger", "noise", "records")}
-DATA |= {f"tacit.store.{name}" for name in ("anchor", "copies", "file", "fork", "log", "rows")}
+DATA |= {f"tacit.store.{name}" for name in ("anchor", "file", "log", "rows")}
 
 
 @pytest.mark.parametrize("name", ["direct", "histogram", "warm", "median"])

@@ -20,8 +20,7 @@ from tacit.release.plan import plan
 from tacit.release.public import Public
 from tacit.release.settings import Common, checked, names_of
 from tacit.session import Session
-from tacit.store.anchor import Anchor
-from tacit.store.copies import Binding
+from tacit.store.anchor import Anchor, Binding
 from tacit.store.log import terms_of
 from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator

@@ -27,7 +27,7 @@ from tacit.store.chain import Draft, seal
 from tacit.store.log import now
 from tacit.trusted.ledger import Ledger, Outcome
 
-WATCHED = ("ledger.py", "log.py", "rows.py", "copies.py", "store/file.py", "anchor.py", "chain.py", "contextlib.py")
+WATCHED = ("ledger.py", "log.py", "rows.py", "store/file.py", "anchor.py", "chain.py", "contextlib.py")
 
 
 def ask(ledger: Ledger, key: str) -> None:

@@ -1,17 +1,29 @@
-"""The newest state of every ledger, kept outside it, so that an old copy is noticed. Called by the ledger only."""
+"""Which log a file is, and whether it may be an old copy: an anchor outside it keeps the newest state of every log.
+
+An `Anchor` is made by whoever opens a log; all else is called by the log alone, in a transaction of its own.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import sqlite3
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tacit.errors import LedgerError
-from tacit.store.chain import Mark
+from tacit.store import rows
+from tacit.store.chain import Draft, Mark, Override, canonical, digest
 from tacit.store.file import DurableFile, make_folder
 
+FORMAT = "4"
+
+# What a log belongs to, by name. A value may be made from the log's own secret, so that a fingerprint of the data says
+# nothing to somebody who does not hold the log: hashes over all of this are public.
+Binding = Mapping[str, str | Callable[[bytes], str]]
 _SCHEMA = (
     "CREATE TABLE anchor (id TEXT NOT NULL)",
     "CREATE TABLE anchors (ledger TEXT PRIMARY KEY, seq INTEGER, hash TEXT, spent INTEGER, path TEXT)",
@@ -114,3 +126,141 @@ def default_path() -> Path:
         return Path(folder) / "anchors.sqlite"
     state = os.environ.get("XDG_STATE_HOME")
     return (Path(state) if state else Path.home() / ".local" / "state") / "tacit" / "anchors.sqlite"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What was written when the log was made, and the point that its chain starts from: a hash of all of it."""
+
+    path: Path
+    id: str
+    anchor: str  # the anchor that it was made with
+    secret: bytes
+    terms: dict[str, str]
+    origin: Mark
+
+    @classmethod
+    def of(cls, path: Path, meta: Mapping[str, str]) -> Identity:
+        if meta.get("format") != FORMAT:
+            raise LedgerError(f"{path.name} is not a ledger, or one of another version of this program.")
+        try:
+            terms, secret = dict(json.loads(meta["terms"])), bytes.fromhex(meta["secret"])
+            return cls(path, meta["id"], meta["anchor"], secret, terms, Mark(0, digest(dict(meta)), 0))
+        except (KeyError, ValueError, TypeError):
+            raise LedgerError(f"{path.name} is damaged.") from None
+
+    def check_terms(self, terms: Binding) -> None:
+        """Refuse a log that was made with other terms. What differs is named, its values are not."""
+        given = _spelled(terms, self.secret)
+        names = [name for name in sorted({**given, **self.terms}) if given.get(name) != self.terms.get(name)]
+        if names:
+            raise LedgerError(
+                f"The ledger {self.path.name} was made with other terms: {' and '.join(names)}. Open it with what "
+                "it was made with: the loss of another ledger for the same people would add to this one's."
+            )
+
+    def problem(self, db: Any, head: Mark | None, anchor: Anchor) -> str | None:
+        """Why what ends at `head` may not be the newest history of this log, or of the log that was here before.
+
+        Guarantee: None only if the anchor is the one that this log was last used with, and its mark is in here.
+        Formula: anchor ids equal, and (mark in chain, or an override names the mark).
+        Source: `Anchor`.
+        """
+        seen, overrides = anchor.newest(self.id), _overrides(db)
+        if (overrides[-1].anchor_id if overrides else self.anchor) != anchor.id:
+            return "The ledger was last used with another anchor than this one, so it may be an old copy."
+        if seen is None and head is not None:
+            return "The anchor does not know this ledger, so it may be an old copy."
+        if head is None and self._replaced(anchor):
+            return _lost_here(self.path)
+        if seen is None or seen == head or rows.holds(db, seen, self.origin):
+            return None
+        if any(override.anchor == seen for override in overrides):
+            return None
+        return (
+            "This ledger is older than, or differs from, the newest one seen: "
+            f"its last entry is {head.seq if head else 0}, the anchor has seen {seen.seq}."
+        )
+
+    def override(self, db: Any, anchor: Anchor, head: Mark, reason: str) -> tuple[int, Draft]:
+        """The line with which the owner goes on in spite of a problem, and its number.
+
+        Guarantee: everything that the anchor saw spent stays spent, and nothing is counted less than in `head`. With an
+            anchor that knows nothing, what was lost cannot be known, and the line says so.
+        Formula: max(log, anchor) where the log can only be a shortened copy of what the anchor saw: it has no override
+            and never had another anchor. Else their sum: they may be two continuations of one copy. A log made in the
+            place of another also carries what that one had spent.
+        """
+        seen, replaces = anchor.newest(self.id), None if head.seq else self._replaced(anchor)
+        carried = head.spent
+        if seen is not None:
+            shortened = not _overrides(db) and self.anchor == anchor.id
+            carried = max(carried, seen.spent) if shortened else carried + seen.spent
+        if replaces is not None:
+            carried += (anchor.newest(replaces) or head).spent
+        lost = "counted as spent" if seen or replaces else "unknown"
+        decision = Override(reason, seen, anchor.id, replaces, lost)
+        # The numbers jump past the lost lines, so that the anchor still only ever moves forward.
+        number = max(head.seq, seen.seq if seen else 0) + 1
+        return number, Draft("override", carried - head.spent, decision.body())
+
+    def _replaced(self, anchor: Anchor) -> str | None:
+        other = _lost_at(anchor, self.path)
+        return other if other != self.id else None
+
+
+def make_log(path: Path, terms: Binding, anchor: Anchor, *, accept_rollback: bool) -> bool:
+    """Make the file of a new log; False if something is there already.
+
+    Guarantee: whole or not at all, with mode 0600, and never in the place of another file. Where the anchor remembers
+        another log that is gone, it is refused unless the owner accepts that.
+    """
+    if Path(f"{path}-wal").exists() and not path.exists():  # SQLite would play it into the new file
+        raise LedgerError(f"{path.name} is gone, but its log {path.name}-wal is still there: restore or remove both.")
+    if not accept_rollback and _lost_at(anchor, path):
+        raise refusal(_lost_here(path))
+    secret = secrets.token_bytes(32)
+    meta = {"format": FORMAT, "id": secrets.token_hex(16), "secret": secret.hex(), "anchor": anchor.id}
+    meta["terms"] = canonical(_spelled(terms, secret))
+    statements: list[tuple[str, tuple[object, ...]]] = [(statement, ()) for statement in rows.SCHEMA]
+    statements += [("INSERT INTO meta VALUES (?, ?)", item) for item in meta.items()]
+    try:
+        return DurableFile.create(path, statements)
+    except (OSError, sqlite3.Error):
+        raise LedgerError(f"{path.name} cannot be created there.") from None
+
+
+def refusal(why: str) -> LedgerError:
+    """A problem that the owner may accept, and how."""
+    return LedgerError(
+        f"{why} If the loss is real, `tacit.open(..., accept_rollback=REASON)`, or `--accept-rollback REASON` on "
+        "the command line, goes on and records it."
+    )
+
+
+def _overrides(db: Any) -> list[Override]:
+    found = []
+    for line in rows.select(db, "WHERE kind = 'override' ORDER BY seq"):
+        try:
+            found.append(Override.of(line.body))
+        except (ValueError, TypeError, KeyError):
+            raise LedgerError(f"The ledger is damaged: entry {line.seq} is not one that was written.") from None
+    return found
+
+
+def _lost_at(anchor: Anchor, path: Path) -> str | None:
+    """The id of a log that was at `path` and has lines."""
+    other = anchor.at(path)
+    known = None if other is None else anchor.newest(other)
+    return other if known is not None and known.seq else None
+
+
+def _lost_here(path: Path) -> str:
+    return (
+        f"The anchor remembers another ledger at {path.name} that has answered questions and is gone; "
+        "for other data, choose another name."
+    )
+
+
+def _spelled(terms: Binding, secret: bytes) -> dict[str, str]:
+    return {name: value if isinstance(value, str) else value(secret) for name, value in terms.items()}

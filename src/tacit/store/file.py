@@ -2,6 +2,10 @@
 
 Nothing here is a generator: an interrupt (Ctrl-C) between a generator's steps would leave it suspended, holding a lock
 or an open transaction for as long as anybody keeps the exception.
+
+A forked child must not inherit a connection: SQLite's own table of locks would come with it, and a parent that closes
+deletes the log under the child. So nobody is connected while the process forks: each file is let go of, and opened
+again at its next use.
 """
 
 from __future__ import annotations
@@ -21,7 +25,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tacit.errors import LedgerError
-from tacit.store import fork
 
 T = TypeVar("T")
 
@@ -40,6 +43,9 @@ _CHECKPOINT_PATIENCE = 0.1  # a checkpoint can wait for the next time; a reader 
 # undo. A checkpoint when opening syncs it before anybody is told of it.
 _RECOVER = _CHECKPOINT
 
+_forking = threading.RLock()  # held while the process forks, and by those who must not be forked
+_live = weakref.WeakSet["DurableFile"]()  # what is let go of before a fork
+_held = threading.local()  # the mutexes that the forking thread has taken
 _torn: dict[str, Any] = {}  # what the parent was writing: its connection is never used, and never closed, by the child
 
 _FAULTS = {  # SQLite's error name begins with: what an owner can do about it
@@ -78,7 +84,8 @@ class DurableFile:
         self._turns = weakref.WeakSet[io.FileIO]()
         self._descriptors: set[tuple[int, int, int]] = set()  # ever used for turns: number, device, inode
         self._my_turn = threading.local()
-        fork.watch(self)
+        with _forking:
+            _live.add(self)
 
     @staticmethod
     def create(path: Path, statements: list[tuple[str, tuple[object, ...]]]) -> bool:
@@ -90,7 +97,7 @@ class DurableFile:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600
         os.close(handle)
         try:
-            with fork.registry, contextlib.closing(_connect(Path(name))) as db:  # no fork meanwhile
+            with _forking, contextlib.closing(_connect(Path(name))) as db:  # no fork meanwhile
                 db.execute("PRAGMA journal_mode=WAL").fetchall()
                 for statement, values in statements:
                     db.execute(statement, values)
@@ -203,12 +210,12 @@ class DurableFile:
             self.release()
 
     def before_fork(self) -> None:
-        """Let go of the connection, unless the forking thread is writing: see `fork`."""
+        """Let go of the connection, unless the forking thread is writing: see the module."""
         if self._connection is not None and not self._connection.in_transaction:
             self.release()
 
     def after_fork(self) -> None:
-        """Start anew in the child. A file that was being written is refused there: see `fork`."""
+        """Start anew in the child. A file that was being written is refused there: see the module."""
         # Our copies of the parent's turns would keep them locked when the parent ends them. A thread may have been in
         # the middle of closing one: the object counts as closed, and its descriptor is still open here.
         for turn in list(self._turns):
@@ -319,3 +326,45 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _before_fork() -> None:
+    _forking.acquire()
+    _held.mutexes, files, deadline = [], list(_live), time.monotonic() + _PATIENCE
+    # All or none, because a ledger's user also waits for the anchor: taking them one by one could wait in a circle.
+    while not all(_take(file) for file in files) and time.monotonic() < deadline:
+        _give_back()
+        time.sleep(0.001)
+    if len(_held.mutexes) == len(files):
+        for file in files:
+            file.before_fork()
+
+
+def _take(file: DurableFile) -> bool:
+    taken = file.mutex.acquire(blocking=False)
+    if taken:
+        _held.mutexes.append(file.mutex)
+    return taken
+
+
+def _give_back() -> None:
+    while _held.mutexes:
+        _held.mutexes.pop().release()
+
+
+def _in_parent() -> None:
+    try:
+        _give_back()
+    finally:
+        _forking.release()
+
+
+def _in_child() -> None:
+    global _forking
+    _forking = threading.RLock()
+    for file in list(_live):
+        file.mutex = threading.RLock()
+        file.after_fork()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)

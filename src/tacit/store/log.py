@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tacit.errors import LedgerError, WouldSpend
-from tacit.store import copies, rows
-from tacit.store.anchor import Anchor
+from tacit.store import rows
+from tacit.store.anchor import Anchor, Binding, Identity, make_log, refusal
 from tacit.store.chain import Draft, Line, Mark, State, Step, Unsound, chain_hash, follow, mark, seal
-from tacit.store.copies import Binding, Identity
 from tacit.store.file import DurableFile
 
 T = TypeVar("T")
@@ -119,8 +118,8 @@ class Log:
 
         Guarantee: refused if older than, or different from, the newest one seen, or last used with another anchor.
             `accept_rollback` is the owner's reason to go on: it is recorded, and what the anchor saw spent stays spent.
-        Formula: terms equal, file sound, `copies.problem` is None, and all since the anchor's mark follows from it;
-            else `copies.override`.
+        Formula: terms equal, file sound, `Identity.problem` is None, and all since the anchor's mark follows from it;
+            else `Identity.override`.
         """
         if not path.exists():
             raise LedgerError(f"There is no ledger {path.name}.")
@@ -141,7 +140,7 @@ class Log:
     ) -> Log:
         """A new log, or the one that is there unless it must be `new`. Of several that start at once, one makes it."""
         path = Path(os.path.realpath(path))
-        made = not path.exists() and copies.make(path, terms, anchor, accept_rollback=bool(accept_rollback))
+        made = not path.exists() and make_log(path, terms, anchor, accept_rollback=bool(accept_rollback))
         if new and not made:
             raise LedgerError(f"{path.name} exists already; open it, or choose another name.")
         return cls.open(path, terms, anchor, step, accept_rollback)
@@ -270,15 +269,15 @@ class Log:
         if db.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
             raise LedgerError(f"{self.path.name} is damaged.")
         self._check_ends(db)
-        why, origin = copies.problem(db, rows.head(db), self.identity, self._anchor), self.identity.origin
+        why, origin = self.identity.problem(db, rows.head(db), self._anchor), self.identity.origin
         if why is None:
             seen = self._anchor.newest(self.identity.id)
             start = seen if seen is not None and rows.holds(db, seen, origin) else origin
             return self._derive(db, start, State(start.spent, rows.open_by(db, start.seq)))
         if not accept_rollback:
-            raise copies.refusal(why)
+            raise refusal(why)
         at, state = self._derive(db, origin, State(0, {}))
-        number, draft = copies.override(db, self.identity, self._anchor, at, accept_rollback)
+        number, draft = self.identity.override(db, self._anchor, at, accept_rollback)
         rows.forget(db)  # what is open in an old copy may have been settled since
         state = self._step(state, number, draft)
         line = seal(at, draft, state.spent, now(), seq=number)
@@ -300,7 +299,7 @@ class Log:
         Called in a transaction: nobody else can commit meanwhile.
         """
         head = rows.head(db)
-        why = copies.problem(db, head, self.identity, self._anchor)
+        why = self.identity.problem(db, head, self._anchor)
         if why is None and head == self._known[0]:  # nobody has added anything
             return self._known
         if why or not rows.holds(db, self._known[0], self.identity.origin):

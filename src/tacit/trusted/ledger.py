@@ -16,9 +16,8 @@ from typing import Literal, Self
 from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError
 from tacit.model.budget import Budget, Loss, percent_of
 from tacit.model.entry import Dropped, GateTerms, Intent, encode
-from tacit.store.anchor import Anchor
+from tacit.store.anchor import Anchor, Binding
 from tacit.store.chain import Draft, Line, Unsound, canonical
-from tacit.store.copies import Binding
 from tacit.store.log import Held, Log, Transaction, now
 from tacit.trusted.rules import step
 
@@ -60,7 +59,7 @@ class Ledger:
         """The ledger at `path`, with the budget and the binding that it was made with.
 
         `make` says whether it may be made, if it is missing, or must be, and never replaces another. Guarantee: as
-        `Log.open` and `copies.make`: an old copy, and a new ledger in the place of one that is gone, are refused unless
+        `Log.open` and `make_log`: an old copy, and a new ledger in the place of one that is gone, are refused unless
         the owner gives a reason; what was spent stays spent.
         """
         if total.atoms >= 2**62:  # an override may carry twice the total, and SQLite counts to 2^63
