@@ -19,11 +19,10 @@ import pytest
 
 import tacit
 from tacit.errors import ConfigError, InvalidQuery
-from tacit.model.answer import Answer, Table
+from tacit.model.answer import Answer, QuantileAnswer
 from tacit.model.budget import Loss
-from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
 from tacit.model.facts import Facts, Receipt
-from tacit.model.listing import Listing, Row
+from tacit.model.table import CdfAnswer, Listing, Row, Table
 from tacit.show.frames import Frame, FrameColumn, Framed, frame
 
 FREE = Loss("epsilon", 0)

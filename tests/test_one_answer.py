@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
-from tacit.model.listing import Listing
+from tacit.model.table import Listing
 from tacit.session import Session
 
 N = 3_000

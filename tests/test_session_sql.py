@@ -14,8 +14,8 @@ import pytest
 
 import tacit
 from tacit.errors import BudgetExhausted, InvalidQuery
-from tacit.model.distribution_answer import QuantileAnswer
-from tacit.model.listing import Listing
+from tacit.model.answer import QuantileAnswer
+from tacit.model.table import Listing
 from tacit.release.bought import FIRST_STAYS
 from tacit.session import Session
 from tacit.trusted import gate

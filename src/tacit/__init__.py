@@ -25,17 +25,17 @@ from tacit.errors import (
 )
 
 if TYPE_CHECKING:
-    from tacit.model.answer import Answer, Table
+    from tacit.model.answer import Answer
     from tacit.model.attribute import Attribute, boolean, category, date, integer, numeric
     from tacit.model.budget import Budget, Loss
     from tacit.model.domain import Domain
     from tacit.model.expression import count, weigh
     from tacit.model.facts import Bar, Facts, Receipt
-    from tacit.model.listing import Listing
     from tacit.model.query import Query
     from tacit.model.statistic import Statistic
     from tacit.model.statistic_check import statistic
     from tacit.model.statistic_expression import largest_mean, matching, quantile_distance, stump
+    from tacit.model.table import Listing, Table
     from tacit.opening import open_session as open
     from tacit.public import publish, read, verify
     from tacit.release.plan import plan
@@ -100,14 +100,14 @@ __all__ = [
 _HOMES = {
     "tacit.show.frames": ("frame",),
     "tacit.show.report": ("report",),
-    "tacit.model.answer": ("Answer", "Table"),
+    "tacit.model.answer": ("Answer",),
     "tacit.model.attribute": ("Attribute", "boolean", "category", "date", "integer", "numeric"),
     "tacit.model.budget": ("Budget", "Loss"),
     "tacit.model.domain": ("Domain",),
     "tacit.model.expression": ("count", "weigh"),
     "tacit.model.facts": ("Bar", "Facts", "Receipt"),
-    "tacit.model.listing": ("Listing",),
     "tacit.model.query": ("Query",),
+    "tacit.model.table": ("Listing", "Table"),
     "tacit.model.statistic": ("Statistic",),
     "tacit.model.statistic_check": ("statistic",),
     "tacit.model.statistic_expression": ("largest_mean", "matching", "quantile_distance", "stump"),

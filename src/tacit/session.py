@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery, NotStarted, TacitError
 from tacit.model.aggregate import check_share
-from tacit.model.answer import Answer, Table
+from tacit.model.answer import Answer, QuantileAnswer
 from tacit.model.ask import (
     EVERYONE,
     Ask,
@@ -34,13 +34,13 @@ from tacit.model.ask import (
 )
 from tacit.model.budget import Budget, Loss, percent_of
 from tacit.model.describe import describe, describe_many
-from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured, Told
 from tacit.model.expression import Expression
 from tacit.model.facts import Receipt
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic, Unbound
+from tacit.model.table import CdfAnswer, Table
 from tacit.model.values import Value
 from tacit.model.workload import check, marginal
 from tacit.release.answering import Answers, Setting, combine, one_answer, parts

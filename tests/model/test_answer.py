@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.model.answer import ANY, Answer, Table
+from tacit.model.answer import ANY, Answer
 from tacit.model.attribute import category, integer
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.facts import ANSWER, EXACT, NOISE, Bar, Facts, Receipt, about, all_of, share_of, widest
 from tacit.model.facts import FREE as ALL
+from tacit.model.table import Table
 from tacit.show.chart import Bars
 from tacit.show.chart.paint import GREY
 

@@ -18,16 +18,15 @@ import pytest
 
 from support import calls
 from tacit.errors import InvalidQuery
-from tacit.model.answer import Answer, Table
+from tacit.model.answer import Answer, QuantileAnswer
 from tacit.model.ask import Ask, Count, Crosstab, Fraction, Group, Mean, Quantile, Select, Sum, Variance
 from tacit.model.attribute import boolean, category, integer, numeric
 from tacit.model.budget import Loss
-from tacit.model.distribution_answer import QuantileAnswer
 from tacit.model.domain import Domain
 from tacit.model.facts import EXACT, Facts
-from tacit.model.listing import Listing
 from tacit.model.query import Query
 from tacit.model.sql import parse
+from tacit.model.table import Listing, Table
 from tacit.model.workload import Marginal
 from tacit.release.answering import Answers, Setting, combine, parts
 from tacit.release.estimate import Estimate, TableEstimate

@@ -40,8 +40,7 @@ from tacit.cli.show import (
 from tacit.errors import ConfigError, InvalidQuery, TacitError
 
 if TYPE_CHECKING:
-    from tacit.model.answer import Table
-    from tacit.model.distribution_answer import CdfAnswer
+    from tacit.model.table import CdfAnswer, Table
     from tacit.session import DryRun, Session
 
 T = TypeVar("T")

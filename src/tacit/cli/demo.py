@@ -118,8 +118,9 @@ def _print_demo(session: Session, base: Started, answers: Sequence[Answers], to:
     from rich.table import Table as Grid
 
     from tacit.demo import QUESTIONS, truths
-    from tacit.model.answer import Answer, Table
+    from tacit.model.answer import Answer
     from tacit.model.budget import percent_of
+    from tacit.model.table import Table
 
     to.print(
         f"\n[bold]The RAND Health Insurance Experiment[/]: {session.rows:,} rows, {session.domain.size:,} cells. A "

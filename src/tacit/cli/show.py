@@ -14,9 +14,8 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tacit.model.answer import Answer, Table
-    from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
-    from tacit.model.listing import Listing
+    from tacit.model.answer import Answer, QuantileAnswer
+    from tacit.model.table import CdfAnswer, Listing, Table
     from tacit.session import DryRun
 
     Shown = Answer | Table | CdfAnswer | QuantileAnswer | Listing
@@ -103,9 +102,8 @@ def print_answer(answer: Shown, rows: int, to: Console, *, bars: bool = False, u
 
     With `bars`, every bar that is proved; with `units`, the cost as a privacy loss.
     """
-    from tacit.model.answer import Answer, Table, bar_line
-    from tacit.model.distribution_answer import CdfAnswer
-    from tacit.model.listing import Listing
+    from tacit.model.answer import Answer, bar_line
+    from tacit.model.table import CdfAnswer, Listing, Table
 
     to.print(f"[bold]{escape(answer.question)}[/]")
     if isinstance(answer, Table):

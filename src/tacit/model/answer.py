@@ -1,28 +1,18 @@
-"""What a user gets back: a number or a table with its error bar, where it came from, what it cost, and a receipt."""
+"""What a user gets back: a value with its error bar, where it came from, what it cost, and a receipt."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, product
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Literal
 
 from tacit.model.budget import Loss, percent_of
 from tacit.model.facts import EXACT, Bar, Facts, Receipt, Source
 from tacit.show.frames import Frame, FrameColumn, Framed
 
-if TYPE_CHECKING:
-    from tacit.show.chart import Chart
-
-
 Says = Literal["sharp", "rough", "nothing"]
 Limits = tuple[float, float]  # the least and the most that a value can be at all
 ANY: Limits = (-inf, inf)
-SHOWN = 200  # rows of a table, as text
 SHARP = 0.1  # of a value, and of what it can be: a bar up to this is small beside it
 ALL = 0.99  # of what a value can be: an interval that leaves so much says nothing
 
@@ -117,7 +107,7 @@ class Answer(Answered):
         return Frame((*one_row(question=self.question, value=self.value, error=self.error), *fact_columns(self)))
 
     def __str__(self) -> str:
-        return f"{_number(self.value)} {bar_words(self)}"
+        return f"{number(self.value)} {bar_words(self)}"
 
     def _repr_html_(self) -> str:
         from tacit.show.pages import notebook
@@ -125,100 +115,68 @@ class Answer(Answered):
         said = f"({sure_words(self)} · {self.source} · {cost_words(self.facts)})"
         return notebook(
             question=self.question,
-            value=_number(self.value),
+            value=number(self.value),
             bar=_plus_minus(self.error),
             small=f"{said}{_note(self)}{says_words(self)}",
             grey=self.says == "nothing",
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Table(Answered):
-    """Counts of all combinations of some attributes' values. `error` holds for each cell by itself."""
+@dataclass(frozen=True)
+class QuantileAnswer(Answered):
+    """The bin that holds a quantile. With probability `confidence` the true one starts no earlier than `low` and ends
+    no later than `high`. Its `bars` are those of the ranks that it was read off, in rows."""
 
     question: str
-    names: tuple[str, ...]
-    labels: tuple[tuple[str, ...], ...]
-    values: NDArray[np.float64]
+    share: float
+    value: str
+    low: str
+    high: str
     facts: Facts
-    limits: Limits = ANY  # of each cell; the cells add up to no more than the upper one
+    limits: tuple[str, str] = ("", "")  # the first and the last bin
+
+    @property
+    def error(self) -> None:
+        """None: its interval is lopsided."""
 
     @property
     def says(self) -> Says:
-        """As in `Answer`, for the cell in the middle; "nothing" too where the cells add up to a tenth too much.
-
-        Noise does that where it is as large as what the cells hold.
-        """
-        if np.maximum(self.values, 0).sum() > (1 + SHARP) * self.limits[1]:
+        """As in `Answer`: "sharp" where only one bin can hold it, "nothing" where every bin can."""
+        if (self.low, self.high) == self.limits:
             return "nothing"
-        return says(float(np.median(self.values)), self.error, self.limits)
-
-    def rows(self) -> Iterator[tuple[tuple[str, ...], float]]:
-        """Each combination of labels with its value, the last attribute fastest."""
-        yield from zip(product(*self.labels), self.values.ravel().tolist(), strict=True)
+        return "sharp" if self.low == self.high else "rough"
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
             "question": self.question,
-            "columns": [*self.names, "value"],
-            "rows": [[*labels, value] for labels, value in self.rows()],
-            "error": self.error,
+            "share": self.share,
+            "value": self.value,
+            "interval": [self.low, self.high],
             "says": self.says,
             **self.facts.to_dict(),
         }
 
     def frame(self) -> Frame:
-        """A row for each combination: a column of labels for each attribute, then value and error."""
-        places = np.indices(self.values.shape).reshape(len(self.names), -1)
-        axes = zip(self.names, self.labels, places, strict=True)
-        labels = [FrameColumn(name, "text", values, place) for name, values, place in axes]
-        errors = FrameColumn("error", "real", [self.error], np.zeros(self.values.size, dtype=np.intp))
-        return Frame((*labels, FrameColumn("value", "real", self.values.ravel()), errors))
-
-    def chart(self) -> Chart:
-        """Bars for one attribute, a heat map for two."""
-        from tacit.show.figures import table_figure
-
-        return table_figure(self)
-
-    @property
-    def caption(self) -> str:
-        return f"each {bar_words(self)}"
+        """One row: the question, the bin that holds the quantile, and the first and last that could."""
+        said = one_row(question=self.question, share=self.share, value=self.value, low=self.low, high=self.high)
+        return Frame((*said, *fact_columns(self)))
 
     def __str__(self) -> str:
-        lines = [[*self.names, "value"], *([*labels, _number(value)] for labels, value in self._shown())]
-        return "\n".join([*aligned(lines, len(self.names)), *left_out(self.values.size), self.caption])
+        said = f"{self.low} to {self.high} at {sure_words(self)}, {self.source}, {cost_words(self.facts)}"
+        return f"{self.value} ({said}){says_words(self)}"
 
     def _repr_html_(self) -> str:
         from tacit.show.pages import notebook
 
-        rows = [[*labels, _number(value)] for labels, value in self._shown()]
-        picture = {"picture": self.chart()} if len(self.names) <= 2 else {}
-        notes, grey = [*left_out(self.values.size), self.caption], self.says == "nothing"
-        return notebook(head=[*self.names, "value"], rows=rows, notes=notes, grey=grey, **picture)
-
-    def _shown(self) -> list[tuple[tuple[str, ...], float]]:
-        return list(islice(self.rows(), SHOWN))
+        return notebook(question=self.question, value=str(self), grey=self.says == "nothing")
 
 
-def aligned(lines: Sequence[Sequence[str]], labels: int) -> list[str]:
-    """Lines of text in columns: labels begin where their column does, values end where it ends."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    sides = [str.ljust if i < labels else str.rjust for i in range(len(widths))]
-    text = ("  ".join(side(c, w) for side, c, w in zip(sides, line, widths, strict=True)) for line in lines)
-    return [line.rstrip() for line in text]
-
-
-def left_out(rows: int) -> list[str]:
-    """What is said where rows are not shown; nothing where all are."""
-    return [f"… and {rows - SHOWN:,} more rows"] if rows > SHOWN else []
-
-
-def _number(value: float) -> str:
+def number(value: float, decimals_from: float = 1) -> str:
+    """A value as text: whole, with two decimals or, below a size, with four digits: its error may be small."""
     if float(value).is_integer():
         return f"{value:,.0f}"
-    return f"{value:,.2f}" if abs(value) >= 1 else f"{value:.4g}"  # a fraction, whose error may be small
+    return f"{value:,.2f}" if abs(value) >= decimals_from else f"{value:.4g}"
 
 
 def says(value: float, error: float | None, limits: Limits) -> Says:
@@ -253,7 +211,7 @@ def bar_line(bar: Bar) -> str:
 
 
 def _plus_minus(error: float | None) -> str:
-    return "" if error is None else f"± {_number(error)}"
+    return "" if error is None else f"± {number(error)}"
 
 
 def sure_words(shown: Answered) -> str:

@@ -19,17 +19,16 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.aggregate import Figure, Weighed
-from tacit.model.answer import Answer, Limits, Table
+from tacit.model.answer import Answer, Limits, QuantileAnswer
 from tacit.model.ask import Aggregate, Ask, Cdf, Count, Crosstab, Group, Histogram, Mean, Quantile, Range, Select, Stat
 from tacit.model.attribute import Attribute
 from tacit.model.budget import Loss
-from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
 from tacit.model.domain import Domain
 from tacit.model.facts import EXACT, NOISE, Bar, Facts, about, joined, widest
-from tacit.model.listing import Listing, Row
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
+from tacit.model.table import CdfAnswer, Listing, Row, Table
 from tacit.model.values import Days, Listed
 from tacit.model.workload import MAX_ANSWERS, Marginal, marginal
 from tacit.release.estimate import Estimate, TableEstimate

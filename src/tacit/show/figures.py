@@ -12,9 +12,8 @@ from tacit.show.chart import Area, Axis, Bars, Chart, Heat, Polyline, Rule
 from tacit.show.chart.paint import GREY
 
 if TYPE_CHECKING:
-    from tacit.model.answer import Limits, Table
-    from tacit.model.distribution_answer import CdfAnswer
-    from tacit.model.listing import Listing
+    from tacit.model.answer import Limits
+    from tacit.model.table import CdfAnswer, Listing, Table
 
     Floats = NDArray[np.float64]
 

@@ -10,14 +10,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from tacit.model.answer import Table, says_words
+from tacit.model.answer import says_words
 from tacit.model.attribute import Attribute
 from tacit.model.describe import describe
-from tacit.model.distribution_answer import CdfAnswer
 from tacit.model.entry import Measured
 from tacit.model.facts import Facts
 from tacit.model.noise_law import quantile
 from tacit.model.strategy import Convolution, Product, Tree
+from tacit.model.table import CdfAnswer, Table
 from tacit.model.workload import Marginal, marginal
 from tacit.release.answering import curve
 from tacit.release.hypothesis.noisy_table import NoisyTable

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tacit.errors import ConfigError, TacitError
-from tacit.model.answer import Table, bar_line, says_words
+from tacit.model.answer import bar_line, says_words
 from tacit.model.budget import Loss, percent_of
-from tacit.model.distribution_answer import CdfAnswer
 from tacit.model.entry import Measured
+from tacit.model.table import CdfAnswer, Table
 from tacit.model.workload import Marginal
 from tacit.release.mechanisms import MECHANISMS
 from tacit.release.plan import Plan, plan

@@ -13,12 +13,11 @@ from itertools import islice
 from math import ceil, floor, log10
 from typing import Any
 
-from tacit.model.answer import Answer, Table, bar_line, sure_words
+from tacit.model.answer import Answer, QuantileAnswer, bar_line, sure_words
 from tacit.model.ask import Ask, Count, Quantile, Sum
 from tacit.model.attribute import Attribute
 from tacit.model.budget import Loss, percent_of
-from tacit.model.distribution_answer import CdfAnswer, QuantileAnswer
-from tacit.model.listing import Listing
+from tacit.model.table import CdfAnswer, Listing, Table
 from tacit.release.answering import Answers
 from tacit.serve.schema import Json
 from tacit.session import DryRun, Session

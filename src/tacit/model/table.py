@@ -1,0 +1,289 @@
+"""What a user gets back that has many values: a table of counts, the rows of a statement, cumulative counts."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.model.answer import ANY, SHARP, Answered, Limits, Says, bar_words, number, says
+from tacit.model.facts import Facts
+from tacit.show.frames import Frame, FrameColumn
+
+if TYPE_CHECKING:
+    from tacit.show.chart import Chart
+
+SHOWN = 200  # rows of a table, as text
+MOST_SHOWN = 100  # steps of a curve, in a notebook's table
+_LEAST_FIRST: tuple[Says, ...] = ("nothing", "rough", "sharp")
+
+
+@dataclass(frozen=True, eq=False)
+class Table(Answered):
+    """Counts of all combinations of some attributes' values. `error` holds for each cell by itself."""
+
+    question: str
+    names: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+    values: NDArray[np.float64]
+    facts: Facts
+    limits: Limits = ANY  # of each cell; the cells add up to no more than the upper one
+
+    @property
+    def says(self) -> Says:
+        """As in `Answer`, for the cell in the middle; "nothing" too where the cells add up to a tenth too much.
+
+        Noise does that where it is as large as what the cells hold.
+        """
+        if np.maximum(self.values, 0).sum() > (1 + SHARP) * self.limits[1]:
+            return "nothing"
+        return says(float(np.median(self.values)), self.error, self.limits)
+
+    def rows(self) -> Iterator[tuple[tuple[str, ...], float]]:
+        """Each combination of labels with its value, the last attribute fastest."""
+        yield from zip(product(*self.labels), self.values.ravel().tolist(), strict=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "question": self.question,
+            "columns": [*self.names, "value"],
+            "rows": [[*labels, value] for labels, value in self.rows()],
+            "error": self.error,
+            "says": self.says,
+            **self.facts.to_dict(),
+        }
+
+    def frame(self) -> Frame:
+        """A row for each combination: a column of labels for each attribute, then value and error."""
+        places = np.indices(self.values.shape).reshape(len(self.names), -1)
+        axes = zip(self.names, self.labels, places, strict=True)
+        labels = [FrameColumn(name, "text", values, place) for name, values, place in axes]
+        errors = FrameColumn("error", "real", [self.error], np.zeros(self.values.size, dtype=np.intp))
+        return Frame((*labels, FrameColumn("value", "real", self.values.ravel()), errors))
+
+    def chart(self) -> Chart:
+        """Bars for one attribute, a heat map for two."""
+        from tacit.show.figures import table_figure
+
+        return table_figure(self)
+
+    @property
+    def caption(self) -> str:
+        return f"each {bar_words(self)}"
+
+    def __str__(self) -> str:
+        lines = [[*self.names, "value"], *([*labels, number(value)] for labels, value in self._shown())]
+        return "\n".join([*aligned(lines, len(self.names)), *left_out(self.values.size), self.caption])
+
+    def _repr_html_(self) -> str:
+        from tacit.show.pages import notebook
+
+        rows = [[*labels, number(value)] for labels, value in self._shown()]
+        picture = {"picture": self.chart()} if len(self.names) <= 2 else {}
+        notes, grey = [*left_out(self.values.size), self.caption], self.says == "nothing"
+        return notebook(head=[*self.names, "value"], rows=rows, notes=notes, grey=grey, **picture)
+
+    def _shown(self) -> list[tuple[tuple[str, ...], float]]:
+        return list(islice(self.rows(), SHOWN))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: the labels of its group, its values, and the error bar of each; None where nothing is guaranteed."""
+
+    labels: tuple[str, ...]
+    values: tuple[float, ...]
+    errors: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Listing(Answered):
+    """Rows in the order that was asked for. Each value's error bar holds by itself, at least at the confidence.
+
+    `names` are the columns of labels, `titles` those of values. `error` is the widest bar; None where a value has none.
+    """
+
+    question: str
+    names: tuple[str, ...]
+    titles: tuple[str, ...]
+    listed: tuple[Row, ...]
+    facts: Facts
+    limits: tuple[Limits, ...]  # of each column of values
+
+    @property
+    def says(self) -> Says:
+        """As in `Answer`, for the value in the middle: at least half of the values say as much."""
+        words = sorted((word for row in self.listed for word in self.words(row)), key=_LEAST_FIRST.index)
+        return words[len(words) // 2] if words else "sharp"
+
+    def words(self, row: Row) -> list[Says]:
+        """What each value of a row says."""
+        return [says(*one) for one in zip(row.values, row.errors, self.limits, strict=True)]
+
+    def rows(self) -> Iterator[tuple[tuple[str, ...], tuple[float, ...]]]:
+        """Each row's labels with its values."""
+        yield from ((row.labels, row.values) for row in self.listed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "question": self.question,
+            "columns": [*self.names, *self.titles],
+            "rows": [[*row.labels, *row.values] for row in self.listed],
+            "errors": [list(row.errors) for row in self.listed],
+            "says": self.says,
+            **self.facts.to_dict(),
+        }
+
+    def frame(self) -> Frame:
+        """A row for each row: a column for each attribute's labels, then each value and its error."""
+        labels = [
+            FrameColumn(name, "text", [row.labels[i] for row in self.listed]) for i, name in enumerate(self.names)
+        ]
+        values = [
+            column
+            for i, title in enumerate(self.titles)
+            for column in (
+                FrameColumn(title, "real", [row.values[i] for row in self.listed]),
+                FrameColumn(
+                    f"{title} error" if len(self.titles) > 1 else "error", "real", [r.errors[i] for r in self.listed]
+                ),
+            )
+        ]
+        return Frame((*labels, *values))
+
+    def chart(self) -> Chart:
+        """Bars of one value, in the order of the rows."""
+        from tacit.show.figures import listing_figure
+
+        return listing_figure(self)
+
+    @property
+    def caption(self) -> str:
+        if not self.titles:
+            return self.note
+        said = bar_words(self)
+        return said if self.error is None else f"at most {said}"
+
+    def __str__(self) -> str:
+        lines = [[*self.names, *self.titles], *self.cells()]
+        return "\n".join([*aligned(lines, len(self.names)), *left_out(len(self.listed)), self.caption])
+
+    def _repr_html_(self) -> str:
+        from tacit.show.pages import notebook
+
+        head = [*self.names, *self.titles]
+        notes, grey = [*left_out(len(self.listed)), self.caption], self.says == "nothing"
+        return notebook(head=head, rows=self.cells(), notes=notes, grey=grey)
+
+    def cells(self, most: int = SHOWN) -> list[list[str]]:
+        """The first rows as text, each value with its bar, and with a word where it says nothing."""
+        return [[*row.labels, *map(_with_bar, row.values, row.errors, self.words(row))] for row in self.listed[:most]]
+
+
+@dataclass(frozen=True, eq=False)
+class CdfAnswer(Answered):
+    """How many rows lie below the end of each bin; *all* are within `error` of the truth, at the `confidence`.
+
+    `labels` names the bins, `ends` is where they end on the attribute's axis (for dates, `dated`: in days).
+    """
+
+    question: str
+    name: str
+    labels: tuple[str, ...]
+    start: float
+    ends: NDArray[np.float64]
+    values: NDArray[np.float64]
+    rows: int
+    facts: Facts
+    dated: bool = False
+    why: str = ""  # this way of measuring it was chosen
+
+    @property
+    def error(self) -> float:
+        """The half width of the band; all rows where nothing is proved."""
+        return self.bars[0].width if self.bars else float(self.rows)
+
+    @property
+    def says(self) -> Says:
+        """As in `Answer`, for a step that half of the rows lie below."""
+        return says(self.rows / 2, self.error, (0, self.rows))
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """The same as fractions of all rows."""
+        return self.values / self.rows
+
+    @property
+    def band(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The least and the most that each count can be."""
+        return np.clip(self.values - self.error, 0, self.rows), np.clip(self.values + self.error, 0, self.rows)
+
+    def frame(self) -> Frame:
+        """A row for each bin: its label, where it ends (`below`, not included), the rows below that, and the band."""
+        ends = [dt.date.fromordinal(int(end)) for end in self.ends] if self.dated else self.ends
+        counts = {"count": self.values, **dict(zip(("low", "high"), self.band, strict=True))}
+        named = [
+            FrameColumn(self.name, "text", self.labels),
+            FrameColumn("below", "day" if self.dated else "real", ends),
+        ]
+        return Frame((*named, *(FrameColumn(name, "real", column) for name, column in counts.items())))
+
+    def chart(self) -> Chart:
+        """The curve with the band around it."""
+        from tacit.show.figures import curve_figure
+
+        return curve_figure(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "question": self.question,
+            "columns": [self.name, "rows up to its end"],
+            "rows": [[label, value] for label, value in zip(self.labels, self.values.tolist(), strict=True)],
+            "error": self.error,
+            "simultaneous": True,
+            "says": self.says,
+            **self.facts.to_dict(),
+        }
+
+    def __str__(self) -> str:
+        return f"{self.question}: {len(self.values):,} steps {bar_words(self)}"
+
+    def _repr_html_(self) -> str:
+        from tacit.show.pages import notebook
+
+        rows = [
+            [label, *(f"{number:,.0f}" for number in numbers)]
+            for label, *numbers in zip(self.labels, *self.band, self.values, strict=True)
+        ]
+        step = -(-len(rows) // MOST_SHOWN)
+        few = rows if step == 1 else [*rows[step - 1 :: step], *([] if len(rows) % step == 0 else rows[-1:])]
+        notes = [f"one in {step:,} of {len(rows):,} bins"] * (step > 1) + [bar_words(self)]
+        head = [self.name, "low", "high", "rows up to its end"]
+        grey = self.says == "nothing"
+        return notebook(picture=self.chart(), folded="Numbers", head=head, rows=few, notes=notes, grey=grey)
+
+
+def aligned(lines: Sequence[Sequence[str]], labels: int) -> list[str]:
+    """Lines of text in columns: labels begin where their column does, values end where it ends."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    sides = [str.ljust if i < labels else str.rjust for i in range(len(widths))]
+    text = ("  ".join(side(c, w) for side, c, w in zip(sides, line, widths, strict=True)) for line in lines)
+    return [line.rstrip() for line in text]
+
+
+def left_out(rows: int) -> list[str]:
+    """What is said where rows are not shown; nothing where all are."""
+    return [f"… and {rows - SHOWN:,} more rows"] if rows > SHOWN else []
+
+
+def _with_bar(value: float, error: float | None, word: Says) -> str:
+    bar = "" if error is None else f" ± {number(error, 10)}"
+    return f"{number(value, 10)}{bar}{' (says nothing)' if word == 'nothing' else ''}"
