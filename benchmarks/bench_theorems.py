@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 import tacit
 from tacit.model.budget import ATOMS, Budget, Loss
 from tacit.model.domain import Domain
-from tacit.model.lens import Distance
 from tacit.model.query import Query
+from tacit.model.request import Distance
 from tacit.opening import doors
 from tacit.release.hypothesis.dense import Dense
 from tacit.release.offline import construct

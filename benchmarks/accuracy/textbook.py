@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from benchmarks.accuracy.tables import ONE_COUNT
 from tacit.model.budget import Budget
-from tacit.model.lens import Distance
 from tacit.model.query import GRID, Query
-from tacit.model.request import Comparisons
+from tacit.model.request import Comparisons, Distance
 from tacit.release.online import Terms
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 from tacit.trusted.gate import first_passing

@@ -19,10 +19,9 @@ from tacit.errors import BudgetExhausted
 from tacit.model.budget import Loss
 from tacit.model.entry import FreeAnswer, Measured, Told
 from tacit.model.facts import Receipt
-from tacit.model.lens import Disagreement, look
 from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import GRID, Query
-from tacit.model.request import Compared
+from tacit.model.request import Compared, Disagreement, look
 from tacit.theory.figure_1 import FigureOne, MedianBasic
 from tacit.theory.median_paper import Thresholds
 from tacit.theory.net import MedianNet

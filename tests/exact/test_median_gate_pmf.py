@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit.model.budget import Loss
-from tacit.model.lens import Disagreement, look
+from tacit.model.request import Disagreement, look
 from tacit.trusted import gate as gate_module
 from tacit.trusted.loss import gate_price, gate_scales
 
@@ -30,8 +30,8 @@ Shown = Callable[[NDArray[np.float64], float, int], int]
 @pytest.fixture(autouse=True)
 def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate_module, "GRID", STEPS)
-    monkeypatch.setattr("tacit.model.lens.GRID", STEPS)
-    monkeypatch.setattr("tacit.model.lens._SHRINK", 1.0)  # on so few rows floats round by less than a step
+    monkeypatch.setattr("tacit.model.request.GRID", STEPS)
+    monkeypatch.setattr("tacit.model.request._SHRINK", 1.0)  # on so few rows floats round by less than a step
 
 
 def tables() -> Iterator[Table]:

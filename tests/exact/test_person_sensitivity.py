@@ -21,8 +21,8 @@ from curators import curating, public_of
 from tacit.model.attribute import integer
 from tacit.model.budget import Budget, Loss, Measure
 from tacit.model.domain import Domain
-from tacit.model.lens import Disagreement, Distance, Lens, look
 from tacit.model.query import GRID, Query
+from tacit.model.request import Disagreement, Distance, Lens, look
 from tacit.model.statistic import Statistic
 from tacit.model.strategy import Convolution, Product, Tree
 from tacit.model.workload import Question, histogram, marginal, unit

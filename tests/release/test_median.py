@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 import tacit
 from tacit.errors import ConfigError, InvalidQuery, LedgerError
-from tacit.model.lens import Disagreement, look
 from tacit.model.query import Query
+from tacit.model.request import Disagreement, look
 from tacit.release import median as median_module
 from tacit.release import samplers
 from tacit.release.median import DatabaseVotes, FractionVotes, Voters

@@ -18,9 +18,8 @@ from tacit.model.attribute import category, integer
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import FreeAnswer
-from tacit.model.lens import Distance
 from tacit.model.query import GRID, Query
-from tacit.model.request import WorstOf
+from tacit.model.request import Distance, WorstOf
 from tacit.model.strategy import Tree
 from tacit.model.workload import marginal
 from tacit.store.anchor import Anchor

@@ -19,9 +19,9 @@ from tacit.model import lens as lens_module
 from tacit.model.attribute import category
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
-from tacit.model.lens import Disagreement, Distance, Lens, look
 from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import GRID, Query
+from tacit.model.request import Disagreement, Distance, Lens, look
 from tacit.trusted import curator as curator_module
 from tacit.trusted.curator import Curator
 from tacit.trusted.loss import Sensitivity, noise_for, price

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.budget import Loss
 from tacit.model.entry import Measured
-from tacit.model.lens import Distance
 from tacit.model.noise_law import variance
 from tacit.model.query import Query
+from tacit.model.request import Distance
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, marginal
 from tacit.release.base import Base, certify

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
-from tacit.model.lens import Disagreement
 from tacit.model.noise_law import quantile
 from tacit.model.query import Query
+from tacit.model.request import Disagreement
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
 from tacit.release import samplers

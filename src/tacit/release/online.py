@@ -20,8 +20,8 @@ from tacit.model.budget import Loss
 from tacit.model.cell_sum import answer_from
 from tacit.model.entry import FreeAnswer, Measured, Told
 from tacit.model.facts import ANSWER, FREE, NOISE, Bar
-from tacit.model.lens import Distance, Lens
 from tacit.model.query import GRID, Query
+from tacit.model.request import Distance, Lens
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, marginal
 from tacit.release.base import Base

@@ -18,9 +18,9 @@ from tacit.errors import BudgetExhausted, ConfigError, InvalidQuery
 from tacit.model.budget import Loss, Measure
 from tacit.model.entry import FreeAnswer
 from tacit.model.facts import ANSWER, Bar
-from tacit.model.lens import Disagreement
 from tacit.model.noise_law import quantile
 from tacit.model.query import GRID, Query
+from tacit.model.request import Disagreement
 from tacit.release.estimate import Estimate, of_stored
 from tacit.release.public import Public
 from tacit.theory.median_paper import PaperConstants, Thresholds, easy_error

@@ -27,10 +27,9 @@ from tacit.model.entry import (
     encode,
     released,
 )
-from tacit.model.lens import Lens
 from tacit.model.noise_law import Noise
 from tacit.model.query import GRID, Query
-from tacit.model.request import Chosen, Compared, Comparisons, Declared, WorstOf, far
+from tacit.model.request import Chosen, Compared, Comparisons, Declared, Lens, WorstOf, far
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, Question, key, unit
 from tacit.store.chain import Line

@@ -12,9 +12,8 @@ from tacit.errors import AnswerWithheld, InvalidQuery
 from tacit.model.budget import Loss
 from tacit.model.entry import FreeAnswer, GateTerms, Intent, Shut, decode, encode
 from tacit.model.facts import Receipt
-from tacit.model.lens import Lens, count, look
 from tacit.model.query import GRID, Query
-from tacit.model.request import Comparisons, Declared
+from tacit.model.request import Comparisons, Declared, Lens, count, look
 from tacit.model.statistic import Statistic
 from tacit.store.chain import Line
 from tacit.store.log import Held
