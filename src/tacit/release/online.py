@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from tacit.errors import BudgetExhausted, ConfigError, InvalidQuery
 from tacit.model.budget import Loss
-from tacit.model.cell_sum import answer_from
 from tacit.model.entry import FreeAnswer, Measured, Told
 from tacit.model.facts import ANSWER, FREE, NOISE, Bar
 from tacit.model.query import GRID, Query
@@ -27,7 +26,7 @@ from tacit.model.workload import Marginal, marginal
 from tacit.release.base import Base
 from tacit.release.bought import split
 from tacit.release.estimate import Estimate, of_stored
-from tacit.release.hypothesis.noisy_table import half_width_within
+from tacit.release.hypothesis.noisy_table import answer_from, half_width_within
 from tacit.release.public import Public, Recall, Unchecked, buyer, expected_noise
 from tacit.trusted.loss import gate_scales
 

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import tacit
-from tacit.model.cell_sum import answer_from, summed
 from tacit.model.query import Query
+from tacit.release.hypothesis.noisy_table import answer_from, summed
 
 DOMAIN = tacit.Domain({"a": tacit.integer(0, 3), "b": tacit.category(["x", "y"])})
 NAMES, SHAPE, N = ("a", "b"), (4, 2), 1000
