@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit.exact import convolution
-from tacit.exact.convolution import convolve
+from tacit.exact.bounds import convolve
 from tacit.model.attribute import integer
 from tacit.model.domain import Domain
 from tacit.model.strategy import Convolution, Product, Strategy, Tree, kernel, leaves

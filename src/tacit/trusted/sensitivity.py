@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
-from tacit.exact.convolution import convolve
+from tacit.exact.bounds import convolve
 from tacit.model.budget import Loss, Measure
 from tacit.model.certificate import Certificate
 from tacit.model.domain import Domain
