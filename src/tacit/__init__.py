@@ -29,12 +29,11 @@ if TYPE_CHECKING:
     from tacit.model.attribute import Attribute, boolean, category, date, integer, numeric
     from tacit.model.budget import Budget, Loss
     from tacit.model.domain import Domain
-    from tacit.model.expression import count, weigh
+    from tacit.model.expression import count, largest_mean, matching, quantile_distance, stump, weigh
     from tacit.model.facts import Bar, Facts, Receipt
     from tacit.model.query import Query
     from tacit.model.statistic import Statistic
     from tacit.model.statistic_check import statistic
-    from tacit.model.statistic_expression import largest_mean, matching, quantile_distance, stump
     from tacit.model.table import Listing, Table
     from tacit.opening import open_session as open
     from tacit.public import publish, read, verify
@@ -63,13 +62,12 @@ _HOMES = {
     "tacit.model.attribute": ("Attribute", "boolean", "category", "date", "integer", "numeric"),
     "tacit.model.budget": ("Budget", "Loss"),
     "tacit.model.domain": ("Domain",),
-    "tacit.model.expression": ("count", "weigh"),
+    "tacit.model.expression": ("count", "largest_mean", "matching", "quantile_distance", "stump", "weigh"),
     "tacit.model.facts": ("Bar", "Facts", "Receipt"),
     "tacit.model.query": ("Query",),
     "tacit.model.table": ("Listing", "Table"),
     "tacit.model.statistic": ("Statistic",),
     "tacit.model.statistic_check": ("statistic",),
-    "tacit.model.statistic_expression": ("largest_mean", "matching", "quantile_distance", "stump"),
     "tacit.opening": ("open",),
     "tacit.public": ("publish", "read", "verify"),
     "tacit.release.ranges.bin_width": ("bin_width_chart", "bin_widths"),

@@ -2,7 +2,7 @@
 
 A `Statistic` says *which* function, of which attributes, with which arguments; it holds no code. Code is found by name
 in this process's registry: the library's four functions, and what the owner registered with `model.statistic_check`. A
-statistic that was read from JSON can therefore name code but never bring any. `model.statistic_expression` writes them.
+statistic that was read from JSON can therefore name code but never bring any. `model.expression` writes them.
 """
 
 from __future__ import annotations
