@@ -28,7 +28,7 @@ from tacit.model.attribute import integer
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise
-from tacit.model.strategy import Convolution, Tree, form, kernel
+from tacit.model.workload import Convolution, Tree, form, kernel
 from tacit.release.ranges.choice import binary, choose, trees
 from tacit.release.ranges.decoder import Decoder, monotone
 from tacit.release.ranges.distribution import Distribution

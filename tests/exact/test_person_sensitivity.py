@@ -24,8 +24,7 @@ from tacit.model.domain import Domain
 from tacit.model.query import GRID, Query
 from tacit.model.request import Disagreement, Distance, Lens, look
 from tacit.model.statistic import Statistic
-from tacit.model.strategy import Convolution, Product, Tree
-from tacit.model.workload import Question, histogram, marginal, unit
+from tacit.model.workload import Convolution, Product, Question, Tree, histogram, marginal, unit
 from tacit.trusted import curator as curator_module
 from tacit.trusted import gate as gate_module
 from tacit.trusted.curator import Curator

@@ -13,7 +13,7 @@ from tacit.exact import convolution
 from tacit.exact.bounds import convolve
 from tacit.model.attribute import integer
 from tacit.model.domain import Domain
-from tacit.model.strategy import Convolution, Product, Strategy, Tree, kernel, leaves
+from tacit.model.workload import Convolution, Product, Strategy, Tree, kernel, leaves
 from tacit.trusted.loss import Sensitivity
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import sensitivity as strategy_sensitivity

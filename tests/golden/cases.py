@@ -20,8 +20,7 @@ from tacit.model import ask as model_ask
 from tacit.model.budget import Loss, Measure
 from tacit.model.describe import describe
 from tacit.model.noise_law import Noise, quantile, quantile_of_sum, variance
-from tacit.model.strategy import Convolution, Product, Tree
-from tacit.model.workload import histogram, key, marginal, to_dict
+from tacit.model.workload import Convolution, Product, Tree, histogram, key, marginal, to_dict
 from tacit.release.epsilon import epsilon_from
 from tacit.session import Session
 from tacit.trusted.loss import (

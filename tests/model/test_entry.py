@@ -28,8 +28,7 @@ from tacit.model.facts import FREE, NOISE, Bar
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
-from tacit.model.strategy import Tree
-from tacit.model.workload import marginal, to_dict
+from tacit.model.workload import Tree, marginal, to_dict
 from tacit.store.chain import Mark, Override, canonical
 
 DOMAIN = Domain({"sex": category(["F", "M"]), "age": integer(0, 9)})

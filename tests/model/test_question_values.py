@@ -18,8 +18,7 @@ from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Factor, Query
 from tacit.model.statistic import Statistic
-from tacit.model.strategy import Convolution, Product, Tree
-from tacit.model.workload import MAX_ANSWERS, Marginal, check, marginal
+from tacit.model.workload import MAX_ANSWERS, Convolution, Marginal, Product, Tree, check, marginal
 
 SIZES = {"a": 6, "b": 5, "c": 4}
 DOMAIN = Domain({name: integer(0, size - 1) for name, size in SIZES.items()} | {"sex": category(["F", "M"])})

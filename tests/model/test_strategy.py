@@ -10,18 +10,20 @@ import pytest
 from tacit.errors import InvalidQuery
 from tacit.model.attribute import category, integer
 from tacit.model.domain import Domain
-from tacit.model.strategy import (
+from tacit.model.workload import (
     MAX_WEIGHT,
     Convolution,
     Product,
     Strategy,
     Tree,
-    form,
-    from_form,
+    check,
+    from_dict,
     kernel,
+    key,
     leaves,
+    marginal,
+    to_dict,
 )
-from tacit.model.workload import check, from_dict, key, marginal, to_dict
 
 DOMAIN = Domain(
     {
@@ -85,7 +87,6 @@ def test_products_stay_within_64_bits() -> None:
 @pytest.mark.parametrize("strategy", GOOD)
 def test_good_strategies_fit_and_come_back_from_their_form(strategy: Strategy) -> None:
     check(strategy, DOMAIN)
-    assert from_form(form(strategy)) == strategy
     assert from_dict(to_dict(strategy)) == strategy
 
 
@@ -95,7 +96,7 @@ def test_different_strategies_have_different_keys() -> None:
 
 
 def test_an_unknown_form_is_refused() -> None:
-    with pytest.raises(InvalidQuery, match="no kind of strategy"):
-        from_form({"kind": "forest"})
-    with pytest.raises(InvalidQuery, match="no kind of strategy"):
-        from_form({"kind": "product", "first": form(AGE), "second": form(GOOD[4])})
+    with pytest.raises(InvalidQuery, match="no kind of question"):
+        from_dict({"kind": "forest"})
+    with pytest.raises(InvalidQuery, match="no kind of question"):
+        from_dict({"kind": "product", "first": to_dict(AGE), "second": to_dict(GOOD[4])})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.model.strategy import Convolution, Tree, kernel
+from tacit.model.workload import Convolution, Tree, kernel
 
 Floats = NDArray[np.float64]
 

@@ -18,8 +18,7 @@ from tacit.model.entry import Measured
 from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import Query
-from tacit.model.strategy import GRAIN, Convolution, Product, Strategy, Tree
-from tacit.model.workload import Marginal, marginal
+from tacit.model.workload import GRAIN, Convolution, Marginal, Product, Strategy, Tree, marginal
 from tacit.release.bought import Purchase, split
 from tacit.release.ranges.flat import FlatTable
 

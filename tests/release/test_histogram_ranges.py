@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 import tacit
-from tacit.model.strategy import Convolution, Tree
-from tacit.model.workload import Marginal
+from tacit.model.workload import Convolution, Marginal, Tree
 from tacit.release.histogram import MANY, everything
 from tacit.session import Session
 

@@ -17,8 +17,7 @@ from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise
-from tacit.model.strategy import Convolution, Strategy, Tree, leaves
-from tacit.model.workload import marginal
+from tacit.model.workload import Convolution, Strategy, Tree, leaves, marginal
 from tacit.release.ranges.choice import choose
 from tacit.release.ranges.decoder import monotone, non_negative
 from tacit.release.ranges.distribution import Distribution

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tacit.model.strategy import Convolution, Tree
+from tacit.model.workload import Convolution, Tree
 from tacit.release.ranges import band as module
 from tacit.release.ranges.band import band, single
 from tacit.release.ranges.choice import choose

@@ -10,7 +10,7 @@ import tacit
 from tacit.model.attribute import integer
 from tacit.model.budget import Budget, Loss, Measure
 from tacit.model.domain import Domain
-from tacit.model.strategy import Convolution, Tree
+from tacit.model.workload import Convolution, Tree
 from tacit.release.ranges.bin_width import bin_widths, noise_of
 from tacit.release.ranges.choice import choose
 from tacit.trusted.loss import noise_for

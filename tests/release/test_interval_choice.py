@@ -10,8 +10,7 @@ import pytest
 from tacit.model.attribute import integer
 from tacit.model.budget import Measure
 from tacit.model.domain import Domain
-from tacit.model.strategy import Convolution, Tree
-from tacit.model.workload import check
+from tacit.model.workload import Convolution, Tree, check
 from tacit.release.ranges.choice import About, ErrorLoss, binary, choose, trees
 from tacit.release.ranges.decoder import Decoder
 from tacit.trusted.sensitivity import sensitivity as strategy_sensitivity

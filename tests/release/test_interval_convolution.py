@@ -8,7 +8,7 @@ from interval_dense import PLANS, all_intervals, covariance, least_squares
 from numpy.typing import NDArray
 
 from support import calls
-from tacit.model.strategy import Convolution, kernel
+from tacit.model.workload import Convolution, kernel
 from tacit.release.ranges.convolution import _inverse, functional_variance, interval_variance, prefixes
 
 PAIRS = [(strategy, leaves) for strategy, leaves in PLANS if isinstance(strategy, Convolution)]

@@ -13,8 +13,7 @@ from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise, variance
-from tacit.model.strategy import Product, Tree, leaves
-from tacit.model.workload import check
+from tacit.model.workload import Product, Tree, check, leaves
 from tacit.release.ranges.band import single
 from tacit.release.ranges.rectangles import Rectangles, choose_product, least_squares, rectangle_variance
 from tacit.trusted.records import Records

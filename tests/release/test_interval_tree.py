@@ -8,7 +8,7 @@ from interval_dense import PLANS, all_intervals, covariance, least_squares, matr
 from numpy.typing import NDArray
 
 from support import calls
-from tacit.model.strategy import Tree
+from tacit.model.workload import Tree
 from tacit.release.ranges import tree as interval_tree
 from tacit.release.ranges.tree import (
     consistent,

@@ -18,8 +18,7 @@ from tacit.model.entry import Measured
 from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
-from tacit.model.strategy import Tree
-from tacit.model.workload import marginal
+from tacit.model.workload import Tree, marginal
 from tacit.release.hypothesis import fit_mixture as fitting
 from tacit.release.hypothesis import mixture
 from tacit.release.hypothesis.fit_mixture import fit_mixture

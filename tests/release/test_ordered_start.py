@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 import tacit
 from tacit.model.budget import Loss
 from tacit.model.query import Query
-from tacit.model.strategy import Tree
-from tacit.model.workload import marginal
+from tacit.model.workload import Tree, marginal
 from tacit.release import warm_start as module
 from tacit.release.hypothesis.fit import fit
 from tacit.release.ranges.choice import two_levels

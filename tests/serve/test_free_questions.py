@@ -18,7 +18,7 @@ import pytest
 import tacit
 from support import PATIENCE
 from tacit.errors import InvalidQuery, TacitError, WouldSpend
-from tacit.model.strategy import Product
+from tacit.model.workload import Product
 from tacit.release.parts import Need, Parts, RangesOf
 from tacit.serve import dataset, make_key
 from tacit.serve.dataset import Dataset, ServerLock

@@ -22,7 +22,7 @@ from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise
-from tacit.model.strategy import leaves
+from tacit.model.workload import leaves
 from tacit.release.ranges.choice import About, choose
 from tacit.release.ranges.distribution import Distribution
 from tacit.trusted.loss import noise_for

@@ -10,7 +10,7 @@ import pytest
 from tacit.model.attribute import integer
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
-from tacit.model.strategy import Convolution, kernel
+from tacit.model.workload import Convolution, kernel
 from tacit.release.ranges.bin_width import noise_of
 from tacit.release.ranges.choice import binary
 from tacit.release.ranges.tree import textbook

@@ -17,8 +17,7 @@ from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise
 from tacit.model.query import GRID, Factor, Query
-from tacit.model.strategy import Convolution, Tree
-from tacit.model.workload import Marginal, histogram, marginal
+from tacit.model.workload import Convolution, Marginal, Tree, histogram, marginal
 from tacit.release.public import Public, expected_noise
 from tacit.trusted import curator as curator_module
 from tacit.trusted.curator import Curator

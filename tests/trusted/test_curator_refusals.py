@@ -20,8 +20,7 @@ from tacit.model.domain import Domain
 from tacit.model.entry import FreeAnswer
 from tacit.model.query import GRID, Query
 from tacit.model.request import Distance, WorstOf
-from tacit.model.strategy import Tree
-from tacit.model.workload import marginal
+from tacit.model.workload import Tree, marginal
 from tacit.store.anchor import Anchor
 from tacit.trusted import curator as curator_module
 from tacit.trusted.cells import read_records

@@ -159,6 +159,22 @@ class Certificate:
         """How many numbers are released."""
         return len(self.ranks)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Its JSON form, without the list."""
+        return {
+            "base": self.base,
+            "list": self.kind,
+            "attributes": self.attributes,
+            "questions": self.questions,
+            "ranks": list(self.ranks),
+            "steps": [list(step) for step in self.steps],
+        }
+
+    @classmethod
+    def from_dict(cls, form: dict[str, Any]) -> Certificate:
+        steps = tuple((start, rows) for start, rows in form["steps"])
+        return cls(form["base"], form["list"], form["attributes"], form["questions"], tuple(form["ranks"]), steps)
+
     def offset(self, guesses: NDArray[Any]) -> NDArray[np.int64]:
         """The rows of error that are not counted, for guesses in grid steps of whole questions."""
         if not self.steps:
@@ -176,22 +192,3 @@ def _frozen(values: Any, kind: type[np.integer[Any]]) -> NDArray[Any]:
     if made.size and not (np.iinfo(kind).min <= int(made.min()) and int(made.max()) <= np.iinfo(kind).max):
         raise InvalidQuery("a number of a list is too large.")
     return np.frombuffer(made.astype(kind).tobytes(), dtype=kind).reshape(made.shape)
-
-
-def form(certificate: Certificate) -> dict[str, Any]:
-    """Its JSON form, without the list."""
-    return {
-        "kind": "certificate",
-        "base": certificate.base,
-        "list": certificate.kind,
-        "attributes": certificate.attributes,
-        "questions": certificate.questions,
-        "ranks": list(certificate.ranks),
-        "steps": [list(step) for step in certificate.steps],
-    }
-
-
-def from_form(form: dict[str, Any]) -> Certificate:
-    steps = tuple((start, rows) for start, rows in form["steps"])
-    names = form["base"], form["list"], form["attributes"], form["questions"]
-    return Certificate(*names, tuple(form["ranks"]), steps)

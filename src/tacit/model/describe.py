@@ -11,8 +11,7 @@ from tacit.model.certificate import Certificate
 from tacit.model.domain import Domain
 from tacit.model.query import Factor, Query, Weights
 from tacit.model.statistic import Statistic
-from tacit.model.strategy import Strategy, words
-from tacit.model.workload import Marginal, Question
+from tacit.model.workload import Marginal, Product, Question, Strategy, Tree
 
 
 def describe(question: Question, domain: Domain) -> str:
@@ -48,7 +47,22 @@ def _other(
         return f"table of {', '.join(question.names)}{where}"
     if isinstance(question, Certificate):
         return f"certificate of {question.questions:,} questions"
-    return words(question)
+    return _strategy(question)
+
+
+def _strategy(strategy: Strategy) -> str:
+    """What a history calls it.
+
+    >>> _strategy(Tree("age", (16, 16), (8, 12)))
+    'all ranges of age (16 x 16 tree)'
+    """
+    if isinstance(strategy, Product):
+        shapes = [" x ".join(map(str, tree.branching)) for tree in (strategy.first, strategy.second)]
+        return f"all ranges of {strategy.first.name} and {strategy.second.name} (trees {shapes[0]} and {shapes[1]})"
+    if isinstance(strategy, Tree):
+        return f"all ranges of {strategy.name} ({' x '.join(map(str, strategy.branching))} tree)"
+    where = "on a circle" if strategy.cyclic else "in a row"
+    return f"all ranges of {strategy.name} (factorisation with exponent {strategy.exponent / 100:g}, {where})"
 
 
 def _query(query: Query, domain: Domain, known: dict[tuple[str, bytes], str]) -> str:

@@ -1,6 +1,12 @@
-"""Trusted words: what can be asked: a query, a statistic, a GROUP BY table, or a strategy for all ranges.
+"""Trusted words: what can be asked: a query, a statistic, a table of counts, a certificate, a strategy for all ranges.
 
 What is not such a question cannot be made, and what was made cannot change; `check` says whether it is about a domain.
+
+A strategy asks easier questions, from which all ranges of an ordered attribute are recovered: "Try to answer an easier
+set of queries and recover the answers to the queries you want" (Smith & Ullman's notes). The answers are integers, and
+one noise scale serves them all, so a level that should be more precise has a larger weight. The *leaves* of an
+attribute are its bins and, where rows can have a missing or other value, one more for those rows. So every row lies in
+exactly one leaf, and the total over the leaves is n, which is public.
 """
 
 from __future__ import annotations
@@ -13,16 +19,20 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tacit.errors import InvalidQuery
-from tacit.model import certificate as certificates
+from tacit.model.attribute import Attribute
 from tacit.model.certificate import Certificate
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
-from tacit.model.strategy import Convolution, Product, Strategy, Tree, from_form
-from tacit.model.strategy import form as strategy_form
 
 MAX_ANSWERS = 2**22  # to one question: a minute of drawing
+GRAIN = 2**16  # the first entry of a kernel; the others are smaller
+MAX_WEIGHT = 2**16
+MAX_EXPONENT = 60  # hundredths: beyond it a kernel no longer fades, and helps nobody
 
 
 @dataclass(frozen=True)
@@ -53,6 +63,114 @@ class Marginal:
         return math.prod(domain[name].size for name in self.names)
 
 
+@dataclass(frozen=True)
+class Tree:
+    """Counts of the nodes of a tree over the leaves, level by level from the top. The root is n and is not asked.
+
+    `branching` and `weights` have one entry for each level, from the children of the root down to the leaves. The last
+    node of a level may have fewer children. An answer is weight * count.
+    """
+
+    name: str
+    branching: tuple[int, ...]
+    weights: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        # Copies that nobody else holds: a list that changes after it was priced would be looked at unpriced.
+        object.__setattr__(self, "branching", tuple(self.branching))
+        object.__setattr__(self, "weights", tuple(self.weights))
+        numbers = (*self.branching, *self.weights)
+        whole = type(self.name) is str and all(type(number) is int for number in numbers)
+        if not whole or not self.branching or len(self.branching) != len(self.weights):
+            raise InvalidQuery("a tree has a branching factor and a weight for each of its levels, all whole numbers.")
+        if len(self.branching) > 64 or min(numbers) < 1 or max(self.weights) > MAX_WEIGHT:
+            raise InvalidQuery(f"a tree has up to 64 levels of branching, and weights from 1 to {MAX_WEIGHT:,}.")
+
+    @classmethod
+    def over(cls, name: str, leaves: int, branching: tuple[int, ...], weights: tuple[int, ...]) -> Tree:
+        """A tree whose root has no more children than so many leaves need: so equal trees look equal."""
+        return cls(name, (_children(leaves, math.prod(branching[1:])), *branching[1:]), weights)
+
+    def check(self, domain: Domain) -> None:
+        """Refuse a tree that is not one over this domain's attribute."""
+        _check_ordered(self.name, domain)
+        number, span = leaves(domain[self.name]), self.spans()[0]
+        if min(self.branching) < 2 or not span < max(number, 2) or self.branching[0] != _children(number, span):
+            raise InvalidQuery(
+                f"a tree over {self.name} has one root over {number:,} leaves, and two nodes or more below each node."
+            )
+
+    def spans(self) -> tuple[int, ...]:
+        """How many leaves a node of each level covers (the last node: at most so many)."""
+        return tuple(math.prod(self.branching[level + 1 :]) for level in range(len(self.branching)))
+
+    def widths(self, leaves: int) -> tuple[int, ...]:
+        """How many nodes each level has."""
+        return tuple(-(-leaves // span) for span in self.spans())
+
+    def size(self, domain: Domain) -> int:
+        return sum(self.widths(leaves(domain[self.name])))
+
+    def nodes(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The answers: weight times count for every node, level by level, from the leaves along the first axis."""
+        levels = [
+            weight * np.add.reduceat(counts, np.arange(0, counts.shape[0], span), axis=0)
+            for span, weight in zip(self.spans(), self.weights, strict=True)
+        ]
+        return np.concatenate(levels)
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """The counts of the leaves, convolved with the coefficients of (1 - x)^(-exponent/100), rounded to a grid.
+
+    Not cyclic: the factor R of L = R' R, L the matrix of all prefixes; exponent 50 is the square root of Fichtenberger,
+    Henzinger & Upadhyay 2023. Cyclic: the leaves lie on a circle, which loses nothing because the total is public, and
+    then the error of an interval depends on its length alone.
+    """
+
+    name: str
+    exponent: int
+    cyclic: bool
+
+    def __post_init__(self) -> None:
+        whole = type(self.name) is str and type(self.exponent) is int and type(self.cyclic) is bool
+        if not whole or not 0 <= self.exponent <= MAX_EXPONENT:
+            raise InvalidQuery(f"the exponent of a convolution is a whole number from 0 to {MAX_EXPONENT} hundredths.")
+        # Without a kernel there is no circle to run round.
+        object.__setattr__(self, "cyclic", self.cyclic and self.exponent > 0)
+
+    def check(self, domain: Domain) -> None:
+        """Refuse a convolution over what is no ordered attribute of this domain."""
+        _check_ordered(self.name, domain)
+
+    def size(self, domain: Domain) -> int:
+        return leaves(domain[self.name])
+
+
+@dataclass(frozen=True)
+class Product:
+    """Counts of all pairs of nodes of two trees over two attributes, for ranges in both at once."""
+
+    first: Tree
+    second: Tree
+
+    def __post_init__(self) -> None:
+        if type(self.first) is not Tree or type(self.second) is not Tree or not self.first.name < self.second.name:
+            raise InvalidQuery("a product has trees over two attributes, in the order of their names.")
+        if max(self.first.weights) * max(self.second.weights) > MAX_WEIGHT:  # times 2^42 rows: still within 64 bits
+            raise InvalidQuery(f"the weights of a product's nodes are at most {MAX_WEIGHT:,}, multiplied.")
+
+    def check(self, domain: Domain) -> None:
+        """Refuse a product of trees that are not ones over this domain's attributes."""
+        self.first.check(domain)
+        self.second.check(domain)
+
+    def size(self, domain: Domain) -> int:
+        return self.first.size(domain) * self.second.size(domain)
+
+
+Strategy = Tree | Convolution | Product
 Workload = Marginal | Strategy | Certificate
 Question = Query | Statistic | Workload
 
@@ -98,22 +216,25 @@ def key(question: Question) -> str:
     words: list[str | list[str]]
     if isinstance(question, Marginal):
         words = ["marginal", list(question.names), question.where.key]
-    elif isinstance(question, Certificate):
-        words = ["certificate", json.dumps(certificates.form(question), sort_keys=True)]
     else:
-        words = ["strategy", json.dumps(strategy_form(question), sort_keys=True)]
+        kind = "certificate" if isinstance(question, Certificate) else "strategy"
+        words = [kind, json.dumps(to_dict(question), sort_keys=True)]
     return hashlib.sha256(json.dumps(["tacit workload 1", *words]).encode()).hexdigest()
 
 
 def to_dict(question: Question) -> dict[str, Any]:
-    """A question's JSON form, for transcripts."""
-    if isinstance(question, Query):
-        return {"kind": "query", **question.to_dict()}
-    if isinstance(question, Statistic):
-        return {"kind": "statistic", **question.to_dict()}
-    if isinstance(question, Marginal):
-        return {"kind": "marginal", "names": list(question.names), "where": question.where.to_dict()}
-    return certificates.form(question) if isinstance(question, Certificate) else strategy_form(question)
+    """A question's JSON form, for transcripts; `from_dict` reads it back."""
+    match question:
+        case Query() | Statistic() | Certificate():
+            return {"kind": type(question).__name__.lower(), **question.to_dict()}
+        case Marginal(names, where):
+            return {"kind": "marginal", "names": list(names), "where": where.to_dict()}
+        case Tree(name, branching, weights):
+            return {"kind": "tree", "name": name, "branching": list(branching), "weights": list(weights)}
+        case Convolution(name, exponent, cyclic):
+            return {"kind": "convolution", "name": name, "exponent": exponent, "cyclic": cyclic}
+        case Product(first, second):
+            return {"kind": "product", "first": to_dict(first), "second": to_dict(second)}
 
 
 def from_dict(form: dict[str, Any]) -> Question:
@@ -123,11 +244,54 @@ def from_dict(form: dict[str, Any]) -> Question:
             return Query.from_dict(form)
         case "statistic":
             return Statistic.from_dict(form)
+        case "certificate":
+            return Certificate.from_dict(form)
         case "marginal":
             return Marginal(tuple(form["names"]), Query.from_dict(form["where"]))
-        case "tree" | "convolution" | "product":
-            return from_form(form)
-        case "certificate":
-            return certificates.from_form(form)
-        case unknown:
-            raise InvalidQuery(f"there is no kind of question called {unknown!r}.")
+        case "tree":
+            return Tree(form["name"], tuple(form["branching"]), tuple(form["weights"]))
+        case "convolution":
+            return Convolution(form["name"], form["exponent"], form["cyclic"])
+        case "product":
+            first, second = from_dict(form["first"]), from_dict(form["second"])
+            if isinstance(first, Tree) and isinstance(second, Tree):
+                return Product(first, second)
+    raise InvalidQuery(f"there is no kind of question called {form['kind']!r}.")
+
+
+def leaves(attribute: Attribute) -> int:
+    """The bins, and one more where rows can lie in none of them."""
+    return attribute.bins + bool(attribute.extras)
+
+
+def leaf_counts(table: NDArray[np.int64], attribute: Attribute) -> NDArray[np.int64]:
+    """The counts of the leaves along the first axis of a table: what lies in no bin is summed up into one more."""
+    if not attribute.extras:
+        return table
+    return np.concatenate([table[: attribute.bins], table[attribute.bins :].sum(axis=0, keepdims=True)])
+
+
+def _children(leaves: int, span: int) -> int:
+    """How many children a root over so many leaves needs, each of which covers `span`: at least two."""
+    return max(2, -(-leaves // span))
+
+
+def kernel(size: int, exponent: int) -> NDArray[np.int64]:
+    """The coefficients of (1 - x)^(-p) times 2^16, rounded; p in hundredths.
+
+    One product of IEEE quotients after the other, so every machine gets the same integers.
+
+    >>> kernel(4, 50).tolist()
+    [65536, 32768, 24576, 20480]
+    """
+    steps = np.arange(1, size, dtype=np.float64)
+    ratios = (100 * (steps - 1) + exponent) / (100 * steps)
+    found: NDArray[np.int64] = np.rint(GRAIN * np.cumprod(np.concatenate([[1.0], ratios]))).astype(np.int64)
+    return found
+
+
+def _check_ordered(name: str, domain: Domain) -> None:
+    if name not in domain:
+        raise InvalidQuery(f"the question is about attributes other than {', '.join(domain)}.")
+    if not domain[name].ordered:
+        raise InvalidQuery(f"{name} has no order, so it has no ranges.")

@@ -23,8 +23,7 @@ from tacit.model.facts import EXACT, NOISE, Bar, Facts, Receipt, Source, joined
 from tacit.model.noise_law import quantile_of_sum, variance
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
-from tacit.model.strategy import Convolution, Product, Tree
-from tacit.model.workload import Marginal
+from tacit.model.workload import Convolution, Marginal, Product, Tree
 from tacit.release.estimate import Estimate, TableEstimate, of_stored
 from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.release.public import Public

@@ -24,8 +24,7 @@ from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.noise_law import Noise, variance
 from tacit.model.query import GRID
-from tacit.model.strategy import Tree
-from tacit.model.workload import Marginal
+from tacit.model.workload import Marginal, Tree
 from tacit.release.hypothesis.dense import Dense
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.public import Public

@@ -18,8 +18,7 @@ from tacit.errors import TacitError
 from tacit.model.budget import ATOMS, Budget, Loss, Measure
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise, pmf, quantile, quantile_of_sum, variance
-from tacit.model.strategy import Convolution, Strategy, Tree
-from tacit.model.workload import MAX_ANSWERS, Marginal
+from tacit.model.workload import MAX_ANSWERS, Convolution, Marginal, Strategy, Tree
 from tacit.release.base import BOXES, SAMPLE, SHARES, Miss, of_the_base
 from tacit.release.histogram import everything
 from tacit.release.hypothesis.dense import MAX_CELLS

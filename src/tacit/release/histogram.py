@@ -20,8 +20,7 @@ from tacit.model.entry import Measured
 from tacit.model.facts import EXACT, Facts, widest
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
-from tacit.model.strategy import Strategy, leaves
-from tacit.model.workload import MAX_ANSWERS, Marginal, histogram
+from tacit.model.workload import MAX_ANSWERS, Marginal, Strategy, histogram, leaves
 from tacit.release.bought import Purchase
 from tacit.release.estimate import Estimate, TableEstimate
 from tacit.release.hypothesis.noisy_table import NoisyTable

@@ -10,7 +10,7 @@ from typing import Any
 
 from tacit.model.budget import Loss, percent_of
 from tacit.model.noise_law import quantile, quantile_of_sum
-from tacit.model.strategy import Convolution, Tree
+from tacit.model.workload import Convolution, Tree
 from tacit.release.forecast import WarmStarted
 from tacit.release.histogram import everything
 from tacit.release.online import Terms

@@ -18,8 +18,7 @@ from tacit.model.entry import Measured, Told
 from tacit.model.facts import EXACT, NOISE, Bar, Facts, joined, widest
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
-from tacit.model.strategy import Strategy, leaves
-from tacit.model.workload import Marginal, marginal
+from tacit.model.workload import Marginal, Strategy, leaves, marginal
 from tacit.release.bought import Bought, Purchase, Ranged
 from tacit.release.dial import Dial, Wanted
 from tacit.release.estimate import Answerer, Estimate, TableEstimate, of_stored, repeated

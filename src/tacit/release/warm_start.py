@@ -19,8 +19,7 @@ from tacit.model.budget import Loss, percent_of
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured, Start
 from tacit.model.noise_law import Noise, variance
-from tacit.model.strategy import Tree, leaves
-from tacit.model.workload import Marginal, marginal
+from tacit.model.workload import Marginal, Tree, leaves, marginal
 from tacit.release.hypothesis.dense import MAX_CELLS, Dense
 from tacit.release.hypothesis.fit import Fitted, check_pull, fit
 from tacit.release.hypothesis.fit_mixture import FittedMixture, fit_mixture

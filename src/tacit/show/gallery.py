@@ -16,9 +16,8 @@ from tacit.model.describe import describe
 from tacit.model.entry import Measured
 from tacit.model.facts import Facts
 from tacit.model.noise_law import quantile
-from tacit.model.strategy import Convolution, Product, Tree
 from tacit.model.table import CdfAnswer, Table
-from tacit.model.workload import Marginal, marginal
+from tacit.model.workload import Convolution, Marginal, Product, Tree, marginal
 from tacit.release.answering import curve
 from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.release.ranges.distribution import Distribution

@@ -22,8 +22,7 @@ from tacit.model.noise_law import Noise
 from tacit.model.query import GRID, Query
 from tacit.model.request import Comparisons, WorstOf
 from tacit.model.statistic import Statistic
-from tacit.model.strategy import Convolution, Product, Tree, kernel, leaf_counts, leaves
-from tacit.model.workload import Marginal, Question, unit
+from tacit.model.workload import Convolution, Marginal, Product, Question, Tree, kernel, leaf_counts, leaves, unit
 from tacit.store.chain import digest
 from tacit.trusted.certificate import order_statistics
 from tacit.trusted.loss import Sensitivity, choice_price, choice_scale, gate_price, gate_scales, noise_for, price

@@ -30,8 +30,7 @@ from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.noise_law import variance
 from tacit.model.query import Query
-from tacit.model.strategy import Tree
-from tacit.model.workload import Marginal
+from tacit.model.workload import Marginal, Tree
 from tacit.release.hypothesis.arrays import MEMORY, Device, room, torch_device
 from tacit.release.hypothesis.dense import Array
 from tacit.release.hypothesis.mixture import Mixture

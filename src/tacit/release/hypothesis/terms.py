@@ -22,8 +22,7 @@ from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.noise_law import variance
 from tacit.model.query import Query
-from tacit.model.strategy import Tree, leaves
-from tacit.model.workload import Marginal
+from tacit.model.workload import Marginal, Tree, leaves
 from tacit.release.hypothesis.dense import Array
 from tacit.release.ranges.tree import node_counts
 

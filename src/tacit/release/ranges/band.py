@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.model.noise_law import NoiseKind
-from tacit.model.strategy import Tree
+from tacit.model.workload import Tree
 from tacit.release.ranges.decoder import Decoder
 
 SEED = 1905  # of the simulation: public, and the same for everybody

@@ -16,7 +16,7 @@ import numpy as np
 
 from tacit.model.budget import Budget, Loss
 from tacit.model.noise_law import Noise, variance
-from tacit.model.strategy import Convolution, Tree, kernel
+from tacit.model.workload import Convolution, Tree, kernel
 from tacit.release.ranges.choice import choose
 from tacit.release.ranges.decoder import Decoder
 from tacit.trusted.loss import Sensitivity, noise_for, total

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.model.budget import Measure
-from tacit.model.strategy import Convolution, Tree
+from tacit.model.workload import Convolution, Tree
 from tacit.release.ranges.decoder import Decoder
 
 ErrorLoss = Literal["max", "mean"]

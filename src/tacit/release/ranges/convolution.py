@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.model.strategy import Convolution, kernel
+from tacit.model.workload import Convolution, kernel
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.model.strategy import Convolution, Tree
+from tacit.model.workload import Convolution, Tree
 from tacit.release.ranges import convolution, tree
 
 Floats = NDArray[np.float64]

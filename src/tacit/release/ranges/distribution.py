@@ -20,8 +20,8 @@ from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.noise_law import Noise, variance
 from tacit.model.query import Query
-from tacit.model.strategy import Convolution, Tree, leaves
 from tacit.model.values import Listed
+from tacit.model.workload import Convolution, Tree, leaves
 from tacit.release.ranges.band import Band, band, single
 from tacit.release.ranges.decoder import Decoder, monotone
 

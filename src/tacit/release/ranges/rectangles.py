@@ -17,7 +17,7 @@ from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.noise_law import variance
 from tacit.model.query import Query
-from tacit.model.strategy import Product, Tree, leaves
+from tacit.model.workload import Product, Tree, leaves
 from tacit.release.ranges.band import single
 from tacit.release.ranges.choice import trees, weightings
 from tacit.release.ranges.distribution import Counts

@@ -1,6 +1,6 @@
 """From the noisy nodes of a tree to all prefixes, and how precise they are. Post-processing; anybody may call it.
 
-Values have the nodes on their last axis, level by level as `model.strategy.Tree` orders them, and may have any axes
+Values have the nodes on their last axis, level by level as `model.workload.Tree` orders them, and may have any axes
 before it. Variances are for noise of variance 1 on every answer, so they follow from public parameters alone. The count
 of all leaves is public (n), except where `total` is None.
 """
@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.model.strategy import Tree
+from tacit.model.workload import Tree
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
