@@ -79,16 +79,17 @@ fuzz: dev .venv/.fuzz  ## 40,000 requests that schemathesis makes of openapi.jso
 bench: dev  ## Speed and accuracy against peers in the same run
 	$(BIN)/python -m benchmarks
 
-peers: dev .venv/.peers .venv/.synthesis  ## Polytopes against hopsy and polytopewalk, accuracy against OpenDP's AIM and MST, in about an hour
+TABLES := adult adult14 flights bank diamonds fertility binary independent tree parity
+peers: dev .venv/.peers .venv/.synthesis  ## Polytopes against hopsy and polytopewalk, accuracy against AIM, MST and others, in some hours
 	$(BIN)/python -m benchmarks.bench_polytope
-	$(BIN)/python -m benchmarks.bench_accuracy --peers
+	$(BIN)/python -m benchmarks.bench_accuracy --tables $(TABLES) --epsilon 0.1 0.3 1 3 pure --runs 3
 	$(BIN)/python -m benchmarks.bench_large --aim
 
 .venv/.peers: requirements/bench.lock .venv/.dev
 	$(PIP) --require-hashes -r requirements/bench.lock
 	@touch $@
 
-# opendp[mbi] asks for other versions than the tests do, so it has an environment of its own
+# mbi needs jax, which the tests do without, so it has an environment of its own
 .venv/.synthesis: requirements/synthesis.lock .venv/.core
 	$(PYTHON) -m venv .venv/synthesis
 	.venv/synthesis/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/synthesis.lock

@@ -2,7 +2,7 @@
 
     python -m benchmarks.bench_large            accuracy, beside 8 listed attributes and fresh noise in the same run
     python -m benchmarks.bench_large --costs    costs against rows, cells and questions; draws docs/pictures/costs.svg
-    python -m benchmarks.bench_large --aim      beside OpenDP's AIM, told which tables are asked about (`make peers`)
+    python -m benchmarks.bench_large --aim      beside AIM, told which tables are asked about (`make peers`)
 
 Made-up rows of the same shape are used where the file is missing.
 """
@@ -26,8 +26,8 @@ import pandas as pd
 import tacit
 from benchmarks.accuracy.analysts import conjunctions
 from benchmarks.accuracy.noisy_tables import Scope, every
-from benchmarks.accuracy.synthesis import LIMIT, PYTHON, Peer, synthesise
-from benchmarks.accuracy.tables import ADULT, ALL, MILD, SEED, Table, adult_codes
+from benchmarks.accuracy.synthesis import LIMIT, NotFinished, synthesise
+from benchmarks.accuracy.tables import ADULT, ALL, MILD, SEED, adult_codes
 from benchmarks.accuracy.tables import table as listed_table
 from tacit.load.source import open_source
 from tacit.model.domain import Domain
@@ -42,7 +42,6 @@ QUESTIONS = 5_000
 SEEDS = 3
 BATCH = 500  # the time of an easy answer is that in a middling batch: some hold a hard one
 WORKLOAD = 32  # three-way tables that AIM is told of in advance
-AIM = Peer("AIM, OpenDP", "AIM", 16 * len(ALL))  # OpenDP's own setting: 16 rounds for each attribute
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "costs.svg"
 
 
@@ -149,7 +148,7 @@ def accuracy() -> None:
     print(f"{'fresh Gaussian noise':<24}{'any':>9}{fresh}")
 
 
-def aim(limit: float, python: Path) -> None:
+def aim(limit: float) -> None:
     """Questions about a few tables only: AIM is told which, Tacit is not."""
     frame, domain = wide_rows(), wide_domain()
     records = read_records(open_source(frame), domain)
@@ -167,13 +166,11 @@ def aim(limit: float, python: Path) -> None:
     print(f"{'':<24}{'mean':>9}{'max':>9}{'seconds':>9}{'GB':>6}")
     answers, facts = session(frame, domain, queries)
     show("Tacit, auto", answers, facts["open"] + facts["start"] + facts["asking"], facts["gigabytes"])
-    columns = {name: frame[name].to_numpy() for name in domain.names}
-    table = Table("14 attributes", frame, records)
-    run = synthesise(table, MILD, AIM, workload=workload, columns=columns, limit=limit, python=python)
-    if run.answers is None:
-        print(f"{AIM.name:<24}{run.why}")
-    else:
-        show(AIM.name, run.answers.ask(queries), run.seconds, run.gigabytes)
+    try:
+        run = synthesise(records, MILD, "AIM", workload=workload, limit=limit)
+        show("AIM", run.answers.answer(queries), run.seconds, run.gigabytes)
+    except NotFinished as why:
+        print(f"{'AIM':<24}{why}")
 
 
 def one_cost(attributes: int, rows: int, questions: int) -> None:
@@ -226,16 +223,15 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.bench_large", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--one", nargs=3, type=int, help=argparse.SUPPRESS)
     parser.add_argument("--costs", action="store_true", help="what load, start and answers cost")
-    parser.add_argument("--aim", action="store_true", help="beside OpenDP's AIM, as `make peers` installs it")
+    parser.add_argument("--aim", action="store_true", help="beside AIM, as `make peers` installs it")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for AIM")
-    parser.add_argument("--python", type=Path, default=PYTHON, help="the interpreter that has opendp[mbi]")
     options = parser.parse_args(arguments)
     if options.one:
         one_cost(*options.one)
     elif options.costs:
         costs()
     elif options.aim:
-        aim(options.limit, options.python)
+        aim(options.limit)
     else:
         accuracy()
 

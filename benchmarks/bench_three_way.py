@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
 
+from benchmarks.accuracy.residual_planner import gaussian_shift
 from benchmarks.accuracy.tables import ADULT, ALL, MILD, SEED, adult_codes
 from tacit.exact.bounds import rho_from
 from tacit.model.noise_law import Noise
@@ -86,15 +86,8 @@ def _zcdp(squared: float) -> float:
 
 
 def _exact(squared: float) -> float:
-    """The same by the exact curve: delta = Phi(m/2 - e/m) - exp(e) Phi(-m/2 - e/m) for a mean shift m."""
-    epsilon, low, high = MILD.epsilon, 1e-3, 10.0
-    for _ in range(200):
-        shift = math.sqrt(low * high)
-        delta = float(ndtr(shift / 2 - epsilon / shift)) - math.exp(
-            epsilon + float(log_ndtr(-shift / 2 - epsilon / shift))
-        )
-        low, high = (low, shift) if delta > MILD.delta else (shift, high)
-    return math.sqrt(squared) / low
+    """The same by the exact curve of one Gaussian release."""
+    return math.sqrt(squared) / gaussian_shift(MILD)
 
 
 if __name__ == "__main__":

@@ -99,7 +99,7 @@ def default(of: Table, queries: Sequence[Query], truth: NDArray[np.int64]) -> tu
     """A session with the default mechanism, ledger and all: its mean and its largest error."""
     start = time.perf_counter()
     with ways.AUTO.open(of, MILD, len(queries)) as session:
-        errors = np.abs(stream(queries)(session.ask).answers - truth) / of.rows
+        errors = np.abs(stream(queries)(session.answer).answers - truth) / of.rows
     text = f"{'':>8}{'':>7}{time.perf_counter() - start:>9.1f}   {session.hard} hard"
     show("a session, mechanism = auto", errors, text)
     return float(errors.mean()), float(errors.max())

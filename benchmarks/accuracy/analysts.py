@@ -29,11 +29,6 @@ class Asked:
     queries: list[Query]
     answers: NDArray[np.float64]
 
-    def errors(self, truth: Callable[[Query], int], rows: int) -> NDArray[np.float64]:
-        """Fractions of the rows."""
-        true = np.array([truth(query) for query in self.queries])
-        return np.asarray(np.abs(self.answers - true) / rows)
-
 
 Analyst = Callable[[Ask], Asked]
 

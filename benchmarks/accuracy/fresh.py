@@ -37,7 +37,7 @@ class Fresh:
         self._noise = self._make(*self._count, scale=self._scale(each))
         self._queryable: Any = composed(records)
 
-    def ask(self, queries: Sequence[Query]) -> NDArray[np.float64]:
+    def answer(self, queries: Sequence[Query]) -> NDArray[np.float64]:
         for query in queries:
             if query.core not in self._bought:
                 self._bought[query.core] = self._buy(query.core)

@@ -1,4 +1,4 @@
-"""Tables released once, with Gaussian noise, that questions are then answered from. For benchmarks and their tests.
+"""Tables released once, with plain noise, that questions are then answered from. For benchmarks and their tests.
 
 A question about a scope S is the sum of some cells of the table of S, or n less the sum of the others, whichever are
 fewer. Tables of more attributes are added up to S, and those that say the same are averaged by their variances: cells
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import combinations
 
 import numpy as np
@@ -25,29 +26,58 @@ from tacit.trusted.records import Records
 
 Scope = tuple[str, ...]  # sorted names
 DRAW = 2**18  # numbers drawn at a time
+KEPT = 2**17  # cells of a table that is kept for later questions
+AT_ONCE = 256  # boxes that are summed together
 
 
 @dataclass
 class Released:
-    """Answers from tables, made when they are first needed and kept."""
+    """Answers from tables, made when they are first needed and kept; NaN where a scope's table cannot be made."""
 
     domain: Domain
     rows: int
-    make: Callable[[Scope], NDArray[np.float64]]
+    make: Callable[[Scope], NDArray[np.float64] | None]
     hard: int | None = None
-    _kept: dict[Scope, NDArray[np.float64]] = field(default_factory=dict)
+    _kept: dict[Scope, NDArray[np.float64] | None] = field(default_factory=dict)
 
-    def ask(self, queries: Sequence[Query]) -> NDArray[np.float64]:
-        return np.array([self._answer(query) for query in queries])
+    def answer(self, queries: Sequence[Query]) -> NDArray[np.float64]:
+        return answered(queries, self.rows, self._of_scope)
 
-    def _answer(self, query: Query) -> float:
-        scope = query.scope
-        if scope not in self._kept:
-            self._kept[scope] = self.make(scope)
-        chosen = query.table(scope, self._kept[scope].shape)
-        if 2 * chosen.sum() > chosen.size:
-            return self.rows - float(((1 - chosen) * self._kept[scope]).sum())
-        return float((chosen * self._kept[scope]).sum())
+    def _of_scope(self, scope: Scope, masks: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+        table = self._kept[scope] if scope in self._kept else self.make(scope)
+        if table is None or table.size <= KEPT:
+            self._kept[scope] = table
+        if table is None:
+            return np.full(len(masks[0]), np.nan)
+        found = contracted(table, masks)
+        many = 2 * np.prod([mask.sum(axis=1) for mask in masks], axis=0) > table.size
+        return np.where(many, self.rows - (table.sum() - found), found)
+
+
+def answered(
+    queries: Sequence[Query], rows: int, of_scope: Callable[[Scope, list[NDArray[np.float64]]], NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """Questions that are boxes, a few hundred of one scope at a time: their conditions are one mask an attribute."""
+    found = np.empty(len(queries))
+    places: dict[Scope, list[int]] = {}
+    for place, query in enumerate(queries):
+        places.setdefault(query.scope, []).append(place)
+    for scope, all_of_scope in places.items():
+        for first in range(0, len(all_of_scope), AT_ONCE):
+            some = all_of_scope[first : first + AT_ONCE]
+            weights = [{one.scope: one.weights for one in queries[place].factors} for place in some]
+            masks = [np.array([one[name,] for one in weights], dtype=np.float64) for name in scope]
+            found[some] = of_scope(scope, masks) if scope else rows
+    complement = np.array([query.complement for query in queries], dtype=bool)
+    return np.where(complement, rows - found, found)
+
+
+def contracted(table: NDArray[np.float64], masks: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """The sums of a table over boxes, whose conditions are the rows of the masks."""
+    found = np.tensordot(masks[0], table, axes=(1, 0))
+    for mask in masks[1:]:
+        found = np.einsum("qv,qv...->q...", mask, found)
+    return np.asarray(found)
 
 
 def shape(domain: Domain, scope: Scope) -> tuple[int, ...]:
@@ -78,7 +108,23 @@ def released(records: Records, attributes: int, budget: Budget) -> Released:
     """All tables of so many attributes; the whole histogram, if that is all of them."""
     domain = records.domain
     tables = noisy(records, every(domain, attributes), budget)
-    return Released(domain, records.rows, lambda scope: averaged(domain, tables, scope))
+
+    def make(scope: Scope) -> NDArray[np.float64] | None:
+        return averaged(domain, tables, scope) if len(scope) <= attributes else None
+
+    return Released(domain, records.rows, make)
+
+
+def independent(records: Records, budget: Budget) -> Released:
+    """All single attributes, and everything else as if they were independent."""
+    domain, rows = records.domain, records.rows
+    tables = noisy(records, every(domain, 1), budget)
+    shares = {name: _given(table, 0) for (name,), table in tables.items()}
+
+    def make(scope: Scope) -> NDArray[np.float64]:
+        return np.asarray(rows * reduce(np.multiply.outer, (shares[name] for name in scope)))
+
+    return Released(domain, rows, make)
 
 
 def pairs_alone(records: Records, budget: Budget) -> Released:
@@ -86,9 +132,11 @@ def pairs_alone(records: Records, budget: Budget) -> Released:
     domain = records.domain
     tables = noisy(records, every(domain, 2), budget)
 
-    def make(scope: Scope) -> NDArray[np.float64]:
+    def make(scope: Scope) -> NDArray[np.float64] | None:
         if len(scope) <= 2:
             return averaged(domain, tables, scope)
+        if len(scope) > 3:
+            return None
         first, second, third = scope
         ab, ac, bc = (tables[pair] for pair in ((first, second), (first, third), (second, third)))
         ways = (
@@ -118,30 +166,3 @@ def averaged(domain: Domain, tables: dict[Scope, NDArray[np.float64]], scope: Sc
         whole += weight * values.sum(axis=others)
         weights += weight
     return whole / weights
-
-
-def cell_variance(domain: Domain, scopes: Sequence[Scope], scope: Scope) -> float:
-    """The variance of a cell of `averaged`, for a rho of 1 in all: |scopes| tables of squared sensitivity 2."""
-    return len(scopes) / sum(size(domain, scope) / size(domain, one) for one in scopes if set(scope) <= set(one))
-
-
-def question_variances(domain: Domain, scopes: Sequence[Scope], queries: Sequence[Query]) -> NDArray[np.float64]:
-    """Of the answers to questions, for a rho of 1 in all; the noise is additive, so they hold for any table."""
-    cells: dict[Scope, float] = {}
-    found = []
-    for query in queries:
-        scope = query.scope
-        if scope not in cells:
-            cells[scope] = cell_variance(domain, scopes, scope)
-        chosen = int(query.table(scope, shape(domain, scope)).sum())
-        found.append(min(chosen, size(domain, scope) - chosen) * cells[scope])
-    return np.array(found)
-
-
-def equality_variances(domain: Domain, scopes: Sequence[Scope], deepest: int = 3) -> NDArray[np.float64]:
-    """The same for every cell of every table of up to so many attributes: all that a drill-down can ask."""
-    found = []
-    for attributes in range(1, deepest + 1):
-        for scope in every(domain, attributes):
-            found.append(np.full(size(domain, scope), cell_variance(domain, scopes, scope)))
-    return np.concatenate(found)

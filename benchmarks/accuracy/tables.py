@@ -1,8 +1,7 @@
-"""The tables that questions are asked of: Adult, or made-up rows of the same shape. For benchmarks and their tests."""
+"""A table that questions are asked of: Adult, or made-up rows of the same shape. For benchmarks and their tests."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pandas as pd
 
 import tacit
 from tacit.load.source import open_source
+from tacit.model.attribute import Attribute
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.trusted.cells import read_records
@@ -23,17 +23,18 @@ ONE_COUNT, PARTITION = Sensitivity(1, 1), Sensitivity(2, 2)  # one row replaced 
 ROWS = 48_842
 SEED = 1
 
-ADULT = Path(__file__).parents[2] / "../shared/data/adult/adult.csv"
+SHARED = Path(__file__).parents[2] / "../shared/data"
+ADULT = SHARED / "adult/adult.csv"
 DOMAIN = Domain(
     {
         "age": tacit.integer(0, 84, width=5),
-        "workclass": tacit.integer(0, 8),
+        "workclass": tacit.category(range(9)),
         "education": tacit.integer(0, 15),
-        "marital": tacit.integer(0, 6),
-        "race": tacit.integer(0, 4),
-        "sex": tacit.integer(0, 1),
+        "marital": tacit.category(range(7)),
+        "race": tacit.category(range(5)),
+        "sex": tacit.category(range(2)),
         "hours": tacit.integer(0, 99, width=10),
-        "income": tacit.integer(0, 1),
+        "income": tacit.category(range(2)),
     }
 )
 _VIEW = """
@@ -107,7 +108,10 @@ def adult_codes() -> dict[str, np.ndarray]:
 
 def codes(records: Records) -> dict[str, np.ndarray]:
     """A column of codes for each attribute, a number for each row, in no particular order."""
-    names: Sequence[str] = records.domain.names
-    cells = records.table(names)
-    places = np.nonzero(cells)
-    return {name: np.repeat(place, cells[places]) for name, place in zip(names, places, strict=True)}
+    return {name: np.repeat(places, records._counts) for name, places in records._codes.items()}
+
+
+def of_frame(name: str, frame: pd.DataFrame, attributes: dict[str, Attribute]) -> Table:
+    domain = Domain(attributes)
+    data = frame[list(attributes)].reset_index(drop=True)
+    return Table(name, data, read_records(open_source(data), domain))

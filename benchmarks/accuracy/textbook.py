@@ -41,7 +41,7 @@ class TextbookWeights:
         self._told: dict[Query, float] = {}
         self._gate: int | None = None  # the noise of the threshold of the gate that is open
 
-    def ask(self, queries: Sequence[Query]) -> NDArray[np.float64]:
+    def answer(self, queries: Sequence[Query]) -> NDArray[np.float64]:
         waiting = [query for query in dict.fromkeys(one.core for one in queries) if query not in self._told]
         at_once = FEW
         while waiting:

@@ -13,10 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.accuracy.fresh import Fresh, Law
-from benchmarks.accuracy.noisy_tables import pairs_alone, released
+from benchmarks.accuracy.noisy_tables import independent, pairs_alone, released
+from benchmarks.accuracy.residual_planner import ResidualPlanner
+from benchmarks.accuracy.synthesis import synthesise
 from benchmarks.accuracy.tables import Table
 from benchmarks.accuracy.textbook import TextbookWeights
 from tacit.model.budget import Budget, Loss
+from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.opening import doors, open_session
 from tacit.release import warm_start as warm
@@ -25,19 +28,21 @@ from tacit.session import Session
 from tacit.store.anchor import Anchor
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total
+from tacit.trusted.records import Records
 
+ALL = 256  # attributes: the most that a domain has
 HITS = 200  # hard answers of those that start knowing nothing
 
 
-class Asked(Protocol):
+class Answers(Protocol):
     """Something that answers, in rows; `hard` is how many answers were bought, where that is a choice."""
 
     hard: int | None
 
-    def ask(self, queries: Sequence[Query]) -> NDArray[np.float64]: ...
+    def answer(self, queries: Sequence[Query]) -> NDArray[np.float64]: ...
 
 
-Open = Callable[[Table, Budget, int], AbstractContextManager[Asked]]
+Open = Callable[[Table, Budget, int], AbstractContextManager[Answers]]
 
 
 @dataclass(frozen=True)
@@ -46,9 +51,10 @@ class Way:
 
     name: str
     open: Open
-    runs: int = 3
-    slow: bool = False
-    tried: bool = False  # whether what it needs is found by trying
+    ours: bool = False
+    pure: bool = True  # whether it can be had at delta = 0
+    default: bool = True  # whether it is asked unless named
+    slow: bool = False  # takes minutes: one run is enough
 
 
 class _Sessions:
@@ -58,7 +64,7 @@ class _Sessions:
         self._session = session
         self.hard: int | None = 0
 
-    def ask(self, queries: Sequence[Query]) -> NDArray[np.float64]:
+    def answer(self, queries: Sequence[Query]) -> NDArray[np.float64]:
         answers = self._session.ask_many(list(queries))
         self.hard = (self.hard or 0) + sum(answer.source == "measured" for answer in answers)
         return np.array([answer.value for answer in answers], dtype=np.float64)
@@ -71,13 +77,13 @@ class _Hypothesis:
         self._hypothesis, self._rows = hypothesis, rows
         self.hard: int | None = None
 
-    def ask(self, queries: Sequence[Query]) -> NDArray[np.float64]:
+    def answer(self, queries: Sequence[Query]) -> NDArray[np.float64]:
         return np.asarray(self._hypothesis.answer_many(list(queries)) * self._rows)
 
 
 def session(**options: Any) -> Open:
     @contextmanager
-    def opened(table: Table, budget: Budget, questions: int) -> Iterator[Asked]:
+    def opened(table: Table, budget: Budget, questions: int) -> Iterator[Answers]:
         with tempfile.TemporaryDirectory() as name:
             places: dict[str, Any] = {"ledger": Path(name) / "l.tacit", "anchor": Path(name) / "anchors.sqlite"}
             domain = table.domain
@@ -93,7 +99,7 @@ def warm_started(plan: warm.StartPlan) -> Open:
     """A warm start for the whole budget, and nothing after it."""
 
     @contextmanager
-    def opened(table: Table, budget: Budget, questions: int) -> Iterator[Asked]:
+    def opened(table: Table, budget: Budget, questions: int) -> Iterator[Answers]:
         whole = total(budget)
         with tempfile.TemporaryDirectory() as name:
             anchor = Anchor(Path(name) / "anchors.sqlite")
@@ -108,44 +114,61 @@ def warm_started(plan: warm.StartPlan) -> Open:
     return opened
 
 
-def fresh(law: Law) -> Open:
-    @contextmanager
-    def opened(table: Table, budget: Budget, questions: int) -> Iterator[Asked]:
-        yield Fresh(table.records, law, epsilon=budget.epsilon, delta=budget.delta, questions=questions)
-
-    return opened
-
-
-def textbook(hits: int) -> Open:
-    @contextmanager
-    def opened(table: Table, budget: Budget, questions: int) -> Iterator[Asked]:
-        yield TextbookWeights(table.records, budget, questions=questions, hits=hits)
-
-    return opened
-
-
-def tables_of(attributes: int | None) -> Open:
-    """All tables of so many attributes, or of all: the histogram."""
+def release(function: Callable[[Domain, Records, Budget, int], Answers]) -> Open:
+    """One release that answers everything: a function of the domain, the records, the budget and the public rows."""
 
     @contextmanager
-    def opened(table: Table, budget: Budget, questions: int) -> Iterator[Asked]:
-        yield released(table.records, attributes or len(table.domain), budget)
+    def opened(table: Table, budget: Budget, questions: int) -> Iterator[Answers]:
+        yield function(table.domain, table.records, budget, table.rows)
 
     return opened
 
 
 @contextmanager
-def _pairs(table: Table, budget: Budget, questions: int) -> Iterator[Asked]:
-    yield pairs_alone(table.records, budget)
+def _fresh(table: Table, budget: Budget, questions: int) -> Iterator[Answers]:
+    law: Law = "gaussian" if budget.delta else "laplace"
+    yield Fresh(table.records, law, epsilon=budget.epsilon, delta=budget.delta, questions=questions)
 
 
-AUTO = Way("Tacit, auto", session(mechanism="auto"), tried=True)
-UNIFORM = Way("Tacit, uniform start", session(mechanism="iterative", warm=0.0, hits=HITS), runs=2, slow=True)
-TEXTBOOK = Way("multiplicative weights, textbook", textbook(HITS), runs=2, slow=True)
-MEDIAN = Way("median mechanism", session(mechanism="median", hits=HITS), runs=1, slow=True)
-LAPLACE, GAUSSIAN = Way("fresh Laplace, OpenDP", fresh("laplace")), Way("fresh Gaussian, OpenDP", fresh("gaussian"))
-HISTOGRAM = Way("noisy histogram", tables_of(None))
-PAIRS, TRIPLES = Way("all 2-way tables", _pairs, tried=True), Way("all 3-way tables", tables_of(3))
-FITTED = Way("all 2-way tables, fitted", warm_started("pairs"), tried=True)
-ADAPTIVE = Way("adaptive warm start alone", warm_started("adaptive"))
-WAYS = (LAPLACE, GAUSSIAN, HISTOGRAM, PAIRS, TRIPLES, TEXTBOOK, UNIFORM, MEDIAN, FITTED, ADAPTIVE, AUTO)
+@contextmanager
+def _textbook(table: Table, budget: Budget, questions: int) -> Iterator[Answers]:
+    yield TextbookWeights(table.records, budget, questions=questions, hits=HITS)
+
+
+def tables_of(attributes: int) -> Open:
+    return release(lambda domain, records, budget, rows: released(records, min(attributes, len(domain)), budget))
+
+
+def planner(order: int, cut: bool) -> Open:
+    return release(lambda domain, records, budget, rows: ResidualPlanner(records, budget, order=order, cut=cut))
+
+
+def synthesis(method: str) -> Open:
+    return release(lambda domain, records, budget, rows: synthesise(records, budget, method).answers)
+
+
+AUTO = Way("auto", session(mechanism="auto"), ours=True)
+FRESH, TEXTBOOK = Way("fresh", _fresh), Way("textbook", _textbook, default=False)
+MEDIAN = Way("median", session(mechanism="median", hits=HITS), default=False, slow=True)
+SINGLES = Way("1-way", release(lambda domain, records, budget, rows: independent(records, budget)))
+PAIRS = Way("2-way", release(lambda domain, records, budget, rows: pairs_alone(records, budget)))
+TRIPLES = Way("3-way", tables_of(3))
+WAYS = (
+    FRESH,
+    SINGLES,
+    PAIRS,
+    TRIPLES,
+    Way("histogram", tables_of(ALL), default=False),
+    Way("RP2", planner(2, cut=False), pure=False),
+    Way("RP2+", planner(2, cut=True), pure=False),
+    Way("RP3", planner(3, cut=False), pure=False),
+    Way("RP3+", planner(3, cut=True), pure=False),
+    Way("MST", synthesis("MST"), pure=False, slow=True),
+    Way("AIM", synthesis("AIM"), pure=False, slow=True),
+    TEXTBOOK,
+    Way("uniform", session(mechanism="iterative", warm=0.0, hits=HITS), ours=True, default=False),
+    MEDIAN,
+    Way("pairs fit", warm_started("pairs"), ours=True, default=False),
+    Way("adaptive", warm_started("adaptive"), ours=True, default=False),
+    AUTO,
+)
