@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 from tacit.show.chart import Area, Axis, Bars, Chart, Gauge, Grid, Heat, Points, Polyline, Rule, Ticks
 from tacit.show.chart.axes import fit
 from tacit.show.chart.marks import Mark
-from tacit.show.chart.paint import ROLES, Picture
+from tacit.show.chart.paint import ROLES, Picture, clip, ladder, number, width, wrap
 from tacit.show.chart.shapes import thin
-from tacit.show.chart.text import clip, ladder, number, width, wrap
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = [

@@ -222,7 +222,7 @@ def test_long_lists_are_cut_with_a_note(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("tacit.show.report.MOST_LINES", 3)
     monkeypatch.setattr("tacit.show.report.MOST_PICTURES", 1)
     monkeypatch.setattr("tacit.show.report.MOST_CELLS", 4)
-    monkeypatch.setattr("tacit.show.gallery.MOST_BARS", 2)
+    monkeypatch.setattr("tacit.show.events.MOST_BARS", 2)
     with start(tmp_path) as session:
         session.ask_many([tacit.count(age=(0, high)) for high in (9, 29, 49, 69, 89)])
         session.table("region")

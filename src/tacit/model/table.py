@@ -69,7 +69,7 @@ class Table(Answered):
 
     def chart(self) -> Chart:
         """Bars for one attribute, a heat map for two."""
-        from tacit.show.figures import table_figure
+        from tacit.show.pages import table_figure
 
         return table_figure(self)
 
@@ -160,7 +160,7 @@ class Listing(Answered):
 
     def chart(self) -> Chart:
         """Bars of one value, in the order of the rows."""
-        from tacit.show.figures import listing_figure
+        from tacit.show.pages import listing_figure
 
         return listing_figure(self)
 
@@ -237,7 +237,7 @@ class CdfAnswer(Answered):
 
     def chart(self) -> Chart:
         """The curve with the band around it."""
-        from tacit.show.figures import curve_figure
+        from tacit.show.pages import curve_figure
 
         return curve_figure(self)
 

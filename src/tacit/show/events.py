@@ -1,21 +1,35 @@
-"""A session's past as events, one for each thing bought or told. For the report and the server; from public facts."""
+"""A session's past as events, one for each thing bought or told, and in pictures. For the report and the server.
+
+Everything here is worked out from what was released, so it costs nothing and adds no private fact.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from tacit.model.answer import Answer
+import numpy as np
+
+from tacit.model.answer import Answer, says_words
+from tacit.model.attribute import Attribute
 from tacit.model.budget import Loss
 from tacit.model.describe import describe
 from tacit.model.entry import Measured, Told
-from tacit.model.facts import Receipt
+from tacit.model.facts import Facts, Receipt
+from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
-from tacit.model.workload import Marginal
-from tacit.release.answering import one_answer
+from tacit.model.table import CdfAnswer, Table
+from tacit.model.workload import Convolution, Marginal, Product, Tree, marginal
+from tacit.release.answering import curve, one_answer
 from tacit.release.estimate import of_stored
+from tacit.release.hypothesis.noisy_table import NoisyTable
+from tacit.release.ranges.distribution import Distribution
+from tacit.release.ranges.rectangles import Rectangles
 from tacit.session import Session
+from tacit.show.chart import Axis, Chart, Gauge, Polyline, Ticks
+from tacit.show.pages import whiskered
 
 # What is bought, by kind, in the order in which a budget is shown.
 BOUGHT = {
@@ -26,6 +40,9 @@ BOUGHT = {
     "gate": "hard questions found",
     "choice": "choices and comparisons",
 }
+WIDTH = 840  # pixels
+MOST_BARS = 30  # single counts in the chart of counts
+MOST_BINS = 20  # along each side of a picture of rectangles
 _WITHOUT_ANSWER = {"gate": "gate", "choice": "choice", "compared": "choice"}
 
 
@@ -93,3 +110,116 @@ def _kind(answer: Measured) -> str:
             return "statistic"
         case _:
             return "range"
+
+
+# -- pictures ----------------------------------------------------------------------------------------------------------
+
+
+def gauge(found: Sequence[Event], session: Session) -> Gauge:
+    """The budget as one bar, by what it was spent on."""
+    parts = [(name, 100 * cost.atoms / session.total.atoms) for name, _, cost in spending(found, session)]
+    return Gauge(f"The budget: {session.budget}", parts, 100, "% of it", width=WIDTH)
+
+
+def timeline(found: Sequence[Event], session: Session) -> Chart:
+    """What was spent after each entry, and which entries were bought and which were free."""
+    bought, free = ([event.receipt.entry for event in found if event.free == told] for told in (False, True))
+    spent = np.cumsum([event.cost.atoms for event in found]) / session.total.atoms
+    places = [event.receipt.entry for event in found]
+    lanes = [Ticks(x, name=name) for x, name in ((bought, "bought"), (free, "free")) if x]
+    return Chart(
+        "Spent over time",
+        x=Axis("entry of the ledger"),
+        y=Axis("share of the budget", percent=True, low=0),
+        marks=[Polyline([0, *places], [0, *spent], name="spent", steps=True), *lanes] if found else [],
+        width=WIDTH,
+        height=300,
+        empty="Nothing was asked yet.",
+    )
+
+
+def counts(found: Sequence[Event], session: Session) -> Chart | None:
+    """Single counts that were bought, with their error bars."""
+    own = [answer for event in found if event.kind == "count" and (answer := single(event, session))]
+    if not own:
+        return None
+    shown = own[:MOST_BARS]
+    more = f"the first {MOST_BARS} of {len(own):,}" if len(own) > MOST_BARS else ""
+    values, errors = np.array([one.value for one in shown]), np.array([one.error or 0.0 for one in shown])
+    bars = whiskered(values, errors, (0, session.rows), grey=all(one.says == "nothing" for one in shown))
+    axis = Axis(categories=[f"{one.question}{says_words(one)}" for one in shown])
+    return Chart("Single counts", x=Axis("rows"), y=axis, marks=[bars], width=WIDTH, note=more)
+
+
+def pictures(event: Event, session: Session) -> Iterator[CdfAnswer | Table]:
+    """What of a release can be drawn: its cumulative counts, its table, or its attributes one by one."""
+    answer = event.answer
+    if not isinstance(answer, Measured):
+        return
+    if isinstance(answer.question, Tree | Convolution):
+        found = Distribution(answer, session.domain, session.rows, session.confidence)
+        yield curve(f"cumulative counts of {found.name}", found, _facts(answer, session))
+    elif isinstance(answer.question, Product):
+        yield _rectangles(answer, session)
+    elif isinstance(answer.question, Marginal) and len(answer.question.names) <= 2:
+        yield table(answer, session)
+    elif isinstance(answer.question, Marginal) and answer.question.where.is_everyone:
+        noisy = NoisyTable(answer, session.domain, session.rows, session.confidence)
+        for name in answer.question.names:
+            if session.domain[name].size > 1:
+                told = noisy.table(marginal(session.domain, name))
+                words = f"{name}, from the {describe(answer.question, session.domain)}"
+                yield _shown(words, (name,), told.values.astype(np.float64), told.half_width, answer, session)
+
+
+def table(answer: Measured, session: Session) -> Table:
+    """A released table as it is, each cell with the error of its own noise."""
+    assert isinstance(answer.question, Marginal)
+    names = answer.question.names
+    shape = [session.domain[name].size for name in names]
+    error = quantile(answer.noise, session.confidence) / answer.unit
+    words = describe(answer.question, session.domain)
+    return _shown(words, names, answer.values.reshape(shape) / answer.unit, error, answer, session)
+
+
+def _rectangles(answer: Measured, session: Session) -> Table:
+    """The counts of a grid of rectangles, no finer than can be seen."""
+    strategy = answer.question
+    assert isinstance(strategy, Product)
+    names = strategy.first.name, strategy.second.name
+    cuts = [_cuts(session.domain[name].bins) for name in names]
+    first, second = np.meshgrid(*(cut[:-1] for cut in cuts), indexing="ij")
+    last, end = np.meshgrid(*(cut[1:] - 1 for cut in cuts), indexing="ij")
+    told = Rectangles(answer, session.domain, session.rows, session.confidence).counts((first, second), (last, end))
+    labels = tuple(
+        tuple(_between(session.domain[name], a, b) for a, b in pairwise(cut.tolist()))
+        for name, cut in zip(names, cuts, strict=True)
+    )
+    error = float(told.errors.max())
+    words = f"rows by {names[0]} and {names[1]}, from all their ranges"
+    return _shown(words, names, told.values, error, answer, session, labels)
+
+
+def _cuts(bins: int) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    return np.unique(np.linspace(0, bins, min(bins, MOST_BINS) + 1).astype(np.intp))
+
+
+def _between(attribute: Attribute, first: int, end: int) -> str:
+    return attribute.label(first) if end == first + 1 else f"{attribute.label(first)} … {attribute.label(end - 1)}"
+
+
+def _shown(
+    words: str,
+    names: tuple[str, ...],
+    values: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+    error: float | None,
+    answer: Measured,
+    session: Session,
+    labels: tuple[tuple[str, ...], ...] | None = None,
+) -> Table:
+    declared = tuple(tuple(session.domain[n].label(i) for i in range(session.domain[n].size)) for n in names)
+    return Table(words, names, labels or declared, values, _facts(answer, session).within(error), (0, session.rows))
+
+
+def _facts(answer: Measured, session: Session) -> Facts:
+    return Facts("measured", answer.cost, session.confidence, answer.receipt)

@@ -23,10 +23,9 @@ from tacit.model.workload import Marginal
 from tacit.release.mechanisms import MECHANISMS
 from tacit.release.plan import Plan, plan
 from tacit.session import Session
-from tacit.show import gallery
 from tacit.show.chart import Chart
 from tacit.show.chart.paint import FONT, ROLES
-from tacit.show.events import Event, events, single, spending
+from tacit.show.events import WIDTH, Event, counts, events, gauge, pictures, single, spending, table, timeline
 from tacit.show.pages import environment, number, percent
 
 MOST_PICTURES = 40
@@ -102,12 +101,12 @@ def page(session: Session, title: str | None = None) -> str:
             free=_answers("Answers told for nothing", free, session),
             many_free=len(free),
             most_open=MOST_OPEN,
-            gauge=gallery.gauge(found, session),
+            gauge=gauge(found, session),
             spending=_spending(lines, session),
             reserved=any(name == "reserved" for name, _, _ in lines),
-            timeline=gallery.timeline(found, session),
+            timeline=timeline(found, session),
             measured=bool(measured),
-            counts=gallery.counts(found, session),
+            counts=counts(found, session),
             singles=_answers("All counts and statistics", measured, session),
             ranges=_exhibits([event for event in measured if event.kind == "range"], session),
             tables=_exhibits([event for event in measured if event.kind == "table"], session),
@@ -187,7 +186,7 @@ def _exhibits(found: Sequence[Event], session: Session) -> list[Exhibit]:
     shown: list[Exhibit] = []
     left_out = 0
     for event in found:
-        drawn = list(gallery.pictures(event, session))
+        drawn = list(pictures(event, session))
         if len(shown) + len(drawn) > MOST_PICTURES and shown:
             left_out += 1
             continue
@@ -195,7 +194,7 @@ def _exhibits(found: Sequence[Event], session: Session) -> list[Exhibit]:
         answer = event.answer
         # A table of many attributes is drawn one attribute at a time; its own numbers follow.
         if isinstance(answer, Measured) and isinstance(answer.question, Marginal) and len(answer.question.names) > 2:
-            shown.append(_in_numbers("", None, gallery.table(answer, session)))
+            shown.append(_in_numbers("", None, table(answer, session)))
         elif not drawn:
             shown.append(Exhibit(f"{event.question} (entry {event.receipt.entry}) has no picture."))
     if left_out:
@@ -207,7 +206,7 @@ def _exhibit(one: CdfAnswer | Table, event: Event, session: Session) -> Exhibit:
     each = "each count by itself" if isinstance(one, Table) else "all at once"
     cost = f"{percent_of(event.cost, session.total)} of the budget"
     caption = f"Entry {event.receipt.entry}: {each} {bar_line(one.bars[0])}; {cost}{says_words(one)}."
-    return _in_numbers(caption, replace(one.chart(), width=gallery.WIDTH, note=""), one)
+    return _in_numbers(caption, replace(one.chart(), width=WIDTH, note=""), one)
 
 
 def _in_numbers(words: str, chart: Chart | None, one: CdfAnswer | Table) -> Exhibit:

@@ -10,8 +10,7 @@ setting, and says in words what it shows.
 """
 
 from tacit.show.chart.axes import Axis
-from tacit.show.chart.board import Gauge, Grid
-from tacit.show.chart.figure import Chart
+from tacit.show.chart.figure import Chart, Gauge, Grid
 from tacit.show.chart.marks import Area, Bars, Heat, Points, Polyline, Rule, Ticks
 
 __all__ = ["Area", "Axis", "Bars", "Chart", "Gauge", "Grid", "Heat", "Points", "Polyline", "Rule", "Ticks"]

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.show.chart.marks import Numbers, numbers
-from tacit.show.chart.paint import SMALL, text
-from tacit.show.chart.text import clean, clip, ladder, number, power, width
+from tacit.show.chart.paint import SMALL, clean, clip, ladder, number, power, text, width
 
 APART = 10  # pixels between two labels
 LINE = 16  # pixels of a row of labels below the x axis

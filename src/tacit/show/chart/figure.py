@@ -1,24 +1,43 @@
-"""A chart: marks on two axes, laid out so that no words overlap. Anybody may call it; see `tacit.show.chart`."""
+"""A chart: marks on two axes, laid out so that no words overlap; several in a grid; and a budget as one bar.
+
+Anybody may call it; see `tacit.show.chart`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tacit.show.chart.axes import Axis, Labels, Scale, across, fit, upright
 from tacit.show.chart.legend import Series, colours, describe, direct, legend, named, series
-from tacit.show.chart.marks import Area, Bars, Heat, Mark, Numbers, Points, Polyline, Rule, Ticks
-from tacit.show.chart.paint import SMALL, Drawing, Picture, box, p, paint, text
+from tacit.show.chart.marks import Area, Bars, Heat, Mark, Numbers, Points, Polyline, Rule, Ticks, numbers
+from tacit.show.chart.paint import (
+    SERIES,
+    SMALL,
+    Drawing,
+    Picture,
+    box,
+    clip,
+    escape,
+    number,
+    p,
+    paint,
+    rectangles,
+    text,
+    width,
+    wrap,
+)
 from tacit.show.chart.shapes import Plane, area, bar_numbers, bars, heat, line, points, rule, ticks
-from tacit.show.chart.text import number, width, wrap
 
 EDGE = 14  # pixels of paper around everything
 GAP = 8  # pixels between the marks and the words around them
 TITLE, TITLE_LINE = 15, 19  # size of a title's letters, and pixels of its lines
 LABEL = 20  # pixels of the line with an axis's name
+BAR, SAID = 22, 18  # pixels of a gauge's bar, and of a line that says how much is taken
+SAMPLE, AFTER = 12, 18  # pixels of a colour's sample, and from its start to its name
+LONGEST = 200  # pixels of a part's name
 NOTE = 16  # pixels of a line of small print
 LANE = 16  # pixels for the strokes of one `Ticks`
 EMPTY, EMPTY_LINE = 13, 18  # size of the letters that say that there is nothing, and pixels of their lines
@@ -29,15 +48,15 @@ SIDE = 0.42  # of the width, for the words beside the y axis at most
 OVERLAP = 6  # pixels by which a mark may leave the axes
 MOST_NUMBERS = 40  # lying bars that have their number beside them
 SPREAD = 0.03  # of the axis, between its ends and the outermost points
-_ORDER = (
-    Heat,
-    Area,
-    Bars,
-    Rule,
-    Polyline,
-    Points,
-    Ticks,
-)  # areas lie below bars and rules, these below lines
+# How each mark is drawn, in the order of their layers: areas lie below bars and rules, these below lines.
+_LAYERS: dict[type[Mark], Callable[..., str]] = {
+    Heat: heat,
+    Area: area,
+    Bars: bars,
+    Rule: rule,
+    Polyline: line,
+    Points: points,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,23 +165,13 @@ class Chart(Picture):
         return Drawing(self.width, down + EDGE, body, describe(self.x, self.y, self.marks, self.note))
 
     def _drawn(self, plane: Plane, roles: dict[Series, str]) -> str:
-        out = ""
-        for mark in sorted(self.marks, key=lambda mark: _ORDER.index(type(mark))):
-            if isinstance(mark, Rule):
-                out += rule(mark, plane)
-            elif not _has_data(mark):
-                continue
-            elif isinstance(mark, Heat):
-                out += heat(mark, plane)
-            elif isinstance(mark, Area):
-                out += area(mark, plane, roles[series(mark)])
-            elif isinstance(mark, Bars):
-                out += bars(mark, plane, roles[series(mark)])
-            elif isinstance(mark, Polyline):
-                out += line(mark, plane, roles[series(mark)])
-            elif isinstance(mark, Points):
-                out += points(mark, plane, roles[series(mark)])
-        return out
+        drawable = [mark for mark in self.marks if isinstance(mark, Rule) or _has_data(mark)]
+        return "".join(
+            draw(mark, plane, roles.get(series(mark), ""))
+            for kind, draw in _LAYERS.items()
+            for mark in drawable
+            if isinstance(mark, kind)
+        )
 
     def _words(self, plane: Plane, roles: dict[Series, str], ended: list[str]) -> str:
         out = ""
@@ -201,33 +210,18 @@ def _has_data(mark: Mark) -> bool:
 
 
 def _numbers(marks: Sequence[Mark], axis: Axis, side: str) -> list[Numbers]:
-    """What the axis of this side, x or y, must reach."""
+    """What the axis of this side, x or y, must reach: the marks, and the ends of their whiskers and bands."""
     found = []
     for mark in marks:
-        values, ends = _reach(mark, side)
-        found.append(np.asarray(values, dtype=np.float64))
-        for end in map(np.asarray, ends):
-            found.append(end[end > 0] if axis.log else end)  # a whisker to 0 or below leaves the picture
+        along = mark.values if isinstance(mark, Bars) else getattr(mark, side, None)
+        if along is not None:
+            found.append(np.atleast_1d(np.asarray(along, dtype=np.float64)))
+        ends_here = isinstance(mark, Bars) or getattr(mark, "across", False) == (side == "x")
+        for end in (getattr(mark, "low", None), getattr(mark, "high", None)):
+            if end is not None and ends_here:
+                reached = np.asarray(end)
+                found.append(reached[reached > 0] if axis.log else reached)  # one to 0 or below leaves the picture
     return found
-
-
-def _reach(mark: Mark, side: str) -> tuple[ArrayLike, list[ArrayLike]]:
-    """Numbers along one side, and the ends of whiskers and bands. An axis of categories ignores both."""
-    if isinstance(mark, Heat):
-        return [], []
-    if isinstance(mark, Rule):
-        place = mark.x if side == "x" else mark.y
-        return ([] if place is None else [place]), []
-    if isinstance(mark, Area):
-        return (mark.x, []) if side == "x" else ([], [mark.low, mark.high])
-    if isinstance(mark, Ticks):
-        return (mark.x if side == "x" else []), []
-    if isinstance(mark, Polyline):
-        return (mark.x if side == "x" else mark.y), []
-    ends = [end for end in (mark.low, mark.high) if end is not None]
-    if isinstance(mark, Bars):
-        return mark.values, ends
-    return (mark.x if side == "x" else mark.y), ends if mark.across == (side == "x") else []
 
 
 def _tall(chart: Chart, around: float) -> float:
@@ -272,3 +266,101 @@ def _clipped(plane: Plane, marks: str) -> str:
     wide, high = plane.x.length + 2 * OVERLAP, plane.y.length + 2 * OVERLAP
     view = f'viewBox="{p(left)} {p(top)} {p(wide)} {p(high)}" overflow="hidden"'
     return f"<svg {box(left, top, wide, high)} {view}>{marks}</svg>"
+
+
+@dataclass(frozen=True, eq=False)
+class Grid(Picture):
+    """Small multiples: charts in rows. With `same_y` they share the y axis, so that heights can be compared."""
+
+    title: str
+    charts: Sequence[Chart]
+    columns: int = 2
+    same_y: bool = False
+
+    def __post_init__(self) -> None:
+        if self.columns < 1 or not self.charts:
+            raise ValueError("A grid needs a chart and a column.")
+        object.__setattr__(self, "charts", tuple(self.charts))
+
+    def drawing(self) -> Drawing:
+        drawn = [chart.drawing() for chart in (_level(self.charts) if self.same_y else self.charts)]
+        rows = [drawn[i : i + self.columns] for i in range(0, len(drawn), self.columns)]
+        columns = [max(row[j].width for row in rows if j < len(row)) for j in range(len(rows[0]))]
+        body, top = heading(self.title, sum(columns))
+        for row in rows:
+            for j, one in enumerate(row):
+                body += f'<g transform="translate({p(sum(columns[:j]))} {p(top)})">{one.body}</g>'
+            top += max(one.height for one in row)
+        words = " ".join(f"{chart.title}: {one.words}" for chart, one in zip(self.charts, drawn, strict=True))
+        return Drawing(sum(columns), top, body, words)
+
+
+@dataclass(frozen=True, eq=False)
+class Gauge(Picture):
+    """How much of a whole is taken, and by what: one bar, with what is left in the colour of the grid."""
+
+    title: str
+    parts: Sequence[tuple[str, float]]
+    total: float
+    unit: str = ""
+    width: int = 640
+
+    def __post_init__(self) -> None:
+        sizes = numbers([size for _, size in self.parts], "parts")
+        numbers([self.total], "total")
+        if self.total <= 0 or (sizes < 0).any():
+            raise ValueError("A gauge's total must be above 0, and no part negative.")
+        if sizes.sum() > self.total * (1 + 1e-9):
+            raise ValueError("The parts of a gauge must not exceed its total.")
+        if not 200 <= self.width <= 4000:
+            raise ValueError("A gauge is 200 to 4000 pixels wide.")
+
+    def drawing(self) -> Drawing:
+        body, top = heading(self.title, self.width)
+        long = self.width - 2 * EDGE
+        taken = sum(size for _, size in self.parts)
+        unit = f" {self.unit}" if self.unit else ""
+        said = f"{number(taken)} of {number(self.total)}{unit} ({taken / self.total:.0%})"
+        for one in wrap(said, long):
+            body += text(EDGE, top + SAMPLE, one)
+            top += SAID
+        top += 6
+        body += f'<path d="{rectangles([(EDGE, top, long, BAR)])}" {paint(fill="grid")}/>'
+        x = float(EDGE)
+        parts = [(name, size, str(i % SERIES)) for i, (name, size) in enumerate(self.parts)]
+        for name, size, role in parts:
+            wide = long * size / self.total
+            gap = 1 if wide > 4 else 0
+            words = escape(clip(f"{name}: {number(size)}{unit}", 2000))
+            body += f"<rect {box(x, top, wide - gap, BAR)} {paint(fill=role)}><title>{words}</title></rect>"
+            x += wide
+        rest = ("left", max(0.0, self.total - taken), "grid")
+        key, top = _key([*parts, rest], long, top + 34)
+        each = ", ".join(f"{clip(name, 1000)} {number(size)}" for name, size, _ in parts)
+        words = f"{said}. {each}{'; ' if each else ''}left {number(rest[1])}."
+        return Drawing(self.width, top + SAID + EDGE, body + key, words)
+
+
+def _key(parts: Sequence[tuple[str, float, str]], long: float, top: float) -> tuple[str, float]:
+    """Samples and names in rows, and where the last row is."""
+    out, x = "", float(EDGE)
+    for name, size, role in parts:
+        label = f"{clip(name, LONGEST)} {number(size)}"
+        if x > EDGE and x + AFTER + width(label) > EDGE + long:
+            x, top = float(EDGE), top + 20
+        out += f'<path d="{rectangles([(x, top, SAMPLE, SAMPLE)])}" {paint(fill=role)}/>'
+        out += text(x + AFTER, top + 10, f"{name} {number(size)}", most=min(long - AFTER, max(width(label), 40)))
+        x += AFTER + width(label) + 16
+    return out, top
+
+
+def _level(charts: Sequence[Chart]) -> list[Chart]:
+    """The same charts, with the widest range of all on every y axis of numbers; linear and logarithmic ones apart."""
+    found = list(charts)
+    for log in (False, True):
+        own = [i for i, one in enumerate(charts) if not one.is_empty and not one.y.categories and one.y.log == log]
+        scales = [charts[i].scales()[1] for i in own]
+        for i in own:
+            low, high = min(scale.low for scale in scales), max(scale.high for scale in scales)
+            found[i] = replace(charts[i], y=replace(charts[i].y, low=low, high=high))
+    return found

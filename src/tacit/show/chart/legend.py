@@ -11,9 +11,8 @@ import numpy as np
 
 from tacit.show.chart.axes import Axis, Scale
 from tacit.show.chart.marks import Area, Bars, Heat, Mark, Points, Polyline, Rule, Ticks
-from tacit.show.chart.paint import SERIES, p, paint, rectangles, text
+from tacit.show.chart.paint import SERIES, clip, number, p, paint, rectangles, text, width
 from tacit.show.chart.shapes import AREA, BAR, MOST_TITLED, shade, shape
-from tacit.show.chart.text import clip, number, width
 
 ROW = 20  # pixels of a row of the legend
 SAMPLE = 22  # pixels of a colour's sample, and the space after it

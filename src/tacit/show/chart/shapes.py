@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from tacit.show.chart.axes import Scale
 from tacit.show.chart.marks import Area, Bars, Heat, Numbers, Points, Polyline, Rule, Shape, Ticks
-from tacit.show.chart.paint import SMALL, box, p, paint, rectangles, text
-from tacit.show.chart.text import clip, escape, number, width
+from tacit.show.chart.paint import SMALL, box, clip, escape, number, p, paint, rectangles, text, width
 
 # More are thinned: a picture has no room for them, and a file should stay small.
 MOST_ON_LINE = 500  # points of a line, and bars
@@ -122,7 +121,7 @@ def ticks(mark: Ticks, plane: Plane, role: str, top: float) -> str:
     return f'<path d="{strokes}" {paint(stroke=role, width=1.5 if x.size < 200 else 1)}/>'
 
 
-def rule(mark: Rule, plane: Plane) -> str:
+def rule(mark: Rule, plane: Plane, _: str = "") -> str:
     """The line, and its name on the side where there is more room."""
     x, y = plane.x, plane.y
     if mark.x is not None:
@@ -140,7 +139,7 @@ def rule(mark: Rule, plane: Plane) -> str:
     return f'<path d="{stroke}" {paint(stroke="soft", width=1.2, dashed=True)}/>' + (words if mark.name else "")
 
 
-def heat(mark: Heat, plane: Plane) -> str:
+def heat(mark: Heat, plane: Plane, _: str = "") -> str:
     """Shades of one colour over the paper, so that few is near the paper in light and in dark."""
     values, tall, wide = _blocks(np.asarray(mark.values), plane.y.length / 2, plane.x.length / 2)
     x, y = np.rint(plane.x.at(wide - 0.5)).tolist(), np.rint(plane.y.at(tall - 0.5)).tolist()  # no seams: whole pixels
