@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tacit.exact import convolution
+from tacit.exact import bounds
 from tacit.exact.bounds import convolve
 from tacit.model.attribute import integer
 from tacit.model.domain import Domain
@@ -240,7 +240,7 @@ def test_a_long_convolution_is_exact() -> None:
     at = range(0, size, 4099)
     expected = [int(np.dot(counts[: i + 1], g[i::-1])) for i in at]
     assert convolve(counts, g, most=rows)[list(at)].tolist() == expected
-    assert convolution._rounded(counts, g, 2**18)[list(at)].tolist() != expected  # the control: floats without digits
+    assert bounds._rounded(counts, g, 2**18)[list(at)].tolist() != expected  # the control: floats without digits
 
 
 def test_what_could_not_be_exact_is_refused() -> None:

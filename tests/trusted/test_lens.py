@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from curators import curating, public_of
 from tacit.errors import AnswerWithheld, BudgetExhausted, InvalidQuery
-from tacit.model import lens as lens_module
+from tacit.model import request as lens_module
 from tacit.model.attribute import category
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
