@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from msgspec import UNSET, Struct
+from msgspec import Struct
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
@@ -29,7 +29,7 @@ from tacit.serve.dataset import Dataset, amount
 from tacit.serve.keys import Key, KeyRing
 from tacit.serve.question import Question, read
 from tacit.serve.refusal import Refusal
-from tacit.serve.schema import Json, encode, shaped
+from tacit.serve.schema import Json, encode, given, shaped
 
 T = TypeVar("T")
 Access = Literal["anyone", "reader", "owner"]
@@ -157,22 +157,22 @@ async def keys(call: Call) -> schema.KeysReply:
 async def ask(call: Call) -> Json | Response:
     """Answer one question."""
     question = await _question(call)
-    (answer,) = await _answers(call, [question])
+    (answer,) = await answers(call, [question])
     if isinstance(answer, Answer):
         return {"answer": shown(question, answer)}
-    return await _made(lambda: {"answer": shown(question, answer)})
+    return await made(lambda: {"answer": shown(question, answer)})
 
 
 async def ask_many(call: Call) -> Response:
     """Answer a batch of counts, which share their commits."""
-    given = shaped(call.body, schema.AskManyBody, "bad_batch").questions
-    call.server.traffic.take(call.asker.id, len(given) // QUESTIONS_A_TOKEN)
+    batch = shaped(call.body, schema.AskManyBody, "bad_batch").questions
+    call.server.traffic.take(call.asker.id, len(batch) // QUESTIONS_A_TOKEN)
     domain = call.about.session.domain
-    questions = await run_in_threadpool(lambda: [read(each, domain) for each in given])
+    questions = await run_in_threadpool(lambda: [read(each, domain) for each in batch])
     if not all(question.is_count for question in questions):
         raise Refusal(422, "bad_batch", "a batch has counts; tables and all others are asked by themselves.")
-    answers = await _answers(call, questions)
-    return await _made(lambda: {"answers": [shown(*pair) for pair in zip(questions, answers, strict=True)]})
+    found = await answers(call, questions)
+    return await made(lambda: {"answers": [shown(*pair) for pair in zip(questions, found, strict=True)]})
 
 
 async def cost(call: Call) -> schema.CostReply:
@@ -183,18 +183,18 @@ async def cost(call: Call) -> schema.CostReply:
 
 async def base(call: Call) -> Response:
     """What the answers start from: what it is, for how much of the budget, which errors to expect. Buys nothing."""
-    return await _made(lambda: call.about.session.base.to_dict())
+    return await made(lambda: call.about.session.base.to_dict())
 
 
 async def start(call: Call) -> Response:
     """Buy what the answers start from. Nothing happens where it is bought already."""
     started = await _wait(call.about.start(call.asker))
-    return await _made(started.to_dict)
+    return await made(started.to_dict)
 
 
 async def domain(call: Call) -> Response:
     """What may be asked about: the declared attributes. All of it is public."""
-    return await _made(lambda: call.about.described)
+    return await made(lambda: call.about.described)
 
 
 async def budget(call: Call) -> Response:
@@ -214,7 +214,7 @@ async def budget(call: Call) -> Response:
             quota=call.about.quota(call.asker),
         )
 
-    return await _made(look)
+    return await made(look)
 
 
 async def history(call: Call) -> Response:
@@ -230,7 +230,7 @@ async def history(call: Call) -> Response:
         ]
         return schema.HistoryReply(page, page[-1].entry if len(found) > limit else None)
 
-    return await _made(look)
+    return await made(look)
 
 
 async def published(call: Call) -> Response:
@@ -262,7 +262,7 @@ def _remove(folder: str | Path) -> None:
 
 async def audit(call: Call) -> Response:
     """Who asked what, newest first: names, times, keys of questions, costs and entries, no values."""
-    return await _made(lambda: {"audit": call.about.audit.last(call.parameters["limit"])})
+    return await made(lambda: {"audit": call.about.audit.last(call.parameters["limit"])})
 
 
 ENDPOINTS = (
@@ -303,18 +303,19 @@ def shown(question: Question, answer: Answers) -> Json:
 
 async def _question(call: Call) -> Question:
     body, domain = shaped(call.body, schema.AskBody), call.about.session.domain
-    within = None if body.within is UNSET else body.within
+    within = given(body.within)
     if isinstance(body.question, dict) and call.size <= SHORT:
         return read(body.question, domain, within)
     return await run_in_threadpool(read, body.question, domain, within)
 
 
-async def _made(make: Callable[[], Json | Struct]) -> Response:
+async def made(make: Callable[[], Json | Struct]) -> Response:
     """What takes a while to make, or may be large: made, and written as JSON, in a thread of the pool."""
     return Response(await run_in_threadpool(lambda: encode(make())), media_type="application/json")
 
 
-async def _answers(call: Call, questions: list[Question]) -> list[Answers]:
+async def answers(call: Call, questions: list[Question]) -> list[Answers]:
+    """What the data set answers: at once where all were told before, else when its writer has them."""
     found = call.about.ask(call.asker, questions)
     return found if isinstance(found, list) else await _wait(found)
 

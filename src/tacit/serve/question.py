@@ -1,8 +1,7 @@
 """A question as it comes in JSON: SQL text, or one object of the structured form. Pure; called by the server.
 
-A class below is one kind of object: its fields are what is read, and described, and `ask` is what it asks. A condition
-is a value (equal to it), null (missing), a pair [low, high] (both ends included, for numeric attributes the upper end
-excluded) or {"in": [values]} (any of them).
+A condition is a value (equal to it), null (missing), a pair [low, high] (both ends included, for numeric attributes the
+upper end excluded) or {"in": [values]} (any of them).
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import hashlib
 import json
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType, field
 
@@ -35,14 +34,22 @@ from tacit.model.domain import Domain
 from tacit.model.expression import count
 from tacit.model.query import Query
 from tacit.serve.refusal import Refusal
-from tacit.serve.schema import AnyOf, Closed, Json, Pair, Text, Where, shaped
+from tacit.serve.schema import AnyOf, Closed, Json, Pair, Text, Where, given, shaped
 
 MAX_CELLS = 100_000  # of one table
 MAX_NAMES = 16  # attributes of one table
 Share = Annotated[float, Meta(gt=0, le=1, description="Of the whole budget, for a sharper release.")]
 
 
-class CountBody(Closed):
+class Asked(Closed):
+    """One kind of object: its fields are what is read, and described."""
+
+    def ask(self, domain: Domain) -> Ask:
+        """What it asks."""
+        raise NotImplementedError
+
+
+class CountBody(Asked):
     """A count is asked like {"count": {"sex": "F", "age": [20, 39]}}."""
 
     count: Where
@@ -51,7 +58,7 @@ class CountBody(Closed):
         return Count(_rows(self.count, domain))
 
 
-class TableBody(Closed):
+class TableBody(Asked):
     """A table is asked like {"table": ["sex", "age"], "where": {"region": {"in": ["north", "east"]}}}."""
 
     table: Annotated[list[Text], Meta(min_length=1, max_length=MAX_NAMES)]
@@ -61,17 +68,17 @@ class TableBody(Closed):
         return Crosstab(domain, tuple(self.table), _rows(self.where, domain))
 
 
-class CdfBody(Closed):
+class CdfBody(Asked):
     """A cumulative distribution is asked like {"cdf": "age"}."""
 
     cdf: Text
     share: Share | UnsetType = UNSET
 
     def ask(self, domain: Domain) -> Ask:
-        return Cdf(domain, self.cdf, _share(self.share))
+        return Cdf(domain, self.cdf, given(self.share))
 
 
-class QuantileBody(Closed):
+class QuantileBody(Asked):
     """A quantile is asked like {"quantile": "age", "q": 0.5}."""
 
     quantile: Text
@@ -80,10 +87,10 @@ class QuantileBody(Closed):
     share: Share | UnsetType = UNSET
 
     def ask(self, domain: Domain) -> Ask:
-        return Quantile(domain, self.quantile, self.q, _rows(self.where, domain), _share(self.share))
+        return Quantile(domain, self.quantile, self.q, _rows(self.where, domain), given(self.share))
 
 
-class MeanBody(Closed):
+class MeanBody(Asked):
     """A mean is asked like {"mean": "age", "where": {"sex": "F"}}."""
 
     mean: Text
@@ -91,10 +98,10 @@ class MeanBody(Closed):
     share: Share | UnsetType = UNSET
 
     def ask(self, domain: Domain) -> Ask:
-        return mean(domain, self.mean, _rows(self.where, domain), _share(self.share))
+        return mean(domain, self.mean, _rows(self.where, domain), given(self.share))
 
 
-class SumBody(Closed):
+class SumBody(Asked):
     """A sum is asked like {"sum": "age", "where": {"sex": "F"}}."""
 
     sum: Text
@@ -104,7 +111,7 @@ class SumBody(Closed):
         return Sum(domain, self.sum, _rows(self.where, domain))
 
 
-class VarianceBody(Closed):
+class VarianceBody(Asked):
     """A variance is asked like {"variance": "age", "where": {"sex": "F"}}."""
 
     variance: Text
@@ -114,7 +121,7 @@ class VarianceBody(Closed):
         return Variance(domain, self.variance, _rows(self.where, domain))
 
 
-class StddevBody(Closed):
+class StddevBody(Asked):
     """A standard deviation is asked like {"stddev": "age", "where": {"sex": "F"}}."""
 
     stddev: Text
@@ -124,7 +131,7 @@ class StddevBody(Closed):
         return Variance(domain, self.stddev, _rows(self.where, domain), root=True)
 
 
-class FractionBody(Closed):
+class FractionBody(Asked):
     """A fraction is asked like {"fraction": {"smoker": true}, "given": {"sex": "F"}}."""
 
     fraction: Where
@@ -134,17 +141,17 @@ class FractionBody(Closed):
         return Fraction(_rows(self.fraction, domain), _rows(self.given, domain))
 
 
-class RangeBody(Closed):
+class RangeBody(Asked):
     """A range of one or two attributes is asked like {"range": {"age": [20, 39]}}."""
 
     range: Annotated[dict[Text, Pair], Meta(min_length=1, max_length=2)]
     share: Share | UnsetType = UNSET
 
     def ask(self, domain: Domain) -> Ask:
-        return Range.between(domain, _conditions(self.range), _share(self.share))
+        return Range.between(domain, _conditions(self.range), given(self.share))
 
 
-class HistogramBody(Closed):
+class HistogramBody(Asked):
     """A histogram is asked like {"histogram": "age", "width": 10}."""
 
     histogram: Text
@@ -152,23 +159,10 @@ class HistogramBody(Closed):
     share: Share | UnsetType = UNSET
 
     def ask(self, domain: Domain) -> Ask:
-        return Histogram(domain, self.histogram, None if self.width is UNSET else self.width, _share(self.share))
+        return Histogram(domain, self.histogram, given(self.width), given(self.share))
 
 
-Body = (
-    CountBody
-    | TableBody
-    | CdfBody
-    | QuantileBody
-    | MeanBody
-    | SumBody
-    | VarianceBody
-    | StddevBody
-    | FractionBody
-    | RangeBody
-    | HistogramBody
-)
-KINDS: dict[str, type[Body]] = {body.__struct_fields__[0]: body for body in get_args(Body)}  # the first field names it
+KINDS = {kind.__struct_fields__[0]: kind for kind in Asked.__subclasses__()}  # its first field names a kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,21 +184,17 @@ class Question:
         return self.is_count and self.within is None
 
 
-def read(given: Any, domain: Domain, within: float | None = None) -> Question:
+def read(body: Any, domain: Domain, within: float | None = None) -> Question:
     """Read a question and tie it to the domain; everything that can be refused without the data is refused here."""
-    if isinstance(given, str):
-        kind, ask = "sql", sql.parse(given, domain)
-    elif isinstance(given, dict) and (kinds := [kind for kind in KINDS if kind in given]):
+    if isinstance(body, str):
+        kind, ask = "sql", sql.parse(body, domain)
+    elif isinstance(body, dict) and (kinds := [kind for kind in KINDS if kind in body]):
         kind = kinds[0]
-        ask = shaped(given, KINDS[kind], "bad_question").ask(domain)
+        ask = shaped(body, KINDS[kind], "bad_question").ask(domain)
     else:
         raise Refusal(400, "bad_question", f"a question is SQL text, or an object with one of {', '.join(KINDS)}.")
     _check_size(ask, domain)
-    return Question(kind, _key(given, ask), ask, within)
-
-
-def _share(given: float | UnsetType) -> float | None:
-    return None if given is UNSET else given
+    return Question(kind, _key(body, ask), ask, within)
 
 
 def _rows(where: Where, domain: Domain) -> Query:
@@ -230,8 +220,8 @@ def _check_size(ask: Ask, domain: Domain) -> None:
         raise InvalidQuery(f"the table would have {cells:,} cells; over HTTP the most is {MAX_CELLS:,}.")
 
 
-def _key(given: str | Json, ask: Ask) -> str:
+def _key(body: str | Json, ask: Ask) -> str:
     """The canonical key of a count; for the others, which have several in the ledger, a hash of what was given."""
     if isinstance(ask, Count):
         return ask.query.key
-    return hashlib.sha256(json.dumps(["asked", given], sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(["asked", body], sort_keys=True).encode()).hexdigest()

@@ -10,8 +10,7 @@ import asyncio
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -21,18 +20,15 @@ from starlette.routing import Route
 
 from tacit.model.budget import percent_of
 from tacit.release.answering import Answers
-from tacit.serve import api
 from tacit.serve.admission import check_owner
-from tacit.serve.api import HISTORY_TOKENS, PUBLISHED_TOKENS, Call, Server, server_of
-from tacit.serve.dataset import Dataset
-from tacit.serve.keys import PREFIX, Key
+from tacit.serve.api import HISTORY_TOKENS, PUBLISHED_TOKENS, Call, answers, made, published, server_of
+from tacit.serve.keys import PREFIX
 from tacit.serve.page import view
 from tacit.serve.page.answer import panel, price_words, sharper, ways
-from tacit.serve.page.form import Fields, Forms, last, question, read_form, read_forms, width, words_of
-from tacit.serve.page.view import ASSETS, Kept, Place, address, asset, page, refused_page
+from tacit.serve.page.form import Forms, last, question, read_form, read_forms, width, words_of
+from tacit.serve.page.view import ASSETS, Place, address, asset, page, refused_page
 from tacit.serve.question import Question, read
 from tacit.serve.refusal import Refusal, refusal_of
-from tacit.serve.schema import encode
 from tacit.show.events import events
 from tacit.show.report import page as report_page
 
@@ -41,40 +37,19 @@ MOST_AUDIT = 6_400
 _WHOLE = re.compile(r"\d{1,15}", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Visit:
-    """A request of somebody who is logged in, about a data set."""
-
-    request: Request
-    server: Server
-    key: Key
-    about: Dataset
-    fields: Fields
-    kept: Kept
-
-    @property
-    def base(self) -> str:
-        """This server's address as the browser has it: a proxy may have added TLS."""
-        scheme = "https" if self.server.secure else "http"
-        return self.request.headers.get("origin") or f"{scheme}://{self.request.headers['host']}"
-
-    def place(self, page: str = "") -> Place:
-        return Place(self.key, self.about.name, page, len(self.server.datasets) > 1)
-
-
-Doing = Callable[[Visit], Awaitable[Response]]
+Doing = Callable[[Call], Awaitable[Response]]  # of a call whose body is the fields of a form
 
 
 def routes(invitations: Mapping[str, str] | None = None) -> list[Route]:
     """All pages. `invitations` are words that log somebody in once, each with its key: /enter/WORD."""
-    kept, open_ones = Kept(), dict(invitations or {})
+    open_ones = dict(invitations or {})
 
     async def enter(request: Request) -> Response:
         return _enter(request, open_ones)
 
     def at(path: str, do: Doing, method: str = "GET", *, owner: bool = False) -> Route:
         async def serve(request: Request) -> Response:
-            return await _serve(request, do, kept, owner=owner)
+            return await _serve(request, do, owner=owner)
 
         return Route(path, serve, methods=[method])
 
@@ -95,13 +70,13 @@ def routes(invitations: Mapping[str, str] | None = None) -> list[Route]:
         at(f"{here}/words", _words),
         at(f"{here}/history", _history),
         at(f"{here}/plan", _plan),
-        at(f"{here}/published", _published),
+        at(f"{here}/published", published),
         at(f"{here}/report", _report),
         at(f"{here}/audit", _audit, owner=True),
     ]
 
 
-async def _serve(request: Request, do: Doing, kept: Kept, *, owner: bool) -> Response:
+async def _serve(request: Request, do: Doing, *, owner: bool) -> Response:
     """The same checks in the same order as in the API: who, how often, which data set, the form."""
     server, place = server_of(request), Place()
     try:
@@ -119,7 +94,7 @@ async def _serve(request: Request, do: Doing, kept: Kept, *, owner: bool) -> Res
             dataset = server.find(request.path_params["dataset"])
             place = Place(key, dataset.name, "-", len(server.datasets) > 1)
             fields = await read_form(request, server.limits) if acts else []
-            return await do(Visit(request, server, key, dataset, fields, kept))
+            return await do(Call(request, server, key, dataset, {}, fields))
     except Exception as error:
         return refused_page(refusal_of(error), place)
 
@@ -189,39 +164,39 @@ async def _asset(request: Request) -> Response:
     return Response(asset(name), headers=lasting, media_type=ASSETS[name])
 
 
-async def _main(visit: Visit) -> Response:
-    return await _show(visit, Forms())
+async def _main(call: Call) -> Response:
+    return await _show(call, Forms())
 
 
-async def _ask(visit: Visit) -> Response:
+async def _ask(call: Call) -> Response:
     """Answer the form, or say what it would cost. A refusal stands where the answer would."""
-    session, asked = visit.about.session, Forms()
+    session, asked = call.about.session, Forms()
     try:
-        asked = await run_in_threadpool(read_forms, visit.fields, session.domain)
+        asked = await run_in_threadpool(read_forms, call.body, session.domain)
         given = await run_in_threadpool(question, asked, session.domain)
         if asked.clicked:  # the box shows what was clicked
             asked = replace(asked, sql=given if isinstance(given, str) else "")
-        within = width(last(visit.fields, "within"))
+        within = width(last(call.body, "within"))
         parsed = await run_in_threadpool(read, given, session.domain, within)
-        if last(visit.fields, "do") != "ask":  # whoever says nothing spends nothing
-            found = await asyncio.wrap_future(visit.about.price(parsed))
-            words = price_words(found, session.left, session.total, may_spend=visit.key.may_spend)
+        if last(call.body, "do") != "ask":  # whoever says nothing spends nothing
+            found = await asyncio.wrap_future(call.about.price(parsed))
+            words = price_words(found, session.left, session.total, may_spend=call.asker.may_spend)
             stands_for = asked.sql if asked.clicked else ""
-            return await _show(visit, asked, "price.html", known=found.known, words=words, stands_for=stands_for)
-        answer = await _answer(visit, parsed)
+            return await _show(call, asked, "price.html", known=found.known, words=words, stands_for=stands_for)
+        (answer,) = await answers(call, [parsed])
         shown = await run_in_threadpool(panel, parsed.ask, answer, session)
-        same = ways(given, visit.about.name, visit.base, within)
-        offers = await _offers(visit, parsed, answer) if isinstance(given, str) else []
-        return await _show(visit, asked, "answer.html", answer=shown, ways=same, given=given, offers=offers)
+        same = ways(given, call.about.name, _base(call), within)
+        offers = await _offers(call, parsed, answer) if isinstance(given, str) else []
+        return await _show(call, asked, "answer.html", answer=shown, ways=same, given=given, offers=offers)
     except Exception as error:
-        return await _show(visit, asked, refusal=refusal_of(error))
+        return await _show(call, asked, refusal=refusal_of(error))
 
 
-async def _offers(visit: Visit, parsed: Question, answer: Answers) -> list[tuple[str, str]]:
+async def _offers(call: Call, parsed: Question, answer: Answers) -> list[tuple[str, str]]:
     """Sharper answers that can be bought: the half width, and the words of the button."""
-    session, found = visit.about.session, []
-    for half in sharper(parsed.ask, answer) if visit.key.may_spend else []:
-        price = await asyncio.wrap_future(visit.about.price(replace(parsed, within=half)))
+    session, found = call.about.session, []
+    for half in sharper(parsed.ask, answer) if call.asker.may_spend else []:
+        price = await asyncio.wrap_future(call.about.price(replace(parsed, within=half)))
         if price.known:
             found.append((f"{half:g}", f"± {half:,g}, known already and free"))
         elif price.cost_at_most <= session.left:
@@ -230,106 +205,103 @@ async def _offers(visit: Visit, parsed: Question, answer: Answers) -> list[tuple
     return found
 
 
-async def _begin(visit: Visit) -> Response:
+async def _begin(call: Call) -> Response:
     """Buy what the answers start from, if the owner ticked that it is meant."""
     try:
-        if last(visit.fields, "sure") != "yes":
+        if last(call.body, "sure") != "yes":
             raise Refusal(400, "not_sure", "Tick the box first: what is spent cannot be had back.")
-        await asyncio.wrap_future(visit.about.start(visit.key))
+        await asyncio.wrap_future(call.about.start(call.asker))
     except Exception as error:
-        return await _show(visit, Forms(), refusal=refusal_of(error))
-    return RedirectResponse(visit.place().address, 303)
+        return await _show(call, Forms(), refusal=refusal_of(error))
+    return RedirectResponse(_place(call).address, 303)
 
 
-async def _answer(visit: Visit, parsed: Question) -> Answers:
-    found = visit.about.ask(visit.key, [parsed])
-    (answer,) = await asyncio.wrap_future(found) if isinstance(found, Future) else found
-    return answer
-
-
-async def _show(
-    visit: Visit, asked: Forms, panel: str = "", *, refusal: Refusal | None = None, **words: Any
-) -> Response:
+async def _show(call: Call, asked: Forms, panel: str = "", *, refusal: Refusal | None = None, **words: Any) -> Response:
     """The page where questions are asked, with what came of the last one."""
 
-    def made() -> Response:
-        about = visit.about
-        budget = visit.kept.budget(about, about.quota(visit.key))
+    def shown() -> Response:
+        about = call.about
+        budget = view.budget(about, about.quota(call.asker))
         session = about.session
         domain = session.domain
         attributes = [[name, a.kind, f"{a.size:,}", " and ".join([a.takes, *a.extras])] for name, a in domain.items()]
         base = None if session.started else session.base
         facts = words | {"base": base, "asked": asked, "domain": domain, "attributes": attributes, "budget": budget}
         status = 200 if refusal is None else refusal.status
-        return page("ask.html", visit.place(), status, panel=panel, refusal=refusal, **facts)
+        return page("ask.html", _place(call), status, panel=panel, refusal=refusal, **facts)
 
-    return await run_in_threadpool(made)
+    return await run_in_threadpool(shown)
 
 
-async def _price(visit: Visit) -> Response:
+async def _price(call: Call) -> Response:
     """For the script: what the form stands for and would cost, as one sentence."""
-    session = visit.about.session
+    session = call.about.session
     told: dict[str, Any] = {"sql": "", "text": "", "level": "free"}
     try:
-        asked = await run_in_threadpool(read_forms, visit.fields, session.domain)
+        asked = await run_in_threadpool(read_forms, call.body, session.domain)
         given = await run_in_threadpool(question, asked, session.domain)
         told["sql"] = given if asked.clicked and isinstance(given, str) else ""
         parsed = await run_in_threadpool(read, given, session.domain)
-        found = await asyncio.wrap_future(visit.about.price(parsed))
-        told["text"] = price_words(found, session.left, session.total, may_spend=visit.key.may_spend)
+        found = await asyncio.wrap_future(call.about.price(parsed))
+        told["text"] = price_words(found, session.left, session.total, may_spend=call.asker.may_spend)
         if found.cost_at_most.atoms:
-            told["level"] = "cost" if found.cost_at_most <= session.left and visit.key.may_spend else "much"
+            told["level"] = "cost" if found.cost_at_most <= session.left and call.asker.may_spend else "much"
     except Exception as error:
         told |= {"text": refusal_of(error).sentence, "level": "wrong"}
-    return Response(encode(told), media_type="application/json")
+    return await made(lambda: told)
 
 
-async def _words(visit: Visit) -> Response:
-    words = await run_in_threadpool(words_of, visit.about.session.domain)
-    return Response(encode(words), media_type="application/json")
+async def _words(call: Call) -> Response:
+    return await made(lambda: words_of(call.about.session.domain))
 
 
-async def _history(visit: Visit) -> Response:
-    visit.server.traffic.take(visit.key.id, HISTORY_TOKENS)
-    before, free = _parameter(visit, "before", 0, 2**53), "free" in visit.request.query_params
+async def _history(call: Call) -> Response:
+    call.server.traffic.take(call.asker.id, HISTORY_TOKENS)
+    before, free = _parameter(call, "before", 0, 2**53), "free" in call.request.query_params
 
-    def made() -> Response:
-        session = visit.about.session
-        who = view.askers(visit.about) if visit.key.role == "owner" else None
+    def shown() -> Response:
+        session = call.about.session
+        who = view.askers(call.about) if call.asker.role == "owner" else None
         return page(
-            "history.html", visit.place("history"), **view.history(events(session), session, who, before, free=free)
+            "history.html", _place(call, "history"), **view.history(events(session), session, who, before, free=free)
         )
 
-    return await run_in_threadpool(made)
+    return await run_in_threadpool(shown)
 
 
-async def _plan(visit: Visit) -> Response:
-    visit.server.traffic.take(visit.key.id, HISTORY_TOKENS)
-    return await run_in_threadpool(lambda: page("plan.html", visit.place("plan"), **visit.kept.plan(visit.about)))
+async def _plan(call: Call) -> Response:
+    call.server.traffic.take(call.asker.id, HISTORY_TOKENS)
+    return await run_in_threadpool(lambda: page("plan.html", _place(call, "plan"), **view.plan(call.about)))
 
 
-async def _audit(visit: Visit) -> Response:
-    limit = _parameter(visit, "limit", AUDIT_LINES, MOST_AUDIT)
+async def _audit(call: Call) -> Response:
+    limit = _parameter(call, "limit", AUDIT_LINES, MOST_AUDIT)
 
-    def made() -> Response:
-        rows = view.audit(visit.about.audit.last(limit), visit.about.session.total)
-        return page("audit.html", visit.place("audit"), rows=rows, limit=limit)
+    def shown() -> Response:
+        rows = view.audit(call.about.audit.last(limit), call.about.session.total)
+        return page("audit.html", _place(call, "audit"), rows=rows, limit=limit)
 
-    return await run_in_threadpool(made)
-
-
-async def _published(visit: Visit) -> Response:
-    return await api.published(Call(visit.request, visit.server, visit.key, visit.about, {}, None))
+    return await run_in_threadpool(shown)
 
 
-async def _report(visit: Visit) -> Response:
-    visit.server.traffic.take(visit.key.id, PUBLISHED_TOKENS)
-    name = visit.about.name
-    text = await run_in_threadpool(report_page, visit.about.session, name)
+async def _report(call: Call) -> Response:
+    call.server.traffic.take(call.asker.id, PUBLISHED_TOKENS)
+    name = call.about.name
+    text = await run_in_threadpool(report_page, call.about.session, name)
     attached = {"content-disposition": f'attachment; filename="{name}.html"'}
     return Response(text, headers=attached, media_type="text/html")
 
 
-def _parameter(visit: Visit, name: str, unless: int, most: int) -> int:
-    text = visit.request.query_params.get(name, "")
+def _place(call: Call, page: str = "") -> Place:
+    return Place(call.key, call.about.name, page, len(call.server.datasets) > 1)
+
+
+def _base(call: Call) -> str:
+    """This server's address as the browser has it: a proxy may have added TLS."""
+    scheme = "https" if call.server.secure else "http"
+    return call.request.headers.get("origin") or f"{scheme}://{call.request.headers['host']}"
+
+
+def _parameter(call: Call, name: str, unless: int, most: int) -> int:
+    text = call.request.query_params.get(name, "")
     return min(most, int(text)) if _WHOLE.fullmatch(text) else unless

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -45,6 +45,7 @@ HEADERS = {
     "referrer-policy": "same-origin",
 }
 PAGE = 50  # lines
+SESSIONS = 64  # whose plans and gauges are kept
 _NEARLY_NOTHING = 1e-6  # of the budget: nothing that anybody could buy
 ASSETS = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
@@ -115,55 +116,50 @@ def _colours() -> str:
     return f"{values(0)}\n@media (prefers-color-scheme:dark){{{values(1)}}}\nbody{{font-family:{FONT}}}\n"
 
 
-@dataclass
-class Kept:
-    """What need not be worked out again: each data set's plan, and its gauge until more is spent."""
+def plan(dataset: Dataset) -> dict[str, Any]:
+    """The mechanism and why, what to expect of it, and what is promised: from public parameters."""
+    session = dataset.session
+    size = f"{session.rows:,} rows, {len(session.domain)} attributes, {session.domain.size:,} cells"
+    return {
+        "about": f"{size}; {session.budget}.",
+        "expected": _expectation(session),
+        "session": session,
+        "odds": odds(session),
+    }
 
-    plans: dict[str, dict[str, Any]] = field(default_factory=dict)
-    gauges: dict[str, tuple[int, Gauge]] = field(default_factory=dict)
 
-    def plan(self, dataset: Dataset) -> dict[str, Any]:
-        """The mechanism and why, what to expect of it, and what is promised: from public parameters."""
-        session = dataset.session
-        if dataset.name not in self.plans:  # it takes a moment, and never changes
-            self.plans[dataset.name] = expectation(session)
-        size = f"{session.rows:,} rows, {len(session.domain)} attributes, {session.domain.size:,} cells"
-        return {
-            "about": f"{size}; {session.budget}.",
-            "expected": self.plans[dataset.name],
-            "session": session,
-            "odds": odds(session),
-        }
+@lru_cache(SESSIONS)
+def _expectation(session: Session) -> dict[str, Any]:
+    return expectation(session)  # it takes a moment, and never changes
 
-    def budget(self, dataset: Dataset, quota: QuotaLine | None) -> dict[str, Any]:
-        """The one budget: what is left, what was bought, and a quota if the key has one."""
-        session, gauge = dataset.session, self.gauge(dataset)
-        total, spent = session.total.atoms, session.spent.atoms
-        used = 0.0
-        if quota is not None:
-            used, most = (next(iter(part.values())) for part in (quota.used, quota.of))
-            used = min(1.0, used / most)
-        return {
-            "left": 1 - min(1.0, spent / total),
-            "finished": total - spent < _NEARLY_NOTHING * total,
-            "whole": session.budget,
-            "epsilon_spent": session.epsilon_spent,
-            "gauge": gauge,
-            "reserved": any(name == "reserved" for name, _ in gauge.parts),
-            "quota": quota,
-            "quota_used": used,
-        }
 
-    def gauge(self, dataset: Dataset) -> Gauge:
-        session = dataset.session
-        spent = session.spent.atoms
-        known = self.gauges.get(dataset.name)
-        if known is None or known[0] != spent:
-            parts = [(n, 100 * cost.atoms / session.total.atoms) for n, _, cost in spending(events(session), session)]
-            whole = max(100.0, sum(size for _, size in parts))  # spent meanwhile
-            known = spent, Gauge("", parts, whole, "% of the budget", width=WIDTH)
-            self.gauges[dataset.name] = known
-        return known[1]
+def budget(dataset: Dataset, quota: QuotaLine | None) -> dict[str, Any]:
+    """The one budget: what is left, what was bought, and a quota if the key has one."""
+    session = dataset.session
+    total, spent = session.total.atoms, session.spent.atoms
+    gauge = _gauge(session, spent)
+    used = 0.0
+    if quota is not None:
+        used, most = (next(iter(part.values())) for part in (quota.used, quota.of))
+        used = min(1.0, used / most)
+    return {
+        "left": 1 - min(1.0, spent / total),
+        "finished": total - spent < _NEARLY_NOTHING * total,
+        "whole": session.budget,
+        "epsilon_spent": session.epsilon_spent,
+        "gauge": gauge,
+        "reserved": any(name == "reserved" for name, _ in gauge.parts),
+        "quota": quota,
+        "quota_used": used,
+    }
+
+
+@lru_cache(SESSIONS)
+def _gauge(session: Session, spent: int) -> Gauge:
+    """What was bought; worked out again when more is spent."""
+    parts = [(n, 100 * cost.atoms / session.total.atoms) for n, _, cost in spending(events(session), session)]
+    whole = max(100.0, sum(size for _, size in parts))  # spent meanwhile
+    return Gauge("", parts, whole, "% of the budget", width=WIDTH)
 
 
 def history(
