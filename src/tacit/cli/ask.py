@@ -6,12 +6,12 @@ import csv
 import re
 import sys
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -35,15 +35,14 @@ from tacit.cli.show import (
     print_quantiles,
     say,
     show,
-    waiting,
 )
 from tacit.errors import ConfigError, InvalidQuery, TacitError
 
 if TYPE_CHECKING:
     from tacit.model.table import CdfAnswer, Table
+    from tacit.release.answering import Answers
     from tacit.session import DryRun, Session
 
-T = TypeVar("T")
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # shown below a curve
 MAX_STATEMENTS = 10_000
 MAX_TEXT = 16 * 2**20  # bytes of a file of questions
@@ -117,12 +116,8 @@ def ask(
             for i, (statement, asked) in enumerate(zip(statements, asks, strict=True)):
                 work = partial(session.answer, asked, within=within)
                 with placed(statement):  # the first may buy what the session starts from, and shows a bar
-                    answer = starting(session, work if i else partial(_waited, "answer", work))
-                show(
-                    answer.to_dict(),
-                    options.as_json,
-                    partial(print_answer, answer, session.rows, bars=bars, units=options.units),
-                )
+                    answer = starting(session, "" if i else "answer", work)
+                _show(answer, session, options, bars=bars)
 
 
 @click.command()
@@ -148,11 +143,11 @@ def table(options: Options, names: tuple[str, ...], where: str | None, svg: str 
     condition = _condition(where)
     with opened(options) as session:
         with placed(condition) as rows:
-            found = starting(session, lambda: _waited("table", partial(session.table, *names, where=rows)))
+            found = starting(session, "table", partial(session.table, *names, where=rows))
         _draw(found, svg)
         if csv_file is not None:
             _write_csv(found, csv_file)
-        show(found.to_dict(), options.as_json, partial(print_answer, found, session.rows, units=options.units))
+        _show(found, session, options)
 
 
 @click.command()
@@ -175,10 +170,10 @@ def cdf(options: Options, name: str, svg: str | None) -> None:
     check_writable(svg)
     with opened(options) as session:
         with all_told(session):
-            found = starting(session, lambda: _waited("curve", partial(session.cdf, name)))
+            found = starting(session, "curve", partial(session.cdf, name))
             quantiles = [] if options.as_json else [session.quantile(name, share) for share in QUANTILES]
         _draw(found, svg)
-        show(found.to_dict(), options.as_json, partial(print_answer, found, session.rows, units=options.units))
+        _show(found, session, options)
         if quantiles:
             print_quantiles(quantiles, console())
 
@@ -202,7 +197,7 @@ def quantile(options: Options, name: str, shares: tuple[float, ...], where: str 
     condition = _condition(where)
     with opened(options) as session, all_told(session), placed(condition) as rows:
         ask = partial(session.quantile, name, where=rows)
-        found = starting(session, lambda: _waited("quantiles", lambda: [ask(share) for share in shares]))
+        found = starting(session, "quantiles", lambda: [ask(share) for share in shares])
     if options.as_json:
         for one in found:
             print_json(one.to_dict())
@@ -229,10 +224,9 @@ def _confirm(costs: Sequence[DryRun], session: Session) -> None:
     click.confirm(f"Buy this for {price}?", abort=True, err=True)
 
 
-def _waited(what: str, work: Callable[[], T]) -> T:
-    """Do it, with a bar where it takes long."""
-    with waiting(f"Working out the {what}"):
-        return work()
+def _show(answer: Answers, session: Session, options: Options, *, bars: bool = False) -> None:
+    text = partial(print_answer, answer, session.rows, bars=bars, units=options.units)
+    show(answer.to_dict(), options.as_json, text)
 
 
 def _dry_facts(question: str, cost: DryRun, within: float | None) -> dict[str, object]:

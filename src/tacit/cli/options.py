@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -58,34 +58,28 @@ class Options:
     units: bool = False
 
 
-def owner_options(command: Command) -> Command:
-    """Gives a command that opens the owner's table its options, as one record."""
-    return _with_record(command, config_option, json_option, rollback_option)
-
-
-def analyst_options(command: Command) -> Command:
-    """Gives a command that can also answer from a published file its options, as one record."""
-    return _with_record(command, config_option, json_option, rollback_option, published_option, units_option)
-
-
-def asker_options(command: Command) -> Command:
-    """Gives a command that asks its options, as one record."""
-    options = config_option, json_option, rollback_option, published_option, start_option, units_option
-    return _with_record(command, *options)
-
-
-def _with_record(command: Command, *options: Callable[[Command], Command]) -> Command:
+def _as_record(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Gives a command these options, as one record."""
     names = [field.name for field in fields(Options)]
 
-    @wraps(command)
-    def call(**given: Any) -> Any:
-        shared = {name: given.pop(name) for name in names if name in given}
-        return command(Options(**shared), **given)
+    def give(command: Command) -> Command:
+        @wraps(command)
+        def call(**given: Any) -> Any:
+            shared = {name: given.pop(name) for name in names if name in given}
+            return command(Options(**shared), **given)
 
-    made: Command = call
-    for option in reversed(options):  # click lists the last one added first
-        made = option(made)
-    return made
+        made: Command = call
+        for option in reversed(options):  # click lists the last one added first
+            made = option(made)
+        return made
+
+    return give
+
+
+_ALL = config_option, json_option, rollback_option
+owner_options = _as_record(*_ALL)  # of a command that opens the owner's table,
+analyst_options = _as_record(*_ALL, published_option, units_option)  # or can also answer from a published file,
+asker_options = _as_record(*_ALL, published_option, start_option, units_option)  # or asks
 
 
 @contextmanager
@@ -140,10 +134,14 @@ def at_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def starting(session: Session, work: Callable[[], T]) -> T:
-    """Do it. Where the session has to be started first, a person at a terminal is asked whether to."""
+def starting(session: Session, what: str, work: Callable[[], T]) -> T:
+    """Do it, with a bar while `what` is worked out, if it is said.
+
+    Where the session has to be started first, a person at a terminal is asked whether to.
+    """
     try:
-        return work()
+        with waiting(f"Working out the {what}") if what else nullcontext():
+            return work()
     except NotStarted:
         if not at_terminal():
             raise

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit.cli.options import starting
-from tacit.cli.show import escape, print_answer, print_dry_run, waiting
+from tacit.cli.show import escape, print_answer, print_dry_run
 from tacit.errors import TacitError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from tacit.model.domain import Domain
-    from tacit.release.answering import Answers
     from tacit.session import Session
 
 PROMPT = "tacit> "
@@ -64,12 +63,8 @@ def talk(session: Session, to: Console, read: Callable[[str], str] | None = None
 
 def _obey(line: str, session: Session, to: Console) -> None:
     if not line.startswith("\\"):
-
-        def answer() -> Answers:
-            with waiting("Working out the answer"):
-                return session.ask(line.rstrip("; "))
-
-        print_answer(starting(session, answer), session.rows, to)
+        answer = starting(session, "answer", lambda: session.ask(line.rstrip("; ")))
+        print_answer(answer, session.rows, to)
         return
     command, _, rest = line.partition(" ")
     if command == "\\c" and rest.strip():

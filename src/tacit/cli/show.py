@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -242,6 +241,8 @@ def curve(
     x: Sequence[float], shares: Sequence[float], error: float, *, width: int = WIDTH, height: int = HEIGHT
 ) -> list[str]:
     """A curve of shares of the rows from 0 to 1, with its band dotted around it: lines of text, the top one first."""
+    import numpy as np
+
     canvas = [[0] * width for _ in range(height)]
     across, down = 2 * width, 4 * height
 
@@ -249,10 +250,8 @@ def curve(
         row = min(max(round((1 - min(max(share, 0.0), 1.0)) * (down - 1)), 0), down - 1)
         canvas[row // 4][column // 2] |= _DOTS[row % 4][column % 2]
 
-    lowest, span = x[0], (x[-1] - x[0]) or 1.0
     before: float | None = None
-    for column in range(across):
-        share = _between(x, shares, lowest + span * column / (across - 1))
+    for column, share in enumerate(np.interp(np.linspace(x[0], x[-1], across), x, shares).tolist()):
         steps = 1 if before is None else max(1, round(abs(share - before) * down))  # steep parts have no gaps
         for step in range(1, steps + 1):
             dot(column, share if before is None else before + (share - before) * step / steps)
@@ -262,10 +261,3 @@ def curve(
         before = share
     words = {0: "100%", height // 2: " 50%", height - 1: "  0%"}
     return [f"{words.get(i, ''):>4} ┤" + "".join(chr(0x2800 + cell) for cell in line) for i, line in enumerate(canvas)]
-
-
-def _between(x: Sequence[float], y: Sequence[float], at: float) -> float:
-    for (left, right), (low, high) in zip(pairwise(x), pairwise(y), strict=True):
-        if at <= right:
-            return low + (high - low) * ((at - left) / (right - left) if right > left else 1.0)
-    return y[-1]
