@@ -20,6 +20,7 @@ from tacit.theory.lecture_8 import (
     Bound,
     Slack,
     Task,
+    TrivialNet,
     exponential_distinguisher,
     median_offline_alpha,
     median_updates,
@@ -42,7 +43,6 @@ from tacit.theory.lecture_12 import (
     weights_updates,
 )
 from tacit.theory.median_paper import Phase, doubling_phases
-from tacit.theory.notes import TrivialNet
 from tacit.trusted.loss import gate_scales
 
 PURE = Task(queries=1000, beta=0.05, delta=0)

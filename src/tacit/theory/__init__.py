@@ -3,16 +3,14 @@
 The product does not import this shelf. Tests hold the product against it, benchmarks run it, and
 docs/understand/guarantees.md works examples with it. A file is a document, or an algorithm of one.
 
-Roth, lecture 8, and what all bounds share
+Roth, lecture 8; lecture notes on nonlinear queries; and what all bounds share
     lecture_8         Task, Bound, step_epsilon; exponential_distinguisher; net_updates, median_updates,
                       sampled_net_rows, sampled_net_updates; offline, offline_plan, median_offline_alpha;
-                      PROVED, LECTURE_8
+                      PROVED, LECTURE_8; TrivialNet, of the notes
     net               the median update rule over a net that is listed: MedianNet, Databases
 Roth, lecture 12
     lecture_12        sparse_accuracy, sparse_distinguisher; weights_updates; online, online_plan, weights_online_alpha;
                       FRESH_NOISE, EQUAL_HALVES, LECTURE_12
-Lecture notes on nonlinear queries
-    notes             TrivialNet
 Smith & Ullman, notes on query release
     smith_ullman      every_interval, prefixes_and_differences, binary_tree, wide_tree, best_branching, square_root,
                       lower_bound

@@ -1,7 +1,10 @@
 """Roth, lecture 8: a private distinguisher and an update rule learn the answers to all queries, offline.
 
 Every theorem as a function: numbers from numbers, no data, no randomness. Where the lecture's constants do not prove
-what it says, ours are the default and the lecture's stand beside them. `lecture_12` and `notes` build on these words.
+what it says, ours are the default and the lecture's stand beside them. `lecture_12` builds on these words.
+
+`PROVED` has the constants, and `TrivialNet` the net, of lecture notes on nonlinear queries (author unknown), which have
+the same construction for any query of sensitivity 1/n.
 
 Errors alpha are fractions of n. Logs are natural, except where sets are halved (base 2, and said so). Real n and real B
 keep the inverses exact: round n up and rounds down. Almost every bound is about n * epsilon alone, so one falling
@@ -184,6 +187,42 @@ def median_offline_alpha(
     size = median_updates(cells=cells, queries=queries)(1.0)
     power = 16 * slack.distinguisher * math.log(queries / gamma) / (n * epsilon)
     return math.cbrt(power * size) if delta == 0 else math.sqrt(power * math.sqrt(size * math.log(1 / delta)))
+
+
+@dataclass(frozen=True, slots=True)
+class TrivialNet:
+    """The notes' own net, all databases of n rows, which is one for any 1/n-sensitive queries: B = n log2|X|.
+
+    alpha = 64 sqrt(log2|X| log(1/delta)) log(2|C| n log2|X|/beta)/(sqrt(n) epsilon); 16 with LECTURE_8, as stated. With
+    delta = 0 the n cancels, and alpha = 32 log2|X| log(2|C| n log2|X|/beta)/epsilon grows with n: no bound at all.
+    """
+
+    setting: Task
+    cells: float
+    slack: Slack = PROVED
+
+    def alpha_reached(self, *, n: float, epsilon: float) -> float:
+        check_epsilon(epsilon, self.setting.delta)
+        return self._demand_at_one(n) / (n * epsilon)
+
+    def epsilon_needed(self, *, alpha: float, n: float) -> float:
+        check(alpha=alpha)
+        epsilon = self._demand_at_one(n) / (n * alpha)
+        check_epsilon(epsilon, self.setting.delta)
+        return epsilon
+
+    def n_needed(self, *, alpha: float, epsilon: float) -> float:
+        """By bisection, as n is in the log as well. At least 4: from there on alpha falls with n."""
+        check(alpha=alpha)
+        if self.setting.delta == 0:
+            raise ValueError("delta is 0; with pure privacy the trivial net's bound grows with n, and no n is enough.")
+        if self.alpha_reached(n=4, epsilon=epsilon) <= alpha:
+            return 4.0
+        return where_it_falls_to(lambda n: self.alpha_reached(n=n, epsilon=epsilon), alpha, start=4.0)
+
+    def _demand_at_one(self, n: float) -> float:
+        check(n=n, cells=self.cells)
+        return offline(net_updates(n * math.log2(self.cells)), self.setting, slack=self.slack).demand(1.0)
 
 
 def steps_factor(steps: float, delta: float) -> float:
