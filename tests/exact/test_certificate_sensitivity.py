@@ -17,11 +17,10 @@ from tacit.model.attribute import category, integer
 from tacit.model.certificate import Certificate, Conjunctions
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Factor, Query
-from tacit.trusted import certificate as trusted
-from tacit.trusted.certificate import order_statistics
+from tacit.trusted import sensitivity as trusted
 from tacit.trusted.loss import Sensitivity
 from tacit.trusted.records import Records
-from tacit.trusted.sensitivity import sensitivity, truth
+from tacit.trusted.sensitivity import order_statistics, sensitivity, truth
 
 DOMAIN = Domain({"age": integer(0, 2, missing="unknown"), "sex": category(["F", "M"])})
 ROWS = 3

@@ -270,7 +270,7 @@ def test_the_noise_that_a_bar_adds_is_that_of_the_purchase(tmp_path: Path) -> No
 def base_of_truth(certificate: Certificate, session: Session) -> int:
     from dataclasses import replace
 
-    from tacit.trusted.certificate import order_statistics
+    from tacit.trusted.sensitivity import order_statistics
 
     base = base_of(session)
     lists = {

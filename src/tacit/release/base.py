@@ -2,7 +2,7 @@
 
 Three figures are bought. Two say how far off 95 % of all conjunctions of a few conditions are, and of all sums among
 their rows, from public random lists of them; the third, how far off the worst of all boxes is. All are order statistics
-of |truth - guess|, which one row moves by at most 1 however long the list is: `trusted.certificate`. What is learned
+of |truth - guess|, which one row moves by at most 1 however long the list is: `trusted.sensitivity`. What is learned
 later changes no such answer.
 """
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.exact.bounds import convolve
 from tacit.model.budget import Loss, Measure
-from tacit.model.certificate import Certificate
+from tacit.model.certificate import Certificate, Conjunctions
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise
 from tacit.model.query import GRID, Query
@@ -24,7 +24,6 @@ from tacit.model.request import Comparisons, WorstOf
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Convolution, Marginal, Product, Question, Tree, kernel, leaf_counts, leaves, unit
 from tacit.store.chain import digest
-from tacit.trusted.certificate import order_statistics
 from tacit.trusted.loss import Sensitivity, choice_price, choice_scale, gate_price, gate_scales, noise_for, price
 
 if TYPE_CHECKING:
@@ -180,3 +179,27 @@ def _convolution(size: int, exponent: int, cyclic: bool) -> Sensitivity:
 def _both(bound: int) -> Sensitivity:
     # Every single answer moves by at most 1, so a bound on the sum of the moves bounds the sum of their squares too.
     return Sensitivity(bound, bound)
+
+
+def order_statistics(certificate: Certificate, records: Records) -> Counts:
+    """The errors of a guess, less a public offset, at some ranks among all the questions of a list.
+
+    Guarantee: replacing one row moves each of them by at most 1, however long the list is. The count of a question
+        moves by at most 1, as its weights lie in [0, 1]; so its error |truth - guess| does, and the offset does not
+        move. If no number of a list rises by more than 1, neither does the k-th smallest; and if none falls by more
+        than 1, neither does that. Rounding to whole steps and up to whole rows keeps it: ceil(x + 1) = ceil(x) + 1.
+    Formula: ceil of the order statistics of |q(D) - g_q| - offset(g_q) over all listed q. Exact: whole numbers of grid
+        steps whose sums stay below 2^53 in floats, by what `Conjunctions` and `Declared.check` refuse.
+    Source: docs/understand/guarantees.md, "Certificates".
+    """
+    errors = np.concatenate([_errors(one, certificate, records) for one in certificate.lists])
+    places = np.array(certificate.ranks) - 1
+    found: Counts = np.partition(errors, places)[places]
+    return -(-found // GRID)
+
+
+def _errors(listed: Conjunctions, certificate: Certificate, records: Records) -> Counts:
+    """|truth - guess| - offset of each question, in grid steps."""
+    gaps = listed.sums(records.table(listed.names) * GRID - listed.guess)
+    found: Counts = np.abs(gaps) - certificate.offset(listed.sums(listed.guess)) * GRID
+    return found
