@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 import tacit
-from tacit.load.source import open_source
+from tacit.load import open_source
 from tacit.model.entry import Measured, Told
 from tacit.model.facts import FREE as ALL_AT_ONCE
 from tacit.model.query import Query

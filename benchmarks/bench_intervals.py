@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tacit.load.source import open_source
+from tacit.load import open_source
 from tacit.model.attribute import integer
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain

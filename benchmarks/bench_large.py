@@ -29,7 +29,7 @@ from benchmarks.accuracy.noisy_tables import Scope, every
 from benchmarks.accuracy.synthesis import LIMIT, NotFinished, synthesise
 from benchmarks.accuracy.tables import ADULT, ALL, MILD, SEED, adult_codes
 from benchmarks.accuracy.tables import table as listed_table
-from tacit.load.source import open_source
+from tacit.load import open_source
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release.online import Online

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import duckdb
 
 import tacit
-from tacit.load.source import open_source
+from tacit.load import open_source
 from tacit.model.domain import Domain
 from tacit.trusted.cells import read_records
 

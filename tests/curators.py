@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tacit.load.source import open_source
+from tacit.load import open_source
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.opening import doors

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 import tacit
 from tacit.exact.bounds import rho_from
-from tacit.load.source import open_source
+from tacit.load import open_source
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.model.query import Query

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 import tacit
-from tacit.load.source import open_source
+from tacit.load import open_source
 from tacit.model.attribute import Attribute
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain

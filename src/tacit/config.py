@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from tacit.errors import ConfigError
-from tacit.load.source import is_address, is_query
+from tacit.load import is_address, is_query
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.release.mechanisms import check_names, setting_names

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from tacit.errors import ConfigError, LedgerError, TacitError
-from tacit.load.source import open_source
+from tacit.load import open_source
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.release.mechanisms import MECHANISMS, Choice, check_names

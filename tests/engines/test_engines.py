@@ -26,7 +26,7 @@ from test_person import IDS, kept, loaded, rows_of
 
 from support import PATIENCE, until
 from tacit.errors import DataError
-from tacit.load.source import open_source
+from tacit.load import open_source
 from tacit.model.attribute import category, date, integer
 from tacit.model.domain import Domain
 from tacit.trusted.cells import read_records

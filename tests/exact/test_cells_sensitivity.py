@@ -16,8 +16,8 @@ import pytest
 from sqlglot import exp, parse_one
 
 from tacit.errors import DataError
+from tacit.load import Source, open_source
 from tacit.load.columns import Coded
-from tacit.load.source import Source, open_source
 from tacit.model.attribute import Attribute, category, integer
 from tacit.model.domain import Domain
 from tacit.trusted import cells

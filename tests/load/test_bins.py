@@ -17,8 +17,8 @@ from sqlglot import exp
 
 from tacit.errors import DataError
 from tacit.load import columns as bins
+from tacit.load import open_source
 from tacit.load.columns import TableColumn
-from tacit.load.source import open_source
 from tacit.model.attribute import Attribute, boolean, category, date, integer, numeric
 from tacit.model.domain import Domain
 from tacit.model.values import Days, Integers, Listed

@@ -10,7 +10,7 @@ import pytest
 
 from tacit.errors import DataError
 from tacit.load import duckdb as engine
-from tacit.load.source import open_source
+from tacit.load import open_source
 from tacit.model.attribute import integer
 from tacit.model.domain import Domain
 from tacit.trusted.cells import read_records

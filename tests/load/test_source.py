@@ -18,8 +18,8 @@ import pytest
 from sqlglot import exp
 
 from tacit.errors import DataError
+from tacit.load import Source, open_source
 from tacit.load.columns import TableColumn
-from tacit.load.source import Source, open_source
 from tacit.model.attribute import boolean, category, date, integer, numeric
 from tacit.model.domain import Domain
 from tacit.trusted.cells import read_records
@@ -267,7 +267,7 @@ def test_csv_and_parquet_need_neither_pandas_nor_pyarrow(tmp_path: Path) -> None
     program = (
         "import sys; sys.modules['pandas'] = sys.modules['pyarrow'] = sys.modules['psycopg'] = None\n"
         "from tacit.model.domain import Domain; from tacit.model.attribute import integer\n"
-        "from tacit.load.source import open_source; from tacit.trusted.cells import read_records\n"
+        "from tacit.load import open_source; from tacit.trusted.cells import read_records\n"
         "domain = Domain({'age': integer(0, 99, missing='unknown')})\n"
         "for path in sys.argv[1:]: print(read_records(open_source(path), domain).rows)\n"
     )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import tacit
 from curators import curating, public_of
 from tacit.errors import ConfigError
-from tacit.load.source import open_source
+from tacit.load import open_source
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise, pmf

@@ -13,7 +13,7 @@ import pytest
 import tacit
 from curators import curating, open_curator, public_of
 from tacit.errors import BudgetExhausted, InvalidBudget, InvalidDomain, InvalidQuery
-from tacit.load.source import open_source
+from tacit.load import open_source
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.release.hypothesis.dense import Dense

@@ -18,7 +18,7 @@ import pytest
 from sqlglot import exp, parse_one
 
 from tacit.errors import DataError
-from tacit.load.source import open_source
+from tacit.load import open_source
 from tacit.model.attribute import boolean, category, integer
 from tacit.model.domain import Domain
 from tacit.trusted import cells

@@ -13,7 +13,7 @@ import pytest
 
 from curators import public_of
 from tacit.errors import AnswerWithheld, InvalidBudget, InvalidQuery, WouldSpend
-from tacit.load.source import open_source
+from tacit.load import open_source
 from tacit.model.attribute import category, integer
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain

@@ -14,7 +14,7 @@ import pytest
 import tacit
 from curators import curating, open_curator, public_of
 from tacit.errors import AnswerWithheld, BudgetExhausted, InvalidQuery
-from tacit.load.source import open_source
+from tacit.load import open_source
 from tacit.model import statistic as registry
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.errors import ConfigError, DataError, LedgerError
-from tacit.load.source import open_source
+from tacit.load import open_source
 from tacit.model.attribute import category, integer
 from tacit.model.domain import Domain
 from tacit.model.workload import histogram

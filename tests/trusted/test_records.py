@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import InvalidQuery
-from tacit.load.source import open_source
+from tacit.load import open_source
 from tacit.model.attribute import category, integer
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Query

@@ -60,8 +60,8 @@ def init(data: str, table: str | None, output: str, peek_at_values: bool, as_jso
       tacit init warehouse.duckdb --table people -o people.toml
       tacit init people.parquet --peek-at-values
     """
+    from tacit.load import is_address, is_query, open_source
     from tacit.load.duckdb import look
-    from tacit.load.source import is_address, is_query, open_source
 
     path = Path(output)
     if path.exists():
@@ -126,7 +126,7 @@ def plan(
     settings = read_config(config)
     budget = settings.budget if epsilon is None else Budget(epsilon=epsilon, delta=settings.budget.delta)
     if rows is None:
-        from tacit.load.source import open_source
+        from tacit.load import open_source
         from tacit.trusted.cells import read_records
 
         with waiting("Counting the rows"):

@@ -1,5 +1,200 @@
-"""Reading tables: which engine holds the rows, what its columns are, and which bin each value falls into.
+"""Reading tables: where the rows are, and the one door to them. Called when a session opens, and by `tacit init`.
 
-This package sees rows, so nothing an engine says when it fails leaves it (`source.Source` is the one door). It decides
-no privacy: `trusted/cells.py` builds the statement around its expressions and checks them and what the engine counts.
+This package sees rows. Whatever an engine says when it fails stays inside, even as the cause of an error: engines print
+the values they stumble over. Only columns' names and types, and columns of whole numbers that a statement counted, come
+out. It decides no privacy: `trusted/cells.py` builds the statement around its expressions and checks them and what the
+engine counts.
 """
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from tacit.errors import DataError
+from tacit.load.columns import BYTE_ORDER, Coded, Dialect, TableColumn, coded, is_text, match
+from tacit.model.domain import Domain
+
+T = TypeVar("T")
+Numbers = list[NDArray[np.int64]]  # the columns of a statement's result
+Progress = Callable[[float], None]
+
+_CSV = re.compile(r"\.(csv|tsv|txt)(\.(gz|zst))?$", re.IGNORECASE)
+_PARQUET = re.compile(r"\.(parquet|pq)$", re.IGNORECASE)
+_QUERY = re.compile(r"\s*(SELECT|WITH|FROM)\s", re.IGNORECASE)
+_ACCEPTED = (
+    "a CSV or Parquet file, a DuckDB file or postgresql:// address with a table name, a query for DuckDB, "
+    "a DuckDB relation, a pandas, polars or Spark DataFrame, or an Arrow table"
+)
+
+
+class Engine(Protocol):
+    """What one kind of engine does. It may fail with any exception; `Source` replaces all but a DataError."""
+
+    dialect: Dialect
+    table: exp.Table  # the table's name in statements
+    failure: str  # a public sentence: it could not be read
+
+    def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[TableColumn, ...]:
+        """Every column's name and coarse type. Where an engine would guess a type, what is declared holds instead."""
+
+    def run(self, statements: Sequence[str], progress: Progress | None) -> list[Numbers]:
+        """What each statement counts, from one state of the table."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table in some engine: the only way to it."""
+
+    engine: Engine
+
+    def describe(self) -> tuple[TableColumn, ...]:
+        """Every column's name and coarse type."""
+        return quietly(self.engine.columns, self.engine.failure)
+
+    def names(self) -> tuple[str, exp.Table, exp.Expr]:
+        """The dialect to write statements in, and what the table and the order of bytes are called there."""
+        return self.engine.dialect, self.engine.table.copy(), BYTE_ORDER[self.engine.dialect].copy()
+
+    def coded(self, domain: Domain, person: str | None) -> tuple[list[Coded], tuple[str, bool] | None]:
+        """How each attribute is coded, and the person's column, with whether it holds text rather than numbers."""
+        columns = quietly(lambda: self.engine.columns(domain, person), self.engine.failure)
+        found = match(columns, domain, person)
+        codes = [
+            coded(name, attribute, found[name], place, self.engine.dialect)
+            for place, (name, attribute) in enumerate(domain.items())
+        ]
+        return codes, None if person is None else (found[person].name, is_text(found[person]))
+
+    def run(self, statements: Sequence[str], progress: Progress | None = None) -> list[Numbers]:
+        """What each statement counts. `progress` is told the share of the first that is done, where it is known."""
+        return quietly(lambda: self.engine.run(statements, progress), self.engine.failure)
+
+
+def quietly(work: Callable[[], T], failure: str) -> T:
+    """The result of `work`, or a public sentence in the place of whatever went wrong."""
+    try:
+        return work()
+    except DataError as error:
+        failure = error.sentence
+    except Exception:
+        pass
+    # Raised out here, where no exception is being handled: the engine's message is not even attached as context.
+    raise DataError(failure)
+
+
+def is_address(text: str) -> bool:
+    """Whether the text is the address of a server rather than a path. No data involved."""
+    return re.match(r"postgres(ql)?://", text) is not None
+
+
+def is_query(text: str) -> bool:
+    """Whether the text is a query for DuckDB rather than a path. No data involved."""
+    return _QUERY.match(text) is not None
+
+
+def open_source(data: object, table: str | None = None) -> Source:
+    """The engine and table that `data` stands for; no row is read yet. Text is an address, a query or a path.
+
+    Engines are imported when they are needed: a published file or a configuration is read without one.
+    """
+    if isinstance(data, Source):
+        return data
+    if isinstance(data, str) and is_address(data):
+        if not table:
+            raise DataError('a PostgreSQL address needs a table name too: table="people".')
+        _needs("psycopg", "postgres")
+        from tacit.load.servers import Postgres
+
+        return Source(Postgres(data, _named(table, "postgres"), table))
+    if type(data).__module__.startswith("pyspark.sql"):
+        from tacit.load.servers import Spark
+
+        return Source(Spark(data))
+    import duckdb
+
+    from tacit.load.duckdb import DuckDB
+
+    if isinstance(data, str | os.PathLike):
+        text = os.fspath(data)
+        if isinstance(text, str) and "\0" not in text:
+            if isinstance(data, str) and is_query(text):
+                return Source(DuckDB("the query", lambda connection, _: connection.sql(text)))
+            return _path(text, table)
+    if isinstance(data, duckdb.DuckDBPyRelation):
+        return Source(DuckDB("the relation", lambda *_: data, ours=False))
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(data, pandas.DataFrame):
+        return Source(DuckDB("the DataFrame", lambda connection, _: connection.from_df(data)))
+    if hasattr(data, "__arrow_c_stream__"):
+        _needs("pyarrow", "arrow")
+        return Source(DuckDB(f"the {type(data).__name__}", lambda connection, _: connection.from_arrow(_kept(data))))
+    raise DataError(f"data of type {type(data).__name__} is not accepted; give {_ACCEPTED}.")
+
+
+def _path(text: str, table: str | None) -> Source:
+    from tacit.load.duckdb import DuckDB, attached, is_database
+
+    shown = Path(text).name
+    if "://" in text:
+        raise DataError(f"{shown} is not a local file; give {_ACCEPTED}.")
+    several = any(mark in text for mark in "*?[") and not os.path.exists(text)
+    if not several and not os.path.exists(text):
+        raise DataError(f"there is no file {text}.")
+    if os.path.isdir(text):
+        files = os.path.join(text, "**", "*.parquet")
+        return Source(DuckDB(shown, lambda connection, _: connection.read_parquet(files), "Parquet"))
+    if not several and quietly(lambda: is_database(text), f"{shown} could not be read."):
+        if not table:
+            raise DataError(f'{shown} is a DuckDB database: say which table of it, like table="people".')
+        named = _named(table, "duckdb")
+        return Source(DuckDB(f"table {table} of {shown}", lambda connection, _: attached(connection, text, named)))
+    if table:
+        raise DataError(f"{shown} is not a database, so it has no table {table}.")
+    if _PARQUET.search(text):
+        return Source(DuckDB(shown, lambda connection, _: connection.read_parquet(text), "Parquet"))
+    if _CSV.search(text):
+        tabs = {"sep": "\t"} if ".tsv" in text.lower() else {}
+        return Source(
+            DuckDB(
+                shown,
+                lambda connection, types: connection.read_csv(text, header=True, dtype=types or None, **tabs),
+                "CSV",
+            )
+        )
+    raise DataError(f"{shown} is not a kind of file that Tacit reads; give {_ACCEPTED}.")
+
+
+def _kept(data: object) -> object:
+    """Arrow data that can be read more than once: its rows are counted by two statements."""
+    import pyarrow
+
+    return data if hasattr(data, "__len__") else pyarrow.table(data)
+
+
+def _needs(module: str, extra: str) -> None:
+    if find_spec(module) is None:
+        raise DataError(f"this kind of data needs {module}: pip install 'tacit[{extra}]'.")
+
+
+def _named(table: str, dialect: Dialect) -> exp.Table:
+    """A table's name, every part of it quoted: PostgreSQL takes a bare `user` for a function."""
+    failure = f'{table!r} does not name a table; write it like people or archive."People 2024".'
+    named = quietly(lambda: exp.to_table(table, dialect=dialect), failure)
+    for part in named.parts:
+        if not isinstance(part, exp.Identifier):
+            raise DataError(failure)
+        if dialect == "postgres" and not part.quoted:
+            part.set("this", part.name.lower())
+        part.set("quoted", True)
+    return named

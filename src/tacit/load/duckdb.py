@@ -13,8 +13,8 @@ import numpy as np
 from sqlglot import exp
 
 from tacit.errors import DataError
+from tacit.load import Numbers, Progress, open_source, quietly
 from tacit.load.columns import Dialect, TableColumn, coarse, csv_type, match
-from tacit.load.source import Numbers, Progress, open_source, quietly
 from tacit.model.domain import Domain
 
 T = TypeVar("T")

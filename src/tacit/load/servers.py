@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 from sqlglot import exp
 
+from tacit.load import Numbers, Progress, quietly
 from tacit.load.columns import Dialect, TableColumn, coarse
-from tacit.load.source import Numbers, Progress, quietly
 from tacit.model.domain import Domain
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ statement counts without bins and lists. So a mistake in `load/` costs accuracy,
 
 What is not promised. Sums notice rows that are lost or counted twice, not an engine that moves one to another cell. The
 checks are against mistakes, not against malice. And `load/` sees rows: what it prints or raises is its own duty
-(`load.source.quietly`).
+(`load.quietly`).
 """
 
 from __future__ import annotations
