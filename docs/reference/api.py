@@ -67,7 +67,10 @@ def _item(what: str, words: str) -> str:
 
 
 def _members(thing: type) -> Iterator[tuple[str, Any]]:
-    for name, member in vars(thing).items():
+    """Its own members, then those that it has from other classes of ours."""
+    ours = [base for base in thing.__mro__ if base.__module__.startswith("tacit")]
+    for name in dict.fromkeys(name for base in ours for name in vars(base)):
+        member = inspect.getattr_static(thing, name)
         if isinstance(member, classmethod | staticmethod):
             member = member.__func__
         if (

@@ -21,12 +21,21 @@ class Answered(Framed):
     """What every kind of answer has: an error bar, and the facts about it under names of their own."""
 
     __slots__ = ()
+    question: str
     facts: Facts
 
     @property
     def says(self) -> Says:
         """Whether the answer says anything: "sharp", "rough" or "nothing". From public facts, like the bar."""
         raise NotImplementedError
+
+    def _values(self) -> dict[str, Any]:
+        """What `to_dict` says of the values themselves."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"question": self.question, **self._values(), "says": self.says, **self.facts.to_dict()}
 
     @property
     def error(self) -> float | None:
@@ -90,17 +99,8 @@ class Answer(Answered):
         """Whether the answer says anything: "sharp", "rough" or "nothing" (see `says`)."""
         return says(self.value, self.error, self.limits)
 
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        error = self.error
-        return {
-            "question": self.question,
-            "value": self.value,
-            "error": error,
-            "interval": None if error is None else list(within(self.value, error, self.limits)),
-            "says": says(self.value, error, self.limits),
-            **self.facts.to_dict(),
-        }
+    def _values(self) -> dict[str, Any]:
+        return {"value": self.value, "error": self.error, "interval": self.interval and list(self.interval)}
 
     def frame(self) -> Frame:
         """One row: the question, its value and error, and what else the answer says of itself."""
@@ -146,16 +146,8 @@ class QuantileAnswer(Answered):
             return "nothing"
         return "sharp" if self.low == self.high else "rough"
 
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "question": self.question,
-            "share": self.share,
-            "value": self.value,
-            "interval": [self.low, self.high],
-            "says": self.says,
-            **self.facts.to_dict(),
-        }
+    def _values(self) -> dict[str, Any]:
+        return {"share": self.share, "value": self.value, "interval": [self.low, self.high]}
 
     def frame(self) -> Frame:
         """One row: the question, the bin that holds the quantile, and the first and last that could."""

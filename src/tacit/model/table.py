@@ -48,16 +48,9 @@ class Table(Answered):
         """Each combination of labels with its value, the last attribute fastest."""
         yield from zip(product(*self.labels), self.values.ravel().tolist(), strict=True)
 
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "question": self.question,
-            "columns": [*self.names, "value"],
-            "rows": [[*labels, value] for labels, value in self.rows()],
-            "error": self.error,
-            "says": self.says,
-            **self.facts.to_dict(),
-        }
+    def _values(self) -> dict[str, Any]:
+        rows = [[*labels, value] for labels, value in self.rows()]
+        return {"columns": [*self.names, "value"], "rows": rows, "error": self.error}
 
     def frame(self) -> Frame:
         """A row for each combination: a column of labels for each attribute, then value and error."""
@@ -130,15 +123,12 @@ class Listing(Answered):
         """Each row's labels with its values."""
         yield from ((row.labels, row.values) for row in self.listed)
 
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+    def _values(self) -> dict[str, Any]:
+        rows = [[*row.labels, *row.values] for row in self.listed]
         return {
-            "question": self.question,
             "columns": [*self.names, *self.titles],
-            "rows": [[*row.labels, *row.values] for row in self.listed],
+            "rows": rows,
             "errors": [list(row.errors) for row in self.listed],
-            "says": self.says,
-            **self.facts.to_dict(),
         }
 
     def frame(self) -> Frame:
@@ -241,17 +231,9 @@ class CdfAnswer(Answered):
 
         return curve_figure(self)
 
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "question": self.question,
-            "columns": [self.name, "rows up to its end"],
-            "rows": [[label, value] for label, value in zip(self.labels, self.values.tolist(), strict=True)],
-            "error": self.error,
-            "simultaneous": True,
-            "says": self.says,
-            **self.facts.to_dict(),
-        }
+    def _values(self) -> dict[str, Any]:
+        rows = [list(row) for row in zip(self.labels, self.values.tolist(), strict=True)]
+        return {"columns": [self.name, "rows up to its end"], "rows": rows, "error": self.error, "simultaneous": True}
 
     def __str__(self) -> str:
         return f"{self.question}: {len(self.values):,} steps {bar_words(self)}"
