@@ -11,6 +11,7 @@ class TacitError(Exception):
 
     code = "refused"
     nothing_spent = True
+    after: int | None = None  # the newest entry before the question that was refused; None where it did not come so far
 
     def __init__(self, sentence: str) -> None:
         super().__init__(sentence)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InvalidQuery, NotStarted, TacitError
+from tacit.errors import InvalidQuery, NotStarted
 from tacit.model.aggregate import check_share
 from tacit.model.answer import Answer, QuantileAnswer
 from tacit.model.ask import (
@@ -214,7 +214,7 @@ class Session:
 
         After it most questions are free. Where it was bought before, or there is nothing to buy, nothing happens.
         """
-        with self._honest(), self._public.turn():
+        with self._public.turn(), self._public.honest():
             base = self.base
             paid = self._mechanism.begin()
             return replace(base, cost=paid, bought=self._mechanism.bought(), certified=self._certified())
@@ -240,8 +240,7 @@ class Session:
         if within is None:
             return self.answer_many([ask])[0]
         one = wanted(ask, within, self.domain, self.rows)
-        with self._honest():
-            return self._priced(combine(ask, {one.query: self._parts.within(one)}, self._setting))
+        return self._priced(combine(ask, {one.query: self._parts.within(one)}, self._setting))
 
     def answer_many(self, asks: Sequence[Ask]) -> list[Answers]:
         """Answer several questions. All are checked before any is asked, and what they ask shares commits."""
@@ -249,8 +248,8 @@ class Session:
         if settled is not None:
             return settled
         needs = [parts(ask, self._setting) for ask in asks]
-        with self._honest(), _no_collection():
-            self._check_started(needs)
+        self._check_started(needs)
+        with _no_collection():
             found = self._parts.fetch(need for one in needs for need in one)
         answers, given = list[Answers](), set[Need]()
         for ask, words, mine in zip(asks, _words(asks, self.domain), needs, strict=True):
@@ -438,7 +437,7 @@ class Session:
             for item in workload
         ]
         loss, learner = self._part(share), rule_of(rule, self.domain, alpha)
-        with self._honest():
+        with self._public.honest():
             return construct(
                 self._public,
                 self._curator,
@@ -497,22 +496,6 @@ class Session:
         with _no_collection():
             words = describe_many(queries, self.domain)
             return [one_answer(*one, self.rows) for one in zip(words, queries, known, strict=True)]
-
-    @contextmanager
-    def _honest(self) -> Iterator[None]:
-        """An error says that nothing was spent only if nothing was, also when it comes in the middle of many steps."""
-        before = self.spent
-        try:
-            yield
-        except TacitError as error:
-            try:
-                moved = self.spent != before
-            except TacitError:  # the ledger cannot be read any more
-                moved = True
-            if error.nothing_spent and moved:
-                error.nothing_spent = False
-                error.sentence += " What was paid for before that stays spent."
-            raise
 
     def _part(self, share: float) -> Loss:
         check_share(share)

@@ -30,6 +30,7 @@ from tacit.release.public import Public
 from tacit.release.ranges.distribution import Distribution
 from tacit.release.ranges.flat import FlatTable
 from tacit.release.ranges.rectangles import Rectangles
+from tacit.store.chain import Mark
 
 READ_SHARE = 0.1  # of 1 - confidence: for bars that are read off releases, where several kinds are compared
 _MUCH = 0.9  # of a bar: what a later release must stay below to be mentioned
@@ -113,6 +114,13 @@ class Purchase:
         each = self.measured.values.size // cells
         return quantile_of_sum(found.noise, each * min(inside, cells - inside), confidence)
 
+    def reach(self, query: Query, shown: int, confidence: float, law: float) -> float:
+        """How far the truth is from a value at most, where the bar of the noise alone is known."""
+        found = self.release
+        if isinstance(found, NoisyTable):
+            return abs(shown - found.value(query)) + law
+        return found.reach(query, shown, confidence)
+
     def spread(self, scope: tuple[str, ...]) -> float:
         """The variance of a table's counts of these attributes."""
         cells = math.prod(self.domain[name].size for name in scope)
@@ -157,9 +165,9 @@ class Bought:
         self._about: dict[tuple[str, ...], tuple[list[Purchase], list[Purchase]]] = {}
         self._read_to = 0
 
-    def catch_up(self) -> None:
-        """Fold in what this or another process has released since the last look."""
-        entries = self._public.entries
+    def catch_up(self, newest: Mark | None = None) -> None:
+        """Fold in what this or another process has released since the last look; `newest` is the newest entry."""
+        entries = self._public.entries if newest is None else newest.seq
         if entries == self._read_to:
             return
         for measured in self._public.released(after=self._read_to):
@@ -241,10 +249,10 @@ class Bought:
         most = self._public.rows * query.unit  # a bar as wide as that says nothing
         sure, shown = split(self._confidence).read, facts.bars[0].width if facts.bars else most
         laws = [(one.law(query, sure), one.entry, one) for one in self._sure(query, facts.receipt.entry)]
-        if not laws or min(laws)[0] >= shown:
+        law, _, surest = min(laws, default=(most, 0, None))
+        if surest is None or law >= shown:
             return answer
-        surest = min(laws)[2].release
-        bar = Bar(surest.reach(query, answer.value, sure), NOISE, self._confidence)
+        bar = Bar(surest.reach(query, answer.value, sure, law), NOISE, self._confidence)
         if bar.width >= most:
             return answer
         bars = (bar, *facts.bars) if bar.width < shown else (*facts.bars, bar)

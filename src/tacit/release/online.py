@@ -190,6 +190,7 @@ class Online(Generic[K]):
         self._public, self._curator, self._begin = public, curator, begin
         self._questions, self._halt, self._at_once = questions, halt, at_once
         self.terms = terms
+        self._bars: tuple[object, tuple[Bar, ...]] = None, ()  # what the last gate promised, and for what it holds
         self._restart()
 
     def estimate(self, queries: Sequence[Query | Statistic]) -> list[Estimate]:
@@ -284,8 +285,8 @@ class Online(Generic[K]):
     @property
     def most_gates(self) -> float:
         """How many gates can ever be opened: more than planned, where a start was not bought or cost less."""
-        start = self._nothing if self._start is None else self._start.cost
-        return (self._public.total - start).atoms / self.terms.gate_loss.atoms
+        start = 0 if self._start is None else self._start.cost.atoms
+        return (self._public.total.atoms - start) / self.terms.gate_loss.atoms
 
     @property
     def _nothing(self) -> Loss:
@@ -317,29 +318,35 @@ class Online(Generic[K]):
     ) -> dict[Query | Statistic, Measured | Told]:
         ended = "" if gate else f"all {self.terms.hits:,} hard answers are used: the guarantee has ended"
         note = "; ".join(filter(None, (ended, guesses.note)))
-        bars = [] if gate is None else self._promised(guesses.lenses[0], gate.threshold)
+        units = {query.unit for query in queries}
+        bars = {unit: () if gate is None else self._promised(guesses.lenses[0], gate.threshold, unit) for unit in units}
         said = [
-            FreeAnswer(
-                query,
-                round(float(guess) * query.unit),
-                note,
-                tuple(replace(bar, width=math.ceil(bar.width * query.unit)) for bar in bars),
-            )
+            FreeAnswer(query, round(float(guess) * query.unit), note, bars[query.unit])
             for query, guess in zip(queries, guesses.values, strict=False)
         ]
         return dict(zip(queries, self._public.tell(said, gate), strict=True))
 
-    def _promised(self, lens: Lens, threshold: float) -> list[Bar]:
-        """What a gate proves about the answers that it lets pass, in counts: of one by itself first, which is narrower.
+    def _promised(self, lens: Lens, threshold: float, unit: int) -> tuple[Bar, ...]:
+        """What a gate proves about the answers that it lets pass, in grid steps: of one by itself first.
 
-        Which of the two is narrower follows from public parameters, so showing the narrower one costs no confidence.
+        That is the narrower one by public parameters, so showing it costs no confidence. As long as a gate stands, both
+        stay what they are.
         """
-        terms = self.terms
-        # Both are compared with bars that are read off releases.
-        sure = replace(terms, confidence=split(terms.confidence).others)
-        shown = {ANSWER: sure.shown_alone(threshold), FREE: sure.shown(threshold, self.most_gates)}
-        reach = {about: farthest(lens, most) for about, most in shown.items()}
-        return [Bar(width, about, terms.confidence) for about, width in reach.items() if width is not None]
+        known = (threshold, unit, None if isinstance(lens, Distance) else lens.reach, self.most_gates)
+        if self._bars[0] != known:
+            # Both are compared with bars that are read off releases.
+            sure = replace(self.terms, confidence=split(self.terms.confidence).others)
+            shown = {ANSWER: sure.shown_alone(threshold), FREE: sure.shown(threshold, self.most_gates)}
+            reach = {about: farthest(lens, most) for about, most in shown.items()}
+            self._bars = (
+                known,
+                tuple(
+                    Bar(math.ceil(width * unit), about, self.terms.confidence)
+                    for about, width in reach.items()
+                    if width is not None
+                ),
+            )
+        return self._bars[1]
 
     def _buy(self, hard: Query | Statistic) -> tuple[Measured | Told, Loss]:
         """The answer to a hard question, and what it cost: by itself, or from the table that is bought around it."""

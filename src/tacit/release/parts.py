@@ -14,7 +14,6 @@ import numpy as np
 from tacit.errors import InvalidQuery
 from tacit.model.aggregate import RANGE_SHARE
 from tacit.model.budget import Loss, percent_of
-from tacit.model.entry import Measured, Told
 from tacit.model.facts import EXACT, NOISE, Bar, Facts, joined, widest
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
@@ -109,13 +108,12 @@ class Parts:
                 found[need] = self._constant(need)
             elif isinstance(need, Query | Statistic):
                 asked.append(need)
-        settled = self.settled(asked)
-        found |= {query: one for query, one in zip(asked, settled, strict=True) if one is not None}
-        asked = [query for query, one in zip(asked, settled, strict=True) if one is None]
+        settled, asked = _parted(asked, self.settled(asked))
+        found |= settled
         if len(found) == len(wanted):
             return found
-        with self._public.turn():
-            self.bought.catch_up()
+        with self._public.turn(), self._public.honest() as newest:
+            self.bought.catch_up(newest)
             if asked:
                 found |= self._asked(asked)
             for need in wanted:
@@ -140,37 +138,44 @@ class Parts:
             for query, one in zip(queries, found, strict=True)
         ]
 
-    def _asked(self, queries: list[Query | Statistic]) -> dict[Need, Part]:
-        known = self._known(queries)
-        found: dict[Need, Part] = {query: one for query, one in zip(queries, known, strict=True) if one is not None}
-        new = [query for query in queries if query not in found]
+    def _asked(self, queries: Sequence[Query | Statistic]) -> dict[Need, Part]:
+        """The answers to questions that nothing settles: those that they have already, and new ones."""
+        found, new = _parted(queries, self._told(queries))
         if new:
             made = self._mechanism.estimate(new)
-            self.bought.catch_up()
+            if any(one.facts.cost.atoms for one in made):  # else nothing was measured: the turn is ours
+                self.bought.catch_up()
             found |= {query: self.bought.barred(query, one) for query, one in zip(new, made, strict=True)}
         return found
 
     def _known(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
         """The answers that questions have already, each from the first that told it."""
         found = self.settled(queries)
-        rest = [query for query, one in zip(queries, found, strict=True) if one is None]
-        stored = iter(self._public.find([query.core for query in rest]) if rest else [])
-        told = {query: self._told(query, next(stored)) for query in rest}
-        again = [query for query, one in told.items() if one is not None]
-        later = dict(zip(again, self._public.sharpest([query.core for query in again]), strict=True)) if again else {}
-        for query, one in told.items():
-            if one is not None:
-                told[query] = self._dial.noted(query, self.bought.barred(query, one), later[query])
-        return [told[query] if one is None else one for query, one in zip(queries, found, strict=True)]
+        told = iter(self._told([query for query, one in zip(queries, found, strict=True) if one is None]))
+        return [next(told) if one is None else one for one in found]
 
-    def _told(self, query: Query | Statistic, stored: Measured | Told | None) -> Estimate | None:
-        if isinstance(query, Query):
-            return self.bought.told(query, stored)
-        return None if stored is None else of_stored(stored, query, self._public.rows, self._confidence)
+    def _told(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
+        """The answers that questions which nothing settles have already."""
+        if not queries:
+            return []
+        found = list[Estimate | None]()
+        for query, stored in zip(queries, self._public.find([query.core for query in queries]), strict=True):
+            if isinstance(query, Query):
+                found.append(self.bought.told(query, stored))
+            elif stored is not None:
+                found.append(of_stored(stored, query, self._public.rows, self._confidence))
+            else:
+                found.append(None)
+        again = [query.core for query, one in zip(queries, found, strict=True) if one is not None]
+        later = iter(self._public.sharpest(again) if again else ())
+        return [
+            one and self._dial.noted(query, self.bought.barred(query, one), next(later))
+            for query, one in zip(queries, found, strict=True)
+        ]
 
     def within(self, one: Wanted) -> Estimate:
         """An answer as sharp as wanted: the one that is known if that is, else a fresh one, which is kept beside it."""
-        with self._public.turn():
+        with self._public.turn(), self._public.honest():
             return self._sharp_enough(one) or self._dial.buy(one)
 
     def price_within(self, one: Wanted) -> DryRun:
@@ -236,7 +241,9 @@ class Parts:
                 f"a table of {need.size(domain):,} cells is asked in parts of at most {MAX_LOOKED_UP:,}."
             )
         cells = list(need.queries(domain))
-        found = self._asked([cell for cell in dict.fromkeys(cells) if not cell.is_constant])
+        asked = [cell for cell in dict.fromkeys(cells) if not cell.is_constant]
+        found, rest = _parted(asked, self.settled(asked))
+        found |= self._asked(rest)
         told = {cell: one for cell in cells if isinstance(one := found.get(cell), Estimate)}
         return self._put_together(need, cells, told)
 
@@ -432,6 +439,14 @@ class Parts:
             cells = {cell for cell in need.queries(public.domain) if not cell.is_constant}
             return mechanism.most(need) if len(self._told_cells(need)) < len(cells) else None
         return mechanism.most(need)
+
+
+def _parted(
+    queries: Sequence[Query | Statistic], answers: Sequence[Estimate | None]
+) -> tuple[dict[Need, Part], list[Query | Statistic]]:
+    """The answers that there are, and the questions that have none."""
+    found: dict[Need, Part] = {query: one for query, one in zip(queries, answers, strict=True) if one is not None}
+    return found, [query for query, one in zip(queries, answers, strict=True) if one is None]
 
 
 def _for_each(cells: Sequence[Sequence[Bar]]) -> tuple[Bar, ...]:

@@ -6,12 +6,12 @@ A ledger has both. A published file has the first: whatever needs the second is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from numpy.typing import ArrayLike
 
-from tacit.errors import NeedsData
+from tacit.errors import NeedsData, TacitError
 from tacit.model.budget import Loss
 from tacit.model.entry import FreeAnswer, GateTerms, Intent, Measured, Selection, Shut, Told, beside, decode, released
 from tacit.model.facts import Receipt
@@ -154,6 +154,26 @@ class Public:
     def turn(self) -> AbstractContextManager[None]:
         """One asker at a time, so that a question is paid once."""
         return self._lines.turn()
+
+    @contextmanager
+    def honest(self) -> Iterator[Mark]:
+        """The newest entry. An error that comes meanwhile says that nothing was spent only if nothing was.
+
+        It also says after which entry to look for what was bought before it came.
+        """
+        before = self._lines.head()
+        try:
+            yield before
+        except TacitError as error:
+            try:
+                moved = self._lines.head().spent != before.spent
+            except TacitError:  # the ledger cannot be read any more
+                moved = True
+            error.after = before.seq
+            if error.nothing_spent and moved:
+                error.nothing_spent = False
+                error.sentence += " What was paid for before that stays spent."
+            raise
 
     def has_gate(self, owner: str) -> bool:
         """Whether a gate of this owner is open. In a published file, one that was lost cannot be told from it."""

@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType, field
@@ -178,7 +179,7 @@ class Question:
     def is_count(self) -> bool:
         return isinstance(self.ask, Count)
 
-    @property
+    @cached_property
     def plain(self) -> bool:
         """Whether it is a count that may share a batch with others, and whose answer never changes."""
         return self.is_count and self.within is None

@@ -127,10 +127,9 @@ class Writer:
         paid = {} if paid is None else paid
         together = [ask for job in jobs for ask in job.counts]
         self.batches += 1
-        head = _outcome(lambda: self._session.entries)
         result = _outcome(lambda: self._session.answer_many(together))
-        if isinstance(result, TacitError) and isinstance(head, int):
-            for key, atoms in charges(self._session, head, result, together).items():
+        if isinstance(result, TacitError):
+            for key, atoms in charges(self._session, result, together).items():
                 paid[key] = paid.get(key, 0) + atoms
         if isinstance(result, TacitError) and len(jobs) > 1:
             # One of them is refused, or there is not enough for all: each gets its own answer. What the batch had
@@ -168,21 +167,17 @@ def _outcome(work: Callable[[], Any]) -> Any:
 
 
 def accounted(session: Session, work: Callable[[], T]) -> T:
-    """Do it; where it fails after something was paid for, `Cut` says how much that was.
-
-    What another process buys from the same ledger meanwhile is taken for a part of it.
-    """
-    head = session.entries
+    """Do it; where it fails after something was paid for, `Cut` says how much that was."""
     try:
         return work()
     except TacitError as error:
-        atoms = sum(atoms for _, atoms in _since(session, head, error))
+        atoms = sum(atoms for _, atoms in _bought(session, error))
         if not atoms:
             raise
         raise Cut(error, atoms) from None
 
 
-def charges(session: Session, head: int, error: TacitError, asks: Iterable[Count]) -> dict[str, int]:
+def charges(session: Session, error: TacitError, asks: Iterable[Count]) -> dict[str, int]:
     """What each of the counts had cost, by the key of its core, before a batch of them failed with `error`.
 
     What belongs to no question of its own comes before the answer that it was bought for: a start, and the gate that
@@ -190,7 +185,7 @@ def charges(session: Session, head: int, error: TacitError, asks: Iterable[Count
     """
     paid: dict[str, int] = {}
     keys, waiting = {_core(ask) for ask in asks}, 0
-    for key, atoms in _since(session, head, error):
+    for key, atoms in _bought(session, error):
         waiting += atoms
         if key in keys and waiting:
             paid[key], waiting = waiting, 0
@@ -210,11 +205,12 @@ def claimed(
     return shown
 
 
-def _since(session: Session, head: int, error: TacitError) -> list[tuple[str | None, int]]:
-    if error.nothing_spent:
+def _bought(session: Session, error: TacitError) -> list[tuple[str | None, int]]:
+    """What was bought for a question before it failed."""
+    if error.nothing_spent or error.after is None:
         return []
     try:
-        return session.bought(head)
+        return session.bought(error.after)
     except TacitError:  # the ledger cannot be read any more: what it holds is charged, and nobody is named for it
         return []
 

@@ -299,9 +299,9 @@ class Log:
         Called in a transaction: nobody else can commit meanwhile.
         """
         head = rows.head(db)
-        why = self.identity.problem(db, head, self._anchor)
-        if why is None and head == self._known[0]:  # nobody has added anything
+        if head == self._known[0] == self._anchor.newest(self.identity.id):  # nobody has added anything
             return self._known
+        why = self.identity.problem(db, head, self._anchor)
         if why or not rows.holds(db, self._known[0], self.identity.origin):
             raise LedgerError(why or _REPLACED)
         self._known = self._derive(db, *self._known)
