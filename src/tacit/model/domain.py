@@ -107,13 +107,16 @@ class Domain:
     def items(self) -> Iterable[tuple[str, Attribute]]:
         return self._attributes.items()
 
-    def resolve(self, name: str, *, where: str = "") -> str:
-        """The declared spelling of a name, upper and lower case aside; refuses an unknown one with a suggestion."""
+    def resolve(self, name: str, where: Callable[[], str] = str) -> str:
+        """The declared spelling of a name, upper and lower case aside; refuses an unknown one with a suggestion.
+
+        `where` says at which place of a statement it stands.
+        """
         found = self._folded.get(str(name).lower())  # the declared string itself, never the caller's object
         if found is None:
             near = difflib.get_close_matches(str(name).lower(), list(self._folded), n=1)
             hint = f"did you mean {self._folded[near[0]]!r}?" if near else f"the columns are {', '.join(self.names)}."
-            raise InvalidQuery(f"unknown column {name!r}{where}; {hint}")
+            raise InvalidQuery(f"unknown column {name!r}{where()}; {hint}")
         return found
 
     def project(self, names: Iterable[str]) -> Domain:

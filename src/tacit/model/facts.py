@@ -128,7 +128,7 @@ class Facts:
             "bars": [{"width": bar.width, "about": bar.about, "confidence": bar.confidence} for bar in self.bars],
             "source": self.source,
             "cost": {self.cost.measure: float(self.cost)},
-            **({} if self.percent is None else {"percent": self.percent}),
+            **({} if (percent := self.percent) is None else {"percent": percent}),
             **receipt,
             **({"note": self.note} if self.note else {}),
         }

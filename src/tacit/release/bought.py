@@ -8,7 +8,7 @@ answer says so and stays. Everything here is public, and anybody may call it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
@@ -26,7 +26,7 @@ from tacit.model.statistic import Statistic
 from tacit.model.workload import Convolution, Marginal, Product, Tree
 from tacit.release.estimate import Estimate, TableEstimate, of_stored
 from tacit.release.hypothesis.noisy_table import NoisyTable
-from tacit.release.public import Public
+from tacit.release.public import Public, past
 from tacit.release.ranges.distribution import Distribution
 from tacit.release.ranges.flat import FlatTable
 from tacit.release.ranges.rectangles import Rectangles
@@ -70,7 +70,7 @@ class Purchase:
     rows: int
     confidence: float
 
-    @property
+    @cached_property
     def entry(self) -> int:
         return self.measured.receipt.entry
 
@@ -159,6 +159,7 @@ class Bought:
 
     def __init__(self, public: Public, confidence: float, *, learned: bool) -> None:
         self._public, self._confidence, self._learned = public, confidence, learned
+        self._sure_of = split(confidence).read
         self._purchases: list[Purchase] = []
         self._telling: list[Purchase] = []
         self._singles: dict[frozenset[str], int] = {}  # where the first question about some attributes was answered
@@ -182,6 +183,10 @@ class Bought:
             elif isinstance(measured.question, Query):
                 self._singles.setdefault(frozenset(measured.question.scope), measured.receipt.entry)
         self._read_to = entries
+
+    def pass_over(self, told: Iterable[Estimate]) -> None:
+        """Answers that were told for nothing need not be looked at."""
+        self._read_to = past(self._read_to, (one.facts.receipt for one in told))
 
     def first(self, query: Query) -> Purchase | None:
         """The first purchase that tells a question."""
@@ -247,7 +252,7 @@ class Bought:
         if facts.bars and facts.bars[0].about in (NOISE, EXACT):
             return answer
         most = self._public.rows * query.unit  # a bar as wide as that says nothing
-        sure, shown = split(self._confidence).read, facts.bars[0].width if facts.bars else most
+        sure, shown = self._sure_of, facts.bars[0].width if facts.bars else most
         laws = [(one.law(query, sure), one.entry, one) for one in self._sure(query, facts.receipt.entry)]
         law, _, surest = min(laws, default=(most, 0, None))
         if surest is None or law >= shown:
@@ -263,9 +268,8 @@ class Bought:
 
         As in `barred`: its own band, which its law alone makes the narrowest, and how far the counts are from it.
         """
-        sure = split(self._confidence).read
-        whole = (one for one in self._purchases if one.entry < entry and one.plain)
-        known = [found for one in whole if (found := replace(one, confidence=sure).ranges((name,))) is not None]
+        whole = [replace(one, confidence=self._sure_of) for one in self._purchases if one.entry < entry and one.plain]
+        known = [found for one in whole if (found := one.ranges((name,))) is not None]
         bands = [one.cdf() for one in known if not isinstance(one, Rectangles)]
         best = min(bands, key=lambda band: band.half_width, default=None)
         return None if best is None else best.half_width + float(np.abs(values - best.values).max(initial=0.0))

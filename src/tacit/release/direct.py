@@ -17,6 +17,7 @@ from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
 from tacit.release.estimate import Estimate, TableEstimate, of_stored
 from tacit.release.public import Public, buyer
+from tacit.store.chain import Mark
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
@@ -34,7 +35,7 @@ class Direct:
         if self._price.atoms == 0:
             raise ConfigError(f"{questions:,} questions are too many for a budget of {public.total}.")
 
-    def estimate(self, queries: Sequence[Query | Statistic]) -> list[Estimate]:
+    def estimate(self, queries: Sequence[Query | Statistic], newest: Mark | None = None) -> list[Estimate]:
         cores = list(dict.fromkeys(query.core for query in queries))
         bought = dict(zip(cores, buyer(self._public, self._curator).measure(cores, self._price), strict=True))
         unpaid = set(cores)  # a query and its complement are paid once

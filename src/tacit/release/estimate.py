@@ -16,6 +16,7 @@ from tacit.model.noise_law import Noise, quantile
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
+from tacit.store.chain import Mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,9 @@ class Answerer(Protocol):
     learns: bool  # a new question is free while what is public answers it well
     everything: bool  # its first purchase answers all questions
 
-    def estimate(self, queries: Sequence[Query | Statistic]) -> list[Estimate]: ...
+    def estimate(self, queries: Sequence[Query | Statistic], newest: Mark | None = None) -> list[Estimate]:
+        """Answers to new questions. `newest` is the ledger's newest entry, if the caller has looked in this turn."""
+        ...
 
     def table(self, asked: Marginal, /) -> TableEstimate | None:
         """A table that is bought; None where every cell is a question of its own."""

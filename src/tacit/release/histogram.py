@@ -27,6 +27,7 @@ from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.release.public import Public, buyer
 from tacit.release.ranges.choice import choose
 from tacit.release.ranges.distribution import Distribution
+from tacit.store.chain import Mark
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
@@ -63,7 +64,7 @@ class NoisyHistogram:
         self._cells = everything(public.domain, public.total.measure)
         self._known: Purchase | None = None
 
-    def estimate(self, queries: Sequence[Query | Statistic]) -> list[Estimate]:
+    def estimate(self, queries: Sequence[Query | Statistic], newest: Mark | None = None) -> list[Estimate]:
         linear = [query for query in queries if isinstance(query, Query)]
         if len(linear) < len(queries):
             raise InvalidQuery('a histogram answers counts; mechanism="median" or "direct" answers statistics too.')

@@ -27,7 +27,8 @@ from tacit.release.base import Base
 from tacit.release.bought import split
 from tacit.release.estimate import Estimate, of_stored
 from tacit.release.hypothesis.noisy_table import answer_from, half_width_within
-from tacit.release.public import Public, Recall, Unchecked, buyer, expected_noise
+from tacit.release.public import Public, Recall, Unchecked, buyer, expected_noise, past
+from tacit.store.chain import Mark
 from tacit.trusted.loss import gate_scales
 
 if TYPE_CHECKING:
@@ -189,18 +190,20 @@ class Online(Generic[K]):
         """`begin`: what is known before anything is bought. `at_once`: how many questions are best guessed together."""
         self._public, self._curator, self._begin = public, curator, begin
         self._questions, self._halt, self._at_once = questions, halt, at_once
+        self._nothing, self._read_to = Loss(public.total.measure, 0), 0
         self.terms = terms
         self._bars: tuple[object, tuple[Bar, ...]] = None, ()  # what the last gate promised, and for what it holds
         self._restart()
 
-    def estimate(self, queries: Sequence[Query | Statistic]) -> list[Estimate]:
+    def estimate(self, queries: Sequence[Query | Statistic], newest: Mark | None = None) -> list[Estimate]:
         if not queries:
             return []
         self.knowledge.check(queries)
-        paid = self._catch_up()
+        paid = self._catch_up(newest)
         settled = self.settled(queries)  # by a base that was bought just now
         told: dict[Query | Statistic, Measured | Told] = {}
-        waiting = list(dict.fromkeys(q.core for q, known in zip(queries, settled, strict=True) if known is None))
+        cores = [query.core for query in queries]
+        waiting = list(dict.fromkeys(core for core, known in zip(cores, settled, strict=True) if known is None))
         bought: dict[Query | Statistic, Loss] = {}
         while waiting:
             now = waiting[: self._at_once]
@@ -218,7 +221,8 @@ class Online(Generic[K]):
                 easy += 1
             waiting = waiting[easy:]
         estimates = [
-            known or self._dress(query, told[query.core], bought) for query, known in zip(queries, settled, strict=True)
+            known or self._dress(query, told[core], bought.pop(core, None))  # a query and its complement are paid once
+            for query, core, known in zip(queries, cores, settled, strict=True)
         ]
         if paid.atoms:  # the first question pays for the start
             first = estimates[0].facts
@@ -288,18 +292,13 @@ class Online(Generic[K]):
         start = 0 if self._start is None else self._start.cost.atoms
         return (self._public.total.atoms - start) / self.terms.gate_loss.atoms
 
-    @property
-    def _nothing(self) -> Loss:
-        return Loss(self._public.total.measure, 0)
-
-    def _open_gate(self) -> Gate | Unchecked | None:
-        if self._curator is None:
-            return Unchecked() if self._public.has_gate(OWNER) else None
-        return self._curator.resume_gate(owner=OWNER)
-
     def _gate(self, floor: float) -> Gate | Unchecked | None:
         """The gate that is open, or a new one while there is enough for it and for the answer that it may call for."""
-        gate = self._open_gate()
+        gate: Gate | Unchecked | None
+        if self._curator is None:
+            gate = Unchecked() if self._public.has_gate(OWNER) else None
+        else:
+            gate = self._curator.resume_gate(owner=OWNER)
         if gate is not None and self._left < self.terms.answer_loss.atoms:
             gate = None  # a hit could not be answered
         elif gate is None and self.hits_left > 0:
@@ -324,7 +323,9 @@ class Online(Generic[K]):
             FreeAnswer(query, round(float(guess) * query.unit), note, bars[query.unit])
             for query, guess in zip(queries, guesses.values, strict=False)
         ]
-        return dict(zip(queries, self._public.tell(said, gate), strict=True))
+        told = self._public.tell(said, gate)
+        self._read_to = past(self._read_to, (one.receipt for one in told))
+        return dict(zip(queries, told, strict=True))
 
     def _promised(self, lens: Lens, threshold: float, unit: int) -> tuple[Bar, ...]:
         """What a gate proves about the answers that it lets pass, in grid steps: of one by itself first.
@@ -362,10 +363,7 @@ class Online(Generic[K]):
         answer = buyer(self._public, self._curator).measure([hard], loss)[0]
         return answer, answer.cost
 
-    def _dress(
-        self, query: Query | Statistic, stored: Measured | Told, bought: dict[Query | Statistic, Loss]
-    ) -> Estimate:
-        cost = bought.pop(query.core, None)  # a query and its complement are paid once
+    def _dress(self, query: Query | Statistic, stored: Measured | Told, cost: Loss | None) -> Estimate:
         estimate = of_stored(stored, query, self._public.rows, self.terms.confidence)
         if cost is not None:
             return replace(estimate, facts=replace(estimate.facts, source="measured", cost=cost))
@@ -379,13 +377,16 @@ class Online(Generic[K]):
         self._read_to = 0
         self._left = 0  # atoms, by the last look and less what was paid since
 
-    def _catch_up(self, *, buy: bool = True) -> Loss:
+    def _catch_up(self, newest: Mark | None = None, *, buy: bool = True) -> Loss:
         """Learn what this or another process has bought since the last look: a fold over the ledger, in its order.
 
-        What had to be paid to begin is returned.
+        What had to be paid to begin is returned. `newest` is the newest entry, where it is known.
         """
         try:
             paid = self._nothing if self._start is None else self._start.make(buy=buy)
+            if newest is not None and newest.seq == self._read_to and not paid.atoms:
+                self._left = self._public.total.atoms - newest.spent
+                return paid
             head, news = self._public.since(self._read_to)
             bought = list(news)
             read_to = max([head.seq, *(one.receipt.entry for one in bought)])

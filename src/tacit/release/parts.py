@@ -25,6 +25,7 @@ from tacit.release.public import Public, buyer
 from tacit.release.ranges.choice import choose
 from tacit.release.ranges.distribution import Distribution
 from tacit.release.ranges.rectangles import choose_product
+from tacit.store.chain import Mark
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
@@ -115,7 +116,7 @@ class Parts:
         with self._public.turn(), self._public.honest() as newest:
             self.bought.catch_up(newest)
             if asked:
-                found |= self._asked(asked)
+                found |= self._asked(asked, newest)
             for need in wanted:
                 if isinstance(need, Marginal):
                     found[need] = self._table(need)
@@ -138,13 +139,15 @@ class Parts:
             for query, one in zip(queries, found, strict=True)
         ]
 
-    def _asked(self, queries: Sequence[Query | Statistic]) -> dict[Need, Part]:
+    def _asked(self, queries: Sequence[Query | Statistic], newest: Mark | None = None) -> dict[Need, Part]:
         """The answers to questions that nothing settles: those that they have already, and new ones."""
         found, new = _parted(queries, self._told(queries))
         if new:
-            made = self._mechanism.estimate(new)
-            if any(one.facts.cost.atoms for one in made):  # else nothing was measured: the turn is ours
+            made = self._mechanism.estimate(new, newest)
+            if any(one.facts.cost.atoms for one in made):
                 self.bought.catch_up()
+            else:
+                self.bought.pass_over(made)
             found |= {query: self.bought.barred(query, one) for query, one in zip(new, made, strict=True)}
         return found
 

@@ -5,7 +5,7 @@ A ledger has both. A published file has the first: whatever needs the second is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
@@ -247,6 +247,12 @@ def _refuse() -> NoReturn:
 def buyer(public: Public, curator: Curator | None) -> Curator | Recall:
     """The curator, where there is one; else what was bought before. A published file never gets any further."""
     return Recall(public) if curator is None else curator
+
+
+def past(read_to: int, told: Iterable[Receipt | None]) -> int:
+    """How far the ledger is known after something was told: entries have numbers, so a gap shows where others wrote."""
+    new = {one.entry for one in told if one is not None and one.entry > read_to}
+    return max(new) if new and max(new) - read_to == len(new) else read_to
 
 
 def expected_noise(public: Public, question: Question, loss: Loss) -> Noise:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
+from dataclasses import replace
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.duckdb import DuckDB
@@ -139,35 +140,28 @@ def _select(select: exp.Select, read: Reading) -> Ask:
         _check_groups(select, groups, places, read)
     if len(values) > MAX_VALUES:
         raise InvalidQuery(f"a statement has at most {MAX_VALUES} values; this one has {len(values)}.")
+    if not groups and any(select.args.get(word) for word in ("order", "limit", "offset")):
+        raise InvalidQuery("one row needs no ORDER BY, LIMIT or OFFSET; they are for a GROUP BY.")
+    if len(values) == 1 and not groups and values[0].scale == 1 and not read.notes:
+        return values[0].value  # what a method of the session asks
     plain = len(values) == 1 and isinstance(values[0].value, Count) and all(group.width is None for group in groups)
     cells = math.prod(read.domain[group.name].size for group in groups)
     if not plain and cells > MAX_CELLS:
         raise InvalidQuery(f"the result would have up to {cells:,} rows; the most is {MAX_CELLS:,}.")
     for group in groups:
         group.parts(read.domain) if group.width is not None else None  # refuses a width that cuts bins
-    if not groups and any(select.args.get(word) for word in ("order", "limit", "offset")):
-        raise InvalidQuery("one row needs no ORDER BY, LIMIT or OFFSET; they are for a GROUP BY.")
-    return _simplest(
-        Select(
-            read.domain,
-            tuple(values),
-            tuple(groups),
-            _order(select, groups, values, places, read),
-            _whole(select.args.get("limit"), "LIMIT"),
-            _whole(select.args.get("offset"), "OFFSET") or 0,
-            tuple(dict.fromkeys(read.notes)),
-        )
+    nodes = [node for node, (by, _) in zip(select.expressions, places, strict=True) if by == "value"]
+    titled = (v if v.named else replace(v, title=text(node.unalias())) for v, node in zip(values, nodes, strict=True))
+    found = Select(
+        read.domain,
+        tuple(titled),
+        tuple(groups),
+        _order(select, groups, values, places, read),
+        _whole(select.args.get("limit"), "LIMIT"),
+        _whole(select.args.get("offset"), "OFFSET") or 0,
+        tuple(dict.fromkeys(read.notes)),
     )
-
-
-def _simplest(select: Select) -> Ask:
-    """A statement that asks what a method of the session asks is that question: one value, or a table of counts."""
-    if select.notes or not select.columns:
-        return select
-    first = select.columns[0]
-    if len(select.columns) == 1 and not select.groups and first.scale == 1:
-        return first.value
-    return select.crosstab or select
+    return found if found.notes else found.crosstab or found
 
 
 Places = list[tuple[str, int]]  # what stands at each position of the select list: ("group", 0), ("value", 0), …

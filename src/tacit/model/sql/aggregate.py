@@ -31,11 +31,14 @@ _SPREADS: dict[type[exp.Expr], tuple[bool, bool]] = {
 
 
 def aggregate(node: exp.Expr, alias: str, where: Expression, read: Reading) -> Column | None:
-    """The value that a node of the select list asks for, about the rows of `where`; None if it is none."""
+    """The value that a node of the select list asks for, about the rows of `where`; None if it is none.
+
+    Its title is the alias, if it has one.
+    """
     found = _value(node, where, read)
     if found is not None and found.scale != 1 and not isinstance(found.value, Fraction):
         raise InvalidQuery("a value may be multiplied by 1.0, and a fraction by 100.")
-    return None if found is None else replace(found, title=alias or text(node), named=bool(alias))
+    return None if found is None else replace(found, title=alias, named=bool(alias))
 
 
 def _value(node: exp.Expr, where: Expression, read: Reading) -> Column | None:

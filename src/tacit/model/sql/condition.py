@@ -218,7 +218,7 @@ def column(node: exp.Expr, read: Reading) -> str:
     if not isinstance(node, exp.Column) or node.args.get("table"):
         raise InvalidQuery(f"{text(node)} is not a declared column by its plain name.")
     meta = node.this.meta
-    return read.domain.resolve(node.name, where=place(*(meta.get(w, 1) for w in ("line", "col", "start", "end"))))
+    return read.domain.resolve(node.name, lambda: place(*(meta.get(w, 1) for w in ("line", "col", "start", "end"))))
 
 
 def plain_value(node: exp.Expr) -> Value:
