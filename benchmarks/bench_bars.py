@@ -1,6 +1,6 @@
-"""What is said of answers against what they are: certified bars over the errors they cover, coverage, and speed.
+"""What is said of answers against what they are: certified bars over the errors they cover, and speed.
 
-    python -m benchmarks.bench_bars [--quick] [--coverage] [--speed]
+    python -m benchmarks.bench_bars [--quick] [--columns] [--speed]
 
 `width` is the mean half width shown over a whole certified class of questions, over the true 95 % quantile of their
 errors; `at once` the bar for all boxes at once over the largest error of them; 1 is as narrow as can be. `gate` is the
@@ -14,17 +14,14 @@ import argparse
 import gzip
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 import tacit
 from benchmarks.accuracy.tables import ADULT, SEED, made_up
@@ -44,10 +41,7 @@ from tacit.trusted.records import Records
 EPSILONS = (0.3, 1.0, 3.0)
 BANK = ADULT.parents[1] / "bank" / "bank.csv.gz"
 RUNS, FEW_RUNS = 8, 3  # of which the figures are means; few on Adult, which takes longer
-SESSIONS, ASKED, CONFIDENCE = 500, 20, 0.9
-MEMORY = Path("/dev/shm")  # the ledgers of these sessions need not survive anything
-SMALL = tacit.Domain({"a": tacit.integer(0, 15), "b": tacit.category(list("wxyz")), "c": tacit.category(["n", "y"])})
-SMALL_ROWS = 3_000
+OF_COLUMNS, OF_QUESTIONS = (3, 4, 6, 8), (100, 1_000, 10_000, 100_000)
 MILLION = 1_000_000
 
 
@@ -108,14 +102,14 @@ class Row:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="the demonstration and the made-up table, at epsilon 1")
-    parser.add_argument("--coverage", action="store_true", help=f"coverage alone, in {SESSIONS} sessions a row")
+    parser.add_argument("--columns", action="store_true", help="the bar of one count by columns and questions, alone")
     parser.add_argument("--speed", action="store_true", help="speed alone")
     options = parser.parse_args(arguments or [])
-    if not options.coverage and not options.speed:
+    if not options.columns and not options.speed:
         widths(("demonstration", "made-up, 7 attributes"), (1.0,)) if options.quick else widths(tuple(TABLES), EPSILONS)
     if not options.quick and not options.speed:
-        coverage(SESSIONS)
-    if not options.quick and not options.coverage:
+        columns()
+    if not options.quick and not options.columns:
         speed()
 
 
@@ -218,66 +212,43 @@ def parts_of(session: Session) -> tuple[Base, Records]:
     return base, curator._records
 
 
-# -- coverage ---------------------------------------------------------------------------------------------------------
+# -- one count, by columns and questions ------------------------------------------------------------------------------
 
 
-def coverage(sessions: int) -> None:
-    """How often each kind of bar holds, at a confidence at which failures can be seen; every session has new noise."""
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        found = list(pool.map(_covered, range(sessions), chunksize=10))
-    print(f"\ncoverage at {CONFIDENCE:.0%} in {sessions} sessions of {SMALL_ROWS:,} rows, each with noise of its own")
-    for kind in found[0]:
-        held = sum(one[kind] for one in found)
-        chance = float(binom.cdf(held, sessions, CONFIDENCE))
-        print(f"  {kind:<44} {held / sessions:>7.1%}   as few by chance: {min(1.0, chance):.2g}", flush=True)
+def columns() -> None:
+    """The bar of the same count in sessions that differ in their columns and in the questions that are announced.
+
+    The planner chooses the mechanism. The count has two conditions; other columns are added in the table's order.
+    """
+    print("\nthe bar of one count, epsilon 1: rows (mechanism), by columns and announced questions")
+    counts = {"demonstration": ("visits", "limited"), "Adult, 8 attributes": ("education", "sex")}
+    for name, asked in counts.items():
+        if name.startswith("Adult") and not ADULT.exists():
+            print(f"{name:<24} is not here")
+            continue
+        data, whole = TABLES[name]()
+        order = [*asked, *(one for one in whole.names if one not in asked)]
+        print(f"  {name:<22} {'columns':>7}" + "".join(f"{questions:>22,}" for questions in OF_QUESTIONS))
+        for size in sorted({min(size, len(whole)) for size in OF_COLUMNS}):
+            domain = tacit.Domain({one: whole[one] for one in whole.names if one in order[:size]})
+            bars = [_bar(data, domain, asked, questions) for questions in OF_QUESTIONS]
+            print(f"  {'':<22} {size:>7}" + "".join(f"{bar:>22}" for bar in bars), flush=True)
 
 
-def _covered(run: int) -> dict[str, bool]:
-    rng = np.random.Generator(np.random.PCG64([SEED, run]))
-    folder = MEMORY if MEMORY.exists() else None
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        data = made_up(SMALL, SMALL_ROWS, SEED, classes=4)
-        with opened(data, SMALL, 1.0, Path(place) / "bars.tacit", confidence=CONFIDENCE) as session:
-            session.start()
-            base, records = parts_of(session)
-            drawn, hunted = list(_random(rng, ASKED)), _hunted(session)
-            answers = session.ask_many([*drawn, hunted])
-            holds = [
-                abs(answer.value - records.answer(query)) <= answer.bars[0].width
-                for answer, query in zip(answers, [*drawn, hunted], strict=True)
-            ]
-            found = {"a question drawn from the class": holds[0], "the analyst's largest surprise": holds[-1]}
-            assert base.largest is not None
-            listed, _ = boxes(SMALL, base.hypothesis, session.rows, base.largest.certificate.attributes)
-            every = errors(listed, base.largest.certificate, records)
-            found["all boxes at once"] = bool((every.errors <= widths_of(base.largest, every.guesses)).all())
-            return found
-
-
-def _random(rng: np.random.Generator, count: int) -> Iterator[Query]:
-    """Questions as `base.sample` draws them, by another program."""
-    for _ in range(count):
-        names = rng.permutation(list(SMALL.names))[: rng.integers(1, len(SMALL) + 1)]
-        conditions = []
-        for name in names:
-            size = SMALL[name].size
-            if SMALL[name].ordered:
-                ranges = [(a, b) for a in range(size) for b in range(a + 1, size + 1) if b - a < size]
-                low, high = ranges[rng.integers(len(ranges))]
-                values = np.arange(low, high)
-            else:
-                values = rng.permutation(size)[: rng.integers(1, size)]
-            conditions.append(Query.among(SMALL, str(name), values.tolist()))
-        yield Query.all(conditions)
-
-
-def _hunted(session: Session) -> Query:
-    """The cell that looks most surprising in the published answers: it adapts to them, and knows nothing else."""
-    names = SMALL.names
-    table = session.table(*names[:2])
-    expected = table.values.sum(1, keepdims=True) * table.values.sum(0, keepdims=True) / max(1.0, table.values.sum())
-    cell = np.unravel_index(np.argmax(np.abs(table.values - expected)), table.values.shape)
-    return Query.all(Query.among(SMALL, name, [int(i)]) for name, i in zip(names, cell, strict=False))
+def _bar(data: Any, domain: tacit.Domain, asked: Sequence[str], questions: int) -> str:
+    half = [Query.among(domain, name, range((domain[name].size + 1) // 2)) for name in asked]
+    widths = list[float]()
+    for _ in range(FEW_RUNS):
+        with tempfile.TemporaryDirectory() as folder:
+            budget, ledger = tacit.Budget(epsilon=1.0, delta=1e-9), Path(folder) / "bars.tacit"
+            with tacit.open(
+                data=data, domain=domain, budget=budget, ledger=ledger, start=True, questions=questions
+            ) as session:
+                answer = session.ask_many([Query.all(half)])[0]
+                assert answer.error is not None
+                widths.append(answer.error)
+                chosen = session.choice.mechanism
+    return f"± {np.mean(widths):,.0f} ({chosen})"
 
 
 # -- speed ------------------------------------------------------------------------------------------------------------
