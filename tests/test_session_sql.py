@@ -205,6 +205,19 @@ def test_confidence_of_a_ratio_and_a_count_that_may_be_nought(tmp_path: Path) ->
         assert session.sum("debt").confidence == 0.9  # positive and negative values are two questions
 
 
+def test_a_bar_of_nought_is_no_proof_that_an_answer_is_exact(tmp_path: Path) -> None:
+    """With much budget and little confidence the noise is mostly 0. It is noise all the same, and each part counts."""
+    many = tacit.Budget(epsilon=900.0, delta=0.0)
+    with start(tmp_path, questions=100, confidence=0.9, budget=many) as session:
+        women, young = (session.ask(where) for where in (WOMAN, YOUNG))
+        assert isinstance(women, tacit.Answer)
+        assert isinstance(young, tacit.Answer)
+        assert (women.error, young.error) == (0, 0)
+        assert session.fraction(WOMAN).confidence == 0.9
+        assert session.fraction(WOMAN, YOUNG).confidence == 0.8
+        assert session.variance("age", WOMAN).confidence == 0.7
+
+
 def test_a_narrow_condition_has_a_narrow_bar(tmp_path: Path) -> None:
     with start(tmp_path) as session:
         young = session.mean("age", YOUNG)

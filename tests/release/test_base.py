@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from tacit.model.certificate import Certificate
 from tacit.model.query import GRID, Factor, Query
 from tacit.release import base as base_module
 from tacit.release import classes
-from tacit.release.base import Base, Miss, Side, of_the_base
+from tacit.release.base import Base, CertifiedFigure, Miss, Side, of_the_base
 from tacit.release.classes import attributes, boxes, left_out, sample, scopes, sums
 from tacit.release.hypothesis.dense import Dense
 from tacit.release.hypothesis.mixture import Mixture
@@ -504,3 +505,13 @@ def test_queries_of_another_kind_are_not_taken_for_certified_ones(tmp_path: Path
         assert base.estimate(twice) is None
         assert base.estimate(joined) is None
         assert base.estimate(Query.constant(everyone=True)) is None
+
+
+def test_a_figure_that_noise_made_too_low_leaves_a_row(tmp_path: Path) -> None:
+    with start(tmp_path) as session:
+        session.start()
+        mechanism = session._mechanism
+        assert isinstance(mechanism, Online)
+        assert mechanism.base is not None
+        low = [replace(one, values=one.values - N) for one in mechanism.base.certificates]
+        assert {CertifiedFigure(one, 0.01).width(guess) for one in low for guess in (0, 100, N)} == {1}

@@ -408,17 +408,22 @@ class Composed(NamedTuple):
 def _composed(ask: Aggregate, groups: tuple[Group, ...], found: Found, setting: Setting) -> Composed:
     formula = ask.formula
     columns = [_column(part, groups, found, setting) for part in formula.parts]
-    noisy = sum(any(figure.error != 0 for figure in column) for column in columns)
-    confidence = sure(noisy, setting.confidence)
+    asked = [_of_groups(part, groups, setting) for part in formula.parts]
+    confidence = sure(sum(not _exact(need, found) for need in asked), setting.confidence)
     rows: Sequence[Sequence[Figure]] = list(zip(*columns, strict=True)) if columns else [()]
     figures = [formula.put_together(row, setting.rows) for row in rows]
     if confidence <= 0:
         figures = [Figure(figure.value, None) for figure in figures]
     unsure = formula.doubt if any(figure.error is None for figure in figures) else ""
-    asked = [_of_groups(part, groups, setting) for part in formula.parts]
     needs = [one for need in asked for one in ([need] if isinstance(need, Marginal) else need)]
     facts = _facts(needs, found, confidence, setting, formula.note, unsure)
     return Composed(figures, _widest_of(facts, [figure.error for figure in figures], needs, found))
+
+
+def _exact(need: list[Query] | Marginal, found: Found) -> bool:
+    """Whether something follows from what is public. A bar of 0 need not say so: noise can be small, or a figure low."""
+    parts = [found[one].facts.bars[:1] for one in ([need] if isinstance(need, Marginal) else need)]
+    return all(bars and bars[0].about == EXACT for bars in parts)
 
 
 def _facts(needs: Sequence[Need], found: Found, confidence: float, setting: Setting, *notes: str) -> Facts:

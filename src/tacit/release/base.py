@@ -116,8 +116,8 @@ class CertifiedFigure:
         self._above = int(measured.values[0]) + beyond + 1
 
     def width(self, guess: int) -> int:
-        """The bar around a guess of so many rows."""
-        return max(0, int(self.certificate.offset(np.array([guess * GRID]))[0]) + self._above)
+        """The bar around a guess of so many rows: one row at least, whatever the noise was."""
+        return max(1, int(self.certificate.offset(np.array([guess * GRID]))[0]) + self._above)
 
 
 class Base:
