@@ -31,7 +31,7 @@ from tacit.trusted.records import Records
 
 Floats = NDArray[np.float64]
 CONFIDENCE = 0.9  # at which failures can be seen
-TROUBLE = 30  # questions of the analyst who knows the data
+TROUBLE = 20  # questions of the analyst who knows the data
 AT_ONCE = "questions of this kind at once"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 import pandas as pd
@@ -36,12 +36,16 @@ class Table:
     domain: tacit.Domain
     records: Records
 
+    @cached_property
+    def cells(self) -> Counts:
+        return np.asarray(self.records.table(self.domain.names))
+
     def where(self, where: Where) -> Query:
         return Query.all(Query.among(self.domain, name, codes) for name, codes in where.items())
 
     def along(self, name: str, where: Where) -> Counts:
         """How many rows of a condition have each value of an attribute."""
-        cells = self.records.table(self.domain.names)
+        cells = self.cells
         for axis, other in enumerate(self.domain.names):
             if other in where:
                 inside = np.isin(np.arange(cells.shape[axis]), where[other])
