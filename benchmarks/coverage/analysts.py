@@ -266,7 +266,7 @@ def trouble(session: Session, table: Table, seed: int, seen: Seen, *, about: str
         else:
             guesses = known.guess(pool).values
         threshold = mechanism.terms.threshold(mechanism._questions) + of_one.floor
-        bars = {bar.about: bar.width for bar in mechanism._promised(of_one.lenses[0], threshold)}
+        bars = {bar.about: bar.width for bar in mechanism._promised(of_one.lenses[0], threshold, 1)}
         errors = np.where(waiting, np.abs(guesses - truth), -1.0)
         above = np.flatnonzero(errors > bars.get(about, math.inf) + 1)
         asked.append(int(above[errors[above].argmin()] if above.size else errors.argmax()))

@@ -421,7 +421,7 @@ def _composed(ask: Aggregate, groups: tuple[Group, ...], found: Found, setting: 
 
 
 def _exact(need: list[Query] | Marginal, found: Found) -> bool:
-    """Whether something follows from what is public. A bar of 0 need not say so: noise can be small, or a figure low."""
+    """Whether something follows from what is public. A bar of 0 does not say so: noise may be small, a figure low."""
     parts = [found[one].facts.bars[:1] for one in ([need] if isinstance(need, Marginal) else need)]
     return all(bars and bars[0].about == EXACT for bars in parts)
 
