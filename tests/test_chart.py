@@ -9,11 +9,13 @@ import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike
 
 from tacit.show.chart import Area, Axis, Bars, Chart, Gauge, Grid, Heat, Points, Polyline, Rule, Ticks
 from tacit.show.chart.axes import fit
@@ -38,10 +40,15 @@ HOSTILE = [
 ]
 
 
+def whiskers(values: ArrayLike, error: ArrayLike) -> dict[str, Any]:
+    return {"low": np.subtract(values, error), "high": np.add(values, error)}
+
+
 def every_kind() -> dict[str, Picture]:
     rng = np.random.Generator(np.random.PCG64(7))
     x = np.arange(50.0)
     share = 1 - np.exp(-x / 20)
+    counts, large = rng.integers(0, 900, 10), [1e7, 2e6, -5e5]
     bins = Axis("age", categories=[f"{i}–{i + 9}" for i in range(0, 100, 10)])
     names = Axis(categories=["north of the river", "south", "a rather long name of a category, cut"])
     charts = {
@@ -56,8 +63,8 @@ def every_kind() -> dict[str, Picture]:
                 Rule(x=20.0, name="twenty"),
             ],
         ),
-        "upright": Chart("Upright", x=bins, y=Axis("rows"), marks=[Bars(rng.integers(0, 900, 10), error=20)]),
-        "lying": Chart("Lying", y=names, x=Axis("rows"), marks=[Bars([1e7, 2e6, -5e5], error=[1e5, 2e5, 3e5])]),
+        "upright": Chart("Upright", x=bins, y=Axis("rows"), marks=[Bars(counts, **whiskers(counts, 20))]),
+        "lying": Chart("Lying", y=names, x=Axis("rows"), marks=[Bars(large, **whiskers(large, [1e5, 2e5, 3e5]))]),
         "heat": Chart("Heat", x=bins, y=names, marks=[Heat(rng.integers(0, 99, (3, 10)), name="rows")]),
         "log": Chart(
             "Log",
@@ -68,14 +75,16 @@ def every_kind() -> dict[str, Picture]:
                 Polyline([0.01, 1, 10], [1e3, 500, 400], name="two"),
             ],
         ),
-        "scatter": Chart("Scatter", marks=[Points(x, share, error=0.1), Points(x, -share, name="b", shape="diamond")]),
+        "scatter": Chart(
+            "Scatter", marks=[Points(x, share, **whiskers(share, 0.1)), Points(x, -share, name="b", shape="diamond")]
+        ),
         "timeline": Chart(
             "Timeline",
             x=Axis("question"),
             y=Axis("hard so far"),
             marks=[Polyline(x[::5], np.arange(10), steps=True), Ticks(x[::5], name="hard"), Ticks(x, name="easy")],
         ),
-        "empty": Chart("Empty", marks=[Polyline([], []), Points([], [], error=1)]),
+        "empty": Chart("Empty", marks=[Polyline([], []), Points([], [], low=[], high=[])]),
     }
     grid = Grid("All", list(charts.values()), columns=3, same_y=True)
     gauge = Gauge("Budget", [("ages", 0.5), ("gates", 0.25)], total=2, unit="epsilon")
@@ -138,7 +147,7 @@ def test_hostile_labels_are_only_words(label: str) -> None:
     x = Axis(label, categories=[label, "b", label])
     y = Axis(label)
     marks: list[Mark] = [
-        Bars([1, 2, 3], error=1, name=label),
+        Bars([1, 2, 3], low=[0, 1, 2], high=[2, 3, 4], name=label),
         Points([0, 1], [1, 2], name=label),
         Rule(y=2, name=label),
     ]
@@ -173,7 +182,7 @@ def test_no_picture_of_what_is_not_a_number(bad: float) -> None:
     with pytest.raises(ValueError, match="finite"):
         Points([1, bad], [1, 2])
     with pytest.raises(ValueError, match="finite"):
-        Bars([1, 2], error=bad)
+        Bars([1, 2], low=[0, bad])
     with pytest.raises(ValueError, match="finite"):
         Heat([[1, bad]])
     with pytest.raises(ValueError, match="finite"):
@@ -193,8 +202,8 @@ def test_what_cannot_be_drawn_is_refused_in_words() -> None:
         Polyline([2, 1], [1, 2], steps=True)
     with pytest.raises(ValueError, match="must be numbers"):
         Polyline(["a"], [1])
-    with pytest.raises(ValueError, match="negative"):
-        Points([1], [1], error=-1)
+    with pytest.raises(ValueError, match="not be above"):
+        Points([1], [1], low=[2])
     with pytest.raises(ValueError, match="not be above"):
         Area([1], [2], [1])
     with pytest.raises(ValueError, match="above 0"):
@@ -230,7 +239,7 @@ def test_large_data_make_small_files() -> None:
         "line": Chart("t", marks=[Polyline(x, y)]),
         "steps": Chart("t", marks=[Polyline(x, y, name=str(i), steps=True) for i in range(8)]),
         "band": Chart("t", marks=[Area(x, y - 1, y + 1)]),
-        "bars": Chart("t", x=Axis(categories=many), marks=[Bars(y[:20_000], error=1)]),
+        "bars": Chart("t", x=Axis(categories=many), marks=[Bars(y[:20_000], **whiskers(y[:20_000], 1))]),
         "lying": Chart("t", y=Axis(categories=many), marks=[Bars(y[:20_000])]),
         "ticks": Chart("t", marks=[Ticks(x)]),
         "heat": Chart(
@@ -264,7 +273,7 @@ def test_values_are_drawn_where_they_are() -> None:
 
 
 def test_a_whisker_below_zero_leaves_a_logarithmic_picture() -> None:
-    for marks in ([Points([1, 2], [5, 50], error=10)], [Area([1, 2], [-1, 2], [3, 4])]):
+    for marks in ([Points([1, 2], [5, 50], low=[-5, 40], high=[15, 60])], [Area([1, 2], [-1, 2], [3, 4])]):
         chart = Chart("t", y=Axis(log=True), marks=marks)
         ET.fromstring(chart.svg())
         assert 0 < chart.scales()[1].low <= 5
@@ -272,11 +281,11 @@ def test_a_whisker_below_zero_leaves_a_logarithmic_picture() -> None:
 
 def test_whiskers_go_along_the_axis_of_their_numbers() -> None:
     names = Axis(categories=["a", "b"])
-    lying = Chart("t", y=names, marks=[Points([10, 20], [0, 1], error=5, across=True)])
+    lying = Chart("t", y=names, marks=[Points([10, 20], [0, 1], low=[5, 15], high=[15, 25], across=True)])
     assert lying.scales()[0].low < 5 < 25 < lying.scales()[0].high
     whiskers = next(p for p in _paths(lying) if "M" in p and "H" in p and "v6" in p)
     assert whiskers.count("H") == 2
-    upright = Chart("t", x=Axis(log=True), marks=[Points([1, 10], [0, 1], error=5)])
+    upright = Chart("t", x=Axis(log=True), marks=[Points([1, 10], [0, 1], low=[-5, -4], high=[5, 6])])
     assert upright.scales()[1].low <= -5
 
 

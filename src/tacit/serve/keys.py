@@ -27,12 +27,14 @@ ROLES: tuple[Role, ...] = get_args(Role)
 PREFIX = "tacit_"  # so that a key is recognised where it should not be: in a log, in a repository
 MAX_KEYS = 10_000
 _NAME = re.compile(r"[\w][\w .@-]{0,63}", re.ASCII)
-_TABLES = (
-    "CREATE TABLE IF NOT EXISTS keys (id INTEGER PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL, "
-    "hash BLOB NOT NULL UNIQUE, quota REAL, created TEXT NOT NULL, revoked TEXT)",
-    "CREATE UNIQUE INDEX IF NOT EXISTS in_use ON keys (name) WHERE revoked IS NULL",
-    "CREATE TABLE IF NOT EXISTS used (dataset TEXT, name TEXT, atoms INTEGER NOT NULL, PRIMARY KEY (dataset, name))",
-)
+_TABLES = """
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS keys (id INTEGER PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL,
+    hash BLOB NOT NULL UNIQUE, quota REAL, created TEXT NOT NULL, revoked TEXT);
+CREATE UNIQUE INDEX IF NOT EXISTS in_use ON keys (name) WHERE revoked IS NULL;
+CREATE TABLE IF NOT EXISTS used (dataset TEXT, name TEXT, atoms INTEGER NOT NULL, PRIMARY KEY (dataset, name));
+COMMIT;
+"""
 T = TypeVar("T")
 
 
@@ -192,13 +194,9 @@ def _connect(path: Path, *, make: bool) -> sqlite3.Connection:
         try:
             if make:
                 db.execute("PRAGMA journal_mode=WAL")
-            if make or not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'used'").fetchone():
-                if not make:
-                    raise ConfigError(f"{path.name} is not a file of keys.")
-                db.execute("BEGIN IMMEDIATE")
-                for statement in _TABLES:
-                    db.execute(statement)
-                db.execute("COMMIT")
+                db.executescript(_TABLES)
+            elif not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'used'").fetchone():
+                raise ConfigError(f"{path.name} is not a file of keys.")
         except BaseException:
             db.close()
             raise

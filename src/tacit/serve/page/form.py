@@ -103,15 +103,7 @@ def last(fields: Fields, name: str) -> str:
 
 def width(text: str) -> float | None:
     """The half width that is asked for; None where none is."""
-    if not text.strip():
-        return None
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 < number < math.inf:
-        raise InvalidQuery(f"within is a half width above 0, like 50, not {text[:_LONGEST]!r}.")
-    return number
+    return _between(text, math.inf, "within is a half width above 0, like 50") if text.strip() else None
 
 
 def read_forms(fields: Fields, domain: Domain) -> Forms:
@@ -171,7 +163,8 @@ def clicked(built: Built, domain: Domain) -> str | Json:
     if built.what == "table" and not built.by:
         raise InvalidQuery("a table has one attribute or more: tick them.")
     by = ", ".join(map(column, built.by))
-    q = _share(built.q) if built.what == "quantile" else ""
+    share = "q is a share above 0 and below 1, like 0.5 for the median"
+    q = _between(built.q, 1, share) if built.what == "quantile" else ""
     value = kind.sql.format(by=by, of=column(built.of), q=q)
     where = " AND ".join(_condition(name, built, domain) for name in domain if name in built.narrowed)
     grouped = f" GROUP BY {by}" if built.what == "table" else ""
@@ -228,7 +221,7 @@ def _condition(name: str, built: Built, domain: Domain) -> str:
     places = sorted(built.among.get(name, ()))
     low, high = built.ends.get(name, ("", ""))
     if low or high:
-        parts.append(_between(name, low, high, attribute))
+        parts.append(_range(name, low, high, attribute))
     if len(places) == 1:
         parts.append(f"{column(name)} = {literal(attribute, places[0])}")
     elif places:
@@ -236,7 +229,7 @@ def _condition(name: str, built: Built, domain: Domain) -> str:
     return parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})"
 
 
-def _between(name: str, low: str, high: str, attribute: Attribute) -> str:
+def _range(name: str, low: str, high: str, attribute: Attribute) -> str:
     if isinstance(attribute.values, Listed):
         raise Refusal(400, "bad_question", f"{name} has values, not ranges.")
     first, last = (_end(name, end, attribute) if end else "" for end in (low, high))
@@ -265,14 +258,15 @@ def _end(name: str, text: str, attribute: Attribute) -> str:
         raise InvalidQuery(f"{name} takes {attribute.takes}, the form has {text[:_LONGEST]!r}.") from None
 
 
-def _share(text: str) -> str:
+def _between(text: str, most: float, words: str) -> float:
+    """A number above 0 and below `most`; `words` say so."""
     try:
-        share = float(text)
+        number = float(text)
     except ValueError:
-        share = math.nan
-    if not 0 < share < 1:
-        raise InvalidQuery(f"q is a share above 0 and below 1, like 0.5 for the median, not {text[:_LONGEST]!r}.")
-    return repr(share)
+        number = math.nan
+    if not 0 < number < most:
+        raise InvalidQuery(f"{words}, not {text[:_LONGEST]!r}.")
+    return number
 
 
 def _name(place: str, domain: Domain) -> str:

@@ -4,7 +4,7 @@ No script, no font, no address inside: a picture is the same wherever it is open
 setting, and says in words what it shows.
 
 >>> ages = Axis("age", categories=["0–19", "20–39", "40–59"])
->>> chart = Chart("Visits by age", x=ages, y=Axis("rows"), marks=[Bars([120, 340, 260], error=15)])
+>>> chart = Chart("Visits by age", x=ages, y=Axis("rows"), marks=[Bars([120, 340, 260])])
 >>> chart.svg()[:26]
 '<svg xmlns="http://www.w3.'
 """

@@ -70,10 +70,9 @@ class Area:
 
 @dataclass(frozen=True, eq=False)
 class Bars:
-    """One bar for each category, upright or lying as they do. Whiskers: value ± error, or from low to high."""
+    """One bar for each category, upright or lying as they do, with whiskers from low to high."""
 
     values: ArrayLike
-    error: ArrayLike | None = None
     low: ArrayLike | None = None
     high: ArrayLike | None = None
     name: str = ""
@@ -86,11 +85,10 @@ class Bars:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Marks at points, in any order. Whiskers: y ± error, or from low to high; along x if `across`."""
+    """Marks at points, in any order, with whiskers from low to high; along x if `across`."""
 
     x: ArrayLike
     y: ArrayLike
-    error: ArrayLike | None = None
     low: ArrayLike | None = None
     high: ArrayLike | None = None
     name: str = ""
@@ -159,24 +157,13 @@ def _take(mark: object, *fields: str, ordered: bool = False) -> None:
 
 
 def _take_ends(mark: Bars | Points, middle: Numbers) -> None:
-    """The ends of whiskers, from an error or as they are given."""
-    if mark.error is None and mark.low is None and mark.high is None:
+    """The ends of whiskers; one that is not given is where the mark is."""
+    if mark.low is None and mark.high is None:
         return
-    if mark.error is None:
-        low = middle if mark.low is None else numbers(mark.low, "low")
-        high = middle if mark.high is None else numbers(mark.high, "high")
-        if not low.shape == high.shape == middle.shape:
-            raise ValueError("low and high must be as many as the values.")
-        _check_ends(low, high)
-    else:
-        if mark.low is not None or mark.high is not None:
-            raise ValueError("Give an error, or a low and a high end: not both.")
-        error = numbers(np.atleast_1d(np.asarray(mark.error)), "error")
-        if error.size not in (1, middle.size):
-            raise ValueError("error must be one number, or as many as the values.")
-        if np.any(error < 0):
-            raise ValueError("An error must not be negative.")
-        low, high = middle - error, middle + error
+    low, high = (middle if end is None else numbers(end, "an end") for end in (mark.low, mark.high))
+    if not low.shape == high.shape == middle.shape:
+        raise ValueError("low and high must be as many as the values.")
+    _check_ends(low, high)
     _keep(mark, low=low, high=high)
 
 
