@@ -1,6 +1,7 @@
 """The endpoints of the HTTP API, one function each, and the table that lists them. Called by `serve.app`.
 
-An endpoint gets a `Call` whose key, data set, parameters and body were checked, and returns what becomes JSON.
+An endpoint gets a `Call` whose key, data set, parameters and body were checked, and returns what becomes JSON. One that
+may take a while is a plain function, and is called in a thread of the pool.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -97,15 +99,32 @@ class Call:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One line of the API: who may call it, what it takes and gives; parameters are (least, most, default)."""
+    """One line of the API: who may call it, what it takes and gives; parameters are (least, most, default).
+
+    tokens: more of a key's rate than other requests take.
+    """
 
     method: Literal["GET", "POST"]
     path: str
     access: Access
-    answer: Callable[[Call], Awaitable[Json | Struct | Response]]
+    answer: Callable[[Call], Any]
     body: type[Struct] | None = None
     result: type[Struct] | None = None  # None: no JSON
     parameters: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+    tokens: int = 0
+
+
+async def outcome(do: Callable[[Call], Any], call: Call, tokens: int = 0) -> Response:
+    """The response of an endpoint or a page."""
+    if tokens:
+        call.server.traffic.take(call.asker.id, tokens)
+    if iscoroutinefunction(do):
+        return _response(await do(call))
+    return await run_in_threadpool(lambda: _response(do(call)))
+
+
+def _response(result: Json | Struct | Response) -> Response:
+    return result if isinstance(result, Response) else Response(encode(result), media_type="application/json")
 
 
 async def health(call: Call) -> schema.HealthReply:
@@ -160,7 +179,7 @@ async def ask(call: Call) -> Json | Response:
     (answer,) = await answers(call, [question])
     if isinstance(answer, Answer):
         return {"answer": shown(question, answer)}
-    return await made(lambda: {"answer": shown(question, answer)})
+    return await run_in_threadpool(lambda: _response({"answer": shown(question, answer)}))  # it may be large
 
 
 async def ask_many(call: Call) -> Response:
@@ -172,7 +191,8 @@ async def ask_many(call: Call) -> Response:
     if not all(question.is_count for question in questions):
         raise Refusal(422, "bad_batch", "a batch has counts; tables and all others are asked by themselves.")
     found = await answers(call, questions)
-    return await made(lambda: {"answers": [shown(*pair) for pair in zip(questions, found, strict=True)]})
+    pairs = zip(questions, found, strict=True)
+    return await run_in_threadpool(lambda: _response({"answers": [shown(*pair) for pair in pairs]}))
 
 
 async def cost(call: Call) -> schema.CostReply:
@@ -181,67 +201,56 @@ async def cost(call: Call) -> schema.CostReply:
     return schema.CostReply(found.known, amount(found.cost_at_most), found.percent or 0.0, found.why)
 
 
-async def base(call: Call) -> Response:
+def base(call: Call) -> Json:
     """What the answers start from: what it is, for how much of the budget, which errors to expect. Buys nothing."""
-    return await made(lambda: call.about.session.base.to_dict())
+    return call.about.session.base.to_dict()
 
 
-async def start(call: Call) -> Response:
+async def start(call: Call) -> Json:
     """Buy what the answers start from. Nothing happens where it is bought already."""
-    started = await _wait(call.about.start(call.asker))
-    return await made(started.to_dict)
+    return (await _wait(call.about.start(call.asker))).to_dict()
 
 
-async def domain(call: Call) -> Response:
+def domain(call: Call) -> schema.DomainReply:
     """What may be asked about: the declared attributes. All of it is public."""
-    return await made(lambda: call.about.described)
+    return call.about.described
 
 
-async def budget(call: Call) -> Response:
+def budget(call: Call) -> schema.BudgetReply:
     """The one budget of the data set: fixed, spent and left; and the asker's quota, if there is one."""
-
-    def look() -> schema.BudgetReply:
-        session = call.about.session
-        spent, total = session.spent, session.total
-        left = type(total)(total.measure, max(0, total.atoms - spent.atoms))
-        return schema.BudgetReply(
-            budget=schema.BudgetLine(session.budget.epsilon, session.budget.delta),
-            total=amount(total),
-            spent=amount(spent),
-            left=amount(left),
-            percent_spent=100 * spent.atoms / total.atoms,
-            epsilon_spent=session.epsilon_spent,
-            quota=call.about.quota(call.asker),
-        )
-
-    return await made(look)
+    session = call.about.session
+    spent, total = session.spent, session.total
+    left = type(total)(total.measure, max(0, total.atoms - spent.atoms))
+    return schema.BudgetReply(
+        budget=schema.BudgetLine(session.budget.epsilon, session.budget.delta),
+        total=amount(total),
+        spent=amount(spent),
+        left=amount(left),
+        percent_spent=100 * spent.atoms / total.atoms,
+        epsilon_spent=session.epsilon_spent,
+        quota=call.about.quota(call.asker),
+    )
 
 
-async def history(call: Call) -> Response:
+def history(call: Call) -> schema.HistoryReply:
     """What was bought so far, oldest first, after an entry of the ledger."""
-    call.server.traffic.take(call.asker.id, HISTORY_TOKENS)
     after, limit = call.parameters["after"], call.parameters["limit"]
-
-    def look() -> schema.HistoryReply:
-        found = [past for past in call.about.session.history if past.receipt.entry > after]
-        page = [
-            schema.HistoryLine(p.question, amount(p.cost), p.percent, p.receipt.entry, p.receipt.seal)
-            for p in found[:limit]
-        ]
-        return schema.HistoryReply(page, page[-1].entry if len(found) > limit else None)
-
-    return await made(look)
+    found = [past for past in call.about.session.history if past.receipt.entry > after]
+    page = [
+        schema.HistoryLine(p.question, amount(p.cost), p.percent, p.receipt.entry, p.receipt.seal)
+        for p in found[:limit]
+    ]
+    return schema.HistoryReply(page, page[-1].entry if len(found) > limit else None)
 
 
-async def published(call: Call) -> Response:
+def published(call: Call) -> Response:
     """All that was ever released, as one file that answers without the data (`tacit.read`)."""
-    call.server.traffic.take(call.asker.id, PUBLISHED_TOKENS)
-    folder = await run_in_threadpool(tempfile.mkdtemp, prefix="tacit-published-")
+    folder = tempfile.mkdtemp(prefix="tacit-published-")
     path = Path(folder) / f"{call.about.name}.tacit.jsonl"
     try:
-        await run_in_threadpool(publish, call.about.session, path)
+        publish(call.about.session, path)
     except BaseException:
-        await run_in_threadpool(_remove, folder)
+        shutil.rmtree(folder, ignore_errors=True)
         raise
     return _Once(path, media_type="application/jsonl", filename=path.name)
 
@@ -253,16 +262,12 @@ class _Once(FileResponse):
         try:
             await super().__call__(scope, receive, send)
         finally:
-            _remove(Path(self.path).parent)
+            shutil.rmtree(Path(self.path).parent, ignore_errors=True)
 
 
-def _remove(folder: str | Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-async def audit(call: Call) -> Response:
+def audit(call: Call) -> Json:
     """Who asked what, newest first: names, times, keys of questions, costs and entries, no values."""
-    return await made(lambda: {"audit": call.about.audit.last(call.parameters["limit"])})
+    return {"audit": call.about.audit.last(call.parameters["limit"])}
 
 
 ENDPOINTS = (
@@ -287,8 +292,9 @@ ENDPOINTS = (
         history,
         result=schema.HistoryReply,
         parameters={"after": (0, 2**53, 0), "limit": (1, 1_000, 100)},
+        tokens=HISTORY_TOKENS,
     ),
-    Endpoint("GET", "/v1/{dataset}/published", "reader", published),
+    Endpoint("GET", "/v1/{dataset}/published", "reader", published, tokens=PUBLISHED_TOKENS),
     Endpoint(
         "GET", "/v1/{dataset}/audit", "owner", audit, result=schema.AuditReply, parameters={"limit": (1, 10_000, 100)}
     ),
@@ -307,11 +313,6 @@ async def _question(call: Call) -> Question:
     if isinstance(body.question, dict) and call.size <= SHORT:
         return read(body.question, domain, within)
     return await run_in_threadpool(read, body.question, domain, within)
-
-
-async def made(make: Callable[[], Json | Struct]) -> Response:
-    """What takes a while to make, or may be large: made, and written as JSON, in a thread of the pool."""
-    return Response(await run_in_threadpool(lambda: encode(make())), media_type="application/json")
 
 
 async def answers(call: Call, questions: list[Question]) -> list[Answers]:

@@ -23,9 +23,9 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tacit.serve.admission import MAX_BODY, check_owner, read_body, too_large
-from tacit.serve.api import ENDPOINTS, Call, Endpoint, Server, server_of
+from tacit.serve.api import ENDPOINTS, Call, Endpoint, Server, outcome, server_of
 from tacit.serve.refusal import Refusal, log, refusal_of
-from tacit.serve.schema import encode, parse
+from tacit.serve.schema import parse
 
 _JSON = re.compile(r'application/json(?:\s*;\s*charset="?utf-8"?)?', re.IGNORECASE)
 _WHOLE = re.compile(r"\d{1,16}", re.ASCII)
@@ -91,10 +91,8 @@ async def _respond(endpoint: Endpoint, request: Request) -> Response:
         parameters = _parameters(endpoint, request)
         text = await _body(request, server) if endpoint.body else b""
         body = parse(text) if endpoint.body else None
-        result = await endpoint.answer(Call(request, server, key, dataset, parameters, body, len(text)))
-        if isinstance(result, Response):
-            return result
-        return Response(encode(result), media_type="application/json")  # what is large comes as a Response
+        call = Call(request, server, key, dataset, parameters, body, len(text))
+        return await outcome(endpoint.answer, call, endpoint.tokens)
 
 
 def _parameters(endpoint: Endpoint, request: Request) -> Mapping[str, int]:

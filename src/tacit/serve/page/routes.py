@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from starlette.routing import Route
 from tacit.model.budget import percent_of
 from tacit.release.answering import Answers
 from tacit.serve.admission import check_owner
-from tacit.serve.api import HISTORY_TOKENS, PUBLISHED_TOKENS, Call, answers, made, published, server_of
+from tacit.serve.api import HISTORY_TOKENS, PUBLISHED_TOKENS, Call, answers, outcome, published, server_of
 from tacit.serve.keys import PREFIX
 from tacit.serve.page import view
 from tacit.serve.page.answer import panel, price_words, sharper, ways
@@ -29,6 +29,7 @@ from tacit.serve.page.form import Forms, last, question, read_form, read_forms, 
 from tacit.serve.page.view import ASSETS, Place, address, asset, page, refused_page
 from tacit.serve.question import Question, read
 from tacit.serve.refusal import Refusal, refusal_of
+from tacit.serve.schema import Json
 from tacit.show.events import events
 from tacit.show.report import page as report_page
 
@@ -37,7 +38,7 @@ MOST_AUDIT = 6_400
 _WHOLE = re.compile(r"\d{1,15}", re.ASCII)
 
 
-Doing = Callable[[Call], Awaitable[Response]]  # of a call whose body is the fields of a form
+Doing = Callable[[Call], Any]  # an endpoint of the API, or like one: the body of its call is the fields of a form
 
 
 def routes(invitations: Mapping[str, str] | None = None) -> list[Route]:
@@ -47,9 +48,9 @@ def routes(invitations: Mapping[str, str] | None = None) -> list[Route]:
     async def enter(request: Request) -> Response:
         return _enter(request, open_ones)
 
-    def at(path: str, do: Doing, method: str = "GET", *, owner: bool = False) -> Route:
+    def at(path: str, do: Doing, method: str = "GET", *, owner: bool = False, tokens: int = 0) -> Route:
         async def serve(request: Request) -> Response:
-            return await _serve(request, do, owner=owner)
+            return await _serve(request, do, owner, tokens)
 
         return Route(path, serve, methods=[method])
 
@@ -68,15 +69,15 @@ def routes(invitations: Mapping[str, str] | None = None) -> list[Route]:
         at(f"{here}/start", _main),  # who reloads without the form
         at(f"{here}/start", _begin, "POST", owner=True),
         at(f"{here}/words", _words),
-        at(f"{here}/history", _history),
-        at(f"{here}/plan", _plan),
-        at(f"{here}/published", published),
-        at(f"{here}/report", _report),
+        at(f"{here}/history", _history, tokens=HISTORY_TOKENS),
+        at(f"{here}/plan", _plan, tokens=HISTORY_TOKENS),
+        at(f"{here}/published", published, tokens=PUBLISHED_TOKENS),
+        at(f"{here}/report", _report, tokens=PUBLISHED_TOKENS),
         at(f"{here}/audit", _audit, owner=True),
     ]
 
 
-async def _serve(request: Request, do: Doing, *, owner: bool) -> Response:
+async def _serve(request: Request, do: Doing, owner: bool, tokens: int) -> Response:
     """The same checks in the same order as in the API: who, how often, which data set, the form."""
     server, place = server_of(request), Place()
     try:
@@ -94,7 +95,7 @@ async def _serve(request: Request, do: Doing, *, owner: bool) -> Response:
             dataset = server.find(request.path_params["dataset"])
             place = Place(key, dataset.name, "-", len(server.datasets) > 1)
             fields = await read_form(request, server.limits) if acts else []
-            return await do(Call(request, server, key, dataset, {}, fields))
+            return await outcome(do, Call(request, server, key, dataset, {}, fields), tokens)
     except Exception as error:
         return refused_page(refusal_of(error), place)
 
@@ -164,8 +165,8 @@ async def _asset(request: Request) -> Response:
     return Response(asset(name), headers=lasting, media_type=ASSETS[name])
 
 
-async def _main(call: Call) -> Response:
-    return await _show(call, Forms())
+def _main(call: Call) -> Response:
+    return _show(call, Forms())
 
 
 async def _ask(call: Call) -> Response:
@@ -182,14 +183,18 @@ async def _ask(call: Call) -> Response:
             found = await asyncio.wrap_future(call.about.price(parsed))
             words = price_words(found, session.left, session.total, may_spend=call.asker.may_spend)
             stands_for = asked.sql if asked.clicked else ""
-            return await _show(call, asked, "price.html", known=found.known, words=words, stands_for=stands_for)
+            return await run_in_threadpool(
+                _show, call, asked, "price.html", known=found.known, words=words, stands_for=stands_for
+            )
         (answer,) = await answers(call, [parsed])
         shown = await run_in_threadpool(panel, parsed.ask, answer, session)
         same = ways(given, call.about.name, _base(call), within)
         offers = await _offers(call, parsed, answer) if isinstance(given, str) else []
-        return await _show(call, asked, "answer.html", answer=shown, ways=same, given=given, offers=offers)
+        return await run_in_threadpool(
+            _show, call, asked, "answer.html", answer=shown, ways=same, given=given, offers=offers
+        )
     except Exception as error:
-        return await _show(call, asked, refusal=refusal_of(error))
+        return await run_in_threadpool(_show, call, asked, refusal=refusal_of(error))
 
 
 async def _offers(call: Call, parsed: Question, answer: Answers) -> list[tuple[str, str]]:
@@ -212,28 +217,27 @@ async def _begin(call: Call) -> Response:
             raise Refusal(400, "not_sure", "Tick the box first: what is spent cannot be had back.")
         await asyncio.wrap_future(call.about.start(call.asker))
     except Exception as error:
-        return await _show(call, Forms(), refusal=refusal_of(error))
+        return await run_in_threadpool(_show, call, Forms(), refusal=refusal_of(error))
     return RedirectResponse(_place(call).address, 303)
 
 
-async def _show(call: Call, asked: Forms, panel: str = "", *, refusal: Refusal | None = None, **words: Any) -> Response:
+def _show(call: Call, asked: Forms, panel: str = "", *, refusal: Refusal | None = None, **words: Any) -> Response:
     """The page where questions are asked, with what came of the last one."""
+    about = call.about
+    session = about.session
+    domain = session.domain
+    facts = words | {
+        "base": None if session.started else session.base,
+        "asked": asked,
+        "domain": domain,
+        "attributes": [[name, a.kind, f"{a.size:,}", " and ".join([a.takes, *a.extras])] for name, a in domain.items()],
+        "budget": view.budget(about, about.quota(call.asker)),
+    }
+    status = 200 if refusal is None else refusal.status
+    return page("ask.html", _place(call), status, panel=panel, refusal=refusal, **facts)
 
-    def shown() -> Response:
-        about = call.about
-        budget = view.budget(about, about.quota(call.asker))
-        session = about.session
-        domain = session.domain
-        attributes = [[name, a.kind, f"{a.size:,}", " and ".join([a.takes, *a.extras])] for name, a in domain.items()]
-        base = None if session.started else session.base
-        facts = words | {"base": base, "asked": asked, "domain": domain, "attributes": attributes, "budget": budget}
-        status = 200 if refusal is None else refusal.status
-        return page("ask.html", _place(call), status, panel=panel, refusal=refusal, **facts)
 
-    return await run_in_threadpool(shown)
-
-
-async def _price(call: Call) -> Response:
+async def _price(call: Call) -> Json:
     """For the script: what the form stands for and would cost, as one sentence."""
     session = call.about.session
     told: dict[str, Any] = {"sql": "", "text": "", "level": "free"}
@@ -248,48 +252,35 @@ async def _price(call: Call) -> Response:
             told["level"] = "cost" if found.cost_at_most <= session.left and call.asker.may_spend else "much"
     except Exception as error:
         told |= {"text": refusal_of(error).sentence, "level": "wrong"}
-    return await made(lambda: told)
+    return told
 
 
-async def _words(call: Call) -> Response:
-    return await made(lambda: words_of(call.about.session.domain))
+def _words(call: Call) -> Json:
+    return words_of(call.about.session.domain)
 
 
-async def _history(call: Call) -> Response:
-    call.server.traffic.take(call.asker.id, HISTORY_TOKENS)
+def _history(call: Call) -> Response:
     before, free = _parameter(call, "before", 0, 2**53), "free" in call.request.query_params
-
-    def shown() -> Response:
-        session = call.about.session
-        who = view.askers(call.about) if call.asker.role == "owner" else None
-        return page(
-            "history.html", _place(call, "history"), **view.history(events(session), session, who, before, free=free)
-        )
-
-    return await run_in_threadpool(shown)
+    session = call.about.session
+    who = view.askers(call.about) if call.asker.role == "owner" else None
+    past = view.history(events(session), session, who, before, free=free)
+    return page("history.html", _place(call, "history"), **past)
 
 
-async def _plan(call: Call) -> Response:
-    call.server.traffic.take(call.asker.id, HISTORY_TOKENS)
-    return await run_in_threadpool(lambda: page("plan.html", _place(call, "plan"), **view.plan(call.about)))
+def _plan(call: Call) -> Response:
+    return page("plan.html", _place(call, "plan"), **view.plan(call.about))
 
 
-async def _audit(call: Call) -> Response:
+def _audit(call: Call) -> Response:
     limit = _parameter(call, "limit", AUDIT_LINES, MOST_AUDIT)
-
-    def shown() -> Response:
-        rows = view.audit(call.about.audit.last(limit), call.about.session.total)
-        return page("audit.html", _place(call, "audit"), rows=rows, limit=limit)
-
-    return await run_in_threadpool(shown)
+    rows = view.audit(call.about.audit.last(limit), call.about.session.total)
+    return page("audit.html", _place(call, "audit"), rows=rows, limit=limit)
 
 
-async def _report(call: Call) -> Response:
-    call.server.traffic.take(call.asker.id, PUBLISHED_TOKENS)
+def _report(call: Call) -> Response:
     name = call.about.name
-    text = await run_in_threadpool(report_page, call.about.session, name)
     attached = {"content-disposition": f'attachment; filename="{name}.html"'}
-    return Response(text, headers=attached, media_type="text/html")
+    return Response(report_page(call.about.session, name), headers=attached, media_type="text/html")
 
 
 def _place(call: Call, page: str = "") -> Place:
