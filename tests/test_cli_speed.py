@@ -76,10 +76,9 @@ def test_an_answer_in_a_second_after_a_thousand(tmp_path: Path, mechanism: str) 
         )
         for low, high in ends
     ]
-    from tacit.cli.options import open_configured
     from tacit.config import read_config
 
-    with open_configured(read_config(tmp_path / "tacit.toml")) as session:
+    with read_config(tmp_path / "tacit.toml").open() as session:
         answers = session.ask_many(questions)
         assert len({answer.question for answer in answers}) >= 1000
     ask(tmp_path, QUESTION)  # and the disk's cache is warm

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import fields
@@ -17,6 +17,9 @@ from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.release.mechanisms import check_names, setting_names
 from tacit.release.settings import checked, names_of
+
+if TYPE_CHECKING:
+    from tacit.session import Session
 
 
 class DataSection(Struct, frozen=True, kw_only=True):
@@ -57,6 +60,19 @@ class Config:
     budget: Budget
     ledger: Path
     options: Mapping[str, Any]
+
+    def open(self, **more: Any) -> Session:
+        """The session that it describes. `more` are arguments of `tacit.open` beside these, or in their place."""
+        from tacit.opening import open_session  # it brings an engine along, which planning does without
+
+        return open_session(
+            data=self.data,
+            table=self.table,
+            domain=self.domain,
+            budget=self.budget,
+            ledger=self.ledger,
+            **{**self.options, **more},
+        )
 
 
 def read_config(path: str | Path) -> Config:

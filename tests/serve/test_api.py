@@ -69,14 +69,7 @@ def refused(response: Any, status: int, code: str) -> str:
 
 def test_the_same_answer_by_every_way_in_and_one_charge(served: Served) -> None:
     by_ana, by_bob = served.ask(WOMEN), served.ask({"count": {"sex": "F"}}, "bob")
-    settings = read_config(served.folder / "people.toml")
-    with tacit.open(
-        data=settings.data,
-        domain=settings.domain,
-        budget=settings.budget,
-        ledger=settings.ledger,
-        **settings.options,
-    ) as session:
+    with read_config(served.folder / "people.toml").open() as session:
         python = session.ask(tacit.count(sex="F")).to_dict()
     by_cli = CliRunner().invoke(main, ["ask", "--json", "-c", str(served.folder / "people.toml"), WOMEN])
     assert by_cli.exit_code == 0, by_cli.output

@@ -153,14 +153,7 @@ def test_a_second_server_is_refused_and_python_is_not(tmp_path: Path) -> None:
     (tmp_path / "alias.toml").write_text(config.read_text().replace('"people.tacit"', '"link"'))
     with pytest.raises(LedgerError, match="one server at a time"):
         Dataset.open("alias", tmp_path / "alias.toml", ring)
-    settings = read_config(config)
-    with tacit.open(
-        data=settings.data,
-        domain=settings.domain,
-        budget=settings.budget,
-        ledger=settings.ledger,
-        **settings.options,
-    ) as session:
+    with read_config(config).open() as session:
         session.ask(tacit.count(sex="F"))
         assert session.spent == first.session.spent
     first.close()
@@ -252,14 +245,7 @@ def test_kill_and_restart_lose_nothing(tmp_path: Path, processes: Any) -> None:
                 continue
     assert answered >= 1
     assert "Traceback" not in second.process.stderr.read()
-    settings = read_config(tmp_path / "people.toml")
-    with tacit.open(
-        data=settings.data,
-        domain=settings.domain,
-        budget=settings.budget,
-        ledger=settings.ledger,
-        **settings.options,
-    ) as session:
+    with read_config(tmp_path / "people.toml").open() as session:
         assert len(session.history) >= 1 + answered
         assert sum(past.cost.atoms for past in session.history) == session.spent.atoms  # no reservation was left over
 

@@ -17,7 +17,6 @@ from tacit.cli.show import advance, say, waiting
 from tacit.errors import ConfigError, NotStarted
 
 if TYPE_CHECKING:
-    from tacit.config import Config
     from tacit.release.offer import Started
     from tacit.session import Session
 
@@ -89,9 +88,9 @@ def opened(options: Options) -> Iterator[Session]:
         from tacit.config import read_config
 
         with waiting("Reading the table") as loading:
-            session = open_configured(
-                read_config(options.config), options.accept_rollback, loading, start=options.start
-            )
+            more: dict[str, Any] = {"start": True} if options.start else {}
+            config = read_config(options.config)
+            session = config.open(accept_rollback=options.accept_rollback, loading=loading, progress=advance, **more)
     else:
         source = click.get_current_context().get_parameter_source("config")
         if source is click.core.ParameterSource.COMMANDLINE or options.accept_rollback or options.start:
@@ -104,29 +103,6 @@ def opened(options: Options) -> Iterator[Session]:
             session = read(options.published)
     with session:
         yield session
-
-
-def open_configured(
-    settings: Config,
-    accept_rollback: str | None = None,
-    loading: Callable[[float], None] | None = None,
-    *,
-    start: bool = False,
-) -> Session:
-    """The session that a configuration describes. With `start`, the first question may buy what it starts from."""
-    from tacit.opening import open_session
-
-    return open_session(
-        data=settings.data,
-        table=settings.table,
-        domain=settings.domain,
-        budget=settings.budget,
-        ledger=settings.ledger,
-        accept_rollback=accept_rollback,
-        loading=loading,
-        progress=advance,
-        **{**settings.options, **({"start": True} if start else {})},
-    )
 
 
 def at_terminal() -> bool:

@@ -24,7 +24,6 @@ from tacit.errors import ConfigError, LedgerError, TacitError, WouldSpend
 from tacit.model.answer import Answer
 from tacit.model.ask import Count
 from tacit.model.budget import Loss
-from tacit.opening import open_session
 from tacit.release.answering import Answers
 from tacit.release.offer import Started
 from tacit.serve.keys import Key, KeyRing
@@ -162,14 +161,7 @@ class Dataset:
         settings = read_config(config)
         lock = ServerLock(settings.ledger)
         try:
-            session = open_session(
-                data=settings.data,
-                table=settings.table,
-                domain=settings.domain,
-                budget=settings.budget,
-                ledger=settings.ledger,
-                **settings.options,
-            )
+            session = settings.open()
             # What the first question would load, which takes seconds: before it has reserved anything, not after.
             session.dry_run("SELECT COUNT(*) FROM data")
             import_module("opendp.measurements")
