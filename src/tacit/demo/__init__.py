@@ -8,12 +8,13 @@ from typing import Any
 
 import duckdb
 
+from tacit.config import Config
 from tacit.model.attribute import boolean, category, integer, numeric
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
-from tacit.opening import open_session
 from tacit.session import Session
 
+FILE = files("tacit.demo") / "randhie.csv.gz"
 BUDGET = Budget(epsilon=1.0, delta=1e-9)
 
 DOMAIN = Domain(
@@ -53,7 +54,7 @@ QUESTIONS = [
 
 def demo_data() -> Any:
     """The demonstration table as a data frame. It is public."""
-    with as_file(files("tacit.demo") / "randhie.csv.gz") as path:
+    with as_file(FILE) as path:
         return duckdb.sql(view(path)).df()
 
 
@@ -62,22 +63,21 @@ def view(path: Path) -> str:
     return _VIEW.format(path=str(path).replace("'", "''"))
 
 
+def config(path: Path, folder: Path, **options: Any) -> Config:
+    """How the demonstration's file is opened, with its ledger and anchor in `folder`."""
+    options = {"anchor": folder / "anchors.sqlite", **options}
+    return Config(view(path), None, DOMAIN, BUDGET, folder / "demo.tacit", options)
+
+
 def open_demo(folder: Path, *, questions: int = 10_000) -> Session:
     """A session on the demonstration table, with its ledger and anchor in `folder`."""
-    with as_file(files("tacit.demo") / "randhie.csv.gz") as path:
-        return open_session(
-            data=view(path),
-            domain=DOMAIN,
-            budget=BUDGET,
-            ledger=folder / "demo.tacit",
-            anchor=folder / "anchors.sqlite",
-            questions=questions,
-        )
+    with as_file(FILE) as path:
+        return config(path, folder, questions=questions).open()
 
 
 def truths() -> list[int | None]:
     """The exact answers. The table is public; nothing else in Tacit may do this."""
-    with as_file(files("tacit.demo") / "randhie.csv.gz") as path, duckdb.connect() as connection:
+    with as_file(FILE) as path, duckdb.connect() as connection:
         connection.execute(f"CREATE VIEW data AS {view(path)}")
         rows = [connection.execute(question).fetchall() for question in QUESTIONS]
     return [int(row[0][0]) if len(row) == 1 else None for row in rows]

@@ -19,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tacit.config import read_config
+from tacit.config import Config, read_config
 from tacit.errors import ConfigError, LedgerError, TacitError, WouldSpend
 from tacit.model.answer import Answer
 from tacit.model.ask import Count
@@ -151,14 +151,14 @@ class Dataset:
         self._mutex = threading.Lock()
 
     @classmethod
-    def open(cls, name: str, config: str | Path, keys: KeyRing) -> Dataset:
-        """Open the data set of a configuration file; refused while another server has its ledger."""
+    def open(cls, name: str, config: str | Path | Config, keys: KeyRing) -> Dataset:
+        """Open the data set of a configuration; refused while another server has its ledger."""
         if not NAME.fullmatch(name):
             raise ConfigError(
                 f"a data set's name has 1 to 64 small letters, digits, - and _, and {name!r} has not: rename the "
                 "configuration file, or give a name."
             )
-        settings = read_config(config)
+        settings = config if isinstance(config, Config) else read_config(config)
         lock = ServerLock(settings.ledger)
         try:
             session = settings.open()

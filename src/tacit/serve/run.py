@@ -12,35 +12,25 @@ import socket
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from importlib.resources import as_file, files
+from importlib.resources import as_file
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit.errors import ConfigError
-from tacit.serve.keys import make_key
+from tacit.serve.keys import ROLES, make_key
 
 if TYPE_CHECKING:
+    from tacit.config import Config
     from tacit.serve.admission import Limits
 
 PORT = 8470
 KEYS = "tacit.keys"  # beside the first configuration
 GRACE = 30  # seconds for the requests that are being answered when the server is told to stop
 MAX_CONNECTIONS = 1_000
-_DEMO = """[data]
-source = {source}
-[budget]
-epsilon = {epsilon}
-delta = {delta}
-[session]
-ledger = "demo.tacit"
-anchor = "demo.anchor"
-questions = 1000
-start = true
-{domain}"""
 
 
 def serve(
-    configs: Sequence[str | Path] | Mapping[str, str | Path],
+    configs: Sequence[str | Path] | Mapping[str, str | Path | Config],
     host: str = "127.0.0.1",
     port: int = PORT,
     keys: str | Path | None = None,
@@ -55,7 +45,8 @@ def serve(
 ) -> None:
     """Serve data sets over HTTP until interrupted or terminated; what is queued then is finished.
 
-    configs: configuration files; a data set is called like its file without the ending, or as the mapping says.
+    configs: configuration files; a data set is called like its file without the ending, or as the mapping says, which
+        may also have what `tacit.config.read_config` gives.
     host, port: where to listen. Beyond this machine TLS is needed, or `insecure`. Port 0 takes any free one.
     keys: the file of keys, see `make_key`; `tacit.keys` beside the first configuration unless given.
     tls_cert, tls_key: PEM files; with them the server speaks TLS.
@@ -89,7 +80,9 @@ def serve(
     at = listening.getsockname()[1]
     with ExitStack() as undo:
         undo.callback(listening.close)
-        ring = KeyRing(next(iter(named.values())).parent / KEYS if keys is None else keys)
+        first = next(iter(named.values()))
+        beside = first if isinstance(first, Path) else first.ledger
+        ring = KeyRing(beside.parent / KEYS if keys is None else keys)
         undo.callback(ring.close)
         datasets: dict[str, Dataset] = {}
         for name, config in named.items():
@@ -126,19 +119,12 @@ def serve_demo(port: int = PORT, *, say: Callable[[str], None] = print) -> None:
     port: where to listen; 0 takes any free one.
     say: told, once the server is up, the address that logs a browser in (once), and keys for each role.
     """
-    from tacit.demo import BUDGET, DOMAIN, view
-    from tacit.model.domain import toml_value
+    from tacit.demo import FILE, config
 
-    with (
-        tempfile.TemporaryDirectory(prefix="tacit-demo-") as made,
-        as_file(files("tacit.demo") / "randhie.csv.gz") as csv,
-    ):
+    with tempfile.TemporaryDirectory(prefix="tacit-demo-") as made, as_file(FILE) as csv:
         folder = Path(made)
-        config = folder / "demo.toml"
-        source = toml_value(view(csv).strip())
-        text = _DEMO.format(source=source, epsilon=BUDGET.epsilon, delta=BUDGET.delta, domain=DOMAIN.to_toml())
-        config.write_text(text, encoding="utf-8")
-        keys = {role: make_key(folder / "tacit.keys", role, role) for role in ("owner", "analyst", "reader")}
+        table = config(csv, folder, questions=1000, start=True)
+        keys = {role: make_key(folder / KEYS, role, role) for role in ROLES}
         word = secrets.token_urlsafe(24)
 
         def ready(address: str) -> None:
@@ -152,17 +138,17 @@ def serve_demo(port: int = PORT, *, say: Callable[[str], None] = print) -> None:
                 "Ctrl+C ends it, and nothing stays."
             )
 
-        serve([config], port=port, ready=ready, invitations={word: keys["owner"]})
+        serve({"demo": table}, port=port, ready=ready, invitations={word: keys["owner"]})
 
 
-def _names(configs: Sequence[str | Path] | Mapping[str, str | Path]) -> dict[str, Path]:
+def _names(configs: Sequence[str | Path] | Mapping[str, str | Path | Config]) -> dict[str, Path | Config]:
     if isinstance(configs, str | Path):
         configs = [configs]
     if not configs:
         raise ConfigError("a server needs at least one configuration.")
     if isinstance(configs, Mapping):
-        return {str(name): Path(path) for name, path in configs.items()}
-    named = {Path(path).stem.lower(): Path(path) for path in configs}
+        return {str(name): Path(config) if isinstance(config, str) else config for name, config in configs.items()}
+    named: dict[str, Path | Config] = {Path(path).stem.lower(): Path(path) for path in configs}
     if len(named) < len(configs):
         raise ConfigError("two configurations have the same name; a mapping can give them different ones.")
     return named
