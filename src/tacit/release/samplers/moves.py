@@ -55,17 +55,6 @@ _0, _1, _27, _30, _31, _32, _63 = (np.uint64(n) for n in (0, 1, 27, 30, 31, 32, 
 _LOWER = np.uint64(0xFFFFFFFF)
 
 
-class Chain(NamedTuple):
-    """One of the `Chains`: the same arrays without their first axis."""
-
-    codes: Codes
-    members: Words
-    counts: Ints
-    full: Words
-    bare: Words
-    sums: Ints
-
-
 class Proposal(NamedTuple):
     """New values of a record, or of two that swap, and what would change with them. All steps use the same memory.
 
@@ -219,12 +208,12 @@ def blank(program: Program) -> Proposal:
 
 
 @uncached
-def chain_of(state: Chains, c: int) -> Chain:
-    return Chain(state.codes[c], state.members[c], state.counts[c], state.full[c], state.bare[c], state.sums[c])
+def chain_of(state: Chains, c: int) -> Chains:
+    return Chains(state.codes[c], state.members[c], state.counts[c], state.full[c], state.bare[c], state.sums[c])
 
 
 @inlined
-def step(chain: Chain, program: Program, kind: int, words: Words, proposal: Proposal) -> None:
+def step(chain: Chains, program: Program, kind: int, words: Words, proposal: Proposal) -> None:
     """One step of one kind, from `stride` random words (a swap needs two)."""
     records, width = chain.codes.shape[1], len(program.moving)
     record, other = _upper(words[0], records), -1
@@ -266,7 +255,7 @@ def step(chain: Chain, program: Program, kind: int, words: Words, proposal: Prop
 
 
 @inlined
-def _swap(chain: Chain, program: Program, record: int, other: int, word: np.uint64, proposal: Proposal) -> None:
+def _swap(chain: Chains, program: Program, record: int, other: int, word: np.uint64, proposal: Proposal) -> None:
     """Two records that exchange a cyclic block of attributes."""
     width = len(program.moving)
     start, length = _upper(word, width), 1 + _lower(word, width - 1)
@@ -279,7 +268,7 @@ def _swap(chain: Chain, program: Program, record: int, other: int, word: np.uint
 
 
 @inlined
-def _direct(chain: Chain, program: Program, words: Words, values: Ints) -> Any:
+def _direct(chain: Chains, program: Program, words: Words, values: Ints) -> Any:
     """A record on the wrong side of a violated slab, and new values for it; -1 where none is found."""
     queries, records, slabs = len(chain.counts), chain.codes.shape[1], len(chain.counts) + len(chain.sums)
     violated = 0
@@ -305,7 +294,7 @@ def _direct(chain: Chain, program: Program, words: Words, values: Ints) -> Any:
 
 @inlined
 def _redraw_scope(
-    chain: Chain, program: Program, record: int, query: int, into: bool, words: Words, values: Ints
+    chain: Chains, program: Program, record: int, query: int, into: bool, words: Words, values: Ints
 ) -> None:
     """A record with the query's scope drawn anew: uniformly inside the query, or (not `into`) from all its cells."""
     _copy(chain, program, record, values)
@@ -324,7 +313,7 @@ def _redraw_scope(
 
 
 @inlined
-def _compare(chain: Chain, program: Program, record: int, other: int, proposal: Proposal) -> bool:
+def _compare(chain: Chains, program: Program, record: int, other: int, proposal: Proposal) -> bool:
     """The new memberships, and which counts rise and fall; whether one would do so by two."""
     _memberships(proposal.here, proposal.members_here, program)
     for w in range(len(proposal.rise)):
@@ -344,7 +333,7 @@ def _compare(chain: Chain, program: Program, record: int, other: int, proposal: 
 
 
 @inlined
-def _weigh(chain: Chain, program: Program, record: int, other: int, proposal: Proposal) -> None:
+def _weigh(chain: Chains, program: Program, record: int, other: int, proposal: Proposal) -> None:
     """The gauges' sums with the proposal in place."""
     for g in range(len(chain.sums)):
         proposal.sums[g] = chain.sums[g] + _weight(g, proposal.here, program)
@@ -356,14 +345,14 @@ def _weigh(chain: Chain, program: Program, record: int, other: int, proposal: Pr
 
 
 @inlined
-def _lighten(chain: Chain, program: Program, record: int, proposal: Proposal) -> None:
+def _lighten(chain: Chains, program: Program, record: int, proposal: Proposal) -> None:
     _copy(chain, program, record, proposal.old)
     for g in range(len(chain.sums)):
         proposal.sums[g] -= _weight(g, proposal.old, program)
 
 
 @inlined
-def _counts_fit(chain: Chain, proposal: Proposal) -> bool:
+def _counts_fit(chain: Chains, proposal: Proposal) -> bool:
     """Whether no count rises that is full, and none falls that is bare."""
     bad = _0
     for w in range(len(proposal.rise)):
@@ -372,7 +361,7 @@ def _counts_fit(chain: Chain, proposal: Proposal) -> bool:
 
 
 @inlined
-def _sums_fit(chain: Chain, program: Program, proposal: Proposal) -> bool:
+def _sums_fit(chain: Chains, program: Program, proposal: Proposal) -> bool:
     """Whether no gauge is further outside its slab than before."""
     gauges = program.gauges
     for g in range(len(chain.sums)):
@@ -383,7 +372,7 @@ def _sums_fit(chain: Chain, program: Program, proposal: Proposal) -> bool:
 
 
 @inlined
-def _worse(chain: Chain, program: Program, proposal: Proposal) -> int:
+def _worse(chain: Chains, program: Program, proposal: Proposal) -> int:
     """By how much the proposal makes the violation larger, in grid steps."""
     change = 0
     for j in range(len(chain.counts)):
@@ -398,7 +387,7 @@ def _worse(chain: Chain, program: Program, proposal: Proposal) -> int:
 
 
 @inlined
-def _accept(chain: Chain, program: Program, record: int, other: int, proposal: Proposal) -> None:
+def _accept(chain: Chains, program: Program, record: int, other: int, proposal: Proposal) -> None:
     """Puts the proposal in place, and brings up to date what follows from it."""
     for k in range(len(program.moving)):
         attribute = program.moving[k]
@@ -421,7 +410,7 @@ def _accept(chain: Chain, program: Program, record: int, other: int, proposal: P
 
 
 @inlined
-def _mark(chain: Chain, program: Program, j: int) -> None:
+def _mark(chain: Chains, program: Program, j: int) -> None:
     """Whether the count of query j may rise, and whether it may fall."""
     w, bit = j // 64, _1 << (np.uint64(j) & _63)
     chain.full[w] = chain.full[w] | bit if chain.counts[j] >= program.counted.high[j] else chain.full[w] & ~bit
@@ -472,7 +461,7 @@ def _place(values: Ints, attributes: Ints, strides: Ints, part: int) -> int:
 
 
 @inlined
-def _beyond(chain: Chain, program: Program, slab: int) -> int:
+def _beyond(chain: Chains, program: Program, slab: int) -> int:
     """How far a chain is outside one slab, in grid steps; the gauges follow the counted queries."""
     if slab < len(chain.counts):
         return GRID * _outside(chain.counts[slab], program.counted.low[slab], program.counted.high[slab])
@@ -486,12 +475,12 @@ def _outside(value: int, low: int, high: int) -> int:
 
 
 @inlined
-def _is_member(chain: Chain, record: int, query: int) -> bool:
+def _is_member(chain: Chains, record: int, query: int) -> bool:
     return bool((chain.members[record, query // 64] >> (np.uint64(query) & _63)) & _1)
 
 
 @inlined
-def _copy(chain: Chain, program: Program, record: int, values: Ints) -> None:
+def _copy(chain: Chains, program: Program, record: int, values: Ints) -> None:
     for k in range(len(program.moving)):
         values[program.moving[k]] = chain.codes[program.moving[k], record]
 

@@ -126,7 +126,7 @@ class Program(NamedTuple):
 
 
 class Chains(NamedTuple):
-    """N chains: codes [N, A, m], and all that follows from them. The moves change them in place.
+    """N chains, or one of them, without the first axis: codes [N, A, m], and what follows from them. Changed in place.
 
     members [N, m, words]: bit j of a record says whether it lies in query j. counts [N, h]: how many records do.
     full and bare [N, words]: the queries whose count may not rise, may not fall. sums [N, g]: of the gauges.
