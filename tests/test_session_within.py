@@ -153,6 +153,29 @@ def test_sums_are_bought_too_and_what_depends_on_values_is_refused(tmp_path: Pat
         assert session.spent == spent
 
 
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_fraction_and_a_mean_of_all_rows_are_bought_in_their_own_unit(tmp_path: Path, name: str) -> None:
+    """They are a count and a sum over the number of rows, which is public. What is below another line is refused."""
+    share, mean = "SELECT AVG(CASE WHEN sex = 'F' THEN 1 ELSE 0 END) FROM data", "SELECT AVG(age) FROM data"
+    with opened(tmp_path, name, start=False) as session:
+        for question, within, truth in ((share, 0.01, 2 / 3), (mean, 1.0, 49.5)):
+            said, before = session.dry_run(question, within=within), session.spent
+            answer = session.ask(question, within=within)
+            assert isinstance(answer, tacit.Answer)
+            assert answer.error is not None
+            assert 0.9 * within < answer.error <= within
+            assert answer.confidence == 0.95
+            assert (answer.cost, answer.source) == (said.cost_at_most, "measured")
+            assert session.spent - before == answer.cost
+            assert abs(answer.value - truth) <= 5 * within  # beyond 1e-9 that is noise
+            assert session.ask(question, within=within).cost.atoms == 0
+        assert session.ask(WOMEN, within=90).cost.atoms == 0  # the same count
+        with pytest.raises(tacit.InvalidQuery, match="of one among some rows"):
+            session.ask(f"{share} WHERE active", within=0.01)
+        with pytest.raises(tacit.InvalidQuery, match="rounded to a grid"):
+            session.ask(mean, within=1e-9)
+
+
 def test_what_is_known_well_enough_is_given_back_for_nothing(tmp_path: Path) -> None:
     with opened(tmp_path, questions=4) as session:
         plain = session.ask(WOMEN)

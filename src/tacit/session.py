@@ -240,7 +240,9 @@ class Session:
         if within is None:
             return self.answer_many([ask])[0]
         one = wanted(ask, within, self.domain, self.rows)
-        return self._priced(combine(ask, {one.query: self._parts.within(one)}, self._setting))
+        found = {**self._parts.fetch(one.public), one.query: self._parts.within(one)}
+        plain = replace(self._setting, offer=lambda _: "")  # it is as sharp as was asked for
+        return self._priced(combine(ask, found, plain))
 
     def answer_many(self, asks: Sequence[Ask]) -> list[Answers]:
         """Answer several questions. All are checked before any is asked, and what they ask shares commits."""
@@ -298,9 +300,10 @@ class Session:
         A statement gives what the method of the same name does: `fraction`, `sum`, `mean`, `variance`, `quantile`,
         `table`. Several values, an order or a limit give a `Listing`.
 
-        within: for a count or a sum, the half width that the answer shall have at most, at the session's confidence. If
-            it is not known as well as that, it is bought by itself, fresh; `dry_run` says the price. An answer that was
-            given before stays what plain questions get, with a note that a sharper one was bought.
+        within: for a count, a sum, or a fraction or mean of all rows: the half width that the answer shall have at
+            most, in its own unit, at the session's confidence. If it is not known as well as that, it is bought by
+            itself, fresh; `dry_run` says the price. An answer that was given before stays what plain questions get,
+            with a note that a sharper one was bought.
 
         >>> session.ask("SELECT COUNT(*) FROM data WHERE sex = 'F'")   # doctest: +SKIP
         """

@@ -56,7 +56,10 @@ _ROWS = "SELECT COUNT(*) FROM data WHERE "  # makes a statement of a condition
 @click.option("--dry-run", is_flag=True, help="Say whether the answer is known and its cost at most; ask nothing.")
 @click.option("--bars", is_flag=True, help="Every error bar that is proved, not only the narrowest.")
 @click.option(
-    "--within", type=float, metavar="W", help="Buy each count or sum by itself, within ± W, unless it is known so well."
+    "--within",
+    type=float,
+    metavar="W",
+    help="Buy each count, sum, or share of all rows by itself, within ± W, unless it is known so well.",
 )
 @click.option("--yes", is_flag=True, help="With --within, buy without asking back.")
 @asker_options

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tacit.errors import BudgetExhausted, InvalidBudget, InvalidQuery
 from tacit.model.aggregate import Figure
-from tacit.model.ask import Ask, Count, Sum
+from tacit.model.ask import Ask, Count, Fraction, Mean, Sum
 from tacit.model.budget import Loss, Measure, percent_of
 from tacit.model.describe import describe
 from tacit.model.domain import Domain
@@ -31,17 +31,26 @@ if TYPE_CHECKING:
 
 LEAST = 1000  # parts of the budget: what is bought stays the question's answer, and less would spoil it for everybody
 MOST_WITHIN = 2.0**60
+_ULPS = 8 * 2.0**-52  # of the range of a quotient
+_IS_FOR = (
+    "within is for one count, one sum of values that are all positive or all negative, and a fraction or mean of all "
+    "rows; of one among some rows, ask the two counts that it is made of."
+)
 ITSELF = (NOISE, ANSWER, FREE, EXACT)  # what a bar is about that holds for this very answer
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A weighted count, and the half width that is wanted of it in grid steps, each worth `per_step` of the answer."""
+    """A weighted count, and the half width that is wanted of it in grid steps, each worth `per_step` of the answer.
+
+    `public` is what the answer is made of beside that, and everybody knows: the number of rows, below a fraction.
+    """
 
     query: Query
     steps: int
     per_step: float
     rounding: float
+    public: tuple[Query, ...] = ()
 
     def width(self, steps: int) -> float:
         """A half width of the count as one of the answer."""
@@ -49,27 +58,40 @@ class Wanted:
 
 
 def wanted(ask: Ask, within: float, domain: Domain, rows: int) -> Wanted:
-    """What to measure for an answer within ± `within`. For counts and sums: their errors do not depend on values."""
+    """What to measure for an answer within ± `within`.
+
+    For counts and sums, and for fractions and means of all rows, which are a count or a sum over the number of rows:
+    how far off these are does not depend on values.
+    """
     if isinstance(within, bool) or not isinstance(within, int | float) or not 0 < within <= MOST_WITHIN:
         raise InvalidQuery(f"within is a half width above 0, in the unit of the answer, not {within!r}.")
-    if not isinstance(ask, Count | Sum) or len(ask.formula.parts) != 1:
-        raise InvalidQuery(
-            "within is for one count, or one sum of values that are all positive or all negative; of a fraction or a "
-            "mean, ask the two counts that it is made of."
-        )
-    part = ask.formula.parts[0]
-    query = part.query(domain)
+    if not isinstance(ask, Count | Sum | Fraction | Mean):
+        raise InvalidQuery(_IS_FOR)
+    formula, half = ask.formula, rows / 2
+    asked = [part.query(domain) for part in formula.parts]
+    noisy = [at for at, query in enumerate(asked) if not query.is_constant] or [0]
+    if not asked or len(noisy) > 1 or (isinstance(ask, Sum) and len(asked) > 1):
+        raise InvalidQuery(_IS_FOR)
+    query = asked.pop(noisy[0])
+
+    def off(error: float) -> float:
+        """How far off an answer in the middle is: there no end of what it can be cuts its bar."""
+        known = [Figure(float(rows), 0.0) for _ in asked]
+        return formula.put_together([*known[: noisy[0]], Figure(half, error), *known[noisy[0] :]], rows).error or 0.0
+
     # The error is a sum: what rounding moves, and a factor times the error of the count.
-    rounding, whole = (ask.formula.put_together([Figure(0.0, error)], rows).error or 0.0 for error in (0.0, 1.0))
-    per_step = (whole - rounding) / query.unit
-    steps = int(min((within - rounding) / per_step, MOST_WITHIN)) if within >= rounding else -1
-    while steps >= 0 and rounding + steps * per_step > within:
+    rounding = off(0.0)
+    per_step = (off(half) - rounding) / half / query.unit
+    # A quotient is rounded, and so is its bar: that must not lead beyond what was asked for.
+    most = within if isinstance(ask, Count | Sum) else within - _ULPS * per_step * rows * query.unit
+    steps = int(min((most - rounding) / per_step, MOST_WITHIN)) if most >= rounding else -1
+    while steps >= 0 and rounding + steps * per_step > most:
         steps -= 1
     if steps < 0:
         raise InvalidQuery(
             f"the weights of this sum are rounded to a grid, which alone moves it by up to {rounding:g}."
         )
-    return Wanted(query, steps, per_step, rounding)
+    return Wanted(query, steps, per_step, rounding, tuple(asked))
 
 
 class Dial:
