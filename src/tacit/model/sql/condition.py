@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import fnmatch
+import glob
+import re
 from bisect import bisect_left
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -127,42 +130,23 @@ def _like(node: exp.Expr, read: Reading) -> Expression:
     if sum(read.matched) > MAX_MATCHED:
         raise InvalidQuery(f"the patterns are too many for the {attribute.bins:,} values of {name}; list some with IN.")
     fold = str.lower if isinstance(node, exp.ILike) else str
-    signs = _signs(fold(pattern), fold(escape))
-    listed = attribute.values.values
-    found = Matching(name, tuple(i for i, value in enumerate(listed) if _matches(fold(str(value)), signs)))
+    wanted, listed = _pattern(fold(pattern), fold(escape)), attribute.values.values
+    found = Matching(name, tuple(i for i, value in enumerate(listed) if wanted.match(fold(str(value)))))
     return Not(found) if node.args.get("negate") else found
 
 
-def _signs(pattern: str, escape: str) -> list[str | bool | None]:
-    """A pattern as characters, None for any one character, True for any number of them."""
-    signs: list[str | bool | None] = []
-    letters = iter(pattern)
+def _pattern(pattern: str, escape: str) -> re.Pattern[str]:
+    """A LIKE pattern for `re`, by way of a file name's: since Python 3.11 no such pattern takes long."""
+    found, letters = "", iter(pattern)
     for letter in letters:
         if escape and letter == escape:
             following = next(letters, None)
             if following is None:
                 raise InvalidQuery("the pattern of LIKE ends with its ESCAPE character.")
-            signs.append(following)
+            found += glob.escape(following)
         else:
-            signs.append({"%": True, "_": None}.get(letter, letter))
-    return signs
-
-
-def _matches(value: str, signs: list[str | bool | None]) -> bool:
-    """Whether a text matches: the last % gives way by one character at a time, so no pattern takes long."""
-    i = j = 0
-    star, resume = -1, 0
-    while i < len(value):
-        if j < len(signs) and signs[j] is True:
-            star, resume, j = j, i, j + 1
-        elif j < len(signs) and (signs[j] is None or signs[j] == value[i]):
-            i, j = i + 1, j + 1
-        elif star >= 0:
-            resume += 1
-            i, j = resume, star + 1
-        else:
-            return False
-    return all(sign is True for sign in signs[j:])
+            found += {"%": "*", "_": "?"}.get(letter) or glob.escape(letter)
+    return re.compile(fnmatch.translate(found))
 
 
 def _compare(name: str, operator: Comparison, value: Value | Rounded, read: Reading) -> Compare:
