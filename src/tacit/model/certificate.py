@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
-from tacit.model.query import GRID
+from tacit.model.query import GRID, frozen
 
 MAX_LISTED = 2**25  # questions of one list
 MOST_STEPS = 2**51  # grid steps of all rows: sums over them, and over a guess, stay below 2^53
@@ -40,10 +40,9 @@ class Conjunctions:
     weights: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
-        # Views of bytes, which nobody can write to: what is checked is what is looked at.
-        guess = _frozen(self.guess, np.int64)
-        conditions = tuple(_frozen(one, np.uint8) for one in self.conditions)
-        weights = None if self.weights is None else _frozen(self.weights, np.int64)
+        guess = _whole(self.guess, np.int64)
+        conditions = tuple(_whole(one, np.uint8) for one in self.conditions)
+        weights = None if self.weights is None else _whole(self.weights, np.int64)
         names = type(self.names) is tuple and all(type(name) is str for name in self.names)
         sides = len(conditions) + (weights is not None)
         if not names or not 1 <= len(self.names) == len(set(self.names)) == sides == guess.ndim:
@@ -185,10 +184,10 @@ class Certificate:
         return found
 
 
-def _frozen(values: Any, kind: type[np.integer[Any]]) -> NDArray[Any]:
+def _whole(values: Any, kind: type[np.integer[Any]]) -> NDArray[Any]:
     made = np.asarray(values)
     if made.dtype.kind not in "iu":
         raise InvalidQuery("the numbers of a list are whole.")
     if made.size and not (np.iinfo(kind).min <= int(made.min()) and int(made.max()) <= np.iinfo(kind).max):
         raise InvalidQuery("a number of a list is too large.")
-    return np.frombuffer(made.astype(kind).tobytes(), dtype=kind).reshape(made.shape)
+    return frozen(made, kind)

@@ -231,11 +231,14 @@ class Query:
         return cls(tuple([_decode(factor) for factor in form["factors"]]), form["complement"])
 
 
+def frozen(values: NDArray[Any], kind: type[np.integer[Any]]) -> NDArray[Any]:
+    """A copy that is a view of bytes, which nobody can make writable: what is checked is what is looked at."""
+    return np.frombuffer(values.astype(kind).tobytes(), dtype=kind).reshape(values.shape)
+
+
 def _frozen(weights: NDArray[Any], unit: int) -> Weights:
-    """The weights as a view of bytes, which nobody can make writable, in the type of the canonical form."""
-    kind = np.dtype(np.uint8 if unit == 1 else np.int32)
-    found: Weights = np.frombuffer(weights.astype(kind).tobytes(), dtype=kind).reshape(weights.shape)
-    return found
+    """The weights in the type of the canonical form."""
+    return frozen(weights, np.uint8 if unit == 1 else np.int32)
 
 
 def _factor(scope: tuple[str, ...], weights: NDArray[Any], unit: int) -> Factor:

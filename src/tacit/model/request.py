@@ -22,7 +22,7 @@ from tacit.model.certificate import Certificate
 from tacit.model.domain import Domain
 from tacit.model.entry import Comparison, Selection, decode
 from tacit.model.facts import Receipt
-from tacit.model.query import GRID, Query
+from tacit.model.query import GRID, Query, frozen
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, Question, check, key
 from tacit.store.chain import Line, digest
@@ -67,8 +67,7 @@ class Disagreement:
             raise InvalidQuery(f"1 to {MAX_DATABASES:,} databases each answer with a count.")
         if type(self.reach) not in (int, float) or not 1 <= self.reach < FAR:
             raise InvalidQuery(f"the reach of a lens is a count from 1 to {FAR:,.0f}, not {self.reach!r}.")
-        steps = np.rint(values * GRID).astype(np.int64)
-        object.__setattr__(self, "steps", np.frombuffer(steps.tobytes(), dtype=np.int64))  # a view of bytes
+        object.__setattr__(self, "steps", frozen(np.rint(values * GRID), np.int64))
 
     @property
     def words(self) -> list[object]:
