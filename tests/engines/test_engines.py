@@ -162,7 +162,7 @@ class TestPostgres:
 
     def test_both_statements_see_one_state_of_the_table(self, postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
         execute(postgres, "CREATE TABLE growing AS SELECT 1 AS age")
-        from tacit.load import servers as engine
+        from tacit.load import engines as engine
 
         copied = engine._copied
 

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from tacit.errors import DataError
-from tacit.load import duckdb as engine
+from tacit.load import engines as engine
 from tacit.load import open_source
 from tacit.model.attribute import integer
 from tacit.model.domain import Domain

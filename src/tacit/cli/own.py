@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tacit.load.columns import TableColumn
-    from tacit.load.duckdb import Seen
+    from tacit.load.engines import Seen
     from tacit.release.offer import Started
     from tacit.release.plan import Plan
 
@@ -61,7 +61,7 @@ def init(data: str, table: str | None, output: str, peek_at_values: bool, as_jso
       tacit init people.parquet --peek-at-values
     """
     from tacit.load import is_address, is_query, open_source
-    from tacit.load.duckdb import look
+    from tacit.load.engines import look
 
     path = Path(output)
     if path.exists():

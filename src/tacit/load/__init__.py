@@ -110,21 +110,17 @@ def open_source(data: object, table: str | None = None) -> Source:
     """
     if isinstance(data, Source):
         return data
+    import duckdb
+
+    from tacit.load.engines import DuckDB, Postgres, Spark
+
     if isinstance(data, str) and is_address(data):
         if not table:
             raise DataError('a PostgreSQL address needs a table name too: table="people".')
         _needs("psycopg", "postgres")
-        from tacit.load.servers import Postgres
-
         return Source(Postgres(data, _named(table, "postgres"), table))
     if type(data).__module__.startswith("pyspark.sql"):
-        from tacit.load.servers import Spark
-
         return Source(Spark(data))
-    import duckdb
-
-    from tacit.load.duckdb import DuckDB
-
     if isinstance(data, str | os.PathLike):
         text = os.fspath(data)
         if isinstance(text, str) and "\0" not in text:
@@ -143,7 +139,7 @@ def open_source(data: object, table: str | None = None) -> Source:
 
 
 def _path(text: str, table: str | None) -> Source:
-    from tacit.load.duckdb import DuckDB, attached, is_database
+    from tacit.load.engines import DuckDB, attached, is_database
 
     shown = Path(text).name
     if "://" in text:
