@@ -10,6 +10,7 @@ from tacit.model.attribute import Attribute
 from tacit.model.certificate import Certificate
 from tacit.model.domain import Domain
 from tacit.model.query import Factor, Query, Weights
+from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, Product, Question, Strategy, Tree
 
@@ -37,7 +38,9 @@ def describe_many(questions: Sequence[Question], domain: Domain) -> list[str]:
 
 
 def _other(
-    question: Statistic | Marginal | Certificate | Strategy, domain: Domain, known: dict[tuple[str, bytes], str]
+    question: Statistic | Marginal | Residuals | Certificate | Strategy,
+    domain: Domain,
+    known: dict[tuple[str, bytes], str],
 ) -> str:
     if isinstance(question, Statistic):
         return question.words(domain)
@@ -45,9 +48,21 @@ def _other(
         everyone = question.where == Query.constant(everyone=True)
         where = "" if everyone else f" where {_query(question.where, domain, known)}"
         return f"table of {', '.join(question.names)}{where}"
+    if isinstance(question, Residuals):
+        return _residuals(question)
     if isinstance(question, Certificate):
         return f"certificate of {question.questions:,} questions"
     return _strategy(question)
+
+
+def _residuals(residuals: Residuals) -> str:
+    """
+    >>> _residuals(Residuals((("age",), ("sex",), ("age", "sex")), (2, 2, 1)))
+    '3 tables of up to 2 attributes in one release'
+    """
+    many, order = len(residuals.scopes), len(residuals.scopes[-1])
+    most = "one attribute" if order == 1 else f"up to {order} attributes"
+    return f"{many:,} table{'s' * (many > 1)} of {most} in one release"
 
 
 def _strategy(strategy: Strategy) -> str:

@@ -23,6 +23,7 @@ from tacit.model.domain import Domain
 from tacit.model.entry import Comparison, Selection, decode
 from tacit.model.facts import Receipt
 from tacit.model.query import GRID, Query, frozen
+from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, Question, check, key
 from tacit.store.chain import Line, digest
@@ -118,6 +119,8 @@ class Declared(NamedTuple):
             check(question, self.domain)
             if isinstance(question, Certificate) and not question.exact(self.rows):
                 raise InvalidQuery("a certificate is made of a list, for fewer than 2^31 rows (2^21 of sums).")
+            if isinstance(question, Residuals) and not question.exact(self.domain, self.rows):
+                raise InvalidQuery("the rows times a residual's weight and cells are beyond 2^62; choose less weight.")
 
 
 @dataclass(frozen=True, eq=False)

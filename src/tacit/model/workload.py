@@ -1,4 +1,4 @@
-"""Trusted words: what can be asked: a query, a statistic, a table of counts, a certificate, a strategy for all ranges.
+"""Trusted words: what can be asked: a query, a statistic, tables of counts, a certificate, a strategy for all ranges.
 
 What is not such a question cannot be made, and what was made cannot change; `check` says whether it is about a domain.
 
@@ -27,6 +27,7 @@ from tacit.model.attribute import Attribute
 from tacit.model.certificate import Certificate
 from tacit.model.domain import Domain
 from tacit.model.query import Query
+from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
 
 MAX_ANSWERS = 2**22  # to one question: a minute of drawing
@@ -171,7 +172,7 @@ class Product:
 
 
 Strategy = Tree | Convolution | Product
-Workload = Marginal | Strategy | Certificate
+Workload = Marginal | Residuals | Strategy | Certificate
 Question = Query | Statistic | Workload
 
 
@@ -197,7 +198,7 @@ def check(question: Question, domain: Domain) -> None:
         if not question.fits(domain):  # type: ignore[union-attr]
             raise InvalidQuery(f"the question was made for another domain than that of {', '.join(domain)}.")
         return
-    if kind not in (Statistic, Marginal, Tree, Convolution, Product, Certificate):
+    if kind not in (Statistic, Marginal, Residuals, Tree, Convolution, Product, Certificate):
         raise InvalidQuery("a question is a query or a workload.")
     question.check(domain)  # type: ignore[union-attr]
     if not isinstance(question, Query | Statistic) and not 1 <= (size := question.size(domain)) <= MAX_ANSWERS:
@@ -229,6 +230,8 @@ def to_dict(question: Question) -> dict[str, Any]:
             return {"kind": type(question).__name__.lower(), **question.to_dict()}
         case Marginal(names, where):
             return {"kind": "marginal", "names": list(names), "where": where.to_dict()}
+        case Residuals(scopes, weights):
+            return {"kind": "residuals", "scopes": [list(scope) for scope in scopes], "weights": list(weights)}
         case Tree(name, branching, weights):
             return {"kind": "tree", "name": name, "branching": list(branching), "weights": list(weights)}
         case Convolution(name, exponent, cyclic):
@@ -248,6 +251,8 @@ def from_dict(form: dict[str, Any]) -> Question:
             return Certificate.from_dict(form)
         case "marginal":
             return Marginal(tuple(form["names"]), Query.from_dict(form["where"]))
+        case "residuals":
+            return Residuals(tuple(map(tuple, form["scopes"])), tuple(form["weights"]))
         case "tree":
             return Tree(form["name"], tuple(form["branching"]), tuple(form["weights"]))
         case "convolution":

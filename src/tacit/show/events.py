@@ -19,6 +19,7 @@ from tacit.model.entry import Measured, Told
 from tacit.model.facts import Facts, Receipt
 from tacit.model.noise_law import quantile
 from tacit.model.query import Query
+from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
 from tacit.model.table import CdfAnswer, Table
 from tacit.model.workload import Convolution, Marginal, Product, Tree, marginal
@@ -102,7 +103,7 @@ def single(event: Event, session: Session) -> Answer | None:
 
 def _kind(answer: Measured) -> str:
     match answer.question:
-        case Marginal():
+        case Marginal() | Residuals():
             return "table"
         case Query():
             return "count"

@@ -21,6 +21,7 @@ from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise
 from tacit.model.query import GRID, Query
 from tacit.model.request import Comparisons, WorstOf
+from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Convolution, Marginal, Product, Question, Tree, kernel, leaf_counts, leaves, unit
 from tacit.store.chain import digest
@@ -39,8 +40,8 @@ def sensitivity(question: Question, domain: Domain) -> Sensitivity:
         by at most l2_squared in squared L2 distance.
     Formula: a query or a statistic 1; a table 2, as a row leaves one cell and enters another; a tree with weights w
         2 Σ w and 2 Σ w², as a row leaves one path of nodes and enters another; a product of trees 2 Σ w Σ w' and
-        2 Σ w² Σ w'²; a convolution the largest distance between two columns of its matrix (`_convolution`); a
-        certificate 1 for each of its figures (`order_statistics`).
+        2 Σ w² Σ w'²; a convolution the largest distance between two columns of its matrix (`_convolution`); so do
+        residuals (`Residuals.moves`); a certificate 1 for each of its figures (`order_statistics`).
     Source: Smith & Ullman, claim 2.2, for trees; statistics are proved in `model.statistic_library`, or vouched for by
         the owner who registered them; the others are immediate.
     """
@@ -54,6 +55,8 @@ def sensitivity(question: Question, domain: Domain) -> Sensitivity:
         return _both(2 if question.size(domain) > 1 else 0 if question.where.is_everyone else 1)
     if isinstance(question, Certificate):
         return _both(len(question.ranks))
+    if isinstance(question, Residuals):
+        return Sensitivity(*question.moves(domain))
     if isinstance(question, Convolution):
         return _convolution(leaves(domain[question.name]), question.exponent, question.cyclic)
     trees = (question.first, question.second) if isinstance(question, Product) else (question,)
@@ -140,6 +143,8 @@ def truth(question: Question, records: Records) -> Counts:
         return records.table(question.names, question.where).ravel()
     if isinstance(question, Certificate):
         return order_statistics(question, records)
+    if isinstance(question, Residuals):
+        return question.answers(map(records.table, question.scopes))
     if isinstance(question, Product):
         table = records.table((question.first.name, question.second.name))
         for tree in (question.first, question.second):  # each time the first axis is answered and becomes the last
