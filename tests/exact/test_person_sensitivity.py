@@ -23,6 +23,7 @@ from tacit.model.budget import Budget, Loss, Measure
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Query
 from tacit.model.request import Disagreement, Distance, Lens, look
+from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Convolution, Product, Question, Tree, histogram, marginal, unit
 from tacit.trusted import curator as curator_module
@@ -48,6 +49,7 @@ QUESTIONS: dict[str, Question] = {
     "histogram": histogram(DOMAIN),
     "tree": Tree("age", (2, 2), (1, 2)),
     "convolution": Convolution("age", 4, cyclic=False),
+    "residuals": Residuals((("age",), ("ill",), ("age", "ill")), (3, 2, 1)),
     "product": Product(Tree("age", (4,), (1,)), Tree("ill", (2,), (3,))),
 }
 LENSES: dict[str, Lens] = {

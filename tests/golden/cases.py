@@ -20,6 +20,7 @@ from tacit.model import ask as model_ask
 from tacit.model.budget import Loss, Measure
 from tacit.model.describe import describe
 from tacit.model.noise_law import Noise, quantile, quantile_of_sum, variance
+from tacit.model.residuals import Residuals
 from tacit.model.workload import Convolution, Product, Tree, histogram, key, marginal, to_dict
 from tacit.release.epsilon import epsilon_from
 from tacit.session import Session
@@ -202,7 +203,7 @@ def observe_http(folder: Path) -> list[dict[str, Any]]:
 def keys() -> list[dict[str, Any]]:
     """Each question's canonical key, its words and its JSON form."""
     names = {"tacit": tacit, "DOMAIN": DOMAIN, "marginal": marginal, "histogram": histogram}
-    names |= {"Tree": Tree, "Convolution": Convolution, "Product": Product}
+    names |= {"Tree": Tree, "Convolution": Convolution, "Product": Product, "Residuals": Residuals}
     return [
         {"question": text, "key": key(question), "words": describe(question, DOMAIN), "form": to_dict(question)}
         for text, question in _questions(names)

@@ -189,4 +189,5 @@ WORKLOADS = (
     "Convolution('age', 50, False)",
     "Convolution('joined', 30, True)",
     "Product(Tree('age', (3, 2), (2, 3)), Tree('pay', (3,), (4,)))",
+    "Residuals((('age',), ('smoker',), ('age', 'smoker')), (3, 3, 1))",
 )

@@ -162,6 +162,14 @@ PLACES = np.arange(600)
 ROWS = pd.DataFrame({"a": PLACES % 4, "b": PLACES % 3, "c": PLACES % 5 == 0})
 
 
+MECHANISMS: dict[str, dict[str, Any]] = {
+    "direct": {"questions": 50},
+    "iterative": {"hits": 4, "questions": 50},
+    "median": {"hits": 4, "questions": 50, "databases": 10, "records": 30, "seed": 7},
+    "histogram": {},
+}
+
+
 def start(folder: Path, mechanism: str, delta: float) -> Session:
     return tacit.open(
         data=ROWS,
@@ -169,13 +177,12 @@ def start(folder: Path, mechanism: str, delta: float) -> Session:
         budget=tacit.Budget(epsilon=3.0, delta=delta),
         ledger=folder / "l.tacit",
         mechanism=mechanism,
-        questions=50,
         start=True,
+        **MECHANISMS[mechanism],
     )
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-9])
-@pytest.mark.parametrize("mechanism", ["direct", "iterative", "median", "histogram"])
+@pytest.mark.parametrize(("mechanism", "delta"), [("direct", 0.0), *((mechanism, 1e-9) for mechanism in MECHANISMS)])
 def test_a_release_is_bought_once_kept_published_and_verified(tmp_path: Path, mechanism: str, delta: float) -> None:
     with start(tmp_path, mechanism, delta) as session:
         assert session._curator is not None
