@@ -37,6 +37,15 @@ class Answered(Framed):
         """For JSON."""
         return {"question": self.question, **self._values(), "says": self.says, **self.facts.to_dict()}
 
+    def _page(self) -> dict[str, Any]:
+        """What a notebook shows: see `show.pages.notebook`."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        from tacit.show.pages import notebook
+
+        return notebook(**self._page(), grey=self.says == "nothing")
+
     @property
     def error(self) -> float | None:
         """The half width of the bar that is shown: the narrowest that is proved; None where none is."""
@@ -109,17 +118,10 @@ class Answer(Answered):
     def __str__(self) -> str:
         return f"{number(self.value)} {bar_words(self)}"
 
-    def _repr_html_(self) -> str:
-        from tacit.show.pages import notebook
-
-        said = f"({sure_words(self)} · {self.source} · {cost_words(self.facts)})"
-        return notebook(
-            question=self.question,
-            value=number(self.value),
-            bar=_plus_minus(self.error),
-            small=f"{said}{_note(self)}{says_words(self)}",
-            grey=self.says == "nothing",
-        )
+    def _page(self) -> dict[str, Any]:
+        said = f"({sure_words(self)} · {self.source} · {cost_words(self.facts)}){_note(self)}{says_words(self)}"
+        bar = _plus_minus(self.error)
+        return {"question": self.question, "value": number(self.value), "bar": bar, "small": said}
 
 
 @dataclass(frozen=True)
@@ -158,10 +160,8 @@ class QuantileAnswer(Answered):
         said = f"{self.low} to {self.high} at {sure_words(self)}, {self.source}, {cost_words(self.facts)}"
         return f"{self.value} ({said}){says_words(self)}"
 
-    def _repr_html_(self) -> str:
-        from tacit.show.pages import notebook
-
-        return notebook(question=self.question, value=str(self), grey=self.says == "nothing")
+    def _page(self) -> dict[str, Any]:
+        return {"question": self.question, "value": str(self)}
 
 
 def number(value: float, decimals_from: float = 1) -> str:

@@ -74,13 +74,11 @@ class Table(Answered):
         lines = [[*self.names, "value"], *([*labels, number(value)] for labels, value in self._shown())]
         return "\n".join([*aligned(lines, len(self.names)), *left_out(self.values.size), self.caption])
 
-    def _repr_html_(self) -> str:
-        from tacit.show.pages import notebook
-
+    def _page(self) -> dict[str, Any]:
         rows = [[*labels, number(value)] for labels, value in self._shown()]
         picture = {"picture": self.chart()} if len(self.names) <= 2 else {}
-        notes, grey = [*left_out(self.values.size), self.caption], self.says == "nothing"
-        return notebook(head=[*self.names, "value"], rows=rows, notes=notes, grey=grey, **picture)
+        notes = [*left_out(self.values.size), self.caption]
+        return {"head": [*self.names, "value"], "rows": rows, "notes": notes, **picture}
 
     def _shown(self) -> list[tuple[tuple[str, ...], float]]:
         return list(islice(self.rows(), SHOWN))
@@ -165,12 +163,9 @@ class Listing(Answered):
         lines = [[*self.names, *self.titles], *self.cells()]
         return "\n".join([*aligned(lines, len(self.names)), *left_out(len(self.listed)), self.caption])
 
-    def _repr_html_(self) -> str:
-        from tacit.show.pages import notebook
-
-        head = [*self.names, *self.titles]
-        notes, grey = [*left_out(len(self.listed)), self.caption], self.says == "nothing"
-        return notebook(head=head, rows=self.cells(), notes=notes, grey=grey)
+    def _page(self) -> dict[str, Any]:
+        notes = [*left_out(len(self.listed)), self.caption]
+        return {"head": [*self.names, *self.titles], "rows": self.cells(), "notes": notes}
 
     def cells(self, most: int = SHOWN) -> list[list[str]]:
         """The first rows as text, each value with its bar, and with a word where it says nothing."""
@@ -238,9 +233,7 @@ class CdfAnswer(Answered):
     def __str__(self) -> str:
         return f"{self.question}: {len(self.values):,} steps {bar_words(self)}"
 
-    def _repr_html_(self) -> str:
-        from tacit.show.pages import notebook
-
+    def _page(self) -> dict[str, Any]:
         rows = [
             [label, *(f"{number:,.0f}" for number in numbers)]
             for label, *numbers in zip(self.labels, *self.band, self.values, strict=True)
@@ -249,8 +242,7 @@ class CdfAnswer(Answered):
         few = rows if step == 1 else [*rows[step - 1 :: step], *([] if len(rows) % step == 0 else rows[-1:])]
         notes = [f"one in {step:,} of {len(rows):,} bins"] * (step > 1) + [bar_words(self)]
         head = [self.name, "low", "high", "rows up to its end"]
-        grey = self.says == "nothing"
-        return notebook(picture=self.chart(), folded="Numbers", head=head, rows=few, notes=notes, grey=grey)
+        return {"picture": self.chart(), "folded": "Numbers", "head": head, "rows": few, "notes": notes}
 
 
 def aligned(lines: Sequence[Sequence[str]], labels: int) -> list[str]:
