@@ -235,6 +235,6 @@ def test_planted_weights_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_planted_weights_not_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.model.query._frozen", lambda weights, unit: weights)
+    monkeypatch.setattr("tacit.model.query.frozen", lambda weights, kind: weights)
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         test_weights_are_nobodys_to_write()

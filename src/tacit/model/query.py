@@ -28,6 +28,7 @@ GRID = 2**20  # grid steps in a weight of 1, for queries that are not predicates
 MAX_TABLE = 2**20  # entries of one factor
 MAX_JOINED = 8  # attributes of one factor: the search for its irreducible parts tries their subsets
 Weights = NDArray[np.integer[Any]]
+_TYPES: dict[int, type[np.integer[Any]]] = {1: np.uint8, GRID: np.int32}  # of the canonical form, by its grid
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -51,7 +52,7 @@ class Factor:
             raise InvalidQuery("the weights of a question lie between 0 and 1, all of them.")
         if len(self.scope) > 1:
             _check_size(self.scope, weights.shape)
-        object.__setattr__(self, "weights", _frozen(weights, self.unit))
+        object.__setattr__(self, "weights", frozen(weights, _TYPES[self.unit]))
 
     def __reduce__(self) -> tuple[type[Factor], tuple[object, ...]]:
         return Factor, (self.scope, self.weights, self.unit)  # what is unpickled is checked, and frozen, again
@@ -209,9 +210,8 @@ class Query:
         unit = 1
         for factor in self.factors:
             axes = [names.index(name) for name in factor.scope]
-            spread = np.expand_dims(
-                factor.weights.transpose(np.argsort(axes)), tuple(set(range(len(names))) - set(axes))
-            )
+            others = tuple(set(range(len(names))) - set(axes))
+            spread = np.expand_dims(factor.weights.transpose(np.argsort(axes)), others)
             result, unit = multiply(result, unit, spread, factor.unit)
         return unit - result if self.complement else result
 
@@ -236,16 +236,11 @@ def frozen(values: NDArray[Any], kind: type[np.integer[Any]]) -> NDArray[Any]:
     return np.frombuffer(values.astype(kind).tobytes(), dtype=kind).reshape(values.shape)
 
 
-def _frozen(weights: NDArray[Any], unit: int) -> Weights:
-    """The weights in the type of the canonical form."""
-    return frozen(weights, np.uint8 if unit == 1 else np.int32)
-
-
 def _factor(scope: tuple[str, ...], weights: NDArray[Any], unit: int) -> Factor:
     """A factor of weights that were worked out here, and need no check."""
     made = object.__new__(Factor)
     object.__setattr__(made, "scope", scope)
-    object.__setattr__(made, "weights", _frozen(weights, unit))
+    object.__setattr__(made, "weights", frozen(weights, _TYPES[unit]))
     object.__setattr__(made, "unit", unit)
     return made
 
