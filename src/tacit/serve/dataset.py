@@ -147,6 +147,7 @@ class Dataset:
         self.name, self.session, self._keys, self._lock = name, session, keys, lock
         self.audit = Audit(Path(f"{os.path.realpath(ledger)}.audit"))
         self.writer = Writer(session, name, sync=self.audit.sync)
+        self.shown: dict[str, tuple[int, Any]] = {}  # what the pages have worked out, by how much was spent then
         self._repeats: OrderedDict[str, Answer] = OrderedDict()
         self._mutex = threading.Lock()
 

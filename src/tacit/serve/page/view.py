@@ -7,11 +7,11 @@ Called by the routes; what a function gives as a dictionary is named by a templa
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
 from jinja2 import Environment
 from markupsafe import Markup
@@ -45,7 +45,7 @@ HEADERS = {
     "referrer-policy": "same-origin",
 }
 PAGE = 50  # lines
-SESSIONS = 64  # whose plans and gauges are kept
+T = TypeVar("T")
 _NEARLY_NOTHING = 1e-6  # of the budget: nothing that anybody could buy
 ASSETS = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
@@ -122,22 +122,17 @@ def plan(dataset: Dataset) -> dict[str, Any]:
     size = f"{session.rows:,} rows, {len(session.domain)} attributes, {session.domain.size:,} cells"
     return {
         "about": f"{size}; {session.budget}.",
-        "expected": _expectation(session),
+        "expected": _once(dataset, "plan", 0, lambda: expectation(session)),  # it takes a moment
         "session": session,
         "odds": odds(session),
     }
-
-
-@lru_cache(SESSIONS)
-def _expectation(session: Session) -> dict[str, Any]:
-    return expectation(session)  # it takes a moment, and never changes
 
 
 def budget(dataset: Dataset, quota: QuotaLine | None) -> dict[str, Any]:
     """The one budget: what is left, what was bought, and a quota if the key has one."""
     session = dataset.session
     total, spent = session.total.atoms, session.spent.atoms
-    gauge = _gauge(session, spent)
+    gauge = _once(dataset, "gauge", spent, lambda: _gauge(session))
     used = 0.0
     if quota is not None:
         used, most = (next(iter(part.values())) for part in (quota.used, quota.of))
@@ -154,9 +149,16 @@ def budget(dataset: Dataset, quota: QuotaLine | None) -> dict[str, Any]:
     }
 
 
-@lru_cache(SESSIONS)
-def _gauge(session: Session, spent: int) -> Gauge:
-    """What was bought; worked out again when more is spent."""
+def _once(dataset: Dataset, name: str, spent: int, make: Callable[[], T]) -> T:
+    """What need not be worked out again until more is spent."""
+    known = dataset.shown.get(name)
+    if known is None or known[0] != spent:
+        known = dataset.shown[name] = spent, make()
+    found: T = known[1]
+    return found
+
+
+def _gauge(session: Session) -> Gauge:
     parts = [(n, 100 * cost.atoms / session.total.atoms) for n, _, cost in spending(events(session), session)]
     whole = max(100.0, sum(size for _, size in parts))  # spent meanwhile
     return Gauge("", parts, whole, "% of the budget", width=WIDTH)
