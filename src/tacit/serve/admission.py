@@ -9,7 +9,6 @@ event loop's thread.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import math
 import re
 import secrets
@@ -22,7 +21,7 @@ from dataclasses import dataclass, field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tacit.serve.keys import Key, KeyRing
+from tacit.serve.keys import Key, KeyRing, digest
 from tacit.serve.refusal import Refusal
 
 SESSION_SECONDS = 12 * 3600
@@ -55,7 +54,7 @@ class Logins:
         if key is None:
             raise _unknown()
         token = secrets.token_urlsafe(32)
-        self._open[_hash(token)] = key.id, self.clock() + SESSION_SECONDS
+        self._open[digest(token)] = key.id, self.clock() + SESSION_SECONDS
         while len(self._open) > MAX_SESSIONS:
             self._open.popitem(last=False)
         response.set_cookie(
@@ -65,7 +64,7 @@ class Logins:
 
     def end(self, request: Request, response: Response) -> None:
         """End the session that a request belongs to."""
-        self._open.pop(_hash(request.cookies.get(self.cookie, "")), None)
+        self._open.pop(digest(request.cookies.get(self.cookie, "")), None)
         response.delete_cookie(self.cookie, path="/", secure=self.secure, httponly=True, samesite="strict")
 
     def who(self, request: Request) -> Key:
@@ -84,7 +83,7 @@ class Logins:
 
     def by_cookie(self, request: Request) -> Key | None:
         """Whose session a request belongs to, wherever it comes from: for showing pages, not for acting."""
-        id, until = self._open.get(_hash(request.cookies.get(self.cookie, "")), (0, 0.0))
+        id, until = self._open.get(digest(request.cookies.get(self.cookie, "")), (0, 0.0))
         return self.keys.get(id) if self.clock() < until else None
 
     def check_origin(self, request: Request) -> None:
@@ -101,10 +100,6 @@ class Logins:
 def check_owner(key: Key) -> None:
     if key.role != "owner":
         raise Refusal(403, "owner_only", "This is for the owner's key.")
-
-
-def _hash(token: str) -> bytes:
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
 def _unknown() -> Refusal:

@@ -10,11 +10,10 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from msgspec import Struct
 from starlette.concurrency import run_in_threadpool
@@ -33,7 +32,6 @@ from tacit.serve.question import Question, read
 from tacit.serve.refusal import Refusal
 from tacit.serve.schema import Json, encode, given, shaped
 
-T = TypeVar("T")
 Access = Literal["anyone", "reader", "owner"]
 SHORT = 2_000  # bytes of a body whose question is read at once: a thread would take longer to wake
 HISTORY_TOKENS, PUBLISHED_TOKENS = 4, 10  # more of a key's rate, for reading the whole ledger
@@ -197,7 +195,7 @@ async def ask_many(call: Call) -> Response:
 
 async def cost(call: Call) -> schema.CostReply:
     """The most that a question could cost if it were asked now. Asks nothing."""
-    found = await _wait(call.about.price(await _question(call)))
+    found = await asyncio.wrap_future(call.about.price(await _question(call)))
     return schema.CostReply(found.known, amount(found.cost_at_most), found.percent or 0.0, found.why)
 
 
@@ -208,7 +206,7 @@ def base(call: Call) -> Json:
 
 async def start(call: Call) -> Json:
     """Buy what the answers start from. Nothing happens where it is bought already."""
-    return (await _wait(call.about.start(call.asker))).to_dict()
+    return (await asyncio.wrap_future(call.about.start(call.asker))).to_dict()
 
 
 def domain(call: Call) -> schema.DomainReply:
@@ -318,8 +316,4 @@ async def _question(call: Call) -> Question:
 async def answers(call: Call, questions: list[Question]) -> list[Answers]:
     """What the data set answers: at once where all were told before, else when its writer has them."""
     found = call.about.ask(call.asker, questions)
-    return found if isinstance(found, list) else await _wait(found)
-
-
-async def _wait(future: Future[T]) -> T:
-    return await asyncio.wrap_future(future)
+    return found if isinstance(found, list) else await asyncio.wrap_future(found)

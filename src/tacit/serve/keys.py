@@ -77,7 +77,7 @@ def make_key(path: str | Path, name: str, role: Role, quota: float | None = None
             raise ConfigError(f"the file holds {MAX_KEYS:,} keys, which is the most.")
         if db.execute("SELECT 1 FROM keys WHERE name = ? AND revoked IS NULL", (name,)).fetchone():
             raise ConfigError(f"{name} has a key already; revoke it first, or choose another name.")
-        row = (name, role, _hash(key), None if quota is None else float(quota), _now())
+        row = (name, role, digest(key), None if quota is None else float(quota), _now())
         db.execute("INSERT INTO keys (name, role, hash, quota, created) VALUES (?, ?, ?, ?, ?)", row)
     return key
 
@@ -109,7 +109,7 @@ class KeyRing:
 
     def find(self, secret: str) -> Key | None:
         """The key in use that this secret belongs to. Takes the same time whichever it is, or none."""
-        asked = _hash(secret)
+        asked = digest(secret)
         found = None
         for key, known in self._current():
             if hmac.compare_digest(asked, known) and key.revoked is None:
@@ -164,7 +164,8 @@ class KeyRing:
                 raise ConfigError(f"{self.path.name} cannot be used as a file of keys.") from None
 
 
-def _hash(secret: str) -> bytes:
+def digest(secret: str) -> bytes:
+    """What stands for a secret where it is kept."""
     # A plain hash is enough for 256 random bits: there is no dictionary to try.
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
