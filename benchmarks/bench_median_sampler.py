@@ -31,7 +31,7 @@ from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.opening import open_session
-from tacit.release.samplers.databases import Ensemble, restrict, start, stir
+from tacit.release.samplers.databases import Ensemble
 from tacit.release.samplers.diagnostics import probes
 
 DATABASES, RECORDS, ROWS, LAG, ROUNDS = 200, 1_000, 20_000, 10, 4
@@ -80,7 +80,7 @@ def broad_conjunctions(domain: Domain) -> Iterator[Query]:
 def taught(case: Case) -> tuple[Ensemble, Ensemble, Iterator[Query]]:
     """Databases within `slabs` answers to hard questions, the truth, and questions to go on with."""
     truth = table(case.domain, ROWS)
-    ensemble = start(case.domain, databases=DATABASES, records=RECORDS, seed=1)
+    ensemble = Ensemble.start(case.domain, databases=DATABASES, records=RECORDS, seed=1)
     questions = conjunctions(case.domain)
     while len(ensemble.slabs) < case.slabs:
         ensemble = _learn(ensemble, truth, questions, case.width)
@@ -92,7 +92,7 @@ def _learn(ensemble: Ensemble, truth: Ensemble, questions: Iterator[Query], widt
     for query in questions:
         answer = float(truth.values(query)[0])
         if np.exp(-np.abs(ensemble.values(query) - answer) / (2 * width)).mean() < 0.5:
-            return restrict(ensemble, query.core, 1 - answer if query.complement else answer, width, seed=2)
+            return ensemble.restrict(query.core, 1 - answer if query.complement else answer, width, seed=2)
     raise AssertionError
 
 
@@ -108,7 +108,7 @@ def effective(ensemble: Ensemble) -> tuple[NDArray[np.float64], float]:
     values, spent = [ensemble.values_many(asked)], 0.0
     for seed in range(ROUNDS):
         begin = time.process_time()
-        ensemble = stir(ensemble, seed=seed, sweeps=LAG)
+        ensemble = ensemble.stir(seed=seed, sweeps=LAG)
         spent += time.process_time() - begin
         values.append(ensemble.values_many(asked))
     a, b = np.array(values[:-1]), np.array(values[1:])

@@ -18,7 +18,7 @@ from tacit.model.query import Query
 from tacit.release.samplers import databases as database_sampler
 from tacit.release.samplers import moves as database_moves
 from tacit.release.samplers.compiled import compiled
-from tacit.release.samplers.databases import Ensemble, restrict, start, stir
+from tacit.release.samplers.databases import Ensemble
 from tacit.release.samplers.diagnostics import Diagnostics, diagnose, median_error, probes
 from tacit.release.samplers.moves import COLD, WARM, chains, violation
 from tacit.release.samplers.slabs import program, slab
@@ -40,21 +40,21 @@ def conjunctions(domain: Domain, number: int, seed: int) -> list[Query]:
 
 def answers(domain: Domain, number: int) -> list[tuple[Query, float]]:
     """Conjunctions with the answers of one hidden database: it exists, so the slabs are consistent."""
-    hidden = start(domain, databases=1, records=300, seed=99)
+    hidden = Ensemble.start(domain, databases=1, records=300, seed=99)
     skewed = replace(hidden, codes=(hidden.codes // 2).astype(hidden.codes.dtype))
     return [(query, float(skewed.values(query)[0])) for query in conjunctions(domain, number, 5)]
 
 
 def restricted(domain: Domain, ensemble: Ensemble, number: int, *, sweeps: int = 4) -> Ensemble:
     for k, (query, answer) in enumerate(answers(domain, number)):
-        ensemble = restrict(ensemble, query, answer, 0.01, seed=k, sweeps=sweeps)
+        ensemble = ensemble.restrict(query, answer, 0.01, seed=k, sweeps=sweeps)
     return ensemble
 
 
 def test_all_databases_come_inside_and_nothing_lists_the_domain() -> None:
-    ensemble = start(LARGE, databases=30, records=300, seed=1)
+    ensemble = Ensemble.start(LARGE, databases=30, records=300, seed=1)
     slabs = tuple(slab(query, answer, 0.01, 300) for query, answer in answers(LARGE, 66))
-    ensemble = stir(replace(ensemble, slabs=slabs), seed=3, sweeps=4)  # all at once: a cold start
+    ensemble = replace(ensemble, slabs=slabs).stir(seed=3, sweeps=4)  # all at once: a cold start
     found = ensemble.diagnostics
     assert found is not None
     assert found.infeasible == 0
@@ -66,15 +66,15 @@ def test_all_databases_come_inside_and_nothing_lists_the_domain() -> None:
 
 def test_the_slabs_change_the_answers() -> None:
     # The control of the test before: unrestricted databases are outside.
-    ensemble = start(LARGE, databases=30, records=300, seed=1)
+    ensemble = Ensemble.start(LARGE, databases=30, records=300, seed=1)
     after = restricted(LARGE, ensemble, 10)
     assert any((ensemble.values(one.query) * 300 < one.low).any() for one in after.slabs)
 
 
 def test_an_ensemble_is_a_function_of_its_arguments() -> None:
     def run(seed: int) -> Ensemble:
-        ensemble = start(MIXED, databases=20, records=50, seed=seed)
-        return stir(restricted(MIXED, ensemble, 3), seed=7, sweeps=2)
+        ensemble = Ensemble.start(MIXED, databases=20, records=50, seed=seed)
+        return restricted(MIXED, ensemble, 3).stir(seed=7, sweeps=2)
 
     first, second, third = run(1), run(1), run(2)
     assert (first.codes == second.codes).all()
@@ -83,9 +83,9 @@ def test_an_ensemble_is_a_function_of_its_arguments() -> None:
 
 
 def test_moves_leave_the_ensemble_that_they_start_from_alone() -> None:
-    ensemble = start(MIXED, databases=20, records=50, seed=1)
+    ensemble = Ensemble.start(MIXED, databases=20, records=50, seed=1)
     before = ensemble.codes.copy()
-    restrict(ensemble, Query.among(MIXED, "sex", [0]), 0.9, 0.01, seed=1)
+    ensemble.restrict(Query.among(MIXED, "sex", [0]), 0.9, 0.01, seed=1)
     assert (ensemble.codes == before).all()
     with pytest.raises(ValueError, match="read-only"):
         ensemble.codes[0, 0, 0] = 1
@@ -109,7 +109,7 @@ def test_compiled_moves_give_the_same_bits_as_plain_python(kind: str, plain: Mod
     queries = conjunctions(domain, 70, 3) if kind == "conjunctions" else joint_queries()
     if kind == "weighted":
         queries = [*queries[:2], Query.weighted(MIXED, ["year"], np.linspace(0, 1, 10))]
-    ensemble = start(domain, databases=12, records=60, seed=4)
+    ensemble = Ensemble.start(domain, databases=12, records=60, seed=4)
     slabs = [slab(query, float(ensemble.values(query).mean()), 0.06, 60) for query in queries]
     made = program(domain, slabs)
     states = []
@@ -131,10 +131,10 @@ def test_compiled_moves_give_the_same_bits_as_plain_python(kind: str, plain: Mod
 @pytest.mark.filterwarnings("ignore:overflow encountered")
 def test_compiled_and_plain_moves_give_the_same_ensemble(plain: ModuleType) -> None:
     def run() -> Ensemble:
-        ensemble = start(MIXED, databases=8, records=40, seed=4)
+        ensemble = Ensemble.start(MIXED, databases=8, records=40, seed=4)
         ensemble = restricted(MIXED, ensemble, 2, sweeps=2)
         weighted = Query.weighted(MIXED, ["year"], np.linspace(0, 1, 10))
-        return restrict(ensemble, weighted, 0.55, 0.03, seed=3, sweeps=2)
+        return ensemble.restrict(weighted, 0.55, 0.03, seed=3, sweeps=2)
 
     compiled_run = run()
     with pytest.MonkeyPatch.context() as patch:
@@ -158,7 +158,7 @@ def test_compiled_moves_do_without_a_place_for_their_cache(monkeypatch: pytest.M
 def test_caches_keep_no_record_by_its_name() -> None:
     # numba reads the types of a cached loop before it asks whether its file has changed: a record that was renamed
     # since would not be found, and the loop fail.
-    restrict(start(MIXED, databases=2, records=10, seed=1), Query.among(MIXED, "sex", [0]), 0.5, 0.3, seed=1)
+    Ensemble.start(MIXED, databases=2, records=10, seed=1).restrict(Query.among(MIXED, "sex", [0]), 0.5, 0.3, seed=1)
     for loop in (database_moves._advance, database_moves._survey, database_moves.redraw):
         assert loop.signatures  # type: ignore[attr-defined]
         assert not any(isinstance(kind, numba.types.NamedTuple) for one in loop.signatures for kind in parts_of(one))  # type: ignore[attr-defined]
@@ -173,7 +173,7 @@ def parts_of(kind: object) -> Iterator[object]:
 
 def test_another_key_gives_other_bits() -> None:
     # The control of the two tests before.
-    ensemble = start(MIXED, databases=16, records=60, seed=4)
+    ensemble = Ensemble.start(MIXED, databases=16, records=60, seed=4)
     made = program(MIXED, [slab(Query.among(MIXED, "sex", [0]), 0.5, 0.2, 60)])
     states = [chains(ensemble.codes.copy(), made) for _ in range(2)]
     for key, state in enumerate(states):
@@ -182,7 +182,7 @@ def test_another_key_gives_other_bits() -> None:
 
 
 def test_values_are_exact_fractions_of_the_records() -> None:
-    ensemble = start(MIXED, databases=7, records=40, seed=2)
+    ensemble = Ensemble.start(MIXED, databases=7, records=40, seed=2)
     scattered = Query.among(MIXED, "zip", range(0, 1000, 3))  # too many runs for comparisons
     weighted = Query.weighted(MIXED, ["sex", "year"], np.linspace(0, 1, 20).reshape(2, 10))
     tilted = Query.weighted(MIXED, ["zip"], np.linspace(0, 1, 1000))
@@ -197,7 +197,7 @@ def test_values_are_exact_fractions_of_the_records() -> None:
 
 
 def test_tables_and_columns() -> None:
-    ensemble = start(MIXED, databases=7, records=40, seed=2)
+    ensemble = Ensemble.start(MIXED, databases=7, records=40, seed=2)
     tables = ensemble.tables(["year", "sex"])
     assert tables.shape == (7, 10, 2)
     assert (
@@ -206,14 +206,14 @@ def test_tables_and_columns() -> None:
     years = ensemble.column("year").ravel()
     assert (np.bincount(years, minlength=10) == tables.sum(axis=(0, 2))).all()
     with pytest.raises(InvalidQuery, match="cells allowed"):
-        start(LARGE, databases=1, records=1, seed=1).tables(LARGE.names)
+        Ensemble.start(LARGE, databases=1, records=1, seed=1).tables(LARGE.names)
 
 
 def test_contradictory_answers_are_flagged_and_keep_the_least_violation() -> None:
-    ensemble = start(MIXED, databases=10, records=50, seed=1)
+    ensemble = Ensemble.start(MIXED, databases=10, records=50, seed=1)
     women = Query.among(MIXED, "sex", [0])
-    ensemble = restrict(ensemble, women, 0.2, 0.02, seed=1, sweeps=2)
-    ensemble = restrict(ensemble, women, 0.6, 0.02, seed=2, sweeps=2)
+    ensemble = ensemble.restrict(women, 0.2, 0.02, seed=1, sweeps=2)
+    ensemble = ensemble.restrict(women, 0.6, 0.02, seed=2, sweeps=2)
     assert ensemble.diagnostics is not None
     assert ensemble.diagnostics.infeasible_share == 1
     assert not ensemble.diagnostics.mixed
@@ -232,27 +232,27 @@ def test_slabs_are_rounded_outwards_into_the_possible_counts() -> None:
 
 
 def test_attributes_under_no_answer_are_drawn_anew() -> None:
-    ensemble = start(LARGE, databases=20, records=100, seed=1)
-    after = restrict(ensemble, Query.among(LARGE, "a3", [0]), 0.3, 0.02, seed=1)
+    ensemble = Ensemble.start(LARGE, databases=20, records=100, seed=1)
+    after = ensemble.restrict(Query.among(LARGE, "a3", [0]), 0.3, 0.02, seed=1)
     assert abs((after.column("a0") == ensemble.column("a0")).mean() - 0.1) < 0.03  # sd 0.007
     assert abs((after.column("a0") == 4).mean() - 0.1) < 0.03
 
 
 def test_bad_arguments_are_refused() -> None:
-    ensemble = start(MIXED, databases=5, records=10, seed=1)
+    ensemble = Ensemble.start(MIXED, databases=5, records=10, seed=1)
     women = Query.among(MIXED, "sex", [0])
     with pytest.raises(InvalidQuery, match="another domain"):
-        restrict(ensemble, Query.among(LARGE, "a0", [0]), 0.5, 0.1, seed=1)
+        ensemble.restrict(Query.among(LARGE, "a0", [0]), 0.5, 0.1, seed=1)
     with pytest.raises(InvalidQuery, match="width"):
-        restrict(ensemble, women, 0.5, -0.1, seed=1)
+        ensemble.restrict(women, 0.5, -0.1, seed=1)
     with pytest.raises(InvalidQuery, match="centre"):
-        restrict(ensemble, women, float("nan"), 0.1, seed=1)
+        ensemble.restrict(women, float("nan"), 0.1, seed=1)
     with pytest.raises(InvalidQuery, match="every row the same"):
-        restrict(ensemble, Query.constant(everyone=True), 0.5, 0.1, seed=1)
+        ensemble.restrict(Query.constant(everyone=True), 0.5, 0.1, seed=1)
     with pytest.raises(InvalidQuery, match="one finite number"):
-        restrict(ensemble, lambda trial: np.zeros(3), 0.5, 0.1, seed=1)
+        ensemble.restrict(lambda trial: np.zeros(3), 0.5, 0.1, seed=1)
     with pytest.raises(InvalidQuery, match="at least 1"):
-        start(MIXED, databases=0, records=10, seed=1)
+        Ensemble.start(MIXED, databases=0, records=10, seed=1)
 
 
 def test_diagnostics_tell_a_frozen_and_a_drifting_ensemble_from_a_mixed_one() -> None:

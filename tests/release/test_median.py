@@ -17,8 +17,10 @@ from tacit.model.query import Query
 from tacit.model.request import Disagreement, look
 from tacit.release import median as median_module
 from tacit.release import samplers
-from tacit.release.median import DatabaseVotes, FractionVotes, Voters
+from tacit.release.median import Voters
 from tacit.release.online import OWNER, Online, Terms, farthest
+from tacit.release.samplers.databases import Ensemble
+from tacit.release.samplers.fractions import Fractions
 from tacit.release.settings import MedianSettings
 from tacit.session import Session
 from tacit.trusted.curator import Curator
@@ -88,10 +90,10 @@ def test_easy_is_free_hard_is_paid_and_all_is_within_the_bar(tmp_path: Path) -> 
             assert abs(answer.value - exact) <= answer.bars[-1].width  # all at once
         # Every database agrees with every hard answer, up to the slab's width.
         votes = voters(session).votes
-        assert isinstance(votes, DatabaseVotes)
-        assert len(votes.ensemble.slabs) == len(hard)
-        assert votes.ensemble.diagnostics is not None
-        assert votes.ensemble.diagnostics.infeasible == 0
+        assert isinstance(votes, Ensemble)
+        assert len(votes.slabs) == len(hard)
+        assert votes.diagnostics is not None
+        assert votes.diagnostics.infeasible == 0
 
 
 def check_the_ledger_is_all_it_needs(folder: Path, **changes: Any) -> None:
@@ -242,7 +244,7 @@ def test_fractional_databases_vote_too(tmp_path: Path) -> None:
         for answer, exact in zip(answers, truth(session, queries), strict=True):
             assert not answer.bars or abs(answer.value - exact) <= answer.bars[-1].width
         votes = voters(session).votes
-        assert isinstance(votes, FractionVotes)
+        assert isinstance(votes, Fractions)
         guesses = voters(session).guess(queries).values
         for ask in (lambda: session.synthetic(5), lambda: session.ask(tacit.stump("a", predicts="c"))):
             with pytest.raises(InvalidQuery, match="databases"):
@@ -287,6 +289,5 @@ def test_without_numba_it_is_refused_before_there_is_a_ledger(
     assert not (tmp_path / "l.tacit").exists()
     with start(tmp_path, mechanism="direct"):
         pass  # the others do without
-    for votes in (lambda: DatabaseVotes.start(DOMAIN, 10, 10, 1), lambda: FractionVotes.start(DOMAIN, 10, 1)):
-        with pytest.raises(ConfigError, match="needs numba"):
-            votes()
+    with pytest.raises(ConfigError, match="needs numba"):
+        Voters(DOMAIN, N, 1.0, MedianSettings(sampler=sampler))

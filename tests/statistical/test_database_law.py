@@ -24,7 +24,7 @@ from tacit.model.attribute import category
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release.samplers import databases as database_sampler
-from tacit.release.samplers.databases import Ensemble, restrict, start, stir
+from tacit.release.samplers.databases import Ensemble
 from tacit.release.samplers.moves import KINDS, RESAMPLE, SWAP, TOGGLE, blank, chain_of, chains, step
 from tacit.release.samplers.slabs import LONGEST, Chains, Program, program, slab
 
@@ -221,9 +221,9 @@ def p_value(ensemble: Ensemble, inside: NDArray[np.bool_]) -> float:
 
 
 def sampled(case: Case, sweeps: int = 30, number: int = CHAINS) -> Ensemble:
-    ensemble = start(case.domain, databases=number, records=case.records, seed=11)
+    ensemble = Ensemble.start(case.domain, databases=number, records=case.records, seed=11)
     for seed, (query, centre, width) in enumerate(case.slabs):
-        ensemble = restrict(ensemble, query, centre, width, seed=seed, sweeps=sweeps)
+        ensemble = ensemble.restrict(query, centre, width, seed=seed, sweeps=sweeps)
     return ensemble
 
 
@@ -249,7 +249,7 @@ def test_a_sampler_with_slabs_that_are_too_wide_is_rejected(monkeypatch: pytest.
 @pytest.mark.parametrize("name", ["no slab", "one"])
 def test_databases_within_a_block_are_uniform(name: str) -> None:
     case = CASES[name]
-    ensemble = restrict(sampled(case), lambda trial: trial.values(MEAN), 0.5, 0.13, seed=5, sweeps=60)
+    ensemble = sampled(case).restrict(lambda trial: trial.values(MEAN), 0.5, 0.13, seed=5, sweeps=60)
     both = replace(case, slabs=(*case.slabs, (MEAN, 0.5, 0.13)))
     assert 2 < np.count_nonzero(both.inside()) < np.count_nonzero(case.inside())
     assert p_value(ensemble, both.inside()) > FALSE_ALARM
@@ -262,8 +262,8 @@ def test_databases_within_any_statistic_are_uniform() -> None:
     def distinct(trial: Ensemble) -> NDArray[np.float64]:
         return np.array([len(set(row)) for row in trial.column("a1").tolist()], dtype=np.float64)
 
-    ensemble = restrict(sampled(case, number=5_000), distinct, 2.0, 0.5, seed=5, sweeps=40)
+    ensemble = sampled(case, number=5_000).restrict(distinct, 2.0, 0.5, seed=5, sweeps=40)
     values = np.array([len(set(row[1])) for row in case.sequences().tolist()])
     inside = case.inside() & (values == 2)
     assert p_value(ensemble, inside) > FALSE_ALARM
-    assert p_value(stir(ensemble, seed=9, sweeps=7), inside) > FALSE_ALARM
+    assert p_value(ensemble.stir(seed=9, sweeps=7), inside) > FALSE_ALARM

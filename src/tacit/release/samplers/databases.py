@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +26,13 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import Factor, Query, multiply
+from tacit.model.statistic import Statistic
 from tacit.release.samplers.diagnostics import Diagnostics, diagnose, probes
 from tacit.release.samplers.moves import COLD, KINDS, WARM, advance, chains, redraw, violation
 from tacit.release.samplers.slabs import Chains, Codes, Program, Slab, program, slab
 
 Values = NDArray[np.float64]
+SLAB_RECORDS = 5  # to either side, the least width of a slab
 SWEEPS = 20  # after all databases are inside their slabs: N * m moves each
 ROUNDS = 60  # of repair, at most
 _COLD_ROUNDS = 2  # before every other round is warm
@@ -55,13 +58,33 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """N databases of m records, as codes [N, A, m], and what they are restricted to."""
+    """N databases of m records, as codes [N, A, m], and what they are restricted to.
+
+    Its methods return a new ensemble and leave the old one as it was.
+
+    >>> from tacit.model.attribute import category
+    >>> domain = Domain({"sex": category(["F", "M"]), "hair": category(["red", "fair", "dark"])})
+    >>> women = Query.among(domain, "sex", [0])
+    >>> after = Ensemble.start(domain, databases=50, records=100, seed=1).restrict(women, 0.8, 0.02, seed=2)
+    >>> bool((after.values(women) >= 0.78).all()), after.diagnostics.infeasible
+    (True, 0)
+    """
 
     domain: Domain
     codes: Codes
     slabs: tuple[Slab, ...] = ()
     blocks: tuple[Block, ...] = ()
     diagnostics: Diagnostics | None = None
+
+    @classmethod
+    def start(cls, domain: Domain, *, databases: int, records: int, seed: int) -> Ensemble:
+        """C_0: databases of independent uniform records, which need no Markov chain."""
+        if databases < 1 or records < 1:
+            raise InvalidQuery(f"an ensemble has at least 1 database of 1 record, not {databases} of {records}.")
+        shape = (databases, len(domain), records)
+        codes = np.zeros(shape, dtype=np.min_scalar_type(max(domain.shape) - 1))
+        _redraw(codes, domain, range(len(domain)), _key(seed, "start"))
+        return cls(domain, _frozen(codes))
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -75,9 +98,42 @@ class Ensemble:
         """The codes of one attribute [N, m]."""
         return self.codes[:, self.domain.names.index(self.domain.resolve(name)), :]
 
-    def values(self, query: Query) -> Values:
-        """The query's answer on each database, as a fraction of its records: an exact count, divided once."""
-        return _counts(self.codes, self.domain, query) / float(self.records * query.unit)
+    @property
+    def floor(self) -> float:
+        """How far databases are apart, on average, on a question about which all is known; as a fraction.
+
+        m records cannot follow a value p closer than sqrt(p(1-p)/m); on average they are 0.8 of that away.
+        """
+        return 0.4 / math.sqrt(self.records)
+
+    @property
+    def least_width(self) -> float:
+        """In a narrower slab the walk between databases would be stuck."""
+        return SLAB_RECORDS / self.records
+
+    @property
+    def note(self) -> str:
+        """What is wrong with the databases, if anything."""
+        found = self.diagnostics
+        if found is None or found.mixed:
+            return ""
+        if found.infeasible:
+            return f"{found.infeasible:,} of {found.databases:,} databases disagree with past answers"
+        return "the databases have not mixed well, so more questions than needed may be hard"
+
+    def check(self, questions: Sequence[Query | Statistic]) -> None:
+        """Refuse what these databases cannot answer: statistics of a table that is too large for so many."""
+        for question in questions:
+            if isinstance(question, Statistic):
+                self.values(question)
+
+    def values(self, question: Query | Statistic) -> Values:
+        """The answer of each database, as a fraction: exact grid steps, divided once."""
+        if isinstance(question, Query):
+            steps = _counts(self.codes, self.domain, question)
+        else:
+            steps = question.evaluate(self.tables(question.scope))
+        return steps / float(self.records * question.unit)
 
     def values_many(self, queries: Sequence[Query]) -> Values:
         """The same for several queries [k, N]."""
@@ -93,70 +149,62 @@ class Ensemble:
         index = _cells(self.codes, self.domain, names) + np.arange(number)[:, None] * cells
         return np.bincount(index.ravel(), minlength=number * cells).reshape(number, *shape)
 
+    def restrict(
+        self,
+        what: Query | Statistic | Callable[[Ensemble], Values],
+        centre: float,
+        width: float,
+        *,
+        seed: int,
+        sweeps: int = SWEEPS,
+    ) -> Ensemble:
+        """Within one more answer: |what - centre| <= width. Moved until inside, and then `sweeps` sweeps more.
 
-def start(domain: Domain, *, databases: int, records: int, seed: int) -> Ensemble:
-    """C_0: databases of independent uniform records, which need no Markov chain.
+        If some databases cannot be brought inside, they keep the state of least violation and the diagnostics say so:
+        that depends on released answers and seeds only, like all else here.
+        """
+        if not (math.isfinite(centre) and width >= 0 and math.isfinite(width)):
+            raise InvalidQuery(f"a centre is a number and a width at least 0, not {centre} and {width}.")
+        if isinstance(what, Query):
+            if not what.fits(self.domain):
+                raise InvalidQuery("the question was made for another domain.")
+            within = replace(self, slabs=(*self.slabs, slab(what, centre, width, self.records)))
+        else:
+            evaluate = _values_of(what) if isinstance(what, Statistic) else what
+            within = replace(self, blocks=(*self.blocks, Block(evaluate, centre, width)))
+        return within.stir(seed=seed, sweeps=sweeps)
 
-    >>> from tacit.model.attribute import category
-    >>> domain = Domain({"sex": category(["F", "M"]), "hair": category(["red", "fair", "dark"])})
-    >>> women = Query.among(domain, "sex", [0])
-    >>> ensemble = start(domain, databases=50, records=100, seed=1)
-    >>> after = restrict(ensemble, women, 0.8, 0.02, seed=2)
-    >>> bool((after.values(women) >= 0.78).all()), after.diagnostics.infeasible
-    (True, 0)
-    """
-    if databases < 1 or records < 1:
-        raise InvalidQuery(f"an ensemble has at least 1 database of 1 record, not {databases} of {records}.")
-    shape = (databases, len(domain), records)
-    codes = np.zeros(shape, dtype=np.min_scalar_type(max(domain.shape) - 1))
-    _redraw(codes, domain, range(len(domain)), _key(seed, "start"))
-    return Ensemble(domain, _frozen(codes))
+    def stir(self, *, seed: int, sweeps: int = SWEEPS) -> Ensemble:
+        """More sweeps without a new answer."""
+        made = program(self.domain, self.slabs, self.domain.names if self.blocks else ())
+        free = sorted(set(range(len(self.domain))) - set(made.moving.tolist()))
+        codes = self.codes.copy()
+        _redraw(codes, self.domain, free, _key(seed, "free"))  # under no constraint: drawn anew, exactly
+        state = chains(codes, made)
+        moves = _Moves(self, state, made, _key(seed, "moves"))
+        rounds = _repair(state, made, _key(seed, "repair")) if self.slabs else 0
+        rounds += moves.approach() if self.blocks else 0
+        asked = probes(self.domain, [self.domain.names[a] for a in made.moving])
+        moves.sweep(sweeps // 2)
+        halfway = moves.now().values_many(asked)
+        moves.sweep(sweeps - sweeps // 2)
+        outside = (violation(state, made) > 0) | (moves.penalty() > 0)
+        moved = replace(self, codes=_frozen(codes))
+        found = diagnose(halfway, moved.values_many(asked), int(outside.sum()), rounds, sweeps)
+        return replace(moved, diagnostics=found)
 
+    def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+        """Synthetic rows: records of the databases, drawn at random."""
+        chosen = rng.integers(len(self) * self.records, size=rows)
+        return [self.column(name).reshape(-1)[chosen].astype(np.intp) for name in self.domain.names]
 
-def restrict(
-    ensemble: Ensemble,
-    what: Query | Callable[[Ensemble], Values],
-    centre: float,
-    width: float,
-    *,
-    seed: int,
-    sweeps: int = SWEEPS,
-) -> Ensemble:
-    """The ensemble within one more answer: |what - centre| <= width. Moved until inside, and then `sweeps` sweeps more.
-
-    If some databases cannot be brought inside, they keep the state of least violation and the diagnostics say so: that
-    depends on released answers and seeds only, like all else here.
-    """
-    if not (math.isfinite(centre) and width >= 0 and math.isfinite(width)):
-        raise InvalidQuery(f"a centre is a number and a width at least 0, not {centre} and {width}.")
-    if isinstance(what, Query):
-        if not what.fits(ensemble.domain):
-            raise InvalidQuery("the question was made for another domain.")
-        one = slab(what, centre, width, ensemble.records)
-        ensemble = replace(ensemble, slabs=(*ensemble.slabs, one))
-    else:
-        ensemble = replace(ensemble, blocks=(*ensemble.blocks, Block(what, centre, width)))
-    return stir(ensemble, seed=seed, sweeps=sweeps)
+    def arrays(self) -> list[NDArray[Any]]:
+        """All that the databases hold, in numbers whose bits can be compared."""
+        return [self.codes.astype("<u4")]
 
 
-def stir(ensemble: Ensemble, *, seed: int, sweeps: int = SWEEPS) -> Ensemble:
-    """More sweeps without a new answer."""
-    made = program(ensemble.domain, ensemble.slabs, ensemble.domain.names if ensemble.blocks else ())
-    free = sorted(set(range(len(ensemble.domain))) - set(made.moving.tolist()))
-    codes = ensemble.codes.copy()
-    _redraw(codes, ensemble.domain, free, _key(seed, "free"))  # under no constraint: drawn anew, exactly
-    state = chains(codes, made)
-    moves = _Moves(ensemble, state, made, _key(seed, "moves"))
-    rounds = _repair(state, made, _key(seed, "repair")) if ensemble.slabs else 0
-    rounds += moves.approach() if ensemble.blocks else 0
-    asked = probes(ensemble.domain, [ensemble.domain.names[a] for a in made.moving])
-    moves.sweep(sweeps // 2)
-    halfway = moves.now().values_many(asked)
-    moves.sweep(sweeps - sweeps // 2)
-    outside = (violation(state, made) > 0) | (moves.penalty() > 0)
-    moved = replace(ensemble, codes=_frozen(codes))
-    found = diagnose(halfway, moved.values_many(asked), int(outside.sum()), rounds, sweeps)
-    return replace(moved, diagnostics=found)
+def _values_of(statistic: Statistic) -> Callable[[Ensemble], Values]:
+    return lambda ensemble: ensemble.values(statistic)
 
 
 def _repair(state: Chains, program: Program, key: int) -> int:

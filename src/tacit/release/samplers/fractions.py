@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import Factor, Query
+from tacit.model.statistic import Statistic
 from tacit.release.samplers.diagnostics import PROBES, Diagnostics, diagnose, probes
 from tacit.release.samplers.pairs import pair_step
 from tacit.release.samplers.polytope import MAX_MASSES, Samples, Slabs, centre, dirichlet, repair, settled
@@ -60,6 +61,8 @@ class Fractions:
     samples: Samples
     halfway: Samples
     turn: int = 0  # how often it was stirred: every turn has random numbers of its own
+    floor: ClassVar[float] = 0.0  # there is a distribution for every answer, however sharp
+    least_width: ClassVar[float] = 0.0
 
     @classmethod
     def start(cls, domain: Domain, samples: int, seed: int) -> Fractions:
@@ -74,8 +77,20 @@ class Fractions:
     def __len__(self) -> int:
         return int(self.samples.masses.shape[1])
 
-    def values(self, query: Query) -> Array:
+    @property
+    def note(self) -> str:
+        """What is wrong with the samples, if anything."""
+        apart = float((self.slabs.violation(self.samples.values) > ROUNDING).mean())
+        return f"{apart:.0%} of the databases disagree with past answers" if apart else ""
+
+    def check(self, questions: Sequence[Query | Statistic]) -> None:
+        """Refuse what distributions cannot answer."""
+        if not all(isinstance(question, Query) for question in questions):
+            raise InvalidQuery('fractional databases answer linear questions only; sampler="databases" answers others.')
+
+    def values(self, query: Query | Statistic) -> Array:
         """The query's value on each sample. The same ensemble gives the same query the same values."""
+        assert isinstance(query, Query)
         if query.is_constant:
             return np.full(len(self), query.table((), ()).item() / query.unit)
         finer, parent = self.atoms.split(query.core)
@@ -83,15 +98,15 @@ class Fractions:
         return 1 - values if query.complement else values
 
     def restrict(
-        self, query: Query, centre: float, width: float, seed: int | None = None, sweeps: int = SWEEPS
+        self, query: Query | Statistic, centre: float, width: float, seed: int | None = None, sweeps: int = SWEEPS
     ) -> Fractions:
         """Only the distributions on which the query is within `width` of `centre`; the samples are moved there.
 
         Within an atom that the query splits, the parts have a Beta law, which is drawn exactly; so before they are
         moved, the finer samples have the law of the coarser polytope. On large domains they are drawn afresh
-        around the analytic centre instead.
+        around the analytic centre instead. Statistics teach them nothing.
         """
-        if query.is_constant:
+        if not isinstance(query, Query) or query.is_constant:
             return self
         core, middle = query.core, 1 - centre if query.complement else centre
         finer, parent = self.atoms.split(core)
@@ -113,6 +128,12 @@ class Fractions:
         halfway = pair_step(rng, self.slabs, self.samples, sweeps // 2)
         samples = pair_step(rng, self.slabs, halfway, sweeps - sweeps // 2)
         return replace(self, samples=samples, halfway=halfway, turn=self.turn + 1)
+
+    def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+        raise InvalidQuery('fractional databases have no rows; sampler="databases" has.')
+
+    def arrays(self) -> list[NDArray[Any]]:
+        return [self.samples.masses.astype("<f8")]
 
     def diagnostics(self, number: int = PROBES) -> Diagnostics:
         """Feasibility of all samples, and drift, memory and precision over this many of the probes."""
