@@ -30,12 +30,12 @@ class Answered(Framed):
         raise NotImplementedError
 
     def _values(self) -> dict[str, Any]:
-        """What `to_dict` says of the values themselves."""
+        """The part of `to_dict` that each kind has of its own."""
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {"question": self.question, **self._values(), "says": self.says, **self.facts.to_dict()}
+        return {"question": self.question, **self._values(), **self.facts.to_dict()}
 
     def _page(self) -> dict[str, Any]:
         """What a notebook shows: see `show.pages.notebook`."""
@@ -109,7 +109,10 @@ class Answer(Answered):
         return says(self.value, self.error, self.limits)
 
     def _values(self) -> dict[str, Any]:
-        return {"value": self.value, "error": self.error, "interval": self.interval and list(self.interval)}
+        error = self.error
+        interval = None if error is None else list(within(self.value, error, self.limits))
+        word = says(self.value, error, self.limits)
+        return {"value": self.value, "error": error, "interval": interval, "says": word}
 
     def frame(self) -> Frame:
         """One row: the question, its value and error, and what else the answer says of itself."""
@@ -149,7 +152,7 @@ class QuantileAnswer(Answered):
         return "sharp" if self.low == self.high else "rough"
 
     def _values(self) -> dict[str, Any]:
-        return {"share": self.share, "value": self.value, "interval": [self.low, self.high]}
+        return {"share": self.share, "value": self.value, "interval": [self.low, self.high], "says": self.says}
 
     def frame(self) -> Frame:
         """One row: the question, the bin that holds the quantile, and the first and last that could."""

@@ -50,7 +50,7 @@ class Table(Answered):
 
     def _values(self) -> dict[str, Any]:
         rows = [[*labels, value] for labels, value in self.rows()]
-        return {"columns": [*self.names, "value"], "rows": rows, "error": self.error}
+        return {"columns": [*self.names, "value"], "rows": rows, "error": self.error, "says": self.says}
 
     def frame(self) -> Frame:
         """A row for each combination: a column of labels for each attribute, then value and error."""
@@ -123,11 +123,8 @@ class Listing(Answered):
 
     def _values(self) -> dict[str, Any]:
         rows = [[*row.labels, *row.values] for row in self.listed]
-        return {
-            "columns": [*self.names, *self.titles],
-            "rows": rows,
-            "errors": [list(row.errors) for row in self.listed],
-        }
+        errors = [list(row.errors) for row in self.listed]
+        return {"columns": [*self.names, *self.titles], "rows": rows, "errors": errors, "says": self.says}
 
     def frame(self) -> Frame:
         """A row for each row: a column for each attribute's labels, then each value and its error."""
@@ -228,7 +225,8 @@ class CdfAnswer(Answered):
 
     def _values(self) -> dict[str, Any]:
         rows = [list(row) for row in zip(self.labels, self.values.tolist(), strict=True)]
-        return {"columns": [self.name, "rows up to its end"], "rows": rows, "error": self.error, "simultaneous": True}
+        columns = [self.name, "rows up to its end"]
+        return {"columns": columns, "rows": rows, "error": self.error, "simultaneous": True, "says": self.says}
 
     def __str__(self) -> str:
         return f"{self.question}: {len(self.values):,} steps {bar_words(self)}"
