@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -108,9 +109,9 @@ class NoisyTable:
         cells = np.searchsorted(sums, rng.random(rows) * sums[-1], side="right")
         return list(np.unravel_index(np.minimum(cells, sums.size - 1), self._cells.shape))  # a product may round up
 
-    def sums(self, name: str) -> tuple[NDArray[np.int64], int]:
-        """The noisy counts of one attribute's values, and how many cells are summed in each."""
-        return self._sums((name,)), self._cells.size // self._sizes[name]
+    def values_of(self, name: str) -> CellSums:
+        """The noisy counts of one attribute's values."""
+        return CellSums(self.noise, self._sums((name,)), self._cells.size // self._sizes[name])
 
     def _inside(self, query: Query) -> Query:
         found = self._within(query)
@@ -137,6 +138,35 @@ class NoisyTable:
     @property
     def _facts(self) -> Facts:
         return Facts("hypothesis", Loss(self._measure, 0), self._confidence, self.receipt)
+
+
+@dataclass(frozen=True, eq=False)
+class CellSums:
+    """The counts of one attribute's values: each a sum of so many cells, with independent noise."""
+
+    noise: Noise
+    counts: NDArray[np.int64]
+    each: int
+
+    how, steps = "bounded by the longest sums", 1
+
+    def some(self, many: int, confidence: float) -> int:
+        """The error of the count of so many values, from the side that has fewer."""
+        return quantile_of_sum(self.noise, max(1, min(many, self.counts.size - many)) * self.each, confidence)
+
+    def weighted(self, total: float, squares: float, confidence: float) -> float:
+        """The error of a sum with weights in [-1, 1], from the sum of their squares."""
+        return weighted_width(self.noise, self.each * squares, confidence)
+
+    def band(self, confidence: float) -> float:
+        """The error of all cumulative counts at once.
+
+        Those up to the middle are partial sums from the left, the others n less partial sums from the right. The noise
+        is symmetric and independent, so Lévy's inequality Pr[max |S_k| > x] <= 2 Pr[|S_m| > x] bounds each half by its
+        longest sum: a quarter of 1 - confidence for each.
+        """
+        longest = max(1, self.counts.size // 2) * self.each
+        return quantile_of_sum(self.noise, longest, 1 - (1 - confidence) / 4)
 
 
 def half_width_within(query: Query, domain: Domain, noise: Noise, confidence: float) -> int:

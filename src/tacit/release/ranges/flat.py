@@ -1,4 +1,4 @@
-"""All that a released table says about one of its ordered attributes: counts, CDF, quantiles, mean. Post-processing.
+"""All that released tables say about one of their ordered attributes: counts, CDF, quantiles, mean. Post-processing.
 
 A range has the number here that its count has anywhere else: the sum of its cells or, where these are fewer, n less the
 sum of the others.
@@ -8,31 +8,67 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
-from tacit.model.noise_law import quantile_of_sum
+from tacit.model.facts import Receipt
 from tacit.model.values import Listed
-from tacit.release.hypothesis.noisy_table import NoisyTable, weighted_width
 from tacit.release.ranges.distribution import Average, Counts, Curve, Located
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 
+class ValueCounts(Protocol):
+    """The noisy counts of one attribute's values, and the law of their errors, in rows."""
+
+    how: str  # the band is proved, in words
+
+    @property
+    def counts(self) -> NDArray[Any]:
+        """Whole numbers, of which `steps` are a row."""
+        ...
+
+    @property
+    def steps(self) -> int: ...
+
+    def some(self, many: int, confidence: float) -> int:
+        """The error of the count of so many values."""
+        ...
+
+    def weighted(self, total: float, squares: float, confidence: float) -> float:
+        """The error of a sum with weights in [-1, 1], from their sum and the sum of their squares."""
+        ...
+
+    def band(self, confidence: float) -> float:
+        """The error of all cumulative counts at once."""
+        ...
+
+
+class Counted(Protocol):
+    """A release that has the counts of an attribute's values."""
+
+    receipt: Receipt
+
+    @property
+    def words(self) -> str: ...
+
+    def values_of(self, name: str, /) -> ValueCounts: ...
+
+
 class FlatTable:
     """An ordered attribute as a table knows it. `confidence` is that of every bar by itself, and of the whole band."""
 
-    def __init__(self, table: NoisyTable, name: str, domain: Domain, rows: int, confidence: float) -> None:
+    def __init__(self, table: Counted, name: str, domain: Domain, rows: int, confidence: float) -> None:
         self.name, self.rows, self.confidence = name, rows, confidence
         self.attribute: Attribute = domain[name]
         self.receipt, self.words = table.receipt, table.words
-        self.noise = table.noise
-        counts, self._each = table.sums(name)
-        self._sums = np.concatenate([[0], np.cumsum(counts)])
+        self._law = table.values_of(name)
+        self._sums = np.concatenate([[0], np.cumsum(self._law.counts)])
 
     @property
     def bins(self) -> int:
@@ -46,7 +82,10 @@ class FlatTable:
         few = end - low
         # Of two halves the one without the first value is the question: as in `answer_from`.
         add = (2 * few < size) | ((2 * few == size) & (low > 0))
-        return Counts(np.where(add, inside, self.rows - outside).astype(np.float64), self._widths(few))
+        if self._law.steps > 1:  # fractions of a row are rounded, those of a question's core up
+            outside = self.rows * self._law.steps - inside
+        values = np.where(add, self._whole(inside), self.rows - self._whole(outside))
+        return Counts(values.astype(np.float64), self._widths(few))
 
     def histogram(self, cuts: Sequence[int] | None = None) -> Counts:
         """Rows between neighbouring cuts."""
@@ -54,23 +93,16 @@ class FlatTable:
         return self.counts(at[:-1], at[1:] - 1)
 
     def cdf(self) -> Curve:
-        """The cumulative counts, with a band that holds for all of them at once.
-
-        Those up to the middle are partial sums from the left, the others n less partial sums from the right. The noise
-        is symmetric and independent, so Lévy's inequality Pr[max |S_k| > x] <= 2 Pr[|S_m| > x] bounds each half by its
-        longest sum: a quarter of 1 - confidence for each.
-        """
+        """The cumulative counts, with a band that holds for all of them at once."""
         ends = tuple(float(self.attribute.edge(i + 1)) for i in range(self.bins))
         at = np.arange(self.bins)
         values = self.counts(np.zeros_like(at), at).values
-        return Curve(ends, values, self.half_width, self.confidence, "bounded by the longest sums")
+        return Curve(ends, values, self.half_width, self.confidence, self._law.how)
 
     @property
     def half_width(self) -> float:
         """Of the band around all cumulative counts at once."""
-        longest = max(1, self.attribute.size // 2) * self._each
-        width = quantile_of_sum(self.noise, longest, 1 - (1 - self.confidence) / 4)
-        return min(float(width), float(self.rows))
+        return min(float(self._law.band(self.confidence)), float(self.rows))
 
     def quantile(self, share: float) -> Located:
         """The first bin by whose end at least this share of the rows (in bins) has come.
@@ -80,10 +112,11 @@ class FlatTable:
         """
         at = np.arange(self.bins + 1)
         if self.attribute.extras:
-            inside = self._sums[: self.bins + 1].astype(np.float64)
+            inside = self._sums[: self.bins + 1].astype(np.float64) / float(self._law.steps)
             rank = inside - share * inside[-1]
-            squares = self._each * (at * (1 - share) ** 2 + (self.bins - at) * share**2)
-            bars = np.array([float(weighted_width(self.noise, s, self.confidence)) for s in squares.tolist()])
+            totals, squares = at - self.bins * share, at * (1 - share) ** 2 + (self.bins - at) * share**2
+            pairs = zip(totals.tolist(), squares.tolist(), strict=True)
+            bars = np.array([float(self._law.weighted(*pair, self.confidence)) for pair in pairs])
         else:
             found = self.counts(np.zeros(self.bins, dtype=np.intp), np.arange(self.bins))
             rank = np.append(0.0, found.values) - share * self.rows
@@ -109,23 +142,25 @@ class FlatTable:
         lows, highs = edges[:-1], edges[1:] - values.whole
         middles = (lows + highs) / 2
         centre, counts = float(middles.mean()), np.diff(self._sums[: self.bins + 1]).astype(np.float64)
+        counts /= float(self._law.steps)
         far = float(np.abs(middles - centre).max()) or 1.0
         weights = (middles - centre) / far
-        top, squares = float(weights @ counts), self._each * float(weights @ weights)
+        top, total, squares = float(weights @ counts), float(weights.sum()), float(weights @ weights)
         if self.attribute.extras:
             half = 1 - (1 - self.confidence) / 2
-            whole = self.counts(0, self.bins - 1)
-            bottom = float(whole.values)
-            few = min(self.bins, self.attribute.size - self.bins) * self._each
-            unsure = float(quantile_of_sum(self.noise, few, half))
+            bottom = float(self.counts(0, self.bins - 1).values)
+            unsure = float(self._law.some(self.bins, half))
         else:
             half, bottom, unsure = self.confidence, float(self.rows), 0.0
         found = min(max(top / max(bottom, 1.0), -1.0), 1.0)
-        bar, widest = float(weighted_width(self.noise, squares, half)), float(np.ptp(edges))
+        bar, widest = float(self._law.weighted(total, squares, half)), float(np.ptp(edges))
         error = far * (bar + abs(found) * unsure) / (bottom - unsure) if bottom > unsure else widest
         return Average(centre + far * found, min(error, widest), float((highs - lows).max() / 2), self.confidence)
 
     def _widths(self, few: Places) -> Floats:
-        summed = np.maximum(1, np.minimum(few, self.attribute.size - few)) * self._each
-        known = {k: quantile_of_sum(self.noise, k, self.confidence) for k in set(np.ravel(summed).tolist())}
-        return np.array([float(known[k]) for k in np.ravel(summed).tolist()]).reshape(np.shape(summed))
+        known = {k: float(self._law.some(k, self.confidence)) for k in set(np.ravel(few).tolist())}
+        return np.array([known[k] for k in np.ravel(few).tolist()]).reshape(np.shape(few))
+
+    def _whole(self, steps: NDArray[Any]) -> NDArray[Any]:
+        """Rounded to rows, a half up: as in `NoisyResiduals.value`."""
+        return np.asarray((2 * steps + self._law.steps) // (2 * self._law.steps))
