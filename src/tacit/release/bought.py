@@ -22,9 +22,11 @@ from tacit.model.entry import Measured, Told
 from tacit.model.facts import EXACT, NOISE, Bar, Facts, Receipt, Source, joined
 from tacit.model.noise_law import quantile_of_sum, variance
 from tacit.model.query import Query
+from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Convolution, Marginal, Product, Tree
 from tacit.release.estimate import Estimate, TableEstimate, of_stored
+from tacit.release.hypothesis.noisy_residuals import NoisyResiduals
 from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.release.public import Public, past
 from tacit.release.ranges.distribution import Distribution
@@ -63,7 +65,7 @@ class Release(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Purchase:
-    """A table or a release of ranges as it was measured; it is decoded when something is first read off it."""
+    """Tables or a release of ranges as they were measured; decoded when something is first read off them."""
 
     measured: Measured
     domain: Domain
@@ -82,6 +84,8 @@ class Purchase:
             return frozenset({*question.names, *question.where.scope})
         if isinstance(question, Product):
             return frozenset({question.first.name, question.second.name})
+        if isinstance(question, Residuals):
+            return frozenset(question.names)
         assert isinstance(question, Tree | Convolution)
         return frozenset({question.name})
 
@@ -90,13 +94,15 @@ class Purchase:
         question = self.measured.question
         if isinstance(question, Marginal):
             return NoisyTable(self.measured, self.domain, self.rows, self.confidence)
+        if isinstance(question, Residuals):
+            return NoisyResiduals(self.measured, self.domain, self.rows, self.confidence)
         if isinstance(question, Product):
             return Rectangles(self.measured, self.domain, self.rows, self.confidence)
         return Distribution(self.measured, self.domain, self.rows, self.confidence)
 
     @cached_property
     def plain(self) -> bool:
-        """Whether it is a table of all rows, or a release of ranges."""
+        """Whether it is about all rows: every release but a table under a condition."""
         question = self.measured.question
         return not isinstance(question, Marginal) or question.where.is_everyone
 
@@ -129,7 +135,7 @@ class Purchase:
     def table(self, asked: Marginal) -> TableEstimate | None:
         """All cells of a table from this one; None where they do not follow from it."""
         found = self.release
-        return found.table(asked) if isinstance(found, NoisyTable) and found.has(asked) else None
+        return found.table(asked) if isinstance(found, NoisyTable | NoisyResiduals) and found.has(asked) else None
 
     def ranges(self, names: tuple[str, ...]) -> Ranged | None:
         """All that this says about the ranges of one attribute or of two; None where it does not say all of it."""
@@ -138,15 +144,17 @@ class Purchase:
             return found if found.names == names else None
         if len(names) > 1 or names[0] not in self.scope or not self.plain:
             return None
-        if isinstance(found, NoisyTable):
+        if isinstance(found, NoisyTable) or (isinstance(found, NoisyResiduals) and names in found.question.scopes):
             return FlatTable(found, names[0], self.domain, self.rows, self.confidence)
+        if isinstance(found, NoisyResiduals):
+            return None
         assert isinstance(found, Distribution)
         return found
 
     def estimate(self, query: Query) -> Estimate:
         value, free = self.release.value(query), Loss(self.measured.cost.measure, 0)
         width = self.release.reach(query, value, self.confidence)
-        source: Source = "hypothesis" if isinstance(self.release, NoisyTable) else "repeat"
+        source: Source = "hypothesis" if isinstance(self.release, NoisyTable | NoisyResiduals) else "repeat"
         return Estimate(value, Facts(source, free, self.confidence, self.release.receipt).within(width))
 
 
@@ -173,11 +181,11 @@ class Bought:
             return
         for measured in self._public.released(after=self._read_to):
             entries = max(entries, measured.receipt.entry)
-            if isinstance(measured.question, Marginal | Tree | Convolution | Product):
+            if isinstance(measured.question, Marginal | Residuals | Tree | Convolution | Product):
                 found = Purchase(measured, self._public.domain, self._public.rows, self._confidence)
                 self._purchases.append(found)
                 self._about.clear()
-                ours = measured.start is None and not isinstance(measured.question, Marginal)
+                ours = measured.start is None and not isinstance(measured.question, Marginal | Residuals)
                 if ours or not self._learned:
                     self._telling.append(found)
             elif isinstance(measured.question, Query):
@@ -279,21 +287,21 @@ class Bought:
         return any(
             one.scope == set(names) and one.measured.start is None
             for one in self._purchases
-            if not isinstance(one.measured.question, Marginal)
+            if not isinstance(one.measured.question, Marginal | Residuals)
         )
 
     def _sure(self, query: Query, entry: int) -> list[Purchase]:
-        """The purchases before an entry that say most about a question: one table, and every release of ranges."""
+        """The purchases before an entry that say most about a question: one table, and every other release."""
         scope = query.scope
         if scope not in self._about:
             tables = [
                 p for p in self._purchases if isinstance(p.release, NoisyTable) and p.plain and p.scope >= set(scope)
             ]
-            ranges = [p for p in self._purchases if not isinstance(p.release, NoisyTable) and p.scope >= set(scope)]
-            self._about[scope] = sorted(tables, key=lambda one: one.spread(scope)), ranges
-        tables, ranges = self._about[scope]
+            others = [p for p in self._purchases if not isinstance(p.release, NoisyTable) and p.scope >= set(scope)]
+            self._about[scope] = sorted(tables, key=lambda one: one.spread(scope)), others
+        tables, others = self._about[scope]
         best = next((one for one in tables if one.entry < entry), None)
-        others = [one for one in ranges if one.entry < entry and one.covers(query)]
+        others = [one for one in others if one.entry < entry and one.covers(query)]
         return others if best is None else [best, *others]
 
     def _sharper(self, query: Query, told: Estimate) -> Estimate:
