@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,8 @@ from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.noise_law import Noise, variance
 from tacit.model.query import GRID
-from tacit.model.workload import Marginal, Tree
+from tacit.model.residuals import Residuals
+from tacit.model.workload import Marginal, Question, Tree
 from tacit.release.hypothesis.dense import Dense
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.public import Public
@@ -261,12 +263,20 @@ def _simulated(public: Public, start: WarmStart) -> list[Measured]:
     rng = np.random.Generator(np.random.PCG64([_SEED, 2]))
     found = list[Measured]()
     for one in start.measured:
-        assert isinstance(one.question, Marginal | Tree)
-        names = (one.question.name,) if isinstance(one.question, Tree) else one.question.names
-        table = start.hypothesis.marginal(names) * public.rows
-        exact = _nodes(one.question, table) if isinstance(one.question, Tree) else table.ravel()
+        exact = _answers(one.question, start.hypothesis, public.rows)
         found.append(replace(one, values=np.rint(exact + _noise(one.noise, exact.size, rng)).astype(np.int64)))
     return found
+
+
+def _answers(question: Question, hypothesis: Hypothesis, rows: int) -> NDArray[np.float64]:
+    """What would be answered without noise about a table that is just like the hypothesis."""
+    if isinstance(question, Residuals):
+        tables: list[NDArray[Any]] = [rows * hypothesis.marginal(scope) for scope in question.scopes]
+        return question.answers(tables).astype(np.float64)
+    assert isinstance(question, Marginal | Tree)
+    if isinstance(question, Tree):
+        return _nodes(question, hypothesis.marginal((question.name,)) * rows)
+    return (hypothesis.marginal(question.names) * rows).ravel()
 
 
 def _noise(noise: Noise, size: int, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -21,8 +21,10 @@ from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.noise_law import variance
 from tacit.model.query import Query
+from tacit.model.residuals import Residuals
 from tacit.model.values import Value
-from tacit.model.workload import Marginal
+from tacit.model.workload import Marginal, marginal
+from tacit.release.hypothesis.noisy_residuals import NoisyResiduals
 from tacit.show.frames import Frame, FrameColumn, Framed, Kind
 
 MAX_TABLE = 2**22  # cells of a table of made-up rows that is worked out for a comparison
@@ -168,7 +170,9 @@ def distances(domain: Domain, codes: Codes, rows: int, released: Iterable[Measur
     tally = _tally(domain, codes)
     tables = [one for one in measured if isinstance(one.question, Marginal) and _small(_scope(one.question), domain)]
     found = [_table(one, domain, tally, len(codes[0]), rows) for one in tables]
-    found += _attributes(tables, domain, tally, len(codes[0]), rows)
+    found += [part for one in measured for part in _residuals(one, domain, tally, len(codes[0]), rows)]
+    told = {name for one in measured if isinstance(one.question, Residuals) for name in one.question.names}
+    found += [one for one in _attributes(tables, domain, tally, len(codes[0]), rows) if one.about not in told]
     singles = [one for one in measured if isinstance(one.question, Query)]
     parts = [part for one in singles if (part := _single(one, domain, tally, len(codes[0]), rows)) is not None]
     if parts:
@@ -192,6 +196,18 @@ def _table(one: Measured, domain: Domain, tally: Tally, drawn: int, rows: int) -
         math.sqrt(variance(one.noise)) / scale,
         drawn,
     )
+
+
+def _residuals(one: Measured, domain: Domain, tally: Tally, drawn: int, rows: int) -> Iterator[TableDistance]:
+    """Each table of a release of many, put together from its parts; nothing where it is another release."""
+    if not isinstance(one.question, Residuals):
+        return
+    read = NoisyResiduals(one, domain, rows, 0.95)
+    for scope in one.question.scopes:
+        asked = marginal(domain, *scope)
+        if read.has(asked) and _small(scope, domain):
+            noise = math.sqrt(read.spread(scope)) / rows
+            yield _distance(describe(asked, domain), tally(scope) / drawn, read.counts(scope) / rows, noise, drawn)
 
 
 def _attributes(

@@ -25,6 +25,7 @@ from tacit.model.table import CdfAnswer, Table
 from tacit.model.workload import Convolution, Marginal, Product, Tree, marginal
 from tacit.release.answering import curve, one_answer
 from tacit.release.estimate import of_stored
+from tacit.release.hypothesis.noisy_residuals import NoisyResiduals
 from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.release.ranges.distribution import Distribution
 from tacit.release.ranges.rectangles import Rectangles
@@ -164,13 +165,23 @@ def pictures(event: Event, session: Session) -> Iterator[CdfAnswer | Table]:
         yield _rectangles(answer, session)
     elif isinstance(answer.question, Marginal) and len(answer.question.names) <= 2:
         yield table(answer, session)
+    elif isinstance(answer.question, Residuals):
+        yield from _one_by_one(
+            NoisyResiduals(answer, session.domain, session.rows, session.confidence), answer, session
+        )
     elif isinstance(answer.question, Marginal) and answer.question.where.is_everyone:
-        noisy = NoisyTable(answer, session.domain, session.rows, session.confidence)
-        for name in answer.question.names:
-            if session.domain[name].size > 1:
-                told = noisy.table(marginal(session.domain, name))
-                words = f"{name}, from the {describe(answer.question, session.domain)}"
-                yield _shown(words, (name,), told.values.astype(np.float64), told.half_width, answer, session)
+        yield from _one_by_one(NoisyTable(answer, session.domain, session.rows, session.confidence), answer, session)
+
+
+def _one_by_one(noisy: NoisyTable | NoisyResiduals, answer: Measured, session: Session) -> Iterator[Table]:
+    """The counts of each attribute that a release of several tells."""
+    assert isinstance(answer.question, Marginal | Residuals)
+    for name in answer.question.names:
+        asked = marginal(session.domain, name)
+        if session.domain[name].size > 1 and noisy.has(asked):
+            told = noisy.table(asked)
+            words = f"{name}, from the {describe(answer.question, session.domain)}"
+            yield _shown(words, (name,), told.values.astype(np.float64), told.half_width, answer, session)
 
 
 def table(answer: Measured, session: Session) -> Table:
