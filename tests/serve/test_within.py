@@ -39,7 +39,7 @@ def test_a_quota_counts_and_nonsense_is_refused(serve: Serve) -> None:
     assert served.mia.post("/v1/people/ask", json=body | {"within": 12}).status_code == 200
     for wrong, status in ((0, 422), (-1, 422), ("50", 400), (None, 400)):
         assert served.ana.post("/v1/people/ask", json=body | {"within": wrong}).status_code == status
-    refused = served.ana.post("/v1/people/ask", json={"question": {"mean": "age"}, "within": 1})
+    refused = served.ana.post("/v1/people/ask", json={"question": {"mean": "age", "where": {"sex": "F"}}, "within": 1})
     assert (refused.status_code, refused.json()["error"]["code"]) == (422, "invalid_query")
     refused = served.ana.post("/v1/people/ask", json=body | {"within": 0.1})
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "budget_exhausted")

@@ -87,7 +87,7 @@ class DuckDB:
             raise
 
     def _fetch(self, sql: str) -> Numbers:
-        return [np.ma.getdata(column) for column in self._relation.query(_NAME, sql).fetchnumpy().values()]
+        return [np.asarray(column) for column in self._relation.query(_NAME, sql).fetchnumpy().values()]
 
     def _watched(self, work: Callable[[], T], progress: Progress) -> T:
         """Work in a thread of its own, while this one says how far it has come."""
