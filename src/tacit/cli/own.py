@@ -225,21 +225,22 @@ def draft(
 def _whole_bins(seen: Seen) -> tuple[int, int, int]:
     """Round bounds of whole numbers, and the width of about 40 bins."""
     low, high = float(seen.low), float(seen.high)
-    width = max(1, round(_round_step((high - low) / 40)))
+    width = max(1, round(_step((high - low) / 40)))
     return math.floor(low / width) * width, math.floor(high / width) * width + width - 1, width
 
 
 def _edges(seen: Seen) -> list[float]:
     """Round edges of about 10 bins."""
     low, high = float(seen.low), float(seen.high)
-    step = _round_step((high - low) / 10)
+    step = _step((high - low) / 10)
     return [float(f"{i * step:.12g}") for i in range(math.floor(low / step), math.floor(high / step) + 2)]
 
 
-def _round_step(wanted: float) -> float:
-    """The smallest of 1, 2, 5 times a power of ten that is at least `wanted`: round bounds say less than exact ones."""
-    power = 10.0 ** math.floor(math.log10(wanted)) if wanted > 0 else 1.0
-    return next(step * power for step in (1, 2, 5, 10) if step * power >= wanted)
+def _step(wanted: float) -> float:
+    """A round width of at least so much: round bounds say less than exact ones."""
+    from tacit.show.chart.axes import round_number
+
+    return round_number(wanted, up=True) if wanted > 0 else 1.0
 
 
 COMMANDS = (init, plan, start)

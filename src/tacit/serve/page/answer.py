@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from math import ceil, floor, log10
+from math import ceil, floor
 from typing import Any
 
 from tacit.model.answer import Answer, QuantileAnswer, bar_line, sure_words
@@ -22,6 +22,7 @@ from tacit.release.answering import Answers
 from tacit.serve.schema import Json
 from tacit.session import DryRun, Session
 from tacit.show.chart import Axis, Chart, Heat, Points, Rule
+from tacit.show.chart.axes import round_number
 from tacit.show.chart.paint import GREY
 
 WIDTH = 620  # pixels of a picture
@@ -71,17 +72,7 @@ def sharper(ask: Ask, answer: Answers) -> list[float]:
     """Half widths that the page offers to buy: round ones, about a half and a fifth of the bar that is shown."""
     if not isinstance(ask, Count | Sum) or not isinstance(answer, Answer) or not answer.error:
         return []
-    return [width for part in (2, 5) if (width := _round_below(answer.error / part)) >= 1]
-
-
-def _round_below(width: float) -> float:
-    """The largest of 1, 2, 5 times a power of ten that is not above.
-
-    >>> _round_below(113.0), _round_below(46.0), _round_below(7.5)
-    (100.0, 20.0, 5.0)
-    """
-    power = 10.0 ** floor(log10(width))
-    return float(max(step * power for step in (1, 2, 5) if step * power <= width))
+    return [width for part in (2, 5) if (width := round_number(answer.error / part, up=False)) >= 1]
 
 
 def ways(given: str | Json, dataset: str, base: str, within: float | None = None) -> dict[str, str]:

@@ -221,7 +221,7 @@ def _fit_log(axis: Axis, low: float, high: float, *, nice: bool, margin: float) 
         low, high = _open(axis, low, high, low / 2, high * 2)
         high = max(high, low * 2)
     if nice:
-        return _open(axis, low, high, _round(low, up=False), _round(high, up=True))
+        return _open(axis, low, high, round_number(low, up=False), round_number(high, up=True))
     room = 10 ** (margin * (math.log10(high) - math.log10(low)))
     return _open(axis, low, high, low / room, high * room)
 
@@ -233,14 +233,16 @@ def _open(axis: Axis, low: float, high: float, new_low: float, new_high: float) 
 
 def _step(low: float, high: float, most: int, *, whole: bool) -> float:
     """1, 2 or 5 times a power of ten, so that there are at most so many steps."""
-    raw = (high - low) / max(1, most)
-    tenth = 10.0 ** math.floor(math.log10(raw))
-    step = next(m * tenth for m in _ROUND if raw <= m * tenth * (1 + ALMOST))
+    step = round_number((high - low) / max(1, most), up=True)
     return max(1.0, step) if whole else step
 
 
-def _round(value: float, *, up: bool) -> float:
-    """The next 1, 2 or 5 times a power of ten."""
+def round_number(value: float, *, up: bool) -> float:
+    """The next 1, 2 or 5 times a power of ten. For everybody.
+
+    >>> round_number(46.0, up=False), round_number(46.0, up=True)
+    (20.0, 50.0)
+    """
     ten = 10.0 ** math.floor(math.log10(value) + 1e-12)
     if up:
         return next(m * ten for m in _ROUND if m * ten >= value * (1 - ALMOST))

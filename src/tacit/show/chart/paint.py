@@ -6,6 +6,7 @@ reader's light or dark setting. The paper is painted, because a notebook may be 
 
 from __future__ import annotations
 
+import html
 import math
 import unicodedata
 import zlib
@@ -15,7 +16,6 @@ from pathlib import Path
 
 # These would reorder the words beside a label.
 _STEERING = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 _UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -29,7 +29,7 @@ def clean(words: str) -> str:
 
 
 def escape(words: str) -> str:
-    return clean(words).translate(_ESCAPES)
+    return html.escape(clean(words))
 
 
 def width(words: str, size: float = 12) -> float:
