@@ -163,8 +163,7 @@ class Sum:
 class Mean:
     """The mean of a numeric attribute over the rows of a condition; a value counts as the middle of its bin.
 
-    The mean of all rows is read off what is bought already or, where nothing tells it or a `share` of the budget is
-    named, off a release of all ranges of the attribute.
+    That of all rows is bought like `ask.Cdf`.
     """
 
     domain: InitVar[Domain]

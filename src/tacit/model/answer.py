@@ -86,11 +86,8 @@ class Answered(Framed):
 class Answer(Answered):
     """One answer. With probability at least `confidence`, `value` is within `error` of the truth.
 
-    `source` says where it comes from: "measured" (bought now), "repeat" (the same question was answered before),
-    "hypothesis" (worked out from published answers) or "public" (follows from the number of rows alone).
-
     `bars` has every error bar that is proved, and says what each is about; `error` is the width of the first, which is
-    the narrowest. See docs/understand/guarantees.md.
+    the narrowest. See `Facts` and docs/understand/guarantees.md.
     """
 
     question: str

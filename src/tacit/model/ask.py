@@ -77,8 +77,7 @@ class Crosstab:
 class Quantile:
     """The bin of an ordered attribute that holds a quantile, 0.5 for the median, among the rows of a condition.
 
-    Among all rows it is read off what is bought already or, where nothing tells it or a `share` of the budget is named,
-    off a release of all ranges of the attribute.
+    Among all rows it is bought like `Cdf`.
     """
 
     domain: InitVar[Domain]
