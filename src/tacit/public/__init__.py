@@ -111,11 +111,8 @@ class Transcript:
     def lines(self, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Line]:
         return (line for line in self._lines if line.seq > after and (not kinds or line.kind in kinds))
 
-    def settled(self, after: int = 0) -> Iterator[Line]:
-        return (line for line in self._settled if line.seq > after)
-
     def since(self, after: int) -> tuple[Mark, Iterator[Line]]:
-        return self.head(), self.settled(after)
+        return self.head(), (line for line in self._settled if line.seq > after)
 
     def kept_intents(self) -> list[Line]:
         """As far as is known: a gate that was lost with its noise looks like one that is open."""

@@ -36,7 +36,6 @@ class Lines(Protocol):
     def head(self) -> Mark: ...
     def keyed(self, keys: Sequence[str]) -> dict[str, Line]: ...
     def lines(self, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Line]: ...
-    def settled(self, after: int = 0) -> Iterator[Line]: ...
     def since(self, after: int) -> tuple[Mark, Iterator[Line]]: ...
     def kept_intents(self) -> list[Line]: ...
     def snapshot(self) -> tuple[str, list[Line]]: ...
@@ -125,7 +124,7 @@ class Public:
 
     def purchases(self) -> Iterator[tuple[str, Question | None, Loss, Receipt]]:
         """Everything that was ever charged and settled, in order: its kind, the question if there is one, its price."""
-        for line in self._lines.settled():
+        for line in self._lines.since(0)[1]:
             if line.atoms and line.kind != "dropped":
                 entry = decode(line.kind, line.body)
                 kind = "choice" if isinstance(entry, Selection) else "gate" if isinstance(entry, Shut) else line.kind
@@ -134,7 +133,7 @@ class Public:
 
     def bought(self, after: int = 0) -> list[tuple[str | None, int]]:
         """The keys and costs, in atoms, of what was bought since entry `after`, in order."""
-        return [(line.key, line.atoms) for line in self._lines.settled(after)]
+        return [(line.key, line.atoms) for line in self._lines.since(after)[1]]
 
     def tell(self, said: Sequence[FreeAnswer], gate: Gate | Unchecked | None = None) -> list[Told | Measured]:
         """Tell free answers. An earlier answer to the same question stays.

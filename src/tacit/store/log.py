@@ -203,10 +203,6 @@ class Log:
             yield from page
             after = page[-1].seq
 
-    def settled(self, after: int = 0) -> Iterator[Line]:
-        """The lines after `after` that settle an intent, in order: all of those up to now."""
-        yield from self.since(after)[1]
-
     def since(self, after: int) -> tuple[Mark, Iterator[Line]]:
         """The newest line, and those after `after` that settle an intent, in order: at least those up to the newest."""
         head, found = self._read(lambda db: (rows.head(db), rows.settled(db, after)))
