@@ -24,6 +24,7 @@ from benchmarks.accuracy.residual_planner import (
     squared_sensitivity,
 )
 from benchmarks.accuracy.scores import Scores, picture, printed
+from benchmarks.accuracy.synthesis import PYTHON, synthesise
 from benchmarks.accuracy.tables import MILD, Table, codes, made_up
 from numpy.typing import NDArray
 
@@ -253,3 +254,12 @@ def test_variances_of_plain_tables_are_what_a_simulation_shows(table: Table) -> 
     errors = np.array([released(table.records, 3, MILD).answer([query]) - truthful(table)([query]) for _ in range(700)])
     foretold = len(scopes) / rho_from(MILD.epsilon, MILD.delta)  # each moves by sqrt(2) and has an equal part
     assert 1 / 1.6 < float((errors**2).mean()) / foretold < 1.6
+
+
+@pytest.mark.skipif(not PYTHON.exists(), reason="mbi is not installed: see `make peers`")
+@pytest.mark.parametrize("method", ["MST", "AIM"])
+def test_mst_and_aim_fit_what_they_measure(table: Table, method: str) -> None:
+    run = synthesise(table.records, Budget(epsilon=500.0, delta=1e-9), method, workload=every(DOMAIN, 2))
+    queries = [query for query in conjunctions(DOMAIN, 100, np.random.default_rng(4)) if len(query.scope) <= 2]
+    errors = np.abs(run.answers.answer(queries) - truthful(table)(queries)) / ROWS
+    assert errors.max() < (0.1 if method == "MST" else 0.01)
