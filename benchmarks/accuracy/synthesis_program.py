@@ -9,7 +9,7 @@ and what they choose is chosen by the exponential mechanism. A replaced row move
 distance of a table to the model by 2.
 
 AIM (McKenna, Mullins, Sheldon & Miklau 2022) has its budget for 16 rounds an attribute and models of 80 MB. That takes
-hours: here it has at most ROUNDS after the single attributes and models of at most MEGABYTES. MST (McKenna, Miklau &
+hours: here it has ROUNDS an attribute after the single ones, and models of at most MEGABYTES. MST (McKenna, Miklau &
 Sheldon 2021) measures a spanning tree of pairs; its merging of rare values is left out, as domains here are public and
 small.
 """
@@ -35,7 +35,7 @@ from mbi.estimation import MirrorDescent  # noqa: E402
 from mbi.junction_tree import hypothetical_model_size  # noqa: E402
 
 SINGLES = 0.1  # of AIM's budget, for single attributes; in the paper 0.06
-ROUNDS = 24  # of AIM, or three for each attribute if that is less; halving the noise makes them fewer
+ROUNDS = 4  # of AIM, for each attribute, at most; halving the noise makes them fewer
 MEGABYTES = 2.0  # of AIM's junction tree, when all of the budget is spent
 STEPS, LAST_STEPS = 500, 2_000  # of mirror descent, after each measurement and at the end
 MOST_CELLS = 2**24  # of a distribution that is listed
@@ -132,7 +132,7 @@ def mst(model: Model) -> None:
 
 def aim(model: Model, workload: list[Scope]) -> None:
     names = list(model.domain)
-    rounds = min(ROUNDS, 3 * len(names))
+    rounds = ROUNDS * len(names)
     for name in names:
         model.measure((name,), math.sqrt(len(names) / (2 * SINGLES * model.rho)))
     model.fit()
@@ -140,7 +140,7 @@ def aim(model: Model, workload: list[Scope]) -> None:
     closure = {scope for told in workload for size in range(1, len(told) + 1) for scope in combinations(told, size)}
     weights = {scope: sum(len(set(scope) & set(told)) for told in workload) for scope in closure}
     true = {scope: model.true(scope) for scope in closure}
-    whole = model.domain.size() * 8 / 2**20  # no model needs more
+    small = model.domain.size() * 8 / 2**20 <= MEGABYTES  # then no model is too large
     done = False
     while not done:
         if model.left < 2 * (0.5 / sigma**2 + epsilon**2 / 8):  # the rest is the last round's
@@ -154,7 +154,7 @@ def aim(model: Model, workload: list[Scope]) -> None:
         }
         scores, weighed = {}, 0.0
         for scope in sorted(closure):
-            if scope in free or whole <= room or hypothetical_model_size(model.domain, [*cliques, scope]) <= room:
+            if scope in free or small or hypothetical_model_size(model.domain, [*cliques, scope]) <= room:
                 distance = np.abs(true[scope] - model.guess(scope)).sum() - bias * true[scope].size
                 scores[scope] = weights[scope] * float(distance)
                 weighed = max(weighed, weights[scope])
