@@ -18,7 +18,7 @@ from curators import curating, public_of
 from tacit.model.budget import Loss
 from tacit.model.entry import Measured, Start
 from tacit.model.facts import Facts, Receipt
-from tacit.model.noise_law import Noise, pmf, quantile, variance
+from tacit.model.noise_law import Noise, pmf, quantile, quantile_of_sum, variance
 from tacit.model.query import Query
 from tacit.model.residuals import Residuals
 from tacit.model.workload import marginal
@@ -206,7 +206,9 @@ def test_a_bar_holds_by_the_exact_law(query: Query, noise: Noise) -> None:
 
 
 @pytest.mark.parametrize(
-    "noise", [Noise("gaussian", 0.6), Noise("gaussian", 3.0), Noise("gaussian", 12.0), LAWS[0]], ids=str
+    "noise",
+    [Noise("gaussian", 0.6), Noise("gaussian", 3.0), Noise("gaussian", 12.0), LAWS[0], Noise("laplace", 6.0)],
+    ids=str,
 )
 def test_the_bar_of_a_weighted_sum_holds_by_the_exact_law(noise: Noise) -> None:
     for weights in ([1], [1, 1], [1, -2, 3], [5, 1, 1, 1, 1], [2] * 6):
@@ -215,6 +217,16 @@ def test_the_bar_of_a_weighted_sum_holds_by_the_exact_law(noise: Noise) -> None:
             given = sum(w * w for w in weights), max(map(abs, weights)), len(weights)
             width = width_of_sum(noise, *given, confidence)
             assert float(law[np.abs(errors) > width].sum()) <= 1 - confidence + 1e-9
+
+
+def test_laplace_bars_are_close_to_those_of_plain_sums() -> None:
+    """Of equal weights, for which the quantile is known exactly."""
+    noise = Noise("laplace", 300.0)
+    for terms, most in ((1, 1.08), (4, 1.03), (40, 1.015), (1000, 1.01)):
+        for confidence in (0.9, 0.95, 0.995):
+            plain = quantile_of_sum(noise, terms, confidence)
+            found = width_of_sum(noise, terms, 1.0, terms, confidence)
+            assert plain <= found + 1 <= most * plain
 
 
 def test_gaussian_bars_are_those_of_a_normal_sum_where_the_scale_is_large() -> None:

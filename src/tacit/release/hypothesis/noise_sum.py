@@ -7,6 +7,15 @@ out has a density of at most 1 + δ times that of N(0, s² + σ²). Proof: compl
 for s and μ = 0. By Poisson's formula the first is at most 1 + 2 Σ_k exp(-2π²τ²k²) over k >= 1, the second at least 1.
 So what has the probability p for m normal draws has at most (1 + δ)^m p for these. A bar then allows for the noise that
 was added: it takes back three of its own deviations or more with probability 1 - Φ(3) only, whatever the sum was.
+
+Laplace noise has two bounds as well. The first is Chernoff's. The second: a discrete Laplace draw and an independent,
+symmetric D in (-1, 1) add up to a continuous Laplace draw, because an exponential one has a geometric whole part and an
+independent rest. That is a normal draw with the random variance 2 s² V, V exponential. So with Q = Σ c² V a sum is
+beyond h with probability E g(Q), g(v) = erfc(h / (2 s √v)). g is convex up to v0 = (h/s)²/6, and then it is below its
+tangent at v0; let G be the convex function that goes on along that. E G(Q) only grows when squares are moved from small
+weights to large ones (Q grows in convex order), so it is largest for m equal weights, if none of the c² was above 1/m
+of their sum. Then Q is a gamma variable, and E G(Q) a sum over a fine grid, each step of it taken at its upper end.
+D is allowed for like the noise that is added to Gaussian draws, by Hoeffding's inequality.
 """
 
 from __future__ import annotations
@@ -15,12 +24,17 @@ import math
 from functools import lru_cache
 from statistics import NormalDist
 
+import numpy as np
+
 from tacit.model.noise_law import Noise
 
 _NORMAL = NormalDist()
 _DEVIATIONS = 3.0  # of the added noise, that a bar allows for
 _EXCESS = 1e-3  # (1 + δ)^m is at most e to this
 _UP = 1 + 1e-12  # covers rounding
+_SLIM = 1e-3  # how likely the parts D take back more than `_TAKEN` from a sum whose squares are 1 (Hoeffding)
+_TAKEN = math.sqrt(-math.log(_SLIM))
+_PARTS = 1000  # of the grid
 _GRAIN = 16  # steps to an octave, to which weights of Laplace noise are rounded up: few bounds serve all
 
 
@@ -29,9 +43,9 @@ def width_of_sum(noise: Noise, squares: float, largest: float, draws: int, confi
 
     squares, largest: at least Σ c² and at least every |c|. draws: at least as many as there are c other than 0.
 
-    Gaussian: see above. Laplace: Chernoff's bound. The logarithm of a draw's moment generating function is a power
-    series in the square of its argument, with coefficients of 0 and more. So it is at most (c/largest)² times as large
-    at c t as at largest * t, and the sum over all draws at most squares / largest² times.
+    For Chernoff's bound: the logarithm of a Laplace draw's moment generating function is a power series in the square
+    of its argument, with coefficients of 0 and more. So at c t it is at most (c/largest)² times what it is at
+    largest * t, and the sum over all draws at most squares / largest² times that.
     """
     return _width(noise, squares, largest, draws, 1 - confidence)
 
@@ -39,13 +53,17 @@ def width_of_sum(noise: Noise, squares: float, largest: float, draws: int, confi
 def width_of_bridge(noise: Noise, draws: int, confidence: float) -> float:
     """An h with Pr[max over k of |S_k - (k/m) S_m| <= h] >= confidence, S_k the sum of the first k of m >= 2 draws.
 
-    Each one is a sum with squares k(m - k)/m <= m/4, which the union bound serves. For normal draws these are values of
-    a Brownian bridge, whose largest is above y √m deviations with probability 2 exp(-2y²) at most (Kolmogorov).
+    Each one is a sum with squares k(m - k)/m, which the union bound serves. For normal draws these are values of a
+    Brownian bridge, whose largest is above y √m deviations with probability 2 exp(-2y²) at most (Kolmogorov).
     """
-    miss, longest = 1 - confidence, math.sqrt(draws) / 2
-    union = _width(noise, longest**2, 1 - 1 / draws, draws, miss / (draws - 1))
+    miss, half = 1 - confidence, draws // 2
+    union = max(
+        _width(noise, k * (draws - k) / draws, 1 - k / draws, draws, miss / (draws - 1))
+        for k in (range(1, half + 1) if noise.kind == "laplace" else (half,))  # Gaussian: by their squares alone
+    )
     if noise.kind == "laplace" or (added := _added(noise.scale, draws)) is None:
         return union
+    longest = math.sqrt(draws) / 2
     deviations = math.sqrt(2 * math.log(2 / _allowed(miss)))
     return min(union, longest * (_DEVIATIONS * added + math.hypot(noise.scale, added) * deviations) * _UP)
 
@@ -55,8 +73,11 @@ def _width(noise: Noise, squares: float, largest: float, draws: int, miss: float
         return 0.0
     if noise.kind == "gaussian":
         return math.sqrt(squares) * _gaussian(noise.scale, draws, miss)
-    terms = 2 ** (math.ceil(math.log2(squares / largest**2) * _GRAIN - 1e-9) / _GRAIN)
-    return largest * _laplace(noise.scale, terms, miss)
+    terms = squares / largest**2
+    up = 2 ** (math.ceil(math.log2(terms) * _GRAIN - 1e-9) / _GRAIN)
+    chernoff = largest * _laplace(noise.scale, up, miss)
+    equal = _few(max(1, math.floor(terms + 1e-9)))
+    return min(chernoff, math.sqrt(squares) * (_TAKEN + noise.scale * _mixture(equal, miss * (1 - _SLIM))))
 
 
 @lru_cache(maxsize=4096)
@@ -98,3 +119,33 @@ def _laplace(scale: float, terms: float, miss: float) -> float:
 
     found = minimize_scalar(lambda share: bar(float(share)), bounds=(1e-9, 1 - 1e-9), method="bounded")
     return float(found.fun) * _UP
+
+
+def _few(terms: int) -> int:
+    """The next smaller number of equal weights of a list with two to an octave: few integrals serve all."""
+    return terms if terms <= 8 else math.floor(2 ** (math.floor(math.log2(terms) * 2 + 1e-9) / 2))
+
+
+@lru_cache(maxsize=4096)
+def _mixture(equal: int, miss: float) -> float:
+    """The h with E G(Q) <= miss for continuous Laplace draws of scale 1, and as many equal weights with squares 1."""
+    from scipy.special import gammainc, gammaincc
+
+    shares = np.linspace(0, 1, _PARTS + 1)[1:]
+    ends = np.array([math.erfc(math.sqrt(1.5 / share)) for share in shares.tolist()])  # g at shares of v0, for any h
+    slope = math.sqrt(1.5 / math.pi) * math.exp(-1.5)  # of g in v / v0, at v0
+
+    def chance(h: float) -> float:
+        turn = h * h / 6
+        below = np.diff(gammainc(equal, equal * turn * np.append(0.0, shares)))
+        beyond = float(gammaincc(equal, equal * turn))
+        along = float(gammaincc(equal + 1, equal * turn)) / turn - beyond  # E of v / v0 - 1 beyond v0
+        return float(ends @ below) + float(ends[-1]) * beyond + slope * along
+
+    low, high = 0.0, 1.0
+    while chance(high) > miss:
+        low, high = high, 2 * high
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if chance(middle) <= miss else (middle, high)
+    return high * (1 + 1e-9)
