@@ -19,7 +19,7 @@ from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise
 from tacit.model.workload import Convolution, Strategy, Tree, leaves, marginal
 from tacit.release.ranges.choice import choose
-from tacit.release.ranges.decoder import monotone, non_negative
+from tacit.release.ranges.decoder import monotone
 from tacit.release.ranges.distribution import Distribution
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import truth as strategy_truth
@@ -176,7 +176,6 @@ def test_projection_takes_no_prefix_and_no_interval_farther_away() -> None:
         assert np.ptp(error) <= np.ptp(wrong) + 1e-9
         helped += np.abs(error).max() < 0.9 * np.abs(wrong).max()
     assert helped > 50
-    assert non_negative(np.array([-1.0, 2.0])).tolist() == [0.0, 2.0]
 
 
 def test_ranges_of_a_million_bins_are_answered_all_at_once() -> None:

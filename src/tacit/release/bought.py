@@ -47,9 +47,6 @@ class Release(Protocol):
 
     receipt: Receipt
 
-    @property
-    def words(self) -> str: ...
-
     def covers(self, query: Query) -> bool: ...
 
     def value(self, query: Query) -> int: ...

@@ -60,8 +60,3 @@ def monotone(prefixes: Floats, total: float) -> Floats:
     risen = np.clip(isotonic_regression(prefixes).x, 0.0, total)
     risen[0], risen[-1] = 0.0, total
     return np.asarray(risen, dtype=np.float64)
-
-
-def non_negative(leaves: Floats) -> Floats:
-    """Leaves with every negative count set to 0: what many do instead. Sums of many leaves are then biased upwards."""
-    return np.maximum(leaves, 0.0)

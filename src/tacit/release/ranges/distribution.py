@@ -93,11 +93,6 @@ class Distribution:
         self._bar = single(self.noise.kind, confidence)
 
     @property
-    def words(self) -> str:
-        """What the release is called where something is read off it."""
-        return f"the ranges of {self.name}"
-
-    @property
     def bins(self) -> int:
         return self.attribute.bins
 

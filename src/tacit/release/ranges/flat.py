@@ -66,7 +66,7 @@ class FlatTable:
     def __init__(self, table: Counted, name: str, domain: Domain, rows: int, confidence: float) -> None:
         self.name, self.rows, self.confidence = name, rows, confidence
         self.attribute: Attribute = domain[name]
-        self.receipt, self.words = table.receipt, table.words
+        self.receipt = table.receipt
         self._law = table.values_of(name)
         self._sums = np.concatenate([[0], np.cumsum(self._law.counts)])
 

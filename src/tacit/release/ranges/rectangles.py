@@ -46,11 +46,6 @@ class Rectangles:
         self._sums = np.rint(self._raw)
         self.receipt = measured.receipt
 
-    @property
-    def words(self) -> str:
-        """What the release is called where something is read off it."""
-        return f"the ranges of {' and '.join(self.names)}"
-
     def counts(self, first: tuple[ArrayLike, ArrayLike], last: tuple[ArrayLike, ArrayLike]) -> Counts:
         """Rows in the bins first[k] <= i <= last[k] of both attributes k, for many rectangles at once."""
         low = [np.asarray(side, dtype=np.intp) for side in first]
