@@ -385,6 +385,7 @@ class Online(Generic[K]):
         try:
             paid = self._nothing if self._start is None else self._start.make(buy=buy)
             if newest is not None and newest.seq == self._read_to and not paid.atoms:
+                self.knowledge.learn((), newest.seq)  # voters are stirred by what was only told, too
                 self._left = self._public.total.atoms - newest.spent
                 return paid
             head, news = self._public.since(self._read_to)
