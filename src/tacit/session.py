@@ -254,7 +254,7 @@ class Session:
         with _no_collection():
             found = self._parts.fetch(need for one in needs for need in one)
         answers, given = list[Answers](), set[Need]()
-        for ask, words, mine in zip(asks, _words(asks, self.domain), needs, strict=True):
+        for ask, words, mine in zip(asks, _words(asks, self._public.domain), needs, strict=True):
             own = {need: _again(found[need]) if need in given else found[need] for need in mine}
             answers.append(self._priced(combine(ask, own, self._setting, words)))
             given.update(mine)
@@ -262,7 +262,7 @@ class Session:
 
     def _priced(self, answer: Answers) -> Answers:
         """An answer that knows which part of the budget it cost, if it cost something."""
-        return replace(answer, facts=replace(answer.facts, total=self.total)) if answer.cost.atoms else answer
+        return replace(answer, facts=replace(answer.facts, total=self.total)) if answer.facts.cost.atoms else answer
 
     def price(self, ask: Ask, *, within: float | None = None) -> DryRun:
         """Whether a question's answer is known already, the most it could cost now, and why. Spends nothing."""

@@ -182,7 +182,7 @@ class Question:
     @cached_property
     def plain(self) -> bool:
         """Whether it is a count that may share a batch with others, and whose answer never changes."""
-        return self.is_count and self.within is None
+        return isinstance(self.ask, Count) and self.within is None
 
 
 def read(body: Any, domain: Domain, within: float | None = None) -> Question:
