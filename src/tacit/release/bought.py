@@ -134,15 +134,17 @@ class Purchase:
         found = self.release
         return found.table(asked) if isinstance(found, NoisyTable | NoisyResiduals) and found.has(asked) else None
 
-    def ranges(self, names: tuple[str, ...]) -> Ranged | None:
+    def ranges(self, names: tuple[str, ...], confidence: float | None = None) -> Ranged | None:
         """All that this says about the ranges of one attribute or of two; None where it does not say all of it."""
-        found = self.release
+        sure, found = self.confidence if confidence is None else confidence, self.release
+        if sure != self.confidence and not isinstance(found, NoisyTable | NoisyResiduals):
+            return replace(self, confidence=sure).ranges(names)  # decoded anew: its bars come with it
         if isinstance(found, Rectangles):
             return found if found.names == names else None
         if len(names) > 1 or names[0] not in self.scope or not self.plain:
             return None
         if isinstance(found, NoisyTable) or (isinstance(found, NoisyResiduals) and names in found.question.scopes):
-            return FlatTable(found, names[0], self.domain, self.rows, self.confidence)
+            return FlatTable(found, names[0], self.domain, self.rows, sure)
         if isinstance(found, NoisyResiduals):
             return None
         assert isinstance(found, Distribution)
