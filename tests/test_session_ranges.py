@@ -69,6 +69,7 @@ def test_one_purchase_answers_everything_and_it_all_agrees(tmp_path: Path, budge
         assert abs(wide.value - ROWS.age.between(20, 85).sum()) <= wide.error
         assert wide.value == cdf.values[85 - 17] - cdf.values[19 - 17]
         assert session.range("age", 17, 90).value == cdf.values[-1]  # all that have an age
+        assert session.histogram("age", width=1e12).values.size == 1  # wider than the range: one bin has all
         by_ten = session.histogram("age", width=10)
         assert by_ten.labels[0][:2] == ("17–26", "27–36")
         assert by_ten.values.sum() == cdf.values[-1]

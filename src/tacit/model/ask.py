@@ -326,7 +326,7 @@ def _cuts(attribute: Attribute, name: str, width: float) -> tuple[int, ...]:
     steps = (high - low) / width - 1e-9
     if steps > attribute.bins:  # also where it is infinite, which has no ceiling
         raise InvalidQuery(f"bins of {width:g} are finer than those that {name} is declared with.")
-    return (*(attribute.below(name, low + i * width) for i in range(math.ceil(steps))), attribute.bins)
+    return (*(attribute.below(name, low + i * width) for i in range(max(1, math.ceil(steps)))), attribute.bins)
 
 
 def coarse_cuts(attribute: Attribute, width: float) -> list[int] | None:
