@@ -2,9 +2,10 @@
 
     python -m benchmarks.bench_warm_start [SEEDS]
 
-The table and the questions are those of `bench_accuracy`. Each plan buys its tables from a real curator with the whole
-budget, epsilon = 1 and delta = 1e-9, on a ledger of its own. Beside it, at the same budget: fresh Gaussian noise for
-each question, and all tables of three attributes with Gaussian noise, each question answered from its own.
+The table and the questions are those of `bench_accuracy`. A start buys its release from a real curator with the whole
+budget, epsilon = 1 and delta = 1e-9, or half of it, on a ledger of its own. Beside it, at the same budget: fresh
+Gaussian noise for each question, and all tables of three attributes with Gaussian noise, each question answered from
+its own.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ from benchmarks.accuracy.tables import MILD, ONE_COUNT, PARTITION, SEED, Table, 
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.query import Query
+from tacit.model.residuals import Residuals
 from tacit.opening import doors
-from tacit.release.warm_start import StartPlan, warm_start
+from tacit.release.warm_start import warm_start
 from tacit.store.anchor import Anchor
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import noise_for, total
@@ -36,7 +38,6 @@ from tacit.trusted.noise import add_noise
 from tacit.trusted.records import Records
 
 QUESTIONS = 20_000
-ADAPTIVE_SEEDS = 2  # each takes ten seconds or so
 MEAN, LARGEST, SECONDS, GIGABYTES = 0.0016, 0.014, 60.0, 2.0  # what the default path and its warm start must keep to
 
 
@@ -48,19 +49,10 @@ def main() -> None:
     truth = np.array([records.answer(query) for query in queries])
     print(f"warm start: {name}, {records.rows:,} rows, {domain.size:,} cells, {QUESTIONS:,} conjunctions of 1 to 3 of")
     print(f"{len(domain)} attributes; {MILD}, all of it spent on the tables. Errors are fractions of n.")
-    print(f"{'mechanism':<34}{'mean':>9}{'99 %':>9}{'max':>9}{'tables':>8}{'spent':>7}{'seconds':>9}{'pull':>8}")
+    print(f"{'mechanism':<34}{'mean':>9}{'99 %':>9}{'max':>9}{'tables':>8}{'spent':>7}{'seconds':>9}")
     independent(records, truth)
     three_way(records, queries, truth)
-    plans: list[tuple[StartPlan, float, int]] = [
-        ("pairs", 1.0, seeds),
-        ("pairs", 0.5, 1),
-        ("adaptive", 1.0, ADAPTIVE_SEEDS),
-    ]
-    slowest = 0.0
-    for plan, share, times in plans:
-        for _ in range(times):
-            seconds = warm(records, queries, truth, plan, share)
-            slowest = max(slowest, seconds if plan == "pairs" else 0.0)
+    slowest = max(warm(records, queries, truth, share) for share in [1.0] * seeds + [0.5])
     sessions = [default(of, queries, truth) for _ in range(seeds)]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"  At most {memory:.2f} GB of memory, with the data, the questions and their answers in it.")
@@ -68,10 +60,9 @@ def main() -> None:
     kept = mean <= MEAN and largest <= LARGEST and slowest <= SECONDS and memory < GIGABYTES
     print(f"  auto: mean {mean:.5f} (limit {MEAN}), max {largest:.5f} (limit {LARGEST}); warm start {slowest:.1f} s")
     print(f"  (limit {SECONDS:.0f}), {memory:.2f} GB (limit {GIGABYTES:.0f}): {'ok' if kept else 'MISSED'}")
-    print("  pull: how strongly the fit is drawn to independent attributes, as found from the noisy tables themselves.")
 
 
-def warm(records: Records, queries: Sequence[Query], truth: NDArray[np.int64], plan: StartPlan, share: float) -> float:
+def warm(records: Records, queries: Sequence[Query], truth: NDArray[np.int64], share: float) -> float:
     budget = total(MILD)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -85,13 +76,13 @@ def warm(records: Records, queries: Sequence[Query], truth: NDArray[np.int64], p
         )
         start = time.perf_counter()
         loss = Loss(budget.measure, int(budget.atoms * share))
-        built = warm_start(*doors(records, ledger), loss=loss, plan=plan)
+        built = warm_start(*doors(records, ledger), loss=loss)
         seconds = time.perf_counter() - start
         spent = ledger.spent.atoms / budget.atoms
         ledger.close()
     errors = np.abs(built.hypothesis.answer_many(queries) - truth / records.rows)
-    text = f"{len(built.steps):>8}{spent:>7.0%}{seconds:>9.1f}{built.fitted.pull:>8.4f}"
-    show(f"{plan}, {share:.0%} of the budget", errors, text)
+    scopes = sum(len(one.question.scopes) for one in built.measured if isinstance(one.question, Residuals))
+    show(f"warm start, {share:.0%} of the budget", errors, f"{scopes:>8}{spent:>7.0%}{seconds:>9.1f}")
     return seconds
 
 

@@ -95,7 +95,7 @@ def session(**options: Any) -> Open:
     return opened
 
 
-def warm_started(plan: warm.StartPlan) -> Open:
+def warm_started() -> Open:
     """A warm start for the whole budget, and nothing after it."""
 
     @contextmanager
@@ -107,7 +107,7 @@ def warm_started(plan: warm.StartPlan) -> Open:
                 Path(name) / "l.tacit", make="new", budget=budget, total=whole, binding={}, anchor=anchor
             )
             spend = Loss(whole.measure, whole.atoms)
-            found = warm.warm_start(*doors(table.records, ledger), loss=spend, plan=plan)
+            found = warm.warm_start(*doors(table.records, ledger), loss=spend)
             ledger.close()
         yield _Hypothesis(found.hypothesis, table.rows)
 
@@ -168,7 +168,6 @@ WAYS = (
     TEXTBOOK,
     Way("uniform", session(mechanism="iterative", warm=0.0, hits=HITS), ours=True, default=False),
     MEDIAN,
-    Way("pairs fit", warm_started("pairs"), ours=True, default=False),
-    Way("adaptive", warm_started("adaptive"), ours=True, default=False),
+    Way("start", warm_started(), ours=True, default=False),
     AUTO,
 )

@@ -82,8 +82,8 @@ def open_session(
             expected (the others, 10,000 by default).
         hits: how many hard answers the budget is shared among, for "iterative" and "median": 200, or the plan's choice.
         halt: for these two, refuse after the last hard answer instead of going on without a guarantee.
-        warm: for "iterative", the share of the budget for a warm start: noisy tables of all pairs of attributes, which
-            `start` buys, and the hypothesis that fits them. 0, or the plan's choice.
+        warm: for "iterative", the share of the budget for a warm start: one noisy release of tables of up to three
+            attributes, which `start` buys, and the hypothesis that fits them. 0, or the plan's choice.
         certify: the share for a certificate of that hypothesis, which then answers conjunctions of a few conditions for
             nothing, with a bar that says how far off 95 % of all of them are. 0, or the plan's choice with its `warm`.
         databases, records, seed: how many databases vote in "median" (200), of how many records each (1,000), and the

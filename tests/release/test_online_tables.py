@@ -157,7 +157,7 @@ def test_a_table_asked_for_is_bought_as_one(tmp_path: Path) -> None:
 
 
 def test_a_gate_proves_two_bars_and_a_repeat_has_both(tmp_path: Path) -> None:
-    with start(tmp_path, warm=0.6, hits=5) as session:
+    with start(tmp_path, warm=0.05, hits=5) as session:
         answers = session.ask_many(cells(200, seed=4))
         free = next(answer for answer in answers if answer.source == "hypothesis")
         # What the table of its attributes says about it may be narrower, and stands where its width says.
@@ -174,7 +174,7 @@ def test_a_gate_proves_two_bars_and_a_repeat_has_both(tmp_path: Path) -> None:
         bought = [answer for answer in answers[1:] if answer.source == "measured"]  # the first one pays for the start
         assert bought
         assert {tuple(bar.about for bar in answer.bars) for answer in bought} <= {("this noise",)}
-    with start(tmp_path, warm=0.6, hits=5) as session:
+    with start(tmp_path, warm=0.05, hits=5) as session:
         again = session.ask_many(cells(200, seed=4))
         assert {answer.source for answer in again} == {"repeat"}
         assert [answer.bars for answer in again] == [answer.bars for answer in answers]

@@ -17,7 +17,7 @@ from tacit.model.workload import Tree, marginal
 from tacit.release import warm_start as module
 from tacit.release.hypothesis.fit import fit
 from tacit.release.ranges.choice import two_levels
-from tacit.release.warm_start import WarmStart, wanted, warm_start
+from tacit.release.warm_start import WarmStart, warm_start
 from tacit.session import Session
 
 BINS, N = 512, 30_000
@@ -109,16 +109,6 @@ def test_it_replays_and_later_tables_are_fitted_with_it(tmp_path: Path) -> None:
         session._mechanism._catch_up()  # type: ignore[attr-defined]
         assert (session.knowledge.hypothesis.answer_many(queries) == known).all()  # type: ignore[union-attr]
         assert session.spent == spent
-
-
-def test_a_ledger_that_began_with_a_plain_table_goes_on_with_it(tmp_path: Path) -> None:
-    with start(tmp_path) as session:
-        curator, plain = session._curator, marginal(DOMAIN, "x")
-        assert isinstance(wanted(session._public, plain), Tree)
-        curator.measure([plain], Loss(session.total.measure, 10**9))
-        assert wanted(session._public, plain) == plain
-        curator.measure([Tree("x", two_levels("x", BINS, "rho").branching, (1, 1))], Loss("rho", 10**9))  # type: ignore[union-attr]
-        assert isinstance(wanted(session._public, plain), Tree)  # a table bought beside the tree changes nothing
 
 
 def test_a_fit_of_a_tree_alone_agrees_with_all_levels() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,19 @@ import pytest
 
 import tacit
 from curators import curating, open_curator, public_of
-from tacit.errors import BudgetExhausted, InvalidBudget, InvalidDomain, InvalidQuery
+from tacit.errors import BudgetExhausted, InvalidBudget, InvalidDomain
 from tacit.load import open_source
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
+from tacit.model.entry import Measured
+from tacit.model.facts import Receipt
+from tacit.model.noise_law import Noise
+from tacit.model.query import Query
+from tacit.model.residuals import Residuals
+from tacit.model.workload import Marginal, key
 from tacit.release.hypothesis.dense import Dense
-from tacit.release.warm_start import choose_plan, closure, prices, warm_start
+from tacit.release.hypothesis.fit import fit
+from tacit.release.warm_start import recalled, wanted, warm_start
 from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
 
@@ -33,6 +41,7 @@ DOMAIN = Domain(
 N = 20_000
 MILD = Budget(epsilon=2.0, delta=1e-9)
 Make = Callable[..., Curator]
+RECEIPT = Receipt(1, "0" * 64)
 
 
 def rows() -> dict[str, Any]:
@@ -70,124 +79,111 @@ def error(curator: Curator, hypothesis: Dense, *names: str) -> float:
     return float(np.abs(hypothesis.marginal(sorted(names)) - exact).sum())
 
 
+def scopes(curator: Curator, loss: Loss) -> list[tuple[str, ...]]:
+    found = list[tuple[str, ...]]()
+    for question, _ in wanted(public_of(curator), loss):
+        if isinstance(question, Residuals):
+            found += question.scopes
+        elif isinstance(question, Marginal):
+            found.append(question.names)
+    return found
+
+
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
 def test_pairs_are_learned_within_the_price(make: Make, delta: float) -> None:
     curator = make(Budget(epsilon=2.0, delta=delta))
     loss = public_of(curator).total.split(2)
     built = warm_start(public_of(curator), curator, loss=loss)
-    assert built.plan == "pairs"
-    assert [len(step.names) for step in built.steps] == [1] * 5 + [2] * 10
+    assert len(built.measured) == (1 if delta else len(scopes(curator, loss)))
     assert public_of(curator).spent <= loss
     assert built.bought == public_of(curator).spent
     assert public_of(curator).spent.atoms > 0.99 * loss.atoms
-    independent = warm_start(public_of(curator), curator, loss=loss, interest=1)
     for pair in (("a", "b"), ("b", "d"), ("c", "d")):
         assert error(curator, built.hypothesis, *pair) < 0.05
     assert error(curator, built.hypothesis, "a", "b", "d") < 0.1
     # The control: without the pairs, the same bound does not hold.
-    assert error(curator, independent.hypothesis, "a", "b") > 0.3
+    other = make(Budget(epsilon=2.0, delta=delta), name="other")
+    singles = [other.measure([Marginal((name,), Query.constant(everyone=True))], loss.split(8))[0] for name in "abcde"]
+    independent = fit(DOMAIN, singles, N).hypothesis
+    assert error(other, independent, "a", "b") > 0.3
 
 
-@pytest.mark.parametrize("plan", ["pairs", "adaptive"])
-def test_the_same_call_again_is_free_and_gives_the_same_bits(make: Make, plan: Any) -> None:
+def test_the_same_call_again_is_free_and_gives_the_same_bits(make: Make) -> None:
     curator = make()
     loss = public_of(curator).total.split(2)
-    built, spent = warm_start(public_of(curator), curator, loss=loss, plan=plan), public_of(curator).spent
+    built, spent = warm_start(public_of(curator), curator, loss=loss), public_of(curator).spent
     cells = built.hypothesis.marginal(DOMAIN.names)
     curator = make()
-    again = warm_start(public_of(curator), curator, loss=loss, plan=plan)
-    assert public_of(curator).spent == spent
-    assert again.steps == built.steps
-    assert again.bought == built.bought
-    assert (again.hypothesis.marginal(DOMAIN.names) == cells).all()
+    for again in (warm_start(public_of(curator), curator, loss=loss), recalled(public_of(curator))):
+        assert again is not None
+        assert public_of(curator).spent == spent
+        assert [one.key for one in again.measured] == [one.key for one in built.measured]
+        assert again.bought == built.bought
+        assert (again.hypothesis.marginal(DOMAIN.names) == cells).all()
 
 
-def test_rounds_find_what_no_pair_shows(make: Make) -> None:
-    curator = make()
+def test_three_attributes_show_what_no_pair_does(make: Make) -> None:
+    curator = make(Budget(epsilon=8.0, delta=1e-9))
     loss = public_of(curator).total.split(2)
-    built = warm_start(public_of(curator), curator, loss=loss, plan="adaptive")
-    assert public_of(curator).spent <= loss
-    assert built.bought.atoms >= public_of(curator).spent.atoms
-    assert any({"c", "d", "e"} <= set(step.names) for step in built.steps)
+    built = warm_start(public_of(curator), curator, loss=loss)
+    assert ("c", "d", "e") in scopes(curator, loss)
     assert error(curator, built.hypothesis, "c", "d", "e") < 0.1
-    assert len(built.steps) == len({step.names for step in built.steps})
-    # The control: pairs alone, with the same budget, cannot.
-    other = make(name="other")
-    pairs = warm_start(public_of(other), other, loss=loss, plan="pairs")
-    assert error(other, pairs.hypothesis, "c", "d", "e") > 0.2
+    # The control: pairs alone, without noise, cannot.
+    tables = [Marginal(pair, Query.constant(everyone=True)) for pair in combinations(DOMAIN.names, 2)]
+    exact = [
+        Measured(
+            key(table), table, curator._records.table(table.names).ravel(), 1, Noise("gaussian", 1.0), loss, RECEIPT
+        )
+        for table in tables
+    ]
+    assert error(curator, fit(DOMAIN, exact, N).hypothesis, "c", "d", "e") > 0.2
 
 
-def test_an_interest_is_closed_under_taking_part() -> None:
-    tables = closure(DOMAIN, [["b", "a", "d"], ["E"]])
-    assert [t.names for t in tables] == [
-        ("a",), ("b",), ("d",), ("e",), ("a", "b"), ("a", "d"), ("b", "d"), ("a", "b", "d"),
-    ]  # fmt: skip
-    assert len(closure(DOMAIN, 3)) == 5 + 10 + 10
-    wide = Domain({f"c{i}": tacit.integer(0, 999) for i in range(3)})
-    assert max(t.size(wide) for t in closure(wide, 2)) <= 2**18
-
-
-def test_only_the_interest_is_bought(make: Make) -> None:
+def test_what_is_wanted_follows_from_what_is_public(make: Make) -> None:
+    """Single attributes first, pairs where there is some budget, triples where there is much; each on those within."""
     curator = make()
-    built = warm_start(
-        public_of(curator), curator, loss=public_of(curator).total.split(2), interest=[["a", "b"], ["c"]]
-    )
-    assert [step.names for step in built.steps] == [("a",), ("b",), ("c",), ("a", "b")]
-
-
-def test_prices_share_the_loss_by_size() -> None:
-    tables = closure(DOMAIN, 2)
-    for measure, power in (("rho", 1 / 3), ("epsilon", 2 / 9)):
-        loss = Loss(measure, 10**11)  # type: ignore[arg-type]
-        shares = prices(DOMAIN, tables, loss)
-        assert 0.999 * loss.atoms < sum(share.atoms for share in shares) <= loss.atoms
-        ratio = shares[-1].atoms / shares[0].atoms
-        assert ratio == pytest.approx((tables[-1].size(DOMAIN) / tables[0].size(DOMAIN)) ** power, rel=1e-6)
-
-
-def test_the_plan_follows_from_what_is_public(make: Make) -> None:
-    curator = make()
-    tables = closure(DOMAIN, 3)
-    assert choose_plan(public_of(curator), tables, public_of(curator).total) == "pairs"
-    assert (
-        choose_plan(public_of(curator), tables, Loss("rho", 10**4)) == "adaptive"
-    )  # noise of 17,000 rows in every cell
+    sizes = [max(map(len, scopes(curator, Loss("rho", atoms)))) for atoms in (10**4, 10**9, 10**12)]
+    assert sizes == [1, 2, 3]
+    for atoms in (10**6, 10**8, 10**10, 10**12):
+        found = set(scopes(curator, Loss("rho", atoms)))
+        assert all(set(combinations(scope, size)) <= found for scope in found for size in range(1, len(scope)))
     assert public_of(curator).spent.atoms == 0
+    pure = make(Budget(epsilon=2.0, delta=0.0), name="pure")
+    many = [len(scopes(pure, Loss("epsilon", atoms))) for atoms in (10**9, 10**11, 10**12)]
+    assert many == sorted(many)
+    assert many[0] < many[-1]
+    assert max(map(len, scopes(pure, Loss("epsilon", 10**12)))) == 2  # triples would drown
+    assert public_of(pure).spent.atoms == 0
 
 
 def test_too_little_for_anything_ends_with_a_distribution(make: Make) -> None:
     curator = make()
     built = warm_start(public_of(curator), curator, loss=Loss("rho", 10**5))
-    assert built.plan == "adaptive"
     assert np.isfinite(built.hypothesis.marginal(DOMAIN.names)).all()
     assert public_of(curator).spent.atoms <= 10**5
 
 
-@pytest.mark.parametrize("plan", ["pairs", "adaptive"])
-def test_progress_reaches_its_total(make: Make, plan: Any) -> None:
+def test_an_attribute_with_a_single_value_is_no_trouble(tmp_path: Path) -> None:
+    one = Domain({**{name: DOMAIN[name] for name in DOMAIN.names}, "only": tacit.category(["x"])})
+    with curating(tmp_path, pa.table(rows() | {"only": ["x"] * N}), one, MILD) as curator:
+        built = warm_start(public_of(curator), curator, loss=public_of(curator).total.split(2))
+        assert built.hypothesis.marginal(["only"]).tolist() == pytest.approx([1.0])
+
+
+def test_progress_reaches_its_total(make: Make) -> None:
     told: list[tuple[int, int]] = []
     curator = make()
     loss = public_of(curator).total.split(2)
-    warm_start(
-        public_of(curator), curator, loss=loss, plan=plan, progress=lambda done, total: told.append((done, total))
-    )
+    warm_start(public_of(curator), curator, loss=loss, progress=lambda done, total: told.append((done, total)))
     assert told[-1][0] == told[-1][1] > 0
 
 
 @pytest.mark.parametrize(
     ("arguments", "error_type"),
     [
-        ({"interest": 0}, InvalidQuery),
-        ({"interest": True}, InvalidQuery),
-        ({"interest": []}, InvalidQuery),
-        ({"interest": ["ab"]}, InvalidQuery),
-        ({"interest": [["nothing"]]}, InvalidQuery),
-        ({"plan": "best"}, InvalidQuery),
-        ({"pull": -1.0}, InvalidQuery),
         ({"loss": Loss("epsilon", 10**9)}, InvalidBudget),
         ({"loss": Loss("rho", 0)}, InvalidBudget),
         ({"loss": Loss("rho", 10**15)}, BudgetExhausted),
-        ({"loss": Loss("rho", 10**15), "plan": "adaptive"}, BudgetExhausted),
     ],
 )
 def test_what_is_refused_costs_nothing(make: Make, arguments: dict[str, Any], error_type: type[Exception]) -> None:

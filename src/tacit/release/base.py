@@ -46,7 +46,7 @@ from tacit.release.classes import (
 )
 from tacit.release.estimate import Estimate
 from tacit.release.public import Public
-from tacit.release.warm_start import WarmStart
+from tacit.release.warm_start import FIT, WarmStart
 from tacit.store.chain import digest
 
 if TYPE_CHECKING:
@@ -332,5 +332,5 @@ def of_the_base(confidence: float) -> float:
 
 
 def _name(start: WarmStart) -> str:
-    """Which guess a certificate is about: the hypothesis that fits these releases."""
-    return digest([one.receipt.seal for one in start.measured])
+    """Which guess a certificate is about: the hypothesis that this fit makes of these releases."""
+    return digest([FIT, *(one.receipt.seal for one in start.measured)])

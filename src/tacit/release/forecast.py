@@ -10,15 +10,15 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import combinations
 
 import numpy as np
 
 from tacit.errors import TacitError
-from tacit.model.budget import ATOMS, Budget, Loss, Measure
+from tacit.model.budget import Budget, Loss, Measure
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise, pmf, quantile, quantile_of_sum, variance
 from tacit.model.workload import MAX_ANSWERS, Convolution, Marginal, Strategy, Tree
+from tacit.release.allocation import allocation
 from tacit.release.base import BOXES, SAMPLE, SHARES, Miss, of_the_base
 from tacit.release.histogram import everything
 from tacit.release.hypothesis.dense import MAX_CELLS
@@ -26,7 +26,6 @@ from tacit.release.hypothesis.mixture import MAX_VALUES
 from tacit.release.ranges.band import band, single
 from tacit.release.ranges.choice import intervals_of
 from tacit.release.ranges.decoder import Decoder
-from tacit.release.warm_start import closure, prices
 from tacit.trusted.loss import Sensitivity, noise_for, total
 from tacit.trusted.sensitivity import noise_of
 
@@ -36,11 +35,9 @@ MEAN_COUNTS = 0.3  # the power of the mean error beside the bar: a larger certif
 REST, HITS = 0.05, 3  # what is left beside the base and its certificate, and for how many hard answers
 MOST_QUESTIONS = 10**9
 
-# Fitted to runs of the warm start on 30 made-up tables; docs/do/planning.md has a check on others.
-_POWER = 0.62  # a sum over many of a table's c cells errs by c^0.62 of a cell's variance: the fit takes the rest away
-_NOISE = 0.27  # the mean error of conjunctions, in standard deviations of such a sum in a pair's table
-_UNSEEN, _FADES = 0.0019, 0.29  # the mean error for what only three attributes show, for c cells: 0.0019/c^0.29
-_NOISE_TAIL, _UNSEEN_TAIL = 0.55, 2.0  # how the largest of k errors grows with log k
+# The mean error over the root of the mean squared one, and how the largest of k grows with log k: fitted to runs of the
+# warm start on six tables at five budgets; docs/do/planning.md has a check on others.
+_MEAN, _TAIL = 0.8, (0.55, 0.62)
 _LIKE_A_SHARE, _LIKE_A_CLASS = 12, 1e4  # as many questions have the largest error of a certified share, and class
 _BLIND = 0.25  # of the rows: the mean error of a hypothesis that knows nothing, about
 _REACH, _STEPS = 45, 1000.0  # scales that a sum over a law goes through, and steps to a scale at most
@@ -105,41 +102,24 @@ def ranges(
 
 @dataclass(frozen=True)
 class WarmStarted:
-    """The online construction after a warm start. `noise` is for a whole unit of loss; `unseen` is a share of the rows.
+    """The online construction after a warm start.
 
-    Expected figures are fitted, not proved: they are about tables whose attributes depend on each other mostly in
-    pairs, as real ones do. The gate is there for those that do not.
+    Expected figures follow from how strong interactions are on tables at large (`allocation`), not from this one: they
+    are no promise. The certificate is one, and the gate is there for what the start did not learn.
     """
 
     domain: Domain
     rows: int
-    noise: float
-    unseen: float
+    measure: Measure
     rows_per_person: int = 1
-
-    @classmethod
-    def on(cls, domain: Domain, rows: int, measure: Measure, rows_per_person: int = 1) -> WarmStarted:
-        tables = closure(domain, 2)
-        shares = prices(domain, tables, Loss(measure, ATOMS))
-        sums = [
-            table.size(domain) ** _POWER * variance(noise_for(share, PARTITION.times(rows_per_person), unit=1))
-            for table, share in zip(tables, shares, strict=True)
-            if len(table.names) == 2
-        ]
-        threes = [math.prod(sizes) for sizes in combinations(domain.shape, 3)]
-        unseen = sum(size**-_FADES for size in threes) / len(threes) if threes else 0.0
-        noise = _NOISE * math.sqrt(sum(sums) / max(1, len(sums)))
-        return cls(domain, rows, noise, _UNSEEN * unseen, rows_per_person)
 
     def mean(self, loss: Loss) -> float:
         """The expected error of a conjunction after a warm start for this loss."""
-        return math.hypot(*self._parts(loss))
+        return _MEAN * self._error(loss)
 
     def largest(self, loss: Loss, questions: float) -> float:
         """The expected largest error of so many conjunctions."""
-        noise, unseen = self._parts(loss)
-        log = math.log(max(1.0, questions))
-        return math.hypot(noise * (1 + _NOISE_TAIL * log), unseen * (1 + _UNSEEN_TAIL * log))
+        return self._error(loss) * (_TAIL[0] + _TAIL[1] * math.log(max(1.0, questions)))
 
     def outlook(self, budget: Budget, *, questions: int, confidence: float) -> Outlook:
         """The split of the budget between tables and a certificate that makes the bar of an answer small.
@@ -173,9 +153,10 @@ class WarmStarted:
         )
         return self.largest(start, _LIKE_A_SHARE) + share, self.largest(start, _LIKE_A_CLASS) + largest
 
-    def _parts(self, loss: Loss) -> tuple[float, float]:
-        unit = float(loss) if loss.measure == "epsilon" else math.sqrt(float(loss))
-        return self.noise / unit, self.unseen * self.rows
+    def _error(self, loss: Loss) -> float:
+        """The root of the mean squared error."""
+        people = self.rows_per_person if loss.measure == "epsilon" else self.rows_per_person**2
+        return min(allocation(self.domain, self.rows).expected(loss.measure, float(loss) / people), float(self.rows))
 
 
 def worst_case(
@@ -241,7 +222,7 @@ def of_warm_start(sizes: Sizes) -> Look | str:
             f"takes at most {MAX_VALUES:,} values of all attributes together on so large a domain; mechanism = median, "
             "not planned here, takes more"
         )
-    start = WarmStarted.on(domain, rows, sizes.measure, people)
+    start = WarmStarted(domain, rows, sizes.measure, people)
 
     def look(budget: Budget, questions: int) -> Outlook:
         theorem = worst_case(domain, rows, budget, questions=questions, confidence=sure, rows_per_person=people)

@@ -113,7 +113,7 @@ MECHANISMS = {
             planned=Planned(
                 "iterative, warm start",
                 "by a certificate, for all boxes at once; a forecast",
-                "noisy tables of all pairs answer most questions well",
+                "one noisy release of small tables answers most questions well",
                 forecast.of_warm_start,
                 fitted=True,
             ),

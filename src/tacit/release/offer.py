@@ -10,7 +10,8 @@ from typing import Any
 
 from tacit.model.budget import Loss, percent_of
 from tacit.model.noise_law import quantile, quantile_of_sum
-from tacit.model.workload import Convolution, Tree
+from tacit.model.residuals import Residuals
+from tacit.model.workload import Convolution, Marginal, Tree
 from tacit.release.forecast import WarmStarted
 from tacit.release.histogram import everything
 from tacit.release.online import Terms
@@ -18,7 +19,7 @@ from tacit.release.public import Public, expected_noise
 from tacit.release.ranges.band import band
 from tacit.release.ranges.decoder import Decoder
 from tacit.release.settings import HistogramSettings, IterativeSettings
-from tacit.release.warm_start import choose_plan, closure
+from tacit.release.warm_start import wanted
 
 
 @dataclass(frozen=True)
@@ -101,15 +102,11 @@ def of_warm_start(
     if not settings.warm:
         return "", []
     warm, certify = (Loss(total.measure, int(total.atoms * share)) for share in (settings.warm, settings.certify))
-    tables = closure(domain, 2)
-    ones, pairs = (sum(len(table.names) == size for table in tables) for size in (1, 2))
-    in_pairs = choose_plan(public, tables, warm) == "pairs"
-    rest = f"their {pairs} pairs" if in_pairs else "the combinations that add most to them"
     certificate = ", and a certificate of how far off the answers from them are" if certify.atoms else ""
-    what = f"noisy tables of {ones} attributes and of {rest}{certificate}"
+    what = f"{_tables(public, warm)}{certificate}"
     if not loss.atoms:
         return what, []
-    start, sure = WarmStarted.on(domain, public.rows, total.measure, people), f"{100 * confidence:.10g} %"
+    start, sure = WarmStarted(domain, public.rows, total.measure, people), f"{100 * confidence:.10g} %"
     if certify.atoms:
         one, at_once = start.bars(warm, certify, confidence)
         about = f"{sure} of questions with a few conditions", f"all of these at once ({sure})"
@@ -118,3 +115,17 @@ def of_warm_start(
         one, at_once = start.mean(warm), terms.shown(terms.threshold(settings.questions))
         about = "the mean of questions with up to three conditions", f"all free answers at once ({sure})"
     return what, [Expected(min(e, float(public.rows)), words) for e, words in zip((one, at_once), about, strict=True)]
+
+
+def _tables(public: Public, warm: Loss) -> str:
+    """What a start measures, in words."""
+    scopes = list[tuple[str, ...]]()
+    for question, _ in wanted(public, warm):
+        if isinstance(question, Residuals):
+            scopes += question.scopes
+        elif isinstance(question, Marginal):
+            scopes.append(question.names)
+    many = {size: sum(len(scope) == size for scope in scopes) for size in (1, 2, 3)}
+    named = {2: "pair", 3: "triple"}
+    rest = [f"{many[size]} {word}{'s' if many[size] > 1 else ''}" for size, word in named.items() if many[size]]
+    return f"one noisy release of the tables of {len(public.domain)} attributes{' and of '.join(['', *rest])}"

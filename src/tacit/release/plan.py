@@ -123,7 +123,7 @@ class Plan:
         sure = f"{100 * self.confidence:.10g} %"
         found = [
             "Errors are fractions of all rows; in brackets, rows; one above 1 says nothing.",
-            "mean, largest: expected, of one question and of the worst of all; the warm start's are fitted to runs.",
+            "mean, largest: expected, of one question and of the worst of all; the warm start's are forecasts.",
             f"bar: the half width that one answer will be shown with, at {sure}; the warm start's is a forecast.",
             f"all at once: with {sure} confidence no answer is farther off: by the law of the noise, or as certified.",
             f"worst case: {THEOREM}.",

@@ -49,8 +49,8 @@ class HistogramSettings(Struct, frozen=True, kw_only=True):
 class IterativeSettings(Struct, frozen=True, kw_only=True):
     """questions: how many are expected. hits: how many hard answers the budget is shared among.
 
-    warm: the share of the budget for a warm start: noisy tables of all pairs of attributes, which the session's start
-        buys, and the hypothesis that fits them. 0 starts from the uniform hypothesis.
+    warm: the share of the budget for a warm start: one noisy release of tables of up to three attributes, which the
+        session's start buys, and the hypothesis that fits them. 0 starts from the uniform hypothesis.
     certify: the share of the budget for a certificate of that hypothesis, which then answers conjunctions of a few
         conditions for nothing, without a gate, and stays as it is. 0 has none, and the gate checks every answer.
     halt: refuse after the last hard answer instead of going on without a guarantee.

@@ -2,20 +2,19 @@
 
 `fit` minimises over distributions P on X
 
-    sum over noisy numbers y of (n q(P) - y)² / (2 variance)  +  pull * n * KL(P || start),
+    sum over noisy numbers y of (n q(P) - y)² / (2 variance pull)  +  n * KL(P || start),
 
-where `start` makes the attributes independent, each as it was measured. By Sanov's theorem the second term with
-pull = 1 is minus the log-probability that n draws from `start` look like P, so that P is the most probable table given
-the answers. Real attributes depend on each other, which is what a pull below 1 says; without any pull the fit would
-learn the noise. The default pull is found by the evidence of the answers themselves (MacKay 1992, Bayesian
-interpolation): where noise and pull are both of the right size, twice the minimum is as large as the number of noisy
-numbers. That number grows with the pull at the rate 2 n KL, so it is met once.
+where `start` makes the attributes independent, each as it was measured. By Sanov's theorem the second term is minus the
+log-probability that n draws from `start` look like P, so that with pull = 1 P is the most probable table given the
+answers. Real attributes depend on each other, which is what a pull below 1 says; without any the fit would learn the
+noise. Each interaction (see `terms`) has a pull of its own, found from what was released. How much farther it is from
+what those of fewer attributes foretell than its noise explains is its energy e, a sum of squared shares, and the pull
+that expects just that is reach/(n e) (empirical Bayes: Efron & Morris 1973). So pairs are fitted first, then triples on
+top of them; what drowns in noise is foretold by the rest, and what stands out of it is fitted closely.
 
-The minimum is found on the dual, by exact steps: see `terms`. Tables that share attributes disagree about them, and
-settling that table by table is slow, so that each sweep first lets all tables with some attributes in common agree on
-these in one exact step of its own. Tables are gathered in clusters whose common table is small: a sweep goes through
-all of X twice for each cluster, and works on the small tables otherwise. The result is a function of its arguments, to
-the last bit.
+The minimum is found on the dual, by exact steps: see `terms`. Tables are gathered in clusters whose common table is
+small: a sweep goes through all of X twice for each cluster, and works on the small tables otherwise. The result is a
+function of its arguments, to the last bit.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
@@ -31,22 +29,30 @@ from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.release.hypothesis.dense import MAX_CELLS, Array, Dense
-from tacit.release.hypothesis.terms import DEEPEST, Term, omega, solve_normaliser, terms_of
+from tacit.release.hypothesis.terms import (
+    Axes,
+    Interaction,
+    Term,
+    centred,
+    interaction_step,
+    interactions_of,
+    subsets,
+    terms_of,
+)
 
-SWEEPS = 40
-CLOSE = 0.05  # standard deviations of the noise that the fit may still move
-PULLS = (1e-3, 1.0)  # where the evidence looks for a pull
-_FIRST_PULL = 0.01
-_FAR = 10  # standard deviations: answers that agree are not farther off
-_SETTLED = 0.02  # relative change of the pull
-_CLUSTER = 2**16  # cells of the table that some tables have in common
+SWEEPS = 15  # for each number of attributes
+CLOSE = 0.2  # standard deviations of the noise that the fit may still move
+LEAST_PULL = 2e-3  # below it noise alone asks for tilts beyond their limit
+TERM_PULL = 1e-2  # of a single answer, or a level of a tree
+_SPREAD = 2.0  # of the logarithms of energies
+_DROWNED = 0.3  # deviations of the noise: the energy of an interaction that drowns in it, at least
+_CLUSTERS = 2**16, 2**6  # cells of the table that some tables have in common: so many, or one for so many of X
 _COARSE_ROUNDS = 8  # between a tree's coarse levels and the tables of its attribute, in each sweep
 _LEAST = 0.5  # rows: no value of an attribute is ruled out before the start
 _FLOOR = 1e-250  # of a cell's share
 _TINY = 1e-300
 
 Progress = Callable[[int, int], None]
-Axes = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +60,12 @@ class Fitted:
     """A fit, and what is needed to go on from it when more is known."""
 
     hypothesis: Dense
-    pull: float
+    pulls: Mapping[Axes, float]
     misfit: float  # squared residuals in units of the noise's variance, per noisy number
     sweeps: int
     moving: float  # standard deviations by which the last sweep found an answer misfitted
-    tilts: Mapping[str, Array]
+    tilts: Mapping[Axes, Array]
+    term_tilts: Mapping[str, Array]
 
     @property
     def settled(self) -> bool:
@@ -77,9 +84,9 @@ def fit(
     close: float = CLOSE,
     progress: Progress | None = None,
 ) -> Fitted:
-    """Fit released answers: whole tables, trees, single questions, prefixes, intervals and lists, each with its noise.
+    """Fit released answers: whole tables, residuals, trees, single questions and lists, each with its noise.
 
-    By default `pull` is found from the answers. `before` is an earlier fit of some of the answers: the new one starts
+    By default pulls are found from the answers. `before` is an earlier fit of some of the answers: the new one starts
     there and is soon done. `progress` is told how many sweeps are done, and of how many at most.
     """
     if domain.size > MAX_CELLS:
@@ -88,47 +95,40 @@ def fit(
     if rows < 1 or sweeps < 1 or not close > 0:
         raise InvalidQuery("a fit has rows, at least one sweep, and a distance above 0 at which it stops.")
     order = sorted(range(len(domain)), key=lambda axis: (domain.shape[axis], axis))  # long axes last: numpy likes that
-    terms = terms_of(measured, domain, rows, order)
+    known = list(measured)
+    interactions, terms = interactions_of(known, domain, rows, order), terms_of(known, domain, rows, order)
     shape = tuple(domain.shape[axis] for axis in order)
-    old = {} if before is None else dict(before.tilts)
-    ascent = _Ascent(shape, terms, rows, old)
-    least = _least_pull(terms, rows)
-    chosen = pull if pull is not None else max(least, _FIRST_PULL if before is None else before.pull)
-    settled, moving, done = pull is not None, math.inf, 0
-    for done in range(1, sweeps + 1):
-        moving = ascent.sweep(chosen)
-        if progress is not None:
-            progress(done, sweeps)
-        if not terms or (settled and moving <= close):
-            break
-        if pull is None and (done % 2 == 0 or moving <= close):
-            better = max(least, ascent.evidence(chosen))
-            settled = abs(math.log(better / chosen)) <= _SETTLED
-            chosen = chosen if settled else better
-            if settled and moving <= close:
+    ascent = _Ascent(shape, interactions, terms, rows, before)
+    if pull is not None:
+        ascent.term_pull = pull
+    elif before is not None:
+        ascent.pulls |= before.pulls
+    stages = _stages(interactions, new=before is None and pull is None)
+    done, moving = 0, math.inf
+    for stage, axes in enumerate(stages):
+        ascent.choose_pulls(axes, pull)
+        ascent.active = [one for some in stages[: stage + 1] for one in some]
+        ascent.clusters = _clusters([*ascent.active, *(term.axes for term in terms)], shape)
+        for _ in range(sweeps):
+            moving = ascent.sweep()
+            done += 1
+            if progress is not None:
+                progress(done, sweeps * len(stages))
+            if moving <= close:
                 break
-    if progress is not None and done < sweeps:
-        progress(sweeps, sweeps)
-    back = np.argsort(order)
-    numbers = sum(term.shares.size for term in terms)
+    if progress is not None:
+        progress(sweeps * len(stages), sweeps * len(stages))
+    numbers = sum(one.freedom * one.releases for one in interactions.values())
+    numbers += sum(term.shares.size for term in terms)
     return Fitted(
-        hypothesis=Dense(domain, ascent.cells.transpose(back)),
-        pull=chosen,
+        hypothesis=Dense(domain, ascent.cells.transpose(np.argsort(order))),
+        pulls=ascent.pulls,
         misfit=ascent.misfit() / max(1, numbers),
         sweeps=done,
         moving=moving,
-        tilts={term.key: tilts for term, tilts in zip(terms, ascent.tilts, strict=True)},
+        tilts=ascent.tilts,
+        term_tilts=ascent.term_tilts,
     )
-
-
-def _least_pull(terms: Sequence[Term], rows: int) -> float:
-    """A pull below which noise alone would ask for tilts beyond their limit.
-
-    Tables that share attributes disagree about them by their noise, which no distribution fits: a residual of z
-    standard deviations, each of s rows, has the tilt z/(pull s).
-    """
-    sure = min((math.sqrt(term.variance) * rows for term in terms), default=math.inf)
-    return max(PULLS[0], min(PULLS[1], _FAR / (DEEPEST * sure)))
 
 
 def check_pull(pull: float | None) -> None:
@@ -136,146 +136,170 @@ def check_pull(pull: float | None) -> None:
         raise InvalidQuery(f"a pull is a number from 1e-6 to 1e6, not {pull}.")
 
 
-class _Ascent:
-    """The distribution start * exp(sum of tilts) / normaliser, and exact steps on the tilts."""
+def _stages(interactions: Iterable[Axes], *, new: bool) -> list[list[Axes]]:
+    """What is fitted together: single attributes and pairs, then triples on top of them, and so on."""
+    known = list(interactions)
+    sizes = sorted({max(2, len(axes)) for axes in known}) if new else [0]
+    if len(sizes) <= 1:
+        return [known]
+    return [[axes for axes in known if max(2, len(axes)) == size] for size in sizes]
 
-    def __init__(self, shape: tuple[int, ...], terms: Sequence[Term], rows: int, old: Mapping[str, Array]) -> None:
-        self.shape, self.terms, self.rows = shape, terms, rows
-        self.tilts = [old.get(term.key, np.zeros(term.shares.shape)) for term in terms]
-        self.clusters = _clusters([term.axes for term in terms], shape)
-        self.pools = _pools([term.axes for term in terms if term.whole])
+
+class _Ascent:
+    """The distribution start * exp(sum of tilts) / normaliser, and steps on the tilts."""
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        interactions: Mapping[Axes, Interaction],
+        terms: Sequence[Term],
+        rows: int,
+        before: Fitted | None,
+    ) -> None:
+        self.shape, self.interactions, self.terms, self.rows = shape, interactions, terms, rows
+        self.tilts = {axes: np.zeros(one.shares.shape) for axes, one in interactions.items()}
+        self.term_tilts = {term.key: np.zeros(term.shares.shape) for term in terms}
+        if before is not None:
+            self.tilts |= {axes: tilts for axes, tilts in before.tilts.items() if axes in interactions}
+            self.term_tilts |= {key: tilts for key, tilts in before.term_tilts.items() if key in self.term_tilts}
+        self.pulls: dict[Axes, float] = {}
+        self.term_pull = TERM_PULL
+        self.active: list[Axes] = []
+        self.clusters: list[tuple[Axes, list[int]]] = []
+        self._said = {axes: self._table(axes) for axes in interactions}
         self._rebuild()
 
-    def sweep(self, pull: float) -> float:
+    def choose_pulls(self, some: Sequence[Axes], given: float | None) -> None:
+        """A pull for each interaction that has none, by how far it is from what the distribution foretells by now."""
+        new = [self.interactions[axes] for axes in some if axes not in self.pulls]
+        for one in new:
+            self.pulls[one.axes] = LEAST_PULL if given is None else given
+        new = [one for one in new if given is None and len(one.axes) > 1]
+        beyond = [float(((one.shares - centred(self._of(one.axes))) ** 2).sum()) / one.reach for one in new]
+        noise = [one.freedom * one.variance / one.reach for one in new]
+        for one, energy in zip(new, _energies(beyond, noise, [one.freedom for one in new]), strict=True):
+            self.pulls[one.axes] = max(LEAST_PULL, 1 / (self.rows * energy))
+
+    def sweep(self) -> float:
         """Every step once. How far the worst answer was from where its tilt puts it, in standard deviations."""
         worst = 0.0
-        for axes, members in self.clusters:
-            before = _sum(self.cells, range(len(self.shape)), axes)
+        everything = range(len(self.shape))
+        for cluster, members in self.clusters:
+            before = _sum(self.cells, everything, cluster)
             now = before.copy()
-            for common in self.pools:
-                if set(common) <= set(axes):
-                    self._agree(now, axes, common, pull)
-                    coarse = [i for i, term in enumerate(self.terms) if term.groups is not None and term.axes == common]
-                    for _ in range(_COARSE_ROUNDS if coarse else 0):  # levels of a tree pull against their own leaves
-                        for i in coarse:
-                            self._step(now, axes, i, pull)
-                        self._agree(now, axes, common, pull)
-            for i in members:
-                worst = max(worst, self._step(now, axes, i, pull))
-            self.cells *= _spread(now / np.maximum(before, _TINY), axes, range(len(self.shape)))
+            inside = [self.active[i] for i in members if i < len(self.active)]
+            terms = [self.terms[i - len(self.active)] for i in members if i >= len(self.active)]
+            single = [axes for axes in self.active if len(axes) == 1 and set(axes) <= set(cluster)]
+            for axes in dict.fromkeys([*single, *sorted(inside, key=lambda axes: (len(axes), axes))]):
+                worst = max(worst, self._fit_interaction(now, cluster, axes))
+            for term in terms:
+                worst = max(worst, self._fit_term(now, cluster, term))
+                for _ in range(_COARSE_ROUNDS if term.groups is not None else 0):
+                    self._fit_interaction(now, cluster, term.axes)  # a level of a tree pulls against its own leaves
+                    self._fit_term(now, cluster, term)
+            self.cells *= _spread(now / np.maximum(before, _TINY), cluster, everything)
             np.maximum(self.cells, _FLOOR, out=self.cells)  # so that no cell is stuck at 0
-            self._normalise()
+            self.cells /= self.cells.sum()
         return worst
 
-    def _step(self, now: Array, axes: Axes, i: int, pull: float) -> float:
+    def misfit(self) -> float:
+        """Squared residuals in units of the noise's variance."""
+        found = 0.0
+        for axes, one in self.interactions.items():
+            found += float(((one.shares - centred(self._of(axes))) ** 2).sum()) / one.variance + one.apart
+        for term in self.terms:
+            found += float(((term.values(self._of(term.axes)) - term.shares) ** 2).sum()) / term.variance
+        return found
+
+    def _fit_interaction(self, now: Array, cluster: Axes, axes: Axes) -> float:
+        """The step of a table's interactions, in place; how far off its own was, in standard deviations."""
+        one, table = self.interactions[axes], _sum(now, cluster, axes)
+        softness = {some: self._softness(some) for some in subsets(axes)}
+        gap = np.abs(centred(table) - one.shares + softness[axes] * self.tilts[axes]).max()
+        moved, change, normaliser = interaction_step(table, self.tilts, self._said[axes], axes, softness)
+        self.tilts |= moved
+        now *= _spread(np.exp(change - normaliser), axes, cluster)
+        return float(gap) / math.sqrt(one.variance)
+
+    def _fit_term(self, now: Array, cluster: Axes, term: Term) -> float:
         """The exact step of one term, in place; how far off it was, in standard deviations."""
-        term, softness = self.terms[i], self._softness(self.terms[i], pull)
-        table = _sum(now, axes, term.axes)
-        gap = np.abs(term.values(table) - (term.shares - softness * self.tilts[i])).max()
-        self.tilts[i], change, normaliser = term.step(table, self.tilts[i], softness)
-        now *= _spread(np.exp(change - normaliser), term.axes, axes)
-        self.normaliser += normaliser
+        softness = self.term_pull * self.rows * term.variance
+        table, tilts = _sum(now, cluster, term.axes), self.term_tilts[term.key]
+        gap = np.abs(term.values(table) - (term.shares - softness * tilts)).max()
+        self.term_tilts[term.key], change, normaliser = term.step(table, tilts, softness)
+        now *= _spread(np.exp(change - normaliser), term.axes, cluster)
         return float(gap) / math.sqrt(term.variance)
 
-    def evidence(self, pull: float) -> float:
-        """A better pull: a step of Newton's iteration, on logarithms, towards 2 * objective = number of answers."""
-        tables = self._tables()
-        misfit = self.misfit(tables)
-        # KL(P || start) = E_P of the summed tilts, less the logarithm of the normaliser
-        terms = zip(self.terms, self.tilts, tables, strict=True)
-        linear = sum(float((tilts * term.values(table)).sum()) for term, tilts, table in terms)
-        prior = 2 * pull * self.rows * max(linear - self.normaliser, 0.0)
-        numbers = sum(term.shares.size for term in self.terms)
-        step = math.log(numbers / max(misfit + prior, _TINY)) * (misfit + prior) / max(prior, _TINY)
-        return min(PULLS[1], max(PULLS[0], pull * math.exp(min(2.0, max(-2.0, step)))))
+    def _softness(self, axes: Axes) -> float:
+        """s² of the dual, where the objective is divided by n."""
+        return self.pulls[axes] * self.rows * self.interactions[axes].variance
 
-    def misfit(self, tables: Sequence[Array] | None = None) -> float:
-        tables = self._tables() if tables is None else tables
-        terms = zip(self.terms, tables, strict=True)
-        return float(sum(((term.values(table) - term.shares) ** 2).sum() / term.variance for term, table in terms))
+    def _table(self, axes: Axes) -> Array:
+        """The noisy table that the interactions within some axes add up to."""
+        shape = [self.shape[axis] for axis in axes]
+        table = np.full(shape, 1 / math.prod(shape))
+        for some in subsets(axes):
+            part = self.interactions[some].shares
+            table += _spread(part, some, axes) * (part.size / table.size)
+        return table
 
-    def _agree(self, now: Array, axes: Axes, common: Axes, pull: float) -> None:
-        """The exact step in which all tables that hold `common` add a tilt of these attributes alone to their own.
-
-        Each then says `share` of them with a spread of its own, s² times its cells to one of theirs; what they say
-        together is one table, fitted by the same closed form.
-        """
-        table = _sum(now, axes, common)
-        parts = []
-        linear, weight = np.zeros(table.shape), 0.0
-        for i, term in enumerate(self.terms):
-            if term.whole and set(common) <= set(term.axes):
-                softness = self._softness(term, pull)
-                said = _sum(term.shares - softness * self.tilts[i], term.axes, common)
-                spread = softness * term.shares.size / table.size
-                parts.append((i, said, spread))
-                linear, weight = linear + said / spread, weight + 1 / spread
-        base = np.log(np.maximum(table, _TINY)) + math.log(weight) + linear
-        normaliser = solve_normaliser(base, 1 / weight)
-        share = omega(base - normaliser) / weight
-        moved = [
-            self.tilts[i] + _spread((said - share) / spread, common, self.terms[i].axes) for i, said, spread in parts
-        ]
-        if any(np.abs(tilts).max() > 2 * DEEPEST for tilts in moved):
-            return  # answers far beyond their noise: the tables' own steps, which are bounded, settle it
-        for (i, _, _), tilts in zip(parts, moved, strict=True):
-            self.tilts[i] = tilts
-        now *= _spread(np.exp(linear - weight * share - normaliser), common, axes)
-        self.normaliser += normaliser
-
-    def _softness(self, term: Term, pull: float) -> float:
-        """s² of the dual, where the objective is divided by pull * n."""
-        return pull * self.rows * term.variance
-
-    def _tables(self) -> list[Array]:
-        tables: dict[int, Array] = {}
-        for axes, members in self.clusters:
-            now = _sum(self.cells, range(len(self.shape)), axes)
-            tables |= {i: _sum(now, axes, self.terms[i].axes) for i in members}
-        return [tables[i] for i in range(len(self.terms))]
+    def _of(self, axes: Axes) -> Array:
+        return _sum(self.cells, range(len(self.shape)), axes)
 
     def _rebuild(self) -> None:
         """The cells from the start and the tilts: cluster by cluster, so that X is gone through once for each."""
         self.cells = np.ones(self.shape)
+        everything = range(len(self.shape))
         for axis, share in enumerate(self._start()):
-            self.cells *= _spread(share, (axis,), range(len(self.shape)))
-        self.normaliser = 0.0
-        for axes, members in self.clusters:
-            tilts = np.zeros([self.shape[axis] for axis in axes])
+            self.cells *= _spread(share, (axis,), everything)
+        tilted = [(axes, self.tilts[axes]) for axes in self.interactions if self.tilts[axes].any()]
+        own = [(term, self.term_tilts[term.key]) for term in self.terms]
+        tilted += [(term.axes, term.by_cell(tilts)) for term, tilts in own if tilts.any()]
+        for cluster, members in _clusters([axes for axes, _ in tilted], self.shape):
+            tilts = np.zeros([self.shape[axis] for axis in cluster])
             for i in members:
-                term = self.terms[i]
-                tilts += _spread(term.by_cell(self.tilts[i]), term.axes, axes)
-            highest = float(tilts.max(initial=0.0))
-            self.cells *= _spread(np.exp(tilts - highest), axes, range(len(self.shape)))
+                tilts += _spread(tilted[i][1], tilted[i][0], cluster)
+            self.cells *= _spread(np.exp(tilts - tilts.max(initial=0.0)), cluster, everything)
             np.maximum(self.cells, _FLOOR, out=self.cells)
-            self.normaliser += highest
-            self._normalise()
+            self.cells /= self.cells.sum()
 
     def _start(self) -> list[Array]:
-        """Each attribute as the surest table that holds it says, and uniform where none does."""
+        """Each attribute as it was measured, and uniform where it was not."""
         shares = []
         for axis, size in enumerate(self.shape):
-            holding = [term for term in self.terms if term.whole and axis in term.axes]
             share = np.full(size, 1 / size)
-            if holding:
-                surest = min(holding, key=lambda term: term.variance * term.shares.size)
-                share = np.maximum(_sum(surest.shares, surest.axes, (axis,)), _LEAST / self.rows)
+            if (axis,) in self.interactions:
+                share = np.maximum(share + self.interactions[axis,].shares, _LEAST / self.rows)
             shares.append(share / share.sum())
         return shares
 
-    def _normalise(self) -> None:
-        total = float(self.cells.sum())
-        if abs(total - 1) > 1e-12:
-            self.cells /= total
-            self.normaliser += math.log(total)
+
+def _energies(beyond: Sequence[float], noise: Sequence[float], freedom: Sequence[int]) -> list[float]:
+    """The energies to expect of interactions, from their squared distances and what noise has of these on average.
+
+    A distance is energy and noise, nearly normal around their sum; energies are log-normal around a common middle.
+    """
+    if not beyond:
+        return []
+    seen, noises, free = (np.array(one, dtype=np.float64) for one in (beyond, noise, freedom))
+    deviations = np.sqrt(2 / free) * noises
+    common = math.exp(float(np.log(np.maximum(seen - noises, np.maximum(_DROWNED * deviations, _TINY))).mean()))
+    grid = common * np.exp(_SPREAD * np.linspace(-4, 4, 65))
+    spread = np.sqrt(2 / free)[:, None] * (noises[:, None] + grid)
+    logs = (
+        -(((seen - noises)[:, None] - grid) ** 2) / (2 * spread**2) - np.log(spread) - np.linspace(-4, 4, 65) ** 2 / 2
+    )
+    chances = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return [float(one) for one in (chances * grid).sum(axis=1) / chances.sum(axis=1)]
 
 
 def _clusters(scopes: Sequence[Axes], shape: tuple[int, ...]) -> list[tuple[Axes, list[int]]]:
-    """Every term in one cluster of axes; clusters grow by the cheapest axes that take in another term."""
+    """Every scope in one cluster of axes; clusters grow by the cheapest axes that take in another."""
 
     def cells(axes: Iterable[int]) -> int:
         return math.prod(shape[axis] for axis in axes)
 
+    most = max(_CLUSTERS[0], cells(range(len(shape))) // _CLUSTERS[1])
     waiting = sorted(range(len(scopes)), key=lambda i: (-cells(scopes[i]), i))
     clusters = []
     while waiting:
@@ -283,7 +307,7 @@ def _clusters(scopes: Sequence[Axes], shape: tuple[int, ...]) -> list[tuple[Axes
         while True:
             outside = {scopes[i] for i in waiting if not set(scopes[i]) <= union}
             wider = [(cells(union | set(scope)), scope) for scope in outside]
-            fitting = [one for one in wider if one[0] <= _CLUSTER]
+            fitting = [one for one in wider if one[0] <= most]
             if not fitting:
                 break
             union |= set(min(fitting)[1])
@@ -291,12 +315,6 @@ def _clusters(scopes: Sequence[Axes], shape: tuple[int, ...]) -> list[tuple[Axes
         waiting = [i for i in waiting if not set(scopes[i]) <= union]
         clusters.append((tuple(sorted(union)), members))
     return clusters
-
-
-def _pools(scopes: Sequence[Axes]) -> list[Axes]:
-    """What two tables have in common, the fewest attributes first."""
-    common = {tuple(sorted(set(a) & set(b))) for a, b in combinations(scopes, 2)}
-    return sorted(common - {()}, key=lambda axes: (len(axes), axes))
 
 
 def _sum(array: Array, axes: Sequence[int], kept: Sequence[int]) -> Array:

@@ -10,9 +10,10 @@ only noise asks for. The limit K on their number does most of that by itself, so
 few rows as for many: on Adult with 14 attributes 100 was best, of 5 to 10,000, for 2,000, 5,000 and 48,842 rows.
 
 All tables of one or two attributes are blocks of one matrix, sum over k of w_k p_k p_k', with the laws of all
-attributes side by side in p_k: one product of matrices gives all of them, another the gradient. The minimum is looked
-for by Adam (Kingma & Ba 2015) on logarithms, from a start drawn with a public seed; it is a local one. Where there is a
-graphics card and the matrices are large, they lie there: the minimum fits as well, and its last digits differ.
+attributes side by side in p_k: one product of matrices gives all of them, another the gradient. What releases of tables
+say is taken apart into interactions, as in `terms`. The minimum is looked for by Adam (Kingma & Ba 2015) on logarithms,
+from a start drawn with a public seed; it is a local one. Where there is a graphics card and the matrices are large,
+they lie there: the minimum fits as well, and its last digits differ.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from tacit.model.workload import Marginal, Tree
 from tacit.release.hypothesis.arrays import MEMORY, Device, room, torch_device
 from tacit.release.hypothesis.dense import Array
 from tacit.release.hypothesis.mixture import Mixture
-from tacit.release.hypothesis.terms import LEAST_SHARE, LEAST_VARIANCE, terms_of
+from tacit.release.hypothesis.terms import LEAST_SHARE, LEAST_VARIANCE, centred, interactions_of, terms_of
 
 COMPONENTS, STEPS, AGAIN = 200, 400, 60  # of a first fit, and steps of one that goes on from an earlier one
 PULL = 100.0
@@ -120,7 +121,7 @@ class _Adam:
 
 
 class _Table(NamedTuple):
-    """Noisy shares of all cells of three attributes or more, each with the precision `sure`."""
+    """The noisy interaction of three attributes or more, each of its numbers with the precision `sure`."""
 
     blocks: list[slice]
     shares: Floats
@@ -160,37 +161,43 @@ class Problem:
         ends = np.concatenate([[0], np.cumsum(domain.shape)])
         self.blocks = [slice(int(a), int(b)) for a, b in pairwise(ends)]
         self.width, self.rows, self.pull, self.names, self.device = int(ends[-1]), rows, pull, domain.names, device
-        shares, precision = np.zeros((2, self.width, self.width))
+        # Single attributes stand on the diagonal, where a pair of an attribute with itself would.
+        shares, pairs = np.zeros((2, self.width, self.width))
+        own, ones = self._uniform(), np.zeros(self.width)
         self.tables: list[_Table] = []
         self.levels: list[_Level] = []
         self.questions: list[_Question] = []
-        numbers = 0
-        whole = [one for one in measured if _is_table(one)]
-        for term in terms_of(whole, domain, rows, range(len(domain))):
-            blocks, sure = [self.blocks[axis] for axis in term.axes], 1 / term.variance
-            if term.groups is not None:
-                self.levels.append(_Level(blocks[0], device.hold(term.groups), device.hold(term.shares), sure))
-                numbers += term.shares.size
-            elif len(blocks) > 2:
-                self.tables.append(_Table(blocks, device.hold(term.shares), sure))
-                numbers += term.shares.size
+        self.numbers, self.apart = 0, 0.0
+        everything = range(len(domain))
+        for axes, known in interactions_of(measured, domain, rows, everything).items():
+            blocks, sure = [self.blocks[axis] for axis in axes], 1 / known.variance
+            if len(blocks) > 2:
+                self.tables.append(_Table(blocks, device.hold(known.shares), sure))
             elif len(blocks) == 2:
-                _pool(shares, precision, (blocks[0], blocks[1]), term.shares, sure)
-                _pool(shares, precision, (blocks[1], blocks[0]), term.shares.T, sure)
+                first, second = blocks
+                shares[first, second], shares[second, first] = known.shares, known.shares.T
+                pairs[first, second] = pairs[second, first] = sure
             else:
-                values = np.arange(blocks[0].start, blocks[0].stop)
-                _pool(shares, precision, (values, values), term.shares, sure)
+                own[blocks[0]] += known.shares
+                ones[blocks[0]] = sure
+            self.numbers += known.freedom * known.releases
+            self.apart += known.apart
+        for term in terms_of([one for one in measured if isinstance(one.question, Tree)], domain, rows, everything):
+            assert term.groups is not None
+            block, groups, counted = self.blocks[term.axes[0]], device.hold(term.groups), device.hold(term.shares)
+            self.levels.append(_Level(block, groups, counted, 1 / term.variance))
+            self.numbers += term.shares.size
         for one in measured:
-            if not _is_table(one):
-                self._add_questions(domain, one)
-        # Single values stand on the diagonal, where a pair of an attribute with itself would: they are taken out.
-        ones, pairs = np.diag(precision).copy(), precision.copy()
-        np.fill_diagonal(pairs, 0)
-        numbers += int(np.count_nonzero(ones)) + int(np.count_nonzero(pairs)) // 2  # each pair stands there twice
-        self.numbers = numbers + len(self.questions)
-        self.start = np.log(self._independent(shares, precision))
+            self._add_questions(domain, one)
+        self.numbers += len(self.questions)
+        self.start = np.log(self._independent(own))
+        member = np.zeros((self.width, len(self.blocks)))
+        for axis, block in enumerate(self.blocks):
+            member[block, axis] = 1
+        self._member = device.hold(member, "float32")
+        self._mean = device.hold(member / member.sum(axis=0), "float32")
         self._shares, self._pairs = device.hold(shares, "float32"), device.hold(pairs, "float32")
-        self._own, self._ones = device.hold(np.diag(shares), "float32"), device.hold(ones, "float32")
+        self._own, self._ones = device.hold(own, "float32"), device.hold(ones, "float32")
         self._start = device.hold(self.start, "float32")
 
     def slopes(self, logits: Floats, log_weights: Floats) -> tuple[Floats, Floats]:
@@ -222,7 +229,7 @@ class Problem:
         gap, ones = self._gaps(laws, weights)
         total = (gap * gap / self._pairs.clip(1e-30)).sum() / 2 + (ones * ones / self._ones.clip(1e-30)).sum()
         for table in self.tables:
-            total += table.sure * ((_joint(table.blocks, laws, weights) - table.shares) ** 2).sum()
+            total += table.sure * ((centred(_joint(table.blocks, laws, weights)) - table.shares) ** 2).sum()
         for level in self.levels:
             sums = self.device.xp.bincount(level.groups, weights=(weights @ laws)[level.block])
             total += level.sure * ((sums - level.shares) ** 2).sum()
@@ -231,11 +238,14 @@ class Problem:
             for factor in question.factors:
                 means = means * self._means(factor, laws)[0]
             total += question.sure * (means.sum() - question.share) ** 2
-        return float(total)
+        return float(total) + self.apart
 
     def _gaps(self, laws: Floats, weights: Floats) -> tuple[Floats, Floats]:
-        """Residuals of all pairs, and of single values, times their precision."""
+        """Residuals of the interactions of all pairs, and of single values, times their precision."""
         pairs = (laws * weights[:, None]).T @ laws
+        member, mean = self._like(self._member, laws), self._like(self._mean, laws)
+        pairs = pairs - member @ (mean.T @ pairs)
+        pairs = pairs - (pairs @ mean) @ member.T
         return (pairs - self._shares) * self._pairs, (weights @ laws - self._own) * self._ones
 
     def _push_levels(self, marginals: Floats, ones: Floats) -> None:
@@ -244,7 +254,7 @@ class Problem:
             ones[level.block] += self._like(((sums - level.shares) * level.sure)[level.groups], ones)
 
     def _push_table(self, table: _Table, laws: Floats, weights: Floats, by_law: Floats, by_weight: Floats) -> None:
-        gap = self._like((_joint(table.blocks, laws, weights) - table.shares) * table.sure, laws)
+        gap = self._like((centred(_joint(table.blocks, laws, weights)) - table.shares) * table.sure, laws)
         for which, block in enumerate(table.blocks):
             others = [laws[:, other] for i, other in enumerate(table.blocks) if i != which]
             rest = self.device.xp.moveaxis(gap, which, 0).reshape(gap.shape[which], -1)
@@ -289,7 +299,7 @@ class Problem:
         sure = 1 / max(variance(one.noise) / steps**2, LEAST_VARIANCE / self.rows**2, LEAST_SHARE**2)
         if isinstance(question, Query):
             queries = [question]
-        elif isinstance(question, Marginal):
+        elif isinstance(question, Marginal) and not question.where.is_everyone:
             queries = list(question.queries(domain))
         else:
             return
@@ -308,33 +318,17 @@ class Problem:
     def _block(self, name: str) -> slice:
         return self.blocks[self.names.index(name)]
 
-    def _independent(self, shares: Array, precision: Array) -> Array:
-        """Each attribute as the table of it alone says, or the surest pair; uniform where none does."""
-        start = np.empty(self.width)
+    def _uniform(self) -> Array:
+        return np.concatenate(
+            [np.full(block.stop - block.start, 1 / (block.stop - block.start)) for block in self.blocks]
+        )
+
+    def _independent(self, own: Array) -> Array:
+        """Each attribute as it was measured; uniform where it was not."""
+        start = np.maximum(own, _LEAST / self.rows)
         for block in self.blocks:
-            size = block.stop - block.start
-            own = np.full(size, 1 / size)
-            pairs = [other for other in self.blocks if other != block and precision[block.start, other.start]]
-            if precision[block.start, block.start]:
-                own = np.diag(shares)[block]
-            elif pairs:
-                sizes = [(other.stop - other.start) / precision[block.start, other.start] for other in pairs]
-                own = shares[block, pairs[int(np.argmin(sizes))]].sum(axis=1)
-            own = np.maximum(own, _LEAST / self.rows)
-            start[block] = own / own.sum()
+            start[block] /= start[block].sum()
         return start
-
-
-def _is_table(one: Measured) -> bool:
-    question = one.question
-    return isinstance(question, Tree) or (isinstance(question, Marginal) and question.where.is_everyone)
-
-
-def _pool(shares: Array, precision: Array, place: Any, table: Array, sure: float) -> None:
-    """Take in a table where another of the same attributes may stand: the mean of both, by precision."""
-    before = precision[place]
-    shares[place] = (shares[place] * before + table * sure) / (before + sure)
-    precision[place] = before + sure
 
 
 def softmax(xp: Any, logits: Floats, blocks: Sequence[slice]) -> Floats:

@@ -1,4 +1,4 @@
-"""What one released answer says in a fit, and the exact step that fits it while all others stand still. For `fit` only.
+"""What released answers say in a fit, and the exact steps that fit them one at a time. For the fits only.
 
 A fit maximises over tilts theta, one for each noisy number y (a share of the rows, with spread s), the concave dual
 
@@ -6,13 +6,19 @@ A fit maximises over tilts theta, one for each noisy number y (a share of the ro
 
 of: minimise KL(P || start) + sum (q(P) - y)² / (2 s²). At its maximum every residual says its own tilt: y - q(P) =
 s² theta. Maximised over all the cells of one table together, that has a closed form, by Wright's omega function.
+
+Whole tables are taken apart into *interactions*: the interaction of some attributes is what their table says beyond
+the tables of fewer of them, its cells less their means along every axis. A table with independent noise in its cells
+says each interaction within it, with noise that is independent of the others'; what several releases say about one is
+put together by their precisions. So nothing is said twice, and every interaction has a strength of its own.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +28,7 @@ from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.noise_law import variance
 from tacit.model.query import Query
+from tacit.model.residuals import Residuals
 from tacit.model.workload import Marginal, Tree, leaves
 from tacit.release.hypothesis.dense import Array
 from tacit.release.ranges.tree import node_counts
@@ -32,38 +39,63 @@ LEAST_SHARE = 5e-5  # of the rows: finer differences are not worth a fit that ne
 _TINY = 1e-300
 _ROUNDS = 100  # of Newton's iteration
 
+Axes = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Interaction:
+    """What is known of the interaction of some axes, which ascend: shares that sum to 0 along each of them.
+
+    The noise is that of independent numbers of this variance, in shares squared, less its means along every axis.
+    `apart` is how far the releases are from each other that it was put together of: squared, in their variances.
+    """
+
+    axes: Axes
+    shares: Array
+    variance: float
+    releases: int = 1
+    apart: float = 0.0
+
+    @property
+    def freedom(self) -> int:
+        """How many numbers it is, as many as are free."""
+        return math.prod(size - 1 for size in self.shares.shape)
+
+    @property
+    def reach(self) -> float:
+        """How much of a table's own variance lies in it, at independence: the product of 1 - 1/size."""
+        return float(math.prod(1 - 1 / size for size in self.shares.shape))
+
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """Noisy shares of the rows: of every cell of a table over some axes, of groups of its cells, or a weighted mean.
+    """Noisy shares of the rows: of groups of a table's cells, or a weighted mean of them.
 
-    `axes` ascend. `weights` is for a mean of some weights over the table, `groups` has the number of each cell's group;
-    both None: every cell. The noise of each number has this variance, in shares squared.
+    `axes` ascend. `weights` is for a mean of some weights over the table, `groups` has the number of each cell's group.
+    The noise of each number has this variance, in shares squared.
     """
 
     key: str
-    axes: tuple[int, ...]
+    axes: Axes
     shares: Array
     variance: float
     weights: Array | None = None
     groups: NDArray[np.intp] | None = None
-
-    @property
-    def whole(self) -> bool:
-        return self.weights is None and self.groups is None
 
     def values(self, table: Array) -> Array:
         """What the term measures, of a distribution's table over its axes."""
         if self.groups is not None:
             sums = np.bincount(self.groups, weights=table.ravel(), minlength=self.shares.size)
             return np.asarray(sums, dtype=np.float64)
-        return table if self.weights is None else np.asarray((table * self.weights).sum())
+        assert self.weights is not None
+        return np.asarray((table * self.weights).sum())
 
     def by_cell(self, tilts: Array) -> Array:
         """What tilts of the term's numbers add to the logarithm of every cell of its table."""
         if self.groups is not None:
             return np.asarray(tilts[self.groups])
-        return tilts if self.weights is None else tilts * self.weights
+        assert self.weights is not None
+        return np.asarray(tilts * self.weights)
 
     def step(self, table: Array, tilts: Array, softness: float) -> tuple[Array, Array, float]:
         """The best tilts while all others stand still, the logarithms of the cells' factors, and of their normaliser.
@@ -71,15 +103,88 @@ class Term:
         `softness` is s². A factor is exp(logarithm - normaliser).
         """
         if self.weights is None:
-            best, normaliser = _table_tilts(self.values(table), tilts, self.shares, softness)
+            best, normaliser = table_tilts(self.values(table), tilts, self.shares, softness)
             return best, self.by_cell(best - tilts), normaliser
         tilt = _query_tilt(table, self.weights, float(tilts), float(self.shares), softness)
         change = (tilt - float(tilts)) * self.weights
         return np.array(tilt), change, log_sum(np.log(np.maximum(table, _TINY)) + change)
 
 
+def parts(table: Array) -> dict[tuple[int, ...], Array]:
+    """A table as the sum of its interactions, by the places of their axes; () has the mean. Summed axes have length 1.
+
+    >>> parts(np.array([[4.0, 2.0], [0.0, 2.0]]))[0, 1].tolist()
+    [[1.0, -1.0], [-1.0, 1.0]]
+    """
+    found: dict[tuple[int, ...], Array] = {(): table}
+    for axis in range(table.ndim):
+        split = dict[tuple[int, ...], Array]()
+        for places, part in found.items():
+            mean = part.mean(axis=axis, keepdims=True)
+            split[places], split[(*places, axis)] = mean, part - mean
+        found = split
+    return found
+
+
+def centred(table: Array) -> Array:
+    """The interaction of all the axes of a table: its cells less their means along every axis."""
+    for axis in range(table.ndim):
+        table = table - table.mean(axis=axis, keepdims=True)
+    return table
+
+
+def subsets(axes: Axes) -> list[Axes]:
+    """All that are not empty, the fewest axes first."""
+    return [some for size in range(1, len(axes) + 1) for some in combinations(axes, size)]
+
+
+def interactions_of(
+    measured: Iterable[Measured], domain: Domain, rows: int, order: Sequence[int]
+) -> dict[Axes, Interaction]:
+    """What releases of whole tables say of each interaction; `order` lists the domain's axes in the order of the fit.
+
+    An interaction is kept only where all those within it are known.
+    """
+    said = dict[Axes, list[tuple[Array, float]]]()
+
+    def add(axes: Axes, shares: Array, spread: float) -> None:
+        said.setdefault(axes, []).append((centred(shares), spread))
+
+    for one in measured:
+        question, noise = one.question, max(variance(one.noise), LEAST_VARIANCE) / rows**2
+        if isinstance(question, Residuals):
+            for names, weight, values in _scopes(question, one.values, domain):
+                axes, by_axis = _axes(names, domain, order)
+                scale = weight * values.size
+                add(axes, values.transpose(by_axis) / (scale * rows), noise / scale**2)
+            continue
+        table, names = _whole(one, domain)
+        if table is None:
+            continue
+        axes, by_axis = _axes(names, domain, order)
+        weight = question.weights[-1] if isinstance(question, Tree) else 1
+        shares, spread = table.transpose(by_axis) / rows, noise / weight**2
+        for some in subsets(axes):
+            summed = shares.sum(axis=tuple(i for i, axis in enumerate(axes) if axis not in some))
+            add(some, summed, spread * shares.size / summed.size)
+    found = dict[Axes, Interaction]()
+    for axes in sorted(said, key=lambda axes: (len(axes), axes)):
+        if all(some in found for some in subsets(axes)[:-1]):
+            found[axes] = _together(axes, said[axes], rows)
+    return found
+
+
+def _together(axes: Axes, said: Sequence[tuple[Array, float]], rows: int) -> Interaction:
+    """What several releases say about one interaction, by their precisions."""
+    precision = sum(1 / spread for _, spread in said)
+    shares = np.asarray(sum(one / spread for one, spread in said) / precision)
+    apart = sum(float(((one - shares) ** 2).sum()) / spread for one, spread in said)
+    least = max(LEAST_VARIANCE / rows**2, LEAST_SHARE**2)
+    return Interaction(axes, shares, max(1 / precision, least), len(said), apart)
+
+
 def terms_of(measured: Iterable[Measured], domain: Domain, rows: int, order: Sequence[int]) -> list[Term]:
-    """The terms of released answers to linear questions; `order` lists the domain's axes in the order of the fit.
+    """The terms of other linear questions: single ones, tables of some rows, and the coarse levels of trees.
 
     Answers to anything but linear questions say nothing about a distribution that a tilt could learn; they are left
     out.
@@ -87,19 +192,13 @@ def terms_of(measured: Iterable[Measured], domain: Domain, rows: int, order: Seq
     terms: list[Term] = []
     for one in measured:
         question, steps = one.question, one.unit * rows
-        spread = max(variance(one.noise) / (one.unit * rows) ** 2, LEAST_VARIANCE / rows**2, LEAST_SHARE**2)
-        if isinstance(question, Marginal) and question.where.is_everyone:
-            names, shape = question.names, [domain[name].size for name in question.names]
-            axes, by_axis = _axes(names, domain, order)
-            table = (one.values / steps).reshape(shape).transpose(by_axis)
-            terms.append(Term(one.key, axes, np.ascontiguousarray(table), spread))
-            continue
+        spread = max(variance(one.noise) / steps**2, LEAST_VARIANCE / rows**2, LEAST_SHARE**2)
         if isinstance(question, Tree):
-            terms += _levels(one, question, domain, rows, order)
+            terms += _coarse_levels(one, question, domain, rows, order)
             continue
         if isinstance(question, Query):
             queries = [question]
-        elif isinstance(question, Marginal):
+        elif isinstance(question, Marginal) and not question.where.is_everyone:
             queries = list(question.queries(domain))
         else:
             continue
@@ -111,7 +210,28 @@ def terms_of(measured: Iterable[Measured], domain: Domain, rows: int, order: Seq
     return terms
 
 
-def _levels(one: Measured, tree: Tree, domain: Domain, rows: int, order: Sequence[int]) -> list[Term]:
+def _scopes(question: Residuals, values: NDArray[np.int64], domain: Domain) -> list[tuple[tuple[str, ...], int, Array]]:
+    """The attributes of each scope, its weight and its noisy answers."""
+    shapes = [[domain[name].size for name in names] for names in question.scopes]
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+    cut = np.split(values.astype(np.float64), ends[:-1])
+    return [
+        (names, weight, part.reshape(shape))
+        for names, weight, part, shape in zip(question.scopes, question.weights, cut, shapes, strict=True)
+    ]
+
+
+def _whole(one: Measured, domain: Domain) -> tuple[Array | None, tuple[str, ...]]:
+    """The noisy counts of all cells of a table, where that is what was measured."""
+    question = one.question
+    if isinstance(question, Marginal) and question.where.is_everyone:
+        return one.values.reshape([domain[name].size for name in question.names]) / one.unit, question.names
+    if isinstance(question, Tree) and leaves(domain[question.name]) == domain[question.name].size:
+        return node_counts(one.values, question, domain[question.name].size)[-1], (question.name,)
+    return None, ()
+
+
+def _coarse_levels(one: Measured, tree: Tree, domain: Domain, rows: int, order: Sequence[int]) -> list[Term]:
     """Every level of a tree is a table of its own, coarser above: their noises are independent of each other."""
     size, axes = domain[tree.name].size, _axes((tree.name,), domain, order)[0]
     if leaves(domain[tree.name]) != size:
@@ -119,9 +239,9 @@ def _levels(one: Measured, tree: Tree, domain: Domain, rows: int, order: Sequenc
     counts = zip(node_counts(one.values, tree, size), tree.spans(), tree.weights, strict=True)
     terms = []
     for level, (nodes, span, weight) in enumerate(counts):
-        spread = max(variance(one.noise) / (weight * rows) ** 2, LEAST_VARIANCE / rows**2, LEAST_SHARE**2)
-        groups = None if span == 1 else np.arange(size) // span
-        terms.append(Term(f"{one.key}/{level}", axes, nodes / rows, spread, groups=groups))
+        if span > 1:
+            spread = max(variance(one.noise) / (weight * rows) ** 2, LEAST_VARIANCE / rows**2, LEAST_SHARE**2)
+            terms.append(Term(f"{one.key}/{level}", axes, nodes / rows, spread, groups=np.arange(size) // span))
     return terms
 
 
@@ -131,14 +251,43 @@ def _single(key: str, query: Query, share: float, spread: float, domain: Domain,
     return Term(key, axes, np.array(share), spread, np.ascontiguousarray(table.transpose(by_axis)))
 
 
-def _axes(names: Sequence[str], domain: Domain, order: Sequence[int]) -> tuple[tuple[int, ...], list[int]]:
+def _axes(names: Sequence[str], domain: Domain, order: Sequence[int]) -> tuple[Axes, list[int]]:
     """Where the names stand in the fit, ascending, and how to transpose a table of them so."""
     places = [list(order).index(domain.names.index(name)) for name in names]
     by_axis = sorted(range(len(names)), key=lambda i: places[i])
     return tuple(places[i] for i in by_axis), by_axis
 
 
-def _table_tilts(table: Array, tilts: Array, shares: Array, softness: float) -> tuple[Array, float]:
+def interaction_step(
+    table: Array, tilts: Mapping[Axes, Array], said: Array, axes: Axes, softness: Mapping[Axes, float]
+) -> tuple[dict[Axes, Array], Array, float]:
+    """Better tilts of all interactions within a table while all others stand still; the factors' logarithms likewise.
+
+    `said` is the noisy table that they add up to. In the table's cells the dual's quadratic form has the eigenvalue
+    s² of an interaction, times its cells to one of the table's. With the largest of these for all, the form only grows,
+    and the maximum has the closed form of a table with independent noise: so a step never does worse, and is exact
+    where all are equal (minorise and maximise).
+    """
+    sizes = dict(zip(axes, table.shape, strict=True))
+    within = {some: tilts[some].reshape([sizes[i] if i in some else 1 for i in axes]) for some in subsets(axes)}
+    bends = {some: softness[some] * part.size / table.size for some, part in within.items()}
+    most = max(bends.values())
+    before = np.zeros(table.shape)
+    target = said.copy()
+    for some, part in within.items():
+        before += part
+        if bends[some] < most:
+            target += (most - bends[some]) * part
+    best, normaliser = table_tilts(table, before, target, most)
+    change = best - before
+    moved = parts(change)
+    found = {
+        some: tilts[some] + moved[tuple(axes.index(i) for i in some)].reshape(tilts[some].shape) for some in within
+    }
+    return found, change, normaliser
+
+
+def table_tilts(table: Array, tilts: Array, shares: Array, softness: float) -> tuple[Array, float]:
     """Tilts theta with share' = exp(theta - normaliser) * (table without its tilts) and theta = (shares - share')/s².
 
     Eliminating theta: share'/s² = omega(ln(table/s²) - tilts + shares/s² - normaliser), and the shares sum to 1.
