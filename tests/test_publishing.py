@@ -46,13 +46,12 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "histogram": {"mechanism": "histogram"},
     "iterative": {"mechanism": "iterative", "hits": 6, "questions": 5_000},
     "warm": {"mechanism": "iterative", "hits": 4, "questions": 5_000, "warm": 0.6},
-    # so noisy that the warm start chooses its tables by `select_worst`, whose words must be the same to the last bit
-    "adaptive": {"mechanism": "iterative", "hits": 2, "questions": 500, "warm": 0.7, "budget": FAINT},
+    "faint": {"mechanism": "iterative", "hits": 2, "questions": 500, "warm": 0.7, "budget": FAINT},
     "pure": {"mechanism": "iterative", "hits": 4, "questions": 5_000, "warm": 0.3, "budget": PURE},
     "median": {"mechanism": "median", "hits": 4, "questions": 5_000, "databases": 20, "records": 60, "seed": 7},
     "fractions": {"mechanism": "median", "hits": 4, "questions": 5_000, "databases": 20, "sampler": "fractions"},
 }
-LEARNING = ("iterative", "warm", "adaptive", "pure", "median", "fractions")
+LEARNING = ("iterative", "warm", "faint", "pure", "median", "fractions")
 
 
 def rows() -> pd.DataFrame:
@@ -135,8 +134,6 @@ def test_what_was_answered_before_is_answered_the_same_and_fresh_questions_byte_
         tacit.publish(live, tmp_path / "p.jsonl")
         reading = tacit.read(tmp_path / "p.jsonl")
         assert reading.history == live.history
-        if name == "adaptive":  # more choices than the two rounds of `release` made
-            assert sum(past.question.startswith("chosen: ") for past in live.history) > 2
         about = ("domain", "rows", "budget", "total", "spent", "left", "epsilon_spent", "choice", "confidence")
         assert [getattr(reading, what) for what in about] == [getattr(live, what) for what in about]
         # The whole hypothesis, or all the databases, to the last bit: the live session's and the one derived again.

@@ -316,8 +316,7 @@ def test_a_start_that_was_cut_off_before_its_certificate_buys_it_at_the_next_que
     with start(tmp_path) as session:
         answer = session.ask(QUESTIONS["a value"])
         assert isinstance(answer, tacit.Answer)
-        assert answer.source == "hypothesis"
-        assert answer.bars
+        assert any("like this one" in bar.about for bar in answer.bars)
         spent = session.spent
     with start(tmp_path) as session:
         assert session.ask(QUESTIONS["a value"]).value == answer.value  # type: ignore[union-attr]
