@@ -198,7 +198,7 @@ def opened(data: Any, domain: tacit.Domain, epsilon: float, ledger: Path, **sett
     """A session with the planner's split, whatever mechanism it would choose."""
     budget = tacit.Budget(epsilon=epsilon, delta=1e-9)
     rows = len(data) if isinstance(data, pd.DataFrame) else 48_842
-    split = WarmStarted.on(domain, rows, budget.measure).outlook(budget, questions=10_000, confidence=0.95)
+    split = WarmStarted(domain, rows, budget.measure).outlook(budget, questions=10_000, confidence=0.95)
     chosen = {"mechanism": "iterative", "warm": split.warm, "certify": split.certify, "hits": split.hits}
     return tacit.open(data=data, domain=domain, budget=budget, ledger=ledger, start=True, **{**chosen, **settings})
 
