@@ -19,7 +19,6 @@ import tacit
 from tacit.model.answer import Answer
 from tacit.model.facts import ANSWER, FREE
 from tacit.model.query import Query
-from tacit.release.online import Online
 
 DOMAIN = tacit.Domain({"a": tacit.integer(0, 1), "b": tacit.integer(0, 1)})
 N, CONFIDENCE, SESSIONS = 20_000, 0.8, 250
@@ -28,8 +27,8 @@ MEMORY = Path("/dev/shm")  # the ledgers of these sessions need not survive anyt
 SETTINGS = {"mechanism": "iterative", "questions": 50, "hits": 4, "confidence": CONFIDENCE}
 
 
-def first_answer(wrong_by: int, delta: float) -> tuple[Answer, float]:
-    """The first question of a session, whose guess (half of the rows) is wrong by so much; and the bar by itself."""
+def first_answer(wrong_by: int, delta: float) -> Answer:
+    """The first question of a session, whose guess (half of the rows) is wrong by so much."""
     rows = pd.DataFrame({"a": np.arange(N) < N // 2 + wrong_by, "b": np.arange(N) % 2}).astype(int)
     budget = tacit.Budget(epsilon=2.0, delta=delta)
     with (
@@ -44,18 +43,16 @@ def first_answer(wrong_by: int, delta: float) -> tuple[Answer, float]:
             **SETTINGS,  # type: ignore[arg-type]
         ) as session,
     ):
-        assert isinstance(session._mechanism, Online)
-        terms = session._mechanism.terms
-        bar = terms.shown_alone(terms.threshold(50))
-        return session.ask_many([Query.among(DOMAIN, "a", [1])])[0], bar
+        return session.ask_many([Query.among(DOMAIN, "a", [1])])[0]
 
 
 def failures(sessions: int, delta: float, less: float = 0.0) -> int:
     """How many sessions let the question pass that is one row farther off than the bar, made narrower by `less`."""
-    _, bar = first_answer(0, delta)
-    beyond, failed = int(bar * (1 - less)) + 2, 0
+    easy = first_answer(0, delta)
+    assert easy.source == "hypothesis"
+    beyond, failed = int(easy.bars[0].width * (1 - less)) + 2, 0
     for _ in range(sessions):
-        answer, _ = first_answer(beyond, delta)
+        answer = first_answer(beyond, delta)
         if answer.source == "hypothesis":
             assert [shown.about for shown in answer.bars] == [ANSWER, FREE]
             assert answer.error == answer.bars[0].width < answer.bars[1].width
@@ -76,7 +73,8 @@ def test_a_question_just_beyond_its_bar_seldom_passes() -> None:
 def test_a_question_just_beyond_its_bar_passes_as_seldom_as_stated(delta: float) -> None:
     failed = failures(SESSIONS, delta)
     assert not too_often(failed, SESSIONS)
-    assert failed > 0.5 * (1 - CONFIDENCE) * SESSIONS  # the bar is the law itself, not a wide bound
+    # The bar is the law itself, not a wide bound: a tenth of what may go wrong is left to bars that are read off releases.
+    assert binom.cdf(failed, SESSIONS, 0.9 * (1 - CONFIDENCE)) > FALSE_ALARM
 
 
 @pytest.mark.audit

@@ -191,11 +191,7 @@ class Problem:
             self._add_questions(domain, one)
         self.numbers += len(self.questions)
         self.start = np.log(self._independent(own))
-        member = np.zeros((self.width, len(self.blocks)))
-        for axis, block in enumerate(self.blocks):
-            member[block, axis] = 1
-        self._member = device.hold(member, "float32")
-        self._mean = device.hold(member / member.sum(axis=0), "float32")
+        self._flat = device.hold(self._uniform(), "float32")
         self._shares, self._pairs = device.hold(shares, "float32"), device.hold(pairs, "float32")
         self._own, self._ones = device.hold(own, "float32"), device.hold(ones, "float32")
         self._start = device.hold(self.start, "float32")
@@ -242,10 +238,9 @@ class Problem:
 
     def _gaps(self, laws: Floats, weights: Floats) -> tuple[Floats, Floats]:
         """Residuals of the interactions of all pairs, and of single values, times their precision."""
-        pairs = (laws * weights[:, None]).T @ laws
-        member, mean = self._like(self._member, laws), self._like(self._mean, laws)
-        pairs = pairs - member @ (mean.T @ pairs)
-        pairs = pairs - (pairs @ mean) @ member.T
+        # Every law sums to 1, so that its mean is that of the uniform one: less that, products are interactions.
+        apart = laws - self._like(self._flat, laws)
+        pairs = (apart * weights[:, None]).T @ apart
         return (pairs - self._shares) * self._pairs, (weights @ laws - self._own) * self._ones
 
     def _push_levels(self, marginals: Floats, ones: Floats) -> None:
