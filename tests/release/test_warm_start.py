@@ -25,7 +25,7 @@ from tacit.model.residuals import Residuals
 from tacit.model.workload import Marginal, key
 from tacit.release.hypothesis.dense import Dense
 from tacit.release.hypothesis.fit import fit
-from tacit.release.warm_start import recalled, wanted, warm_start
+from tacit.release.warm_start import WarmStart, recalled, wanted, warm_start
 from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
 
@@ -168,6 +168,61 @@ def test_an_attribute_with_a_single_value_is_no_trouble(tmp_path: Path) -> None:
     with curating(tmp_path, pa.table(rows() | {"only": ["x"] * N}), one, MILD) as curator:
         built = warm_start(public_of(curator), curator, loss=public_of(curator).total.split(2))
         assert built.hypothesis.marginal(["only"]).tolist() == pytest.approx([1.0])
+
+
+def cells(built: WarmStart | None) -> Any:
+    assert built is not None
+    return built.hypothesis.marginal(DOMAIN.names)
+
+
+@pytest.mark.parametrize("cut", [1, 3, 7])
+@pytest.mark.parametrize("theirs", [[], [("a", "b")], [("a",), ("c", "d")]])
+def test_a_start_that_is_cut_short_and_gone_on_with_is_recalled_as_it_was_made(
+    make: Make, monkeypatch: pytest.MonkeyPatch, cut: int, theirs: list[tuple[str, ...]]
+) -> None:
+    pure = Budget(epsilon=2.0, delta=0.0)
+    curator = make(pure)
+    loss = public_of(curator).total.split(2)
+    for names in theirs:
+        curator.measure([Marginal(names, Query.constant(everyone=True))], loss.split(50))
+    real, bought = Curator.measure, list[int]()
+
+    def interrupted(self: Curator, *given: Any, **more: Any) -> Any:
+        bought.append(0)
+        if len(bought) > cut:
+            raise KeyboardInterrupt
+        return real(self, *given, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Curator, "measure", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            warm_start(public_of(curator), curator, loss=loss)
+    curator = make(pure)
+    built = warm_start(public_of(curator), curator, loss=loss)
+    again = recalled(public_of(make(pure)))
+    assert (cells(built) == cells(again)).all()
+    assert len({one.receipt.entry for one in built.measured}) == len(built.measured)
+    assert again is not None
+    assert [one.key for one in again.measured] == [one.key for one in built.measured]
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_a_start_whose_every_part_others_have_bought_is_marked_all_the_same(make: Make, delta: float) -> None:
+    budget = Budget(epsilon=2.0, delta=delta)
+    curator = make(budget)
+    loss = public_of(curator).total.split(3)
+    for question, price in wanted(public_of(curator), loss):
+        curator.measure([question], price)
+    built = warm_start(public_of(curator), curator, loss=loss)
+    assert (cells(built) == cells(recalled(public_of(make(budget))))).all()
+
+
+def test_a_domain_without_choices_is_refused_in_words(tmp_path: Path) -> None:
+    only = Domain({"a": tacit.category(["x"])})
+    with curating(tmp_path, pa.table({"a": ["x", "x"]}), only, MILD) as curator:
+        with pytest.raises(InvalidDomain, match="two values"):
+            warm_start(public_of(curator), curator, loss=public_of(curator).total)
+        assert public_of(curator).spent.atoms == 0
 
 
 def test_progress_reaches_its_total(make: Make) -> None:

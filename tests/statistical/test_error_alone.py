@@ -73,7 +73,7 @@ def test_a_question_just_beyond_its_bar_seldom_passes() -> None:
 def test_a_question_just_beyond_its_bar_passes_as_seldom_as_stated(delta: float) -> None:
     failed = failures(SESSIONS, delta)
     assert not too_often(failed, SESSIONS)
-    # The bar is the law itself, not a wide bound: a tenth of what may go wrong is left to bars that are read off releases.
+    # The bar is the law itself, not a wide bound. A tenth of what may go wrong is left to bars read off releases.
     assert binom.cdf(failed, SESSIONS, 0.9 * (1 - CONFIDENCE)) > FALSE_ALARM
 
 

@@ -245,7 +245,8 @@ def _at_once(needs: Sequence[Query], answers: Sequence[Answer], found: Found, se
     facts = _facts(needs, found, sure(len(together) + alone, setting.confidence), setting)
     if len(chosen) < len(answers) or facts.confidence <= 0:
         return facts
-    width = min(float(setting.rows), max(bar.width for bar in chosen))
+    farthest = max(max(answer.value, setting.rows - answer.value) for answer in answers)
+    width = min(float(farthest), max(bar.width for bar in chosen))
     return facts.within(width, about(chosen, facts.confidence))
 
 
@@ -264,7 +265,9 @@ def curve(
     for (_, end), one in (told or {}).items():
         values[end - 1] = one.value
     width = cdf.half_width + float(np.abs(values - cdf.values).max(initial=0.0))
-    facts = facts.within(min(width, float(ranges.rows)))
+    # A count lies within 0 … n, so this is how far any of these values can be off; they need not lie there themselves.
+    farthest = float(np.maximum(values, ranges.rows - values).max(initial=0.0))
+    facts = facts.within(min(width, farthest))
     return _curve(text, ranges.name, ranges.attribute, values, facts, ranges.rows, why)
 
 

@@ -99,7 +99,7 @@ def of_warm_start(
 ) -> tuple[str, list[Expected]]:
     """Expected, fitted to runs (`forecast.WarmStarted`); without a certificate the promise is the gate's."""
     domain, people, total = public.domain, public.rows_per_person, public.total
-    if not settings.warm:
+    if not settings.warm or all(size == 1 for size in domain.shape):
         return "", []
     warm, certify = (Loss(total.measure, int(total.atoms * share)) for share in (settings.warm, settings.certify))
     certificate = ", and a certificate of how far off the answers from them are" if certify.atoms else ""

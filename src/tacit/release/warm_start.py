@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tacit.errors import BudgetExhausted, InvalidBudget
+from tacit.errors import BudgetExhausted, InvalidBudget, InvalidDomain
 from tacit.model.budget import Loss, percent_of
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured, Start
@@ -55,7 +55,10 @@ def warm_start(public: Public, curator: Curator | None, *, loss: Loss, progress:
         Mixture.uniform(public.domain)  # refuses a domain too wide for it, before anything is paid
     if loss.measure != public.total.measure or loss.atoms <= 0:
         raise InvalidBudget(f"a warm start costs some {public.total.measure}, not {loss}.")
-    return _fitted(public, _buy(public, curator, wanted(public, loss)), progress)
+    _buy(public, curator, wanted(public, loss))
+    found = recalled(public, progress=progress)  # so it is the same start here and wherever it is recalled
+    assert found is not None
+    return found
 
 
 def recalled(public: Public, *, progress: Progress | None = None) -> WarmStart | None:
@@ -64,8 +67,12 @@ def recalled(public: Public, *, progress: Progress | None = None) -> WarmStart |
     marks = [(one.start, one) for one in released.values() if one.start is not None]
     if not marks or marks[-1][0].left:
         return None
-    beside = [released[entry] for mark, _ in marks for entry in mark.beside if entry in released]
-    return _fitted(public, [*beside, *(one for _, one in marks)], progress)
+    # Whoever goes on with a start that was cut short may name a table of others once more: it counts once.
+    named = dict.fromkeys(entry for mark, _ in marks for entry in mark.beside if entry in released)
+    together = sorted([*(released[entry] for entry in named), *(one for _, one in marks)], key=_place)
+    fitted = fit_all(public.domain, together, public.rows, progress=progress)
+    bought = Loss(public.total.measure, sum(one.cost.atoms for one in together))
+    return WarmStart(fitted, tuple(together), bought)
 
 
 def fit_all(
@@ -94,6 +101,8 @@ def wanted(public: Public, loss: Loss) -> list[tuple[Wanted, Loss]]:
     """
     domain, people = public.domain, public.rows_per_person
     plan = allocation(domain, public.rows)
+    if not plan.scopes:
+        raise InvalidDomain("no attribute has two values or more, so there is nothing to start from.")
     trees = {name: tree for name in plan.sizes if (tree := _tree(domain, name, loss)) is not None}
     if loss.measure == "epsilon":
         return [
@@ -109,13 +118,6 @@ def wanted(public: Public, loss: Loss) -> list[tuple[Wanted, Loss]]:
 def mean_size(noise: Noise) -> float:
     """E|Z|, nearly: of the laws with these scales over all numbers."""
     return noise.scale if noise.kind == "laplace" else noise.scale * math.sqrt(2 / math.pi)
-
-
-def _fitted(public: Public, measured: Sequence[Measured], progress: Progress | None) -> WarmStart:
-    """In the order of what they are about: whoever bought them first, it is the same start."""
-    together = tuple(sorted(measured, key=_place))
-    fitted = fit_all(public.domain, together, public.rows, progress=progress)
-    return WarmStart(fitted, together, Loss(public.total.measure, sum(one.cost.atoms for one in together)))
 
 
 def _place(one: Measured) -> tuple[int, tuple[str, ...], str]:
@@ -139,22 +141,27 @@ def _part(loss: Loss, share: float) -> Loss:
     return Loss(loss.measure, int(loss.atoms * share * (1 - 1e-9)))
 
 
-def _buy(public: Public, curator: Curator | None, asked: Sequence[tuple[Wanted, Loss]]) -> list[Measured]:
+def _buy(public: Public, curator: Curator | None, asked: Sequence[tuple[Wanted, Loss]]) -> None:
     """All of them or none: what cannot be paid for is refused before anything is."""
     for question, price in asked:
         expected_noise(public, question, price)
     known = public.find([question for question, _ in asked])
-    left = known.count(None)
-    if sum(price.atoms for (_, price), found in zip(asked, known, strict=True) if found is None) > public.left.atoms:
+    others = [isinstance(one, Measured) and one.start is None for one in known]
+    new = [found is None for found in known]
+    if not any(new) and any(others):
+        new[others.index(True)] = True  # all of it is there: one is measured anew, to carry the mark
+    if sum(price.atoms for (_, price), buys in zip(asked, new, strict=True) if buys) > public.left.atoms:
         share = percent_of(public.left, public.total)
-        raise BudgetExhausted(f"{share} of the budget are left, too little for a warm start.")
+        raise BudgetExhausted(f"this warm start costs more than the {share} that are left.")
     # The first new purchase names those of others that the start begins with; all of them count down to the last.
-    beside = tuple(one.receipt.entry for one in known if isinstance(one, Measured) and one.start is None)
-    seller, measured = buyer(public, curator), list[Measured]()
-    for (question, price), found in zip(asked, known, strict=True):
-        if found is None:
+    beside = tuple(
+        one.receipt.entry
+        for one, theirs, buys in zip(known, others, new, strict=True)
+        if theirs and not buys and isinstance(one, Measured)
+    )
+    left, seller = new.count(True), buyer(public, curator)
+    for (question, price), found, buys in zip(asked, known, new, strict=True):
+        if buys:
             left -= 1
-        measured += seller.measure([question], price, start=Start(left, beside))
-        if found is None:
+            seller.measure([question], price, start=Start(left, beside), anew=found is not None)
             beside = ()
-    return measured

@@ -101,8 +101,8 @@ class FlatTable:
 
     @property
     def half_width(self) -> float:
-        """Of the band around all cumulative counts at once."""
-        return min(float(self._law.band(self.confidence)), float(self.rows))
+        """Of the band around all cumulative counts at once. They are not cut to 0 … n, so it may be wider than that."""
+        return float(self._law.band(self.confidence))
 
     def quantile(self, share: float) -> Located:
         """The first bin by whose end at least this share of the rows (in bins) has come.
