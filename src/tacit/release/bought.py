@@ -120,7 +120,7 @@ class Purchase:
     def reach(self, query: Query, shown: int, confidence: float, law: float) -> float:
         """How far the truth is from a value at most, where the bar of the noise alone is known."""
         found = self.release
-        if isinstance(found, NoisyTable):
+        if isinstance(found, NoisyTable | NoisyResiduals):
             return abs(shown - found.value(query)) + law
         return found.reach(query, shown, confidence)
 

@@ -100,7 +100,7 @@ class NoisyResiduals:
     def value(self, query: Query) -> int:
         """The query's answer in grid steps, rounded to a whole one; a query and its complement add up to n."""
         core = query.core
-        weights = core.table(core.scope, self._shape(core.scope))
+        weights = core.table(core.scope, [self._sizes[name] for name in core.scope])
         whole, parts = self._pieces(core.scope)
         found = self._rows * (whole // weights.size) * int(weights.sum())
         for part in parts:
@@ -111,7 +111,8 @@ class NoisyResiduals:
 
     def law(self, query: Query, confidence: float) -> int:
         """The bar of the noise alone, in grid steps. Rounding adds half a step; both ends are whole, so it is whole."""
-        return self._bar(self._spread(_components(query, self._domain)), query.unit, confidence)
+        spread = self._spread(_components(query, self._domain))
+        return math.floor(query.unit * width_of_sum(self.noise, *spread, confidence) + 0.5)
 
     def reach(self, query: Query, shown: int, confidence: float) -> int:
         """How far the truth is from a value at most, in grid steps: by the law of the noise."""
@@ -174,9 +175,6 @@ class NoisyResiduals:
             largest = max(largest, scale * math.prod([part.largest for part in parts]))
             draws += self._answers[names].size
         return Spread(squares * (1 + 1e-12), largest * (1 + 1e-12), draws)
-
-    def _bar(self, spread: Spread, unit: int, confidence: float) -> int:
-        return math.floor(unit * width_of_sum(self.noise, *spread, confidence) + 0.5)
 
     def _all_there(self, scope: Names) -> bool:
         return bool(scope) and all(part in self._scales for part in _subsets(scope))
