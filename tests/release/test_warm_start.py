@@ -217,6 +217,16 @@ def test_a_start_whose_every_part_others_have_bought_is_marked_all_the_same(make
     assert (cells(built) == cells(recalled(public_of(make(budget))))).all()
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_an_attribute_with_more_bins_than_a_table_may_have_is_left_out(tmp_path: Path, delta: float) -> None:
+    wide = Domain({"a": tacit.integer(0, 2**18), "b": tacit.boolean(), "c": tacit.integer(0, 3)})
+    rows = pa.table({"a": [1, 2, 3, 4], "b": [True, False] * 2, "c": [0, 1, 2, 3]})
+    with curating(tmp_path, rows, wide, Budget(epsilon=2.0, delta=delta)) as curator:
+        names = {name for scope in scopes(curator, public_of(curator).total) for name in scope}
+        assert "b" in names
+        assert "a" not in names
+
+
 def test_a_domain_without_choices_is_refused_in_words(tmp_path: Path) -> None:
     only = Domain({"a": tacit.category(["x"])})
     with curating(tmp_path, pa.table({"a": ["x", "x"]}), only, MILD) as curator:

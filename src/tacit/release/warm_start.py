@@ -103,7 +103,8 @@ def wanted(public: Public, loss: Loss) -> list[tuple[Wanted, Loss]]:
     plan = allocation(domain, public.rows)
     if not plan.scopes:
         raise InvalidDomain("no attribute has two values or more, so there is nothing to start from.")
-    trees = {name: tree for name in plan.sizes if (tree := _tree(domain, name, loss)) is not None}
+    alone = [scope[0] for scope in plan.scopes if len(scope) == 1]
+    trees = {name: tree for name in alone if (tree := _tree(domain, name, loss)) is not None}
     if loss.measure == "epsilon":
         return [
             (trees.get(names[0], _marginal(names)) if len(names) == 1 else _marginal(names), _part(loss, share))
