@@ -13,9 +13,12 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
-from tacit.serve import dataset, run
+from tacit.config import Config
+from tacit.serve import run
 from tacit.serve.admission import Limits
+from tacit.session import Session
 from tacit.store.chain import Line
 from tacit.store.log import Log
 from tacit.trusted.ledger import Ledger, Outcome
@@ -41,16 +44,16 @@ def answer_before_commit() -> None:
 
 def refund_at_start() -> None:
     """What a server that died had reserved is given back by the next one."""
-    opened = dataset.open_session
+    opened = Config.open
 
-    def generous(**terms: object) -> object:
-        session = opened(**terms)  # type: ignore[arg-type]
+    def generous(config: Config, **terms: Any) -> Session:
+        session = opened(config, **terms)
         for intent in session._ledger.log.open_intents():
             back = Outcome(f"refund of {intent.seq}", 0, "told", "{}")
             session._ledger.settle(intent.seq, [back])
         return session
 
-    dataset.open_session = generous  # type: ignore[assignment]
+    Config.open = generous  # type: ignore[method-assign]
 
 
 def another_answer() -> None:
