@@ -97,7 +97,7 @@ def of_histogram(
 def of_warm_start(
     public: Public, settings: IterativeSettings, loss: Loss, confidence: float
 ) -> tuple[str, list[Expected]]:
-    """Expected, fitted to runs (`forecast.WarmStarted`); without a certificate the promise is the gate's."""
+    """A forecast (`forecast.WarmStarted`); without a certificate the promise is the gate's."""
     domain, people, total = public.domain, public.rows_per_person, public.total
     if not settings.warm or all(size == 1 for size in domain.shape):
         return "", []

@@ -1,7 +1,7 @@
 """Which mechanism, with which settings, and what errors to expect: from public parameters alone. Anybody may call it.
 
 The choice is by the bar that answers will be shown with, because that is what people can rely on. The warm start's is a
-forecast, fitted to runs, and not a law: so it must be narrower by more than it can be off by.
+forecast and not a law: so it must be narrower by more than it can be off by.
 """
 
 from __future__ import annotations
