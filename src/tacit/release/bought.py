@@ -275,8 +275,8 @@ class Bought:
 
         As in `barred`: its own band, which its law alone makes the narrowest, and how far the counts are from it.
         """
-        whole = [replace(one, confidence=self._sure_of) for one in self._purchases if one.entry < entry and one.plain]
-        known = [found for one in whole if (found := one.ranges((name,))) is not None]
+        whole = (one for one in self._purchases if one.entry < entry and one.plain)
+        known = [found for one in whole if (found := one.ranges((name,), self._sure_of)) is not None]
         bands = [one.cdf() for one in known if not isinstance(one, Rectangles)]
         best = min(bands, key=lambda band: band.half_width, default=None)
         return None if best is None else best.half_width + float(np.abs(values - best.values).max(initial=0.0))

@@ -84,11 +84,6 @@ class NoisyResiduals:
         self._projected = lru_cache(maxsize=1024)(self._project)
         self._pieces = lru_cache(maxsize=1024)(self._put)
 
-    @property
-    def words(self) -> str:
-        """What the release is called where something is read off it."""
-        return f"the release of {len(self.question.scopes):,} tables"
-
     def covers(self, query: Query) -> bool:
         """Whether every residual that the query's answer is made of was released."""
         return self._closed(query.scope)

@@ -35,11 +35,6 @@ class NoisyTable:
         self._rows, self._confidence = rows, confidence
         self._small_sums = lru_cache(maxsize=256)(self._sum_over)
 
-    @property
-    def words(self) -> str:
-        """What the table is called where something is read off it."""
-        return f"the table of {' and '.join(self.names)}"
-
     def covers(self, query: Query) -> bool:
         """Whether the query's answer is a sum of cells, or n less such a sum."""
         return not query.is_constant and self._within(query) is not None

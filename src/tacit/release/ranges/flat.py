@@ -54,9 +54,6 @@ class Counted(Protocol):
 
     receipt: Receipt
 
-    @property
-    def words(self) -> str: ...
-
     def values_of(self, name: str, /) -> ValueCounts: ...
 
 
