@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from scipy.special import wrightomega
 
 import tacit
 from tacit.errors import InvalidDomain, InvalidQuery
@@ -24,7 +25,7 @@ from tacit.release.hypothesis import fit as fit_module
 from tacit.release.hypothesis import terms as terms_module
 from tacit.release.hypothesis.dense import Dense
 from tacit.release.hypothesis.fit import Fitted, fit
-from tacit.release.hypothesis.terms import solve_normaliser
+from tacit.release.hypothesis.terms import omega, solve_normaliser
 
 DOMAIN = Domain({"a": tacit.integer(0, 3), "b": tacit.integer(0, 2), "c": tacit.boolean(), "d": tacit.integer(0, 4)})
 N = 1000
@@ -272,11 +273,16 @@ def test_progress_reaches_its_total() -> None:
     assert [done for done, _ in told] == sorted(done for done, _ in told)
 
 
+def test_omega_is_that_of_scipy() -> None:
+    values = np.r_[np.linspace(-700, 60, 100_001), np.geomspace(60, 1e300, 10_001), 0.0, 1.0, np.e]
+    # Its logarithm is the value less itself, so that a value of 700 has a rounding of 1e-13.
+    np.testing.assert_allclose(omega(values), wrightomega(values), rtol=5e-13)
+    assert (omega(np.array([-1e9, -701.0])) < 1e-300).all()
+
+
 @pytest.mark.parametrize("softness", [1e-12, 1e-4, 1.0, 1e6])
 @pytest.mark.parametrize("shift", [-1e5, 0.0, 1e5])
 def test_the_normaliser_is_found_from_anywhere(softness: float, shift: float) -> None:
-    from scipy.special import wrightomega
-
     base = np.random.default_rng(5).normal(shift, 50, 100)
     z = solve_normaliser(base, softness)
     assert softness * float(wrightomega(base - z).sum()) == pytest.approx(1, rel=1e-6)
