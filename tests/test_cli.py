@@ -144,16 +144,20 @@ def test_help_teaches() -> None:
     assert tacit("ask").exit_code == 2
 
 
-def test_the_demo_shows_answers_and_what_is_left() -> None:
+def test_the_demo_beats_fresh_noise_and_catches_the_worst_question() -> None:
     result = tacit("demo", "--json")
     assert result.exit_code == 0, result.output
     shown: dict[str, Any] = json.loads(result.stdout)
-    assert len(shown["answers"]) == 8
-    assert shown["left"]["rho"] > 0
-    assert {answer["source"] for answer in shown["answers"]} == {"hypothesis"}  # from the base, which was bought first
-    text = tacit("demo").stdout
-    assert "privacy unit is a row" in " ".join(text.split())
-    assert "Private answers" in text
+    fresh, ours = shown["compared"]
+    assert fresh["questions"] == ours["questions"] == 1000
+    assert fresh["mean_error"] > 3 * ours["mean_error"]
+    assert fresh["budget_left"] < 0.001 < ours["budget_left"]
+    assert (fresh["next_question"], ours["next_question"]) == ("refused", "free")
+    first, again = shown["answers"][:2]
+    assert first["value"] == again["value"]  # the same question in other words
+    worst = shown["worst"]
+    assert worst["source"] == "measured"
+    assert abs(worst["value"] - worst["truth"]) < worst["error"] < abs(worst["published"] - worst["truth"])
 
 
 def test_a_closed_pipe_is_no_error(folder: Path) -> None:

@@ -41,6 +41,10 @@ def test_the_page_leads_to_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for name in ("TACIT_CONFIG", "NO_COLOR", "FORCE_COLOR"):  # no habits of the machine that runs this
         monkeypatch.delenv(name, raising=False)
     shown = {command: follow(command) for command in commands() if not command.startswith("git clone ")}
+    first_screen = shown[f"{TACIT}demo"]
+    assert "the worst question there is" in first_screen
+    assert not re.search(r"\b(rho|hypothesis|cells?|gate|delta)\b", first_screen)
+    assert max(map(len, first_screen.splitlines())) <= 90
     asked = [text for command, text in shown.items() if " ask " in command and "--dry-run" not in command]
     first, again, published = (text.splitlines()[1].split()[0] for text in asked)
     assert first == again == published  # the same question, the same answer

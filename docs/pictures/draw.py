@@ -1,4 +1,5 @@
-"""Draws the pictures that explain the mechanisms: `python docs/pictures/draw.py` writes them beside this file.
+"""Draws the pictures that explain the mechanisms: `python docs/pictures/draw.py` writes them beside this file, or
+only those that are named after it.
 
 The tree and the triangle are geometry, and come out the same each time. The others are real sessions with real
 noise.
@@ -6,6 +7,7 @@ noise.
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
@@ -16,8 +18,11 @@ import pandas as pd
 
 import tacit
 from tacit import demo
+from tacit.demo.contest import ONE_MORE, Contestant, Truth, conditions
+from tacit.demo.contest import contest as race
 from tacit.model.expression import Expression
 from tacit.show.chart import Axis, Chart, Grid, Points, Polyline, Ticks
+from tacit.show.chart.axes import round_number
 from tacit.show.chart.paint import Drawing, Picture, p, paint, text
 
 HERE = Path(__file__).parent
@@ -264,11 +269,73 @@ def visits() -> Chart:
     return replace(chart, title="How many rows have at most so many visits to a doctor")
 
 
-def main() -> None:
-    pictures = {"tree": Tree(), "triangle": Triangle(), "timeline": timeline(), "median": median(), "visits": visits()}
-    for name, picture in pictures.items():
-        print(picture.save(HERE / f"{name}.svg").name)
+@dataclass(frozen=True)
+class Contest(Picture):
+    """How far off the demonstration's thousand answers are, fresh noise beside Tacit, on one scale."""
+
+    title: str
+    both: tuple[Contestant, ...]
+    after: tuple[str, ...]
+
+    def drawing(self) -> Drawing:
+        wide, high, gap, top = 262.0, 200.0, 24.0, 62.0
+        most = max(one.worst for one in self.both)
+        step = round_number(most / 2, up=False)
+        body = text(20, 30, self.title, role="ink", size=15, bold=True)
+        body += text(20, 50, "Each dot is an answer: how many rows it is above or below the truth.")
+        said = []
+        for panel, (one, role, next_one) in enumerate(zip(self.both, ("1", "0"), self.after, strict=True)):
+            left = 72 + panel * (wide + gap)
+            middle = top + high / 2
+
+            def y(rows: float, middle: float = middle) -> float:
+                return middle - rows / most * (high / 2 - 4)
+
+            for rows in (-step, 0, step):
+                line = paint(stroke="grid" if rows else "soft")
+                body += f'<path d="M{p(left)} {p(y(rows))}h{p(wide)}" {line}/>'
+                if not panel:
+                    body += text(left - 8, y(rows) + 4, f"{rows:+,.0f}" if rows else "truth", anchor="end")
+            across = wide / len(one.errors)
+            dots = "".join(f"M{p(left + across * (i + 0.5))} {p(y(rows))}h0" for i, rows in enumerate(one.errors))
+            body += f'<path d="{dots}" stroke-linecap="round" {paint(stroke=role, width=2.6, opacity=0.7)}/>'
+            below = top + high + 28
+            body += text(left, below, one.name, role=role, size=15, bold=True)
+            figures = f"off by {one.mean:,.0f} rows on average, {one.worst:,} at worst"
+            budget = f"{100 * one.left[-1]:.0f} % of the budget is left"
+            more = f"one question more: {next_one}"
+            for line, words in enumerate((figures, budget, more)):
+                body += text(left, below + 21 + 18 * line, words, role="ink")
+            said.append(f"{one.name}: {figures}; {budget}; {more}")
+        return Drawing(WIDTH, top + high + 100, body, ". ".join(said))
+
+
+def contest() -> Contest:
+    """The README's first picture: one real run of the demonstration."""
+    number = 1_000
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        demo.open_demo(Path(folder), mechanism="direct", questions=number) as fresh,
+        demo.open_demo(Path(folder), questions=number) as ours,
+    ):
+        ours.start()
+        both = Contestant("Fresh noise for every question", fresh), Contestant("Tacit", ours)
+        for _ in race(both, conditions(number), Truth()):
+            pass
+        after = tuple(one.answers_one_more(ONE_MORE) for one in both)
+        title = (
+            f"{number:,} questions about {ours.rows:,} rows, epsilon = {ours.budget.epsilon:g} for all of them together"
+        )
+    return Contest(title, both, after)
+
+
+def main(names: list[str]) -> None:
+    """Draw the pictures of these names, or all."""
+    pictures = {"tree": Tree, "triangle": Triangle, "timeline": timeline, "median": median, "visits": visits}
+    pictures["contest"] = contest
+    for name in names or pictures:
+        print(pictures[name]().save(HERE / f"{name}.svg").name)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from click.testing import CliRunner
@@ -233,6 +234,23 @@ def test_an_invitation_opens_once(site: Site) -> None:
     sound(again.text)
     assert 'name="key"' in second.get("/").text
     assert site.open().get("/enter/other").status_code == 404
+
+
+def test_a_link_shows_what_is_known_and_never_spends(site: Site) -> None:
+    ana, session = site.browser("ana"), site.state.datasets["people"].session
+    before, link = session.spent, "/data/people?" + urlencode({"sql": "SELECT COUNT(*) FROM data WHERE age >= 40"})
+    unknown = ana.get(link)
+    sound(unknown.text)
+    assert session.spent == before
+    assert "At most" in unknown.text
+    ask(ana, by_sql("SELECT COUNT(*) FROM data WHERE age >= 40"))
+    paid = session.spent
+    known = ana.get(link)
+    sound(known.text)
+    assert paid != before
+    assert session.spent == paid
+    assert '<span class="badge free">Free</span>' in known.text
+    assert ana.get("/data/people?sql=nonsense").status_code == 422
 
 
 def test_another_site_can_do_nothing(site: Site) -> None:

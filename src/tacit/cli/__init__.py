@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from tacit import __version__
-from tacit.cli import ask, demo, own, publish, serve
+from tacit.cli import ask, bench, demo, own, publish, serve
 from tacit.cli.show import as_document
 from tacit.errors import BudgetExhausted, TacitError
 
@@ -90,6 +90,6 @@ def main() -> None:
     """
 
 
-for _room in (own, ask, publish, serve, demo):  # in the order of need
+for _room in (own, ask, publish, serve, demo, bench):  # in the order of need
     for _command in _room.COMMANDS:
         main.add_command(_command)

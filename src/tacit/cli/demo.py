@@ -1,39 +1,31 @@
-"""Commands that need no data of one's own: the demonstration and the benchmark.
+"""`tacit demo`: what Tacit does that fresh noise cannot, on a real public table, in half a minute.
 
-Both may look at the truth: the demonstration's table is public, and the benchmark's is made up from a public seed. The
-answers have fresh noise each time all the same.
+The table is public, so the truth can be shown beside the answers. The noise is real, and differs each time.
 """
 
 from __future__ import annotations
 
-import csv
-import time
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tacit.cli.options import json_option
-from tacit.cli.show import print_grid, say, show, waiting
+from tacit.cli.options import at_terminal, json_option
+from tacit.cli.show import cloud, console, escape, print_json, say, waiting
+from tacit.errors import TacitError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
-    from tacit.model.budget import Budget
-    from tacit.model.domain import Domain
-    from tacit.model.expression import Expression
-    from tacit.release.answering import Answers
-    from tacit.release.offer import Started
+    from tacit.demo.contest import Contestant, Single, Truth, Worst
+    from tacit.model.answer import Answer
     from tacit.session import Session
 
-DELTA = 1e-9
-MOST_HISTOGRAM = 200_000  # cells: drawing more noise would take most of the minute
+QUESTIONS = 1_000
+FRESH, OURS = "yellow", "green"  # the colours of the two contestants
+WIDTH = 55  # letters, of the two clouds
 
 
 @click.command()
@@ -41,10 +33,11 @@ MOST_HISTOGRAM = 200_000  # cells: drawing more noise would take most of the min
 @click.option("--port", type=click.IntRange(0, 65535), default=8470, show_default=True, help="The port of --serve.")
 @json_option
 def demo(as_server: bool, port: int, as_json: bool) -> None:
-    """Show private answers about a real table beside the truth.
+    """Ask a thousand questions about a real table.
 
-    It has 20,190 rows of the RAND Health Insurance Experiment. The table is public, so the truth can be shown beside
-    the private answers.
+    It has 20,190 rows of the RAND Health Insurance Experiment. The answers are compared with fresh noise that has the
+    same budget, and, since the table is public, with the truth. At a terminal you are asked for questions of your own
+    at the end.
 
     \b
     Examples:
@@ -58,229 +51,223 @@ def demo(as_server: bool, port: int, as_json: bool) -> None:
         with suppress(KeyboardInterrupt):  # which is how it ends
             serve_demo(port, say=say)
         return
+    from tacit.demo.contest import ONE_MORE, Truth, ask_singly, ask_worst, conditions, contest
+
+    to = console()
+    with _contestants() as both, ExitStack() as shown:
+        truth, ours = Truth(), both[1]
+        move = shown.enter_context(_live(both, to)) if to.is_terminal and not as_json else None
+        for last in contest(both, conditions(QUESTIONS), truth):
+            if move is not None:
+                move(last)
+        shown.close()
+        after = [one.answers_one_more(ONE_MORE) for one in both]
+        singles = ask_singly(ours.session, truth)
+        worst = ask_worst(ours.session, truth)
+        if as_json:
+            print_json(_facts(both, after, singles, worst))
+            return
+        _print_contest(both, after, to)
+        _print_singles(singles, worst, ours.session, to)
+        if at_terminal():
+            _talk(ours.session, truth, to)
+
+
+@contextmanager
+def _contestants() -> Iterator[list[Contestant]]:
+    """Fresh noise and Tacit, each with a budget of its own; Tacit has bought what its answers start from."""
     import tempfile
 
-    from tacit.demo import QUESTIONS, open_demo
+    from tacit.demo import open_demo
+    from tacit.demo.contest import Contestant
 
-    with tempfile.TemporaryDirectory() as folder, open_demo(Path(folder)) as session:
-        base = session.start()
-        answers = [session.ask(question) for question in QUESTIONS]
-        left = {session.left.measure: float(session.left)}
-        facts = {"start": base.to_dict(), "answers": [answer.to_dict() for answer in answers], "left": left}
-        show(facts, as_json, partial(_print_demo, session, base, answers))
+    with tempfile.TemporaryDirectory() as name, ExitStack() as opened:
+        with waiting("Reading the table, and buying what Tacit's answers start from"):
+            folder = Path(name)
+            fresh = opened.enter_context(open_demo(folder, mechanism="direct", questions=QUESTIONS))
+            ours = opened.enter_context(open_demo(folder, questions=QUESTIONS))
+            ours.start()
+        yield [Contestant("fresh noise", fresh), Contestant("Tacit", ours)]
 
 
-@click.command()
-@click.option("--rows", type=click.IntRange(100, 1_000_000), default=50_000, show_default=True, metavar="N")
-@click.option("--columns", type=click.IntRange(2, 8), default=5, show_default=True, metavar="D")
-@click.option("--values", type=click.IntRange(2, 20), default=6, show_default=True, help="In each column.", metavar="V")
-@click.option("--questions", type=click.IntRange(10, 10_000), default=1_000, show_default=True, metavar="K")
-@click.option("--epsilon", type=float, default=1.0, show_default=True, metavar="E")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Decides the made table.")
-@click.option("--median", is_flag=True, help="Also measure the median mechanism: a minute more.")
-@json_option
-def bench(
-    rows: int, columns: int, values: int, questions: int, epsilon: float, seed: int, median: bool, as_json: bool
-) -> None:
-    """Measure the mechanisms on this machine, on a made table.
+def _facts(
+    both: Sequence[Contestant], after: Sequence[str], singles: Sequence[Single], worst: Worst | None
+) -> dict[str, Any]:
+    compared = [
+        {
+            "name": one.name,
+            "questions": len(one.errors),
+            "mean_error": one.mean,
+            "largest_error": one.worst,
+            "within_bar": one.covered,
+            "budget_left": one.left[-1],
+            "next_question": next_one,
+        }
+        for one, next_one in zip(both, after, strict=True)
+    ]
+    told = [{**one.answer.to_dict(), "truth": one.truth} for one in singles]
+    hardest = None if worst is None else {**worst.answer.to_dict(), "published": worst.published, "truth": worst.truth}
+    return {"compared": compared, "answers": told, "worst": hardest, "budget_left": both[1].share_left}
 
-    The table has N rows and D columns of V values. Each mechanism answers the same K random conditions on up to three
-    columns under one budget. Ratios are against independent noise for every question, in the same run; below 1 is
-    better. With the default sizes it takes less than a minute.
 
-    \b
-    Examples:
-      tacit bench --rows 2000 --columns 3 --questions 100
-      tacit bench --rows 2000 --columns 3 --questions 100 --epsilon 0.5 --json
+# -- the contest, as it goes on and at its end -------------------------------------------------------------------------
+
+
+@contextmanager
+def _live(both: Sequence[Contestant], to: Console) -> Iterator[Callable[[str], None]]:
+    """The screen while questions are asked; what it gives is told the condition that was asked last."""
+    from rich.live import Live
+
+    with Live(console=to, transient=True, refresh_per_second=12) as screen:
+
+        def move(condition: str) -> None:
+            screen.update(_screen(both, condition))
+
+        yield move
+
+
+def _screen(both: Sequence[Contestant], condition: str = "", after: Sequence[str] = ()) -> RenderableType:
+    """How far off every answer was, as clouds on one scale, and what that amounts to.
+
+    condition: the one that was asked last, while questions are asked; `after`: what becomes of one more, at the end.
     """
-    import numpy as np
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table as Grid
+    from rich.text import Text
 
-    from tacit.model.attribute import category
-    from tacit.model.budget import Budget
-    from tacit.model.domain import Domain
+    session, asked = both[1].session, len(both[1].errors)
+    head = Text.from_markup(
+        f"\n [bold]{QUESTIONS:,} questions[/] about {session.rows:,} rows of the RAND Health Insurance Experiment,\n"
+        " each a person in a year. [bold]One privacy budget[/] for all of them: "
+        f"epsilon = {session.budget.epsilon:g}.\n"
+    )
+    bar = Grid.grid(padding=(0, 1))
+    if after:
+        bar.add_row("", Text("how far off each answer is", "dim"))
+    else:
+        done = ProgressBar(total=QUESTIONS, completed=asked, width=20)
+        bar.add_row("", done, f"{asked:,}", Text(condition, "dim", no_wrap=True))
+    clouds = Grid.grid(padding=(0, 1))
+    table = Grid(box=None, padding=(0, 2, 0, 1), header_style="dim")
+    table.add_column("off by, in rows")
+    for heading in ("mean", "worst", "within ±", "budget left"):
+        table.add_column(heading, justify="right")
+    table.add_column("one question more" if after else "")
+    most = max(1, both[0].worst)
+    for i, (one, colour) in enumerate(zip(both, (FRESH, OURS), strict=True)):
+        lines = cloud(one.errors, most, QUESTIONS, width=WIDTH)
+        clouds.add_row("", Text("\n".join(lines), colour), Text(f"{one.name}\nup to ± {one.worst:,}", colour))
+        figures = f"{one.mean:,.0f}", f"{one.worst:,}", _percent(one.covered), _percent(one.left[-1])
+        table.add_row(one.name, *figures, after[i] if after else "", style=f"bold {colour}")
+    return Group(head, bar, clouds, Text(), table)
 
-    with waiting("Measuring"):
-        budget = Budget(epsilon=epsilon, delta=DELTA)
-        draw = np.random.Generator(np.random.PCG64(seed))
-        table = _table(draw, rows, columns, values)
-        domain = Domain({f"c{i}": category(list(range(values))) for i in range(columns)})
-        asked = [_question(draw, list(domain), values, table) for _ in range(questions)]
-        runs = _measure(table, domain, budget, asked, median)
-    facts = {"rows": rows, "cells": domain.size, "questions": questions, "epsilon": epsilon, "seed": seed}
-    sizes = f"{rows:,} rows, {domain.size:,} cells, {questions:,} questions, epsilon = {epsilon:g}, delta = {DELTA:g}"
-    show({**facts, "measured": [asdict(run) for run in runs]}, as_json, partial(_print_bench, sizes, runs))
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
-# -- the demonstration -------------------------------------------------------------------------------------------------
+def _print_contest(both: Sequence[Contestant], after: Sequence[str], to: Console) -> None:
+    to.print(_screen(both, after=after), soft_wrap=False)
+    to.print(
+        f"\n Tacit spent {_percent(1 - both[1].left[0])} of its budget once, before the first question. Every answer\n"
+        " since then was free, and so is every other question of this kind.\n",
+        style="dim",
+    )
 
 
-def _print_demo(session: Session, base: Started, answers: Sequence[Answers], to: Console) -> None:
+# -- single answers ----------------------------------------------------------------------------------------------------
+
+
+def _print_singles(singles: Sequence[Single], worst: Worst | None, session: Session, to: Console) -> None:
     from rich.table import Table as Grid
 
-    from tacit.demo import QUESTIONS, truths
-    from tacit.model.answer import Answer
     from tacit.model.budget import percent_of
-    from tacit.model.table import Table
 
-    to.print(
-        f"\n[bold]The RAND Health Insurance Experiment[/]: {session.rows:,} rows, {session.domain.size:,} cells. A "
-        f"row is one person in one year; the privacy unit is a row.\nOne budget for everything: {session.budget}. "
-        f"Mechanism: {session.choice.mechanism} ({session.choice.reason.rstrip('.')}).\n"
-    )
-    if base.what:
-        to.print(f"Started first. {base}\n")
-    grid = Grid("question", title="Private answers", title_style="bold", expand=False)
-    for heading in ("answer", "± (95%)", "truth*", "source", "cost"):
-        grid.add_column(heading, justify="left" if heading == "source" else "right", no_wrap=True)
-    for question, answer, truth in zip(QUESTIONS, answers, truths(), strict=True):
-        asked = question.removeprefix("SELECT ").removeprefix("COUNT(*) FROM data WHERE ")
+    grid = Grid(box=None, padding=(0, 1, 0, 1), header_style="dim")
+    grid.add_column("how many rows have …", no_wrap=True)
+    for heading in ("answer", "±", "truth*"):
+        grid.add_column(heading, justify="right")
+    grid.add_column("bar and truth")
+    grid.add_column("cost", justify="right")
+    seen = set[float]()
+    for one in [*singles, *([] if worst is None else [worst])]:
+        answer, note = one.answer, "†" if one is worst else " (the same)" if one.answer.value in seen else ""
+        seen.add(answer.value)
+        error = "" if answer.error is None else f"{answer.error:,.0f}"
         cost = percent_of(answer.cost, session.total) if answer.cost.atoms else "free"
-        if isinstance(answer, Answer):
-            row = (f"{answer.value:,.0f}", f"{answer.error:,.0f}", f"{truth:,}", answer.source, cost)
-            grid.add_row(asked, *row)
-        elif isinstance(answer, Table):
-            grid.add_row(asked, "", f"{answer.error:,.0f}", "", answer.source, cost)
-            for labels, value in answer.rows():
-                grid.add_row("  " + ", ".join(labels), f"{value:,.0f}", "", "", "", "")
+        value = f"[bold {OURS}]{answer.value:,.0f}[/]"
+        grid.add_row(escape(one.words) + note, value, error, f"{one.truth:,}", _interval(answer, one.truth), cost)
     to.print(grid, soft_wrap=False)
+    notes = "\n * The table is public, so the truth can be shown here. Tacit itself never shows it."
+    if worst is not None:
+        caught = (
+            "Tacit noticed, and bought a fresh answer." if worst.answer.cost.atoms else "This time it was not noticed."
+        )
+        notes += (
+            f"\n † The rows of {worst.combinations:,} combinations of values, picked by somebody who knows the truth:\n"
+            f"   what is published is off by {abs(worst.truth - worst.published):,} rows there. {caught}"
+        )
+    left = percent_of(session.left, session.total)
+    to.print(notes, style="dim")
+    to.print(f"\n [bold]{left}[/] of the budget is left. Whatever was asked stays free for ever.\n")
+
+
+def _interval(answer: Answer, true: int, width: int = 15) -> str:
+    """The error bar with the answer in its middle, on a scale of one and a half bars, and the truth as a dot."""
+    error, middle = answer.error, width // 2
+    if not error:
+        return ""
+
+    def place(value: float) -> int:
+        return min(max(round(middle + (value - answer.value) / (1.5 * error) * middle), 0), width - 1)
+
+    low, high = place(answer.value - error), place(answer.value + error)
+    letters = [" "] * low + ["─"] * (high - low + 1) + [" "] * (width - high - 1)
+    letters[low], letters[high], letters[middle] = "├", "┤", "┼"
+    letters[place(true)] = f"[bold {OURS if low <= place(true) <= high else FRESH}]●[/]"
+    return "".join(letters)
+
+
+def _talk(session: Session, truth: Truth, to: Console) -> None:
+    """Questions of the reader's own, until an empty line."""
+    from tacit.cli.prompt import completing
+
     to.print(
-        "* this table is public, so the truth can be shown here; Tacit itself never shows it.\n"
-        f"Spent [bold]{percent_of(session.spent, session.total)}[/] of the budget; "
-        f"left [bold]{percent_of(session.left, session.total)}[/].\n"
-        "Ask the same again, or anything the answers already determine, and it is free.\n"
+        " Now you. A condition, like  [bold]visits >= 10 AND health = 'excellent'[/]  (Tab completes; Enter leaves)"
     )
+    to.print(" " + escape("; ".join(f"{name} {a.takes}" for name, a in session.domain.items())), style="dim")
+    read = completing(session.domain)
+    while True:
+        try:
+            line = read(" how many rows have: ").strip().rstrip(";")
+        except (EOFError, KeyboardInterrupt):
+            to.print()
+            return
+        if not line:
+            return
+        try:
+            _print_own(line, session, truth, to)
+        except TacitError as error:
+            to.print(f" {escape(str(error))}", style=FRESH)
 
 
-# -- the benchmark -----------------------------------------------------------------------------------------------------
+def _print_own(line: str, session: Session, truth: Truth, to: Console) -> None:
+    from tacit.cli.show import print_answer
+    from tacit.demo.contest import SELECT
+    from tacit.model.answer import Answer
+    from tacit.model.ask import Count
+    from tacit.model.budget import percent_of
+
+    asked = session.question(line if line.upper().startswith("SELECT ") else SELECT + line)
+    answer = session.answer(asked)
+    if not isinstance(answer, Answer) or not isinstance(asked, Count) or answer.error is None:
+        print_answer(answer, session.rows, to)
+        return
+    true = truth.of(asked.query)
+    cost = f"{percent_of(answer.cost, session.total)} of the budget" if answer.cost.atoms else "free"
+    value = f"[bold {OURS}]{answer.value:,.0f}[/] ± {answer.error:,.0f}"
+    to.print(f" {value}   truth {true:,}   {_interval(answer, true)}   {cost}")
 
 
-@dataclass(frozen=True)
-class Run:
-    """One mechanism: seconds to open, for the first answer and for all of them; errors as fractions of the rows."""
-
-    mechanism: str
-    open_seconds: float
-    first_seconds: float
-    all_seconds: float
-    mean_error: float
-    largest_error: float
-    mean_ratio: float
-    largest_ratio: float
-
-
-def _table(draw: np.random.Generator, rows: int, columns: int, values: int) -> NDArray[np.int64]:
-    """Correlated columns: a hidden class of each row tilts every column, as in tables of people."""
-    import numpy as np
-
-    hidden = draw.integers(0, 3, rows)
-    shares = draw.dirichlet(np.full(values, 0.7), (columns, 3))
-    made = np.empty((columns, rows), np.int64)
-    for column in range(columns):
-        ends = shares[column].cumsum(axis=1)[hidden]
-        made[column] = np.minimum((draw.random(rows)[:, None] > ends).sum(axis=1), values - 1)
-    return made
-
-
-def _question(
-    draw: np.random.Generator, names: list[str], values: int, table: NDArray[np.int64]
-) -> tuple[Expression, int]:
-    """A condition on one to three columns, and how many rows of the made table meet it."""
-    import numpy as np
-
-    from tacit.model.expression import count
-
-    chosen = draw.choice(len(names), size=int(draw.integers(1, min(3, len(names)) + 1)), replace=False)
-    truth = np.ones(table.shape[1], bool)
-    wanted: dict[str, list[int]] = {}
-    for column in chosen.tolist():
-        listed = draw.choice(values, size=int(draw.integers(1, values)), replace=False).tolist()
-        wanted[names[column]] = listed
-        truth &= np.isin(table[column], listed)
-    return count(**wanted), int(truth.sum())
-
-
-def _measure(
-    table: NDArray[np.int64], domain: Domain, budget: Budget, asked: list[tuple[Expression, int]], median: bool
-) -> list[Run]:
-    """Open the table with each mechanism, each with a budget of its own, and ask the same questions."""
-    import tempfile
-
-    from tacit.release.hypothesis.dense import MAX_CELLS
-
-    runs = {"independent noise": "direct", "auto": "auto"}
-    if domain.size <= MOST_HISTOGRAM:
-        runs["noisy histogram"] = "histogram"
-    if domain.size <= MAX_CELLS:
-        runs["iterative, uniform start"] = "iterative"
-    if median:
-        runs["median"] = "median"
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        with (folder / "made.csv").open("w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(domain)
-            writer.writerows(table.T.tolist())
-        run = partial(_run, folder, domain, budget)
-        run("warming up", "direct", asked[:2], None)  # so that imports are not counted
-        found: list[Run] = []
-        for label, mechanism in runs.items():
-            found.append(run(label, mechanism, asked, found[0] if found else None))
-    return found
-
-
-def _run(
-    folder: Path,
-    domain: Domain,
-    budget: Budget,
-    name: str,
-    mechanism: str,
-    asked: list[tuple[Expression, int]],
-    base: Run | None,
-) -> Run:
-    from tacit.opening import open_session
-
-    start = time.perf_counter()
-    with open_session(
-        data=str(folder / "made.csv"),
-        domain=domain,
-        budget=budget,
-        ledger=folder / f"{name}.tacit",
-        anchor=folder / "anchors.sqlite",
-        questions=len(asked),
-        mechanism=mechanism,
-        start=True,
-    ) as session:
-        opened = time.perf_counter()
-        answers = session.ask_many([asked[0][0]])
-        answered = time.perf_counter()
-        answers += session.ask_many([question for question, _ in asked[1:]])
-        done = time.perf_counter()
-        rows = session.rows
-        name += f": {session.choice.mechanism}" if name == "auto" else ""
-    errors = [abs(float(answer.value) - truth) / rows for answer, (_, truth) in zip(answers, asked, strict=True)]
-    mean, largest = sum(errors) / len(errors), max(errors)
-    return Run(
-        mechanism=name,
-        open_seconds=opened - start,
-        first_seconds=answered - opened,
-        all_seconds=done - opened,
-        mean_error=mean,
-        largest_error=largest,
-        mean_ratio=mean / base.mean_error if base and base.mean_error else 1.0,
-        largest_ratio=largest / base.largest_error if base and base.largest_error else 1.0,
-    )
-
-
-def _print_bench(sizes: str, runs: Sequence[Run], to: Console) -> None:
-    to.print(f"[bold]A made table[/]: {sizes}")
-    headings = ("open (s)", "first answer (s)", "all (s)", "mean error", "largest error", "mean ×", "largest ×")
-    rows = []
-    for one in runs:
-        seconds = (one.open_seconds, one.first_seconds, one.all_seconds)
-        errors = (one.mean_error, one.largest_error, one.mean_ratio, one.largest_ratio)
-        rows.append((one.mechanism, *(f"{s:.2f}" for s in seconds), *(f"{e:.2g}" for e in errors)))
-    print_grid(to, ("mechanism",), headings, rows)
-    to.print("Errors are fractions of the rows; × is against independent noise in this run.", style="dim")
-
-
-COMMANDS = (demo, bench)
+COMMANDS = (demo,)

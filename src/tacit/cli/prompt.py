@@ -41,7 +41,7 @@ _COLUMN_BEFORE = re.compile(
 
 def talk(session: Session, to: Console, read: Callable[[str], str] | None = None) -> None:
     """Read questions and print answers until the end of input. Errors do not end it."""
-    lines = read or _terminal(session.domain)
+    lines = read or completing(session.domain)
     to.print(f"{session.rows:,} rows, {len(session.domain)} columns. \\h for help, Ctrl-D to leave.", style="dim")
     while True:
         try:
@@ -121,7 +121,7 @@ def _values(domain: Domain, name: str) -> list[str]:
     return quoted + [f"'{extra}'" for extra in attribute.extras]
 
 
-def _terminal(domain: Domain) -> Callable[[str], str]:
+def completing(domain: Domain) -> Callable[[str], str]:
     """Lines from the terminal, with history and completion where this Python has readline."""
     try:
         import readline

@@ -261,3 +261,20 @@ def curve(
         before = share
     words = {0: "100%", height // 2: " 50%", height - 1: "  0%"}
     return [f"{words.get(i, ''):>4} ┤" + "".join(chr(0x2800 + cell) for cell in line) for i, line in enumerate(canvas)]
+
+
+def cloud(values: Sequence[float], most: float, number: int, *, width: int = WIDTH, height: int = 5) -> list[str]:
+    """A dot for each value, in their order from left to right, on a scale from -most to most: lines of text.
+
+    number: how many values there will be in the end; until then the right side is empty.
+
+    >>> cloud([0, 0, 0, 0], 1, 4, width=2, height=1)
+    ['⠤⠤']
+    """
+    canvas = [[0] * width for _ in range(height)]
+    across, down = 2 * width, 4 * height
+    for place, value in enumerate(values):
+        column = place * across // max(1, number)
+        row = min(max(round((1 - value / most) / 2 * (down - 1)), 0), down - 1)
+        canvas[row // 4][column // 2] |= _DOTS[row % 4][column % 2]
+    return ["".join(chr(0x2800 + cell) for cell in line) for line in canvas]

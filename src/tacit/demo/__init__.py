@@ -1,4 +1,4 @@
-"""The demonstration: a real public table, a handful of questions, and the truth about them."""
+"""The demonstration: a real public table, and how a session on it is opened. `contest` asks it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tacit.session import Session
 
 FILE = files("tacit.demo") / "randhie.csv.gz"
 BUDGET = Budget(epsilon=1.0, delta=1e-9)
+PICTURED = "SELECT visits, COUNT(*) FROM data WHERE health = 'excellent' GROUP BY visits"  # what the page opens on
 
 DOMAIN = Domain(
     {
@@ -40,17 +41,6 @@ SELECT mdvis AS visits,
 FROM read_csv('{path}')
 """
 
-QUESTIONS = [
-    "SELECT COUNT(*) FROM data WHERE health = 'poor'",
-    "SELECT COUNT(*) FROM data WHERE visits = 0",
-    "SELECT COUNT(*) FROM data WHERE visits >= 1",
-    "SELECT COUNT(*) FROM data WHERE limited AND diseases >= 20",
-    "SELECT COUNT(*) FROM data WHERE coinsurance = 0 AND visits BETWEEN 5 AND 20",
-    "SELECT COUNT(*) FROM data WHERE NOT (visits > 0)",
-    "SELECT health, COUNT(*) FROM data GROUP BY health",
-    "SELECT COUNT(*) FROM data WHERE health IN ('fair', 'poor')",
-]
-
 
 def demo_data() -> Any:
     """The demonstration table as a data frame. It is public."""
@@ -66,18 +56,10 @@ def view(path: Path) -> str:
 def config(path: Path, folder: Path, **options: Any) -> Config:
     """How the demonstration's file is opened, with its ledger and anchor in `folder`."""
     options = {"anchor": folder / "anchors.sqlite", **options}
-    return Config(view(path), None, DOMAIN, BUDGET, folder / "demo.tacit", options)
+    return Config(view(path), None, DOMAIN, BUDGET, folder / f"{options.get('mechanism', 'demo')}.tacit", options)
 
 
-def open_demo(folder: Path, *, questions: int = 10_000) -> Session:
+def open_demo(folder: Path, **options: Any) -> Session:
     """A session on the demonstration table, with its ledger and anchor in `folder`."""
     with as_file(FILE) as path:
-        return config(path, folder, questions=questions).open()
-
-
-def truths() -> list[int | None]:
-    """The exact answers. The table is public; nothing else in Tacit may do this."""
-    with as_file(FILE) as path, duckdb.connect() as connection:
-        connection.execute(f"CREATE VIEW data AS {view(path)}")
-        rows = [connection.execute(question).fetchall() for question in QUESTIONS]
-    return [int(row[0][0]) if len(row) == 1 else None for row in rows]
+        return config(path, folder, **options).open()

@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from importlib.resources import as_file
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from tacit.errors import ConfigError
 from tacit.serve.keys import ROLES, make_key
@@ -42,6 +43,7 @@ def serve(
     limits: Limits | None = None,
     ready: Callable[[str], None] = lambda address: None,
     invitations: Mapping[str, str] | None = None,
+    landing: str = "/",
 ) -> None:
     """Serve data sets over HTTP until interrupted or terminated; what is queued then is finished.
 
@@ -54,6 +56,7 @@ def serve(
     hosts: the names that clients may call it by; for a loopback address localhost and the like, else any, unless given.
     ready: told the address once requests are answered.
     invitations: words that log a browser in once, at /enter/WORD, each with the key that it stands for.
+    landing: the address on this server that an invitation leads to.
     """
     try:
         import starlette
@@ -95,7 +98,7 @@ def serve(
     logging.basicConfig(format="tacit: %(message)s")
     uvicorn.Server(
         uvicorn.Config(
-            make_app(server, pages=routes(invitations), ready=lambda: ready(address)),
+            make_app(server, pages=routes(invitations, landing), ready=lambda: ready(address)),
             http="h11",
             ws="none",
             loop="asyncio",
@@ -116,14 +119,18 @@ def serve(
 def serve_demo(port: int = PORT, *, say: Callable[[str], None] = print) -> None:
     """Serve the demonstration table on this machine until interrupted; everything is made new and goes with it.
 
+    What its answers start from is bought before, and the link opens on an answer.
+
     port: where to listen; 0 takes any free one.
     say: told, once the server is up, the address that logs a browser in (once), and keys for each role.
     """
-    from tacit.demo import FILE, config
+    from tacit.demo import FILE, PICTURED, config
 
     with tempfile.TemporaryDirectory(prefix="tacit-demo-") as made, as_file(FILE) as csv:
         folder = Path(made)
-        table = config(csv, folder, questions=1000, start=True)
+        table = config(csv, folder, questions=1000)
+        with table.open() as session:
+            session.start()
         keys = {role: make_key(folder / KEYS, role, role) for role in ROLES}
         word = secrets.token_urlsafe(24)
 
@@ -134,11 +141,12 @@ def serve_demo(port: int = PORT, *, say: Callable[[str], None] = print) -> None:
                 f"  or log in with a key, as the owner:  {keys['owner']}\n"
                 f"                         an analyst:  {keys['analyst']}\n"
                 f"                           a reader:  {keys['reader']}\n"
-                "The first question buys what all answers start from; for a table of yours, you would be asked first.\n"
+                "What its answers start from is bought; for a table of yours, you would be asked first.\n"
                 "Ctrl+C ends it, and nothing stays."
             )
 
-        serve({"demo": table}, port=port, ready=ready, invitations={word: keys["owner"]})
+        landing = f"/data/demo?{urlencode({'sql': PICTURED})}"
+        serve({"demo": table}, port=port, ready=ready, invitations={word: keys["owner"]}, landing=landing)
 
 
 def _names(configs: Sequence[str | Path] | Mapping[str, str | Path | Config]) -> dict[str, Path | Config]:

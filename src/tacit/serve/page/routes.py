@@ -41,12 +41,15 @@ _WHOLE = re.compile(r"\d{1,15}", re.ASCII)
 Doing = Callable[[Call], Any]  # an endpoint of the API, or like one: the body of its call is the fields of a form
 
 
-def routes(invitations: Mapping[str, str] | None = None) -> list[Route]:
-    """All pages. `invitations` are words that log somebody in once, each with its key: /enter/WORD."""
+def routes(invitations: Mapping[str, str] | None = None, landing: str = "/") -> list[Route]:
+    """All pages.
+
+    invitations: words that log somebody in once, each with its key: /enter/WORD leads to `landing`.
+    """
     open_ones = dict(invitations or {})
 
     async def enter(request: Request) -> Response:
-        return _enter(request, open_ones)
+        return _enter(request, open_ones, landing)
 
     def at(path: str, do: Doing, method: str = "GET", *, owner: bool = False, tokens: int = 0) -> Route:
         async def serve(request: Request) -> Response:
@@ -140,7 +143,7 @@ async def _logout(request: Request) -> Response:
     return response
 
 
-def _enter(request: Request, invitations: dict[str, str]) -> Response:
+def _enter(request: Request, invitations: dict[str, str], landing: str) -> Response:
     """An invitation is a word that logs its holder in once, with the key beside it."""
     try:
         server = server_of(request)
@@ -149,7 +152,7 @@ def _enter(request: Request, invitations: dict[str, str]) -> Response:
         word = next((one for one in invitations if secrets.compare_digest(one.encode(), given)), None)
         if word is None:
             raise Refusal(404, "no_such_invitation", "This invitation is not known, or was used: it opens once.")
-        response = RedirectResponse("/", 303)
+        response = RedirectResponse(landing, 303)
         server.logins.start(invitations.pop(word), response)
         return response
     except Exception as error:
@@ -165,12 +168,19 @@ async def _asset(request: Request) -> Response:
     return Response(asset(name), headers=lasting, media_type=ASSETS[name])
 
 
-def _main(call: Call) -> Response:
-    return _show(call, Forms())
+async def _main(call: Call) -> Response:
+    """The page, and with ?sql=STATEMENT its answer if it is known already, else its price: a link never spends."""
+    sql = call.request.query_params.get("sql", "")
+    if not sql.strip():
+        return await run_in_threadpool(_show, call, Forms())
+    return await _ask(replace(call, body=[("sql", sql), ("do", "look")]))
 
 
 async def _ask(call: Call) -> Response:
-    """Answer the form, or say what it would cost. A refusal stands where the answer would."""
+    """Answer the form, or say what it would cost. A refusal stands where the answer would.
+
+    The field `do` is "ask" to buy what is not known, and "look" to see an answer only if it is.
+    """
     session, asked = call.about.session, Forms()
     try:
         asked = await run_in_threadpool(read_forms, call.body, session.domain)
@@ -179,8 +189,10 @@ async def _ask(call: Call) -> Response:
             asked = replace(asked, sql=given if isinstance(given, str) else "")
         within = width(last(call.body, "within"))
         parsed = await run_in_threadpool(read, given, session.domain, within)
-        if last(call.body, "do") != "ask":  # whoever says nothing spends nothing
+        do = last(call.body, "do")
+        if do != "ask":  # whoever says nothing spends nothing
             found = await asyncio.wrap_future(call.about.price(parsed))
+        if do != "ask" and not (do == "look" and found.known):
             words = price_words(found, session.left, session.total, may_spend=call.asker.may_spend)
             stands_for = asked.sql if asked.clicked else ""
             return await run_in_threadpool(
