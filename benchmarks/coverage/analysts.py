@@ -21,9 +21,9 @@ from tacit.model.answer import Answer, Answered
 from tacit.model.certificate import Certificate, Conjunctions
 from tacit.model.facts import ANSWER, FREE, LIKE, NOISE, Bar
 from tacit.model.query import GRID, Query
-from tacit.release.answering import sure
 from tacit.release.base import CertifiedFigure
 from tacit.release.classes import boxes as all_boxes
+from tacit.release.evidence import sure
 from tacit.release.iterative import Weights
 from tacit.release.online import Online
 from tacit.session import Session

@@ -43,15 +43,17 @@ from tacit.model.statistic import Statistic, Unbound
 from tacit.model.table import CdfAnswer, Table
 from tacit.model.values import Value
 from tacit.model.workload import check, marginal
-from tacit.release.answering import Answers, Setting, combine, one_answer, parts
+from tacit.release.answering import Answers, combine, parts
 from tacit.release.dial import wanted
 from tacit.release.epsilon import epsilon_spent
 from tacit.release.estimate import Answerer, repeated
+from tacit.release.evidence import Setting, one_answer
+from tacit.release.need import DryRun as DryRun  # what `dry_run` gives: for those who import it from here
+from tacit.release.need import Need, Part
 from tacit.release.offer import Expected, Started
 from tacit.release.offline import Candidate, Constructed, Distinguisher, construct
 from tacit.release.online import Knowledge, Online
-from tacit.release.parts import DryRun as DryRun  # what `dry_run` gives: for those who import it from here
-from tacit.release.parts import Need, Part, Parts
+from tacit.release.parts import Parts
 from tacit.release.public import Public
 from tacit.release.rules import rule_of
 from tacit.release.synthetic import Synthetic

@@ -28,9 +28,10 @@ from tacit.model.query import Query
 from tacit.model.sql import parse
 from tacit.model.table import Listing, Table
 from tacit.model.workload import Marginal
-from tacit.release.answering import Answers, Setting, combine, parts
+from tacit.release.answering import Answers, combine, parts
 from tacit.release.estimate import Estimate, TableEstimate
-from tacit.release.parts import Need, Part
+from tacit.release.evidence import Setting
+from tacit.release.need import Need, Part
 
 DOMAIN = Domain(
     {

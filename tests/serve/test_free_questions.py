@@ -19,7 +19,8 @@ import tacit
 from support import PATIENCE
 from tacit.errors import InvalidQuery, TacitError, WouldSpend
 from tacit.model.workload import Product
-from tacit.release.parts import Need, Parts, RangesOf
+from tacit.release.need import Need, RangesOf
+from tacit.release.parts import Parts
 from tacit.serve import dataset, make_key
 from tacit.serve.dataset import Dataset, ServerLock
 from tacit.serve.keys import KeyRing

@@ -6,7 +6,7 @@ Called by the session. Whatever comes back is public.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,13 +14,14 @@ import numpy as np
 from tacit.errors import InvalidQuery
 from tacit.model.aggregate import RANGE_SHARE
 from tacit.model.budget import Loss, percent_of
-from tacit.model.facts import EXACT, NOISE, Bar, Facts, joined, widest
+from tacit.model.facts import EXACT, Facts, for_each, joined, widest
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, Strategy, leaves, marginal
 from tacit.release.bought import Bought, Purchase, Ranged
 from tacit.release.dial import Dial, Wanted
 from tacit.release.estimate import Answerer, Estimate, TableEstimate, of_stored, repeated
+from tacit.release.need import DryRun, Interval, Need, Part, RangesOf, Released
 from tacit.release.public import Public, buyer
 from tacit.release.ranges.choice import choose
 from tacit.release.ranges.distribution import Distribution
@@ -32,63 +33,6 @@ if TYPE_CHECKING:
 
 MOST_NOTES = 3  # of a table's cells
 MAX_LOOKED_UP = 10_000  # cells of a table that are looked up one by one, where each is a question of its own
-
-Interval = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class RangesOf:
-    """All ranges of one ordered attribute, or of two: from what is bought already or, with a share, from a release.
-
-    The release is bought for that share of the budget; without a share, for the usual one, where nothing tells the
-    ranges yet. `intervals` are those of them that are counts of their own: first bin, and the bin after the last.
-    """
-
-    names: tuple[str, ...]
-    share: float | None
-    intervals: tuple[Interval, ...] = ()
-
-    def loss(self, total: Loss) -> Loss:
-        return Loss(total.measure, int(total.atoms * (RANGE_SHARE if self.share is None else self.share)))
-
-
-@dataclass(frozen=True, eq=False)
-class Released:
-    """What one release says about all ranges, the facts about it, and why it was measured this way.
-
-    `told` has the intervals that something else had told before: these answers stay.
-    """
-
-    ranges: Ranged
-    facts: Facts
-    why: str = ""
-    told: Mapping[Interval, Estimate] = field(default_factory=dict)
-
-
-Need = Query | Statistic | Marginal | RangesOf
-Part = Estimate | TableEstimate | Released
-
-
-@dataclass(frozen=True)
-class DryRun:
-    """What would happen if a question were asked now: whether its answer is known already, and the most it can cost."""
-
-    known: bool
-    cost_at_most: Loss
-    why: str
-    total: Loss | None = None
-
-    @property
-    def percent(self) -> float | None:
-        """The cost, in per cent of the budget."""
-        return None if self.total is None else 100 * self.cost_at_most.atoms / self.total.atoms
-
-    def __str__(self) -> str:
-        if not self.cost_at_most.atoms:
-            return f"free{', and known' * self.known}: {self.why}"
-        whole = self.total
-        most = str(self.cost_at_most) if whole is None else f"{percent_of(self.cost_at_most, whole)} of the budget"
-        return f"at most {most}: {self.why}"
 
 
 class Parts:
@@ -281,7 +225,7 @@ class Parts:
         facts = Facts.of([replace(one, note="") for one in once], self._confidence)
         notes = [note for note in dict.fromkeys(one.note for one in once) if note]
         more = f"and {len(notes) - MOST_NOTES:,} more notes" if len(notes) > MOST_NOTES else ""
-        bars = _for_each([one.facts.bars for one in known])
+        bars = for_each([one.facts.bars for one in known])
         facts = replace(facts, note=joined((*notes[:MOST_NOTES], more)), bars=bars)
         shape = tuple(domain[name].size for name in need.names)
         values = np.array([one.value for one in known], dtype=np.int64).reshape(shape)
@@ -450,16 +394,3 @@ def _parted(
     """The answers that there are, and the questions that have none."""
     found: dict[Need, Part] = {query: one for query, one in zip(queries, answers, strict=True) if one is not None}
     return found, [query for query, one in zip(queries, answers, strict=True) if one is None]
-
-
-def _for_each(cells: Sequence[Sequence[Bar]]) -> tuple[Bar, ...]:
-    """Bars that hold for each cell of a table: the widest of those shown, then one for each kind of the others.
-
-    A cell that has no bar of a kind stands in with the one that it shows.
-    """
-    shown = widest([cell[:1] for cell in cells])
-    kinds = dict.fromkeys(bar.about for cell in cells for bar in cell if bar.about not in (NOISE, EXACT))
-    bars = list(shown)
-    for kind in kinds if shown else ():
-        bars += widest([[next((bar for bar in cell if bar.about == kind), cell[0])] for cell in cells])
-    return tuple({bar.width: bar for bar in reversed(bars)}.values())[::-1]

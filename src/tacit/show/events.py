@@ -23,8 +23,9 @@ from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
 from tacit.model.table import CdfAnswer, Table
 from tacit.model.workload import Convolution, Marginal, Product, Tree, marginal
-from tacit.release.answering import curve, one_answer
+from tacit.release.curves import curve
 from tacit.release.estimate import of_stored
+from tacit.release.evidence import one_answer
 from tacit.release.hypothesis.noisy_residuals import NoisyResiduals
 from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.release.ranges.distribution import Distribution

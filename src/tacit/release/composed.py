@@ -1,0 +1,130 @@
+"""Values made of weighted counts, such as means, sums and variances, one for each group. For `answering`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from tacit.errors import InvalidQuery
+from tacit.model.aggregate import Figure, Weighed
+from tacit.model.ask import Aggregate, Group
+from tacit.model.facts import EXACT, Facts
+from tacit.model.query import Query
+from tacit.model.workload import Marginal, marginal
+from tacit.release.estimate import TableEstimate
+from tacit.release.evidence import (
+    FEW,
+    MAX_SEPARATE,
+    Found,
+    Setting,
+    answer_to,
+    facts_of,
+    need_of_table,
+    noise_bars,
+    sure,
+    with_widest,
+)
+
+
+class Composed(NamedTuple):
+    """A figure for each group (one, without groups), and the facts about all of them."""
+
+    figures: list[Figure]
+    facts: Facts
+
+
+def figures(ask: Aggregate, groups: tuple[Group, ...], found: Found, setting: Setting) -> Composed:
+    formula = ask.formula
+    columns = [_column(part, groups, found, setting) for part in formula.parts]
+    asked = [needs(part, groups, setting) for part in formula.parts]
+    confidence = sure(sum(not _exact(need, found) for need in asked), setting.confidence)
+    rows: Sequence[Sequence[Figure]] = list(zip(*columns, strict=True)) if columns else [()]
+    figures = [formula.put_together(row, setting.rows) for row in rows]
+    if confidence <= 0:
+        figures = [Figure(figure.value, None) for figure in figures]
+    unsure = formula.doubt if any(figure.error is None for figure in figures) else ""
+    needs = [one for need in asked for one in ([need] if isinstance(need, Marginal) else need)]
+    facts = facts_of(needs, found, confidence, setting, formula.note, unsure)
+    return Composed(figures, with_widest(facts, [figure.error for figure in figures], needs, found))
+
+
+def _exact(need: list[Query] | Marginal, found: Found) -> bool:
+    """Whether something follows from what is public. A bar of 0 does not say so: noise may be small, a figure low."""
+    parts = [found[one].facts.bars[:1] for one in ([need] if isinstance(need, Marginal) else need)]
+    return all(bars and bars[0].about == EXACT for bars in parts)
+
+
+def _column(part: Weighed, groups: tuple[Group, ...], found: Found, setting: Setting) -> list[Figure]:
+    """A weighted count for each group."""
+    need = needs(part, groups, setting)
+    if isinstance(need, Marginal):
+        table = found[need]
+        assert isinstance(table, TableEstimate)
+        plain = not part.name and all(group.width is None for group in groups)
+        if plain or table.read is None or _size(groups, setting) > MAX_SEPARATE:
+            return _from_table(part, groups, need, table, setting)
+        # Every sum of cells has the answer that its own question has.
+        need = _of_each(part, groups, setting)
+        found = {query: table.read(query) for query in need}
+    answers = [answer_to("", query, found, setting.rows) for query in need]
+    return [Figure(float(answer.value), answer.error) for answer in answers]
+
+
+def _size(groups: tuple[Group, ...], setting: Setting) -> int:
+    return math.prod(len(group.parts(setting.domain)) for group in groups)
+
+
+def needs(part: Weighed, groups: tuple[Group, ...], setting: Setting) -> list[Query] | Marginal:
+    """What is asked: a question for each group, or one table that has them all."""
+    domain = setting.domain
+    if not groups:
+        return [part.query(domain)]
+    names = tuple(group.name for group in groups)
+    size = _size(groups, setting)
+    plain = not part.name and all(group.width is None for group in groups)
+    if plain or (setting.fresh and size >= FEW):
+        table = marginal(domain, *dict.fromkeys((*names, part.name) if part.name else names), where=part.where)
+        need = need_of_table(table, domain)
+        return [part.query(domain)] if isinstance(need, Query) else need
+    marginal(domain, *names, where=part.where)  # refuses what has no table
+    if size > MAX_SEPARATE:
+        raise InvalidQuery(f"a value for each of {size:,} groups is too many at once; the most is {MAX_SEPARATE:,}.")
+    return _of_each(part, groups, setting)
+
+
+def _of_each(part: Weighed, groups: tuple[Group, ...], setting: Setting) -> list[Query]:
+    """The question of each group."""
+    domain, names = setting.domain, [group.name for group in groups]
+    cells = product(*(group.parts(domain) for group in groups))
+    return [
+        part.query(domain, [Query.among(domain, name, among) for name, among in zip(names, cell, strict=True)])
+        for cell in cells
+    ]
+
+
+def _from_table(
+    part: Weighed, groups: tuple[Group, ...], need: Marginal, table: TableEstimate, setting: Setting
+) -> list[Figure]:
+    names = [group.name for group in groups]
+    beyond = bool(part.name) and part.name not in names
+    order = [*names, part.name] if beyond else names
+    cells = table.values.transpose([need.names.index(name) for name in order]).astype(np.float64)
+    if not part.name and all(group.width is None for group in groups):
+        error = None if table.half_width is None else float(table.half_width)
+        return [Figure(value, error) for value in cells.ravel().tolist()]
+    assert table.noise is not None
+    weights, terms = np.asarray(part.weights, dtype=np.float64), 1.0
+    if beyond:
+        cells, terms = cells @ weights, float(weights @ weights)
+    elif part.name:
+        cells = cells * weights.reshape([-1 if name == part.name else 1 for name in names])
+    for axis, group in enumerate(groups):
+        ranges = group.parts(setting.domain)
+        cells = np.add.reduceat(cells, [one.start for one in ranges], axis=axis)
+        terms *= max(map(len, ranges))
+    error = float(noise_bars(table.noise, np.array([table.draws * terms]), setting.confidence)[0])
+    return [Figure(value, error) for value in cells.ravel().tolist()]

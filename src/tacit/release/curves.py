@@ -1,0 +1,269 @@
+"""Answers about ordered attributes: what one release of their ranges tells, or counts put together. For `answering`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from tacit.errors import InvalidQuery
+from tacit.model.answer import Answer, QuantileAnswer
+from tacit.model.ask import Ask, Cdf, Histogram, Mean, Quantile, Range
+from tacit.model.attribute import Attribute
+from tacit.model.facts import EXACT, NOISE, Bar, Facts, about, joined, widest
+from tacit.model.query import Query
+from tacit.model.table import CdfAnswer, Table
+from tacit.model.values import Days, Listed
+from tacit.model.workload import marginal
+from tacit.release.estimate import Estimate, TableEstimate
+from tacit.release.evidence import (
+    FEW,
+    MAX_SEPARATE,
+    Floats,
+    Found,
+    Setting,
+    answer_to,
+    facts_of,
+    noise_bars,
+    once,
+    sure,
+    with_widest,
+)
+from tacit.release.need import Interval, Need, RangesOf, Released
+from tacit.release.ranges.distribution import Distribution
+from tacit.release.ranges.flat import FlatTable
+from tacit.release.ranges.rectangles import Rectangles
+
+
+def needs(ask: Cdf | Histogram | Range | Quantile | Mean, setting: Setting) -> tuple[Need, ...]:
+    """What a question about the ranges of an attribute needs: a release of them, or counts that are known apart."""
+    names = ask.query.scope if isinstance(ask, Range) else (ask.name,)
+    if ask.share is not None:
+        return (RangesOf(names, ask.share),)
+    pieces = _pieces(ask, setting)
+    if pieces and setting.piecewise(names, pieces):
+        return once(pieces)
+    return (RangesOf(names, None, _intervals(ask, setting)),)
+
+
+def offer(ask: Ask, found: Found, setting: Setting) -> str:
+    """What would be sharper, where an answer about ranges is not read off a release that was bought for them."""
+    assert isinstance(ask, Cdf | Histogram | Range | Quantile | Mean)
+    released = [part for part in found.values() if isinstance(part, Released)]
+    if ask.share is not None or any(not isinstance(one.ranges, FlatTable) for one in released):
+        return ""
+    return setting.offer(ask.query.scope if isinstance(ask, Range) else (ask.name,))
+
+
+def _intervals(ask: Cdf | Histogram | Range | Quantile | Mean, setting: Setting) -> tuple[Interval, ...]:
+    """The counts of neighbouring bins that an answer shows; none where they are too many to look up."""
+    if isinstance(ask, Histogram) and len(ask.cuts) <= MAX_SEPARATE:
+        return tuple(pairwise(ask.cuts))
+    bins = 0 if isinstance(ask, Range) else setting.domain[ask.name].bins
+    if isinstance(ask, Cdf) and bins <= MAX_SEPARATE:
+        return tuple((0, end + 1) for end in range(bins))
+    return ()
+
+
+def _pieces(ask: Cdf | Histogram | Range | Quantile | Mean, setting: Setting) -> tuple[Query, ...]:
+    """The counts that an answer can be put together from; none where they are too many."""
+    domain = setting.domain
+    if isinstance(ask, Range):
+        return (ask.query,)
+    if isinstance(ask, Mean):
+        return tuple(part.query(domain) for part in ask.formula.parts)
+    if isinstance(ask, Quantile):
+        return _edges(ask, setting) if domain[ask.name].bins <= MAX_SEPARATE else ()
+    return tuple(Query.among(domain, ask.name, range(*interval)) for interval in _intervals(ask, setting))
+
+
+def release_of(name: str, share: float | None, found: Found) -> Released | None:
+    """The release of an attribute's ranges among the parts, where the answer is read off one."""
+    for need, part in found.items():
+        if isinstance(need, RangesOf) and (need.names, need.share) == ((name,), share):
+            assert isinstance(part, Released)
+            return part
+    return None
+
+
+def cdf(text: str, ask: Cdf, found: Found, setting: Setting) -> CdfAnswer:
+    released = release_of(ask.name, ask.share, found)
+    if released is not None:
+        assert not isinstance(released.ranges, Rectangles)
+        return curve(text, released.ranges, released.facts, released.why, released.told)
+    needs = _pieces(ask, setting)
+    answers = [answer_to("", query, found, setting.rows) for query in needs]
+    values = np.array([answer.value for answer in answers], dtype=np.float64)
+    facts = _at_once(needs, answers, found, setting)
+    width = None if facts.receipt is None else setting.band(ask.name, values, facts.receipt.entry)
+    if width is not None and width < setting.rows:
+        bars = (*facts.bars, Bar(width, NOISE, setting.confidence))
+        facts = replace(facts, bars=tuple(sorted(bars, key=lambda bar: bar.width)))
+    return _curve(text, ask.name, setting.domain[ask.name], values, facts, setting.rows)
+
+
+def _at_once(needs: Sequence[Query], answers: Sequence[Answer], found: Found, setting: Setting) -> Facts:
+    """The facts of counts of which all are to hold at once.
+
+    Bars that hold for many answers at once are one event for all of them; each other bar counts by itself.
+    """
+    chosen = [next((bar for bar in a.bars if bar.about.endswith("at once")), *a.bars[:1]) for a in answers if a.bars]
+    together = {bar.about for bar in chosen if bar.about.endswith("at once")}
+    alone = sum(bar.about not in (*together, EXACT) for bar in chosen)
+    facts = facts_of(needs, found, sure(len(together) + alone, setting.confidence), setting)
+    if len(chosen) < len(answers) or facts.confidence <= 0:
+        return facts
+    farthest = max(max(answer.value, setting.rows - answer.value) for answer in answers)
+    width = min(float(farthest), max(bar.width for bar in chosen))
+    return facts.within(width, about(chosen, facts.confidence))
+
+
+def curve(
+    text: str,
+    ranges: Distribution | FlatTable,
+    facts: Facts,
+    why: str = "",
+    told: Mapping[Interval, Estimate] | None = None,
+) -> CdfAnswer:
+    """The cumulative counts of one release, in which those that were told before stay as they were.
+
+    The band holds for what the release itself says, so it is as much wider as it takes to hold what was told before.
+    """
+    cdf, values = ranges.cdf(), ranges.cdf().values.copy()
+    for (_, end), one in (told or {}).items():
+        values[end - 1] = one.value
+    width = cdf.half_width + float(np.abs(values - cdf.values).max(initial=0.0))
+    # A count lies within 0 … n, so this is how far any of these values can be off; they need not lie there themselves.
+    farthest = float(np.maximum(values, ranges.rows - values).max(initial=0.0))
+    facts = facts.within(min(width, farthest))
+    return _curve(text, ranges.name, ranges.attribute, values, facts, ranges.rows, why)
+
+
+def _curve(
+    text: str, name: str, attribute: Attribute, values: Floats, facts: Facts, rows: int, why: str = ""
+) -> CdfAnswer:
+    return CdfAnswer(
+        question=text,
+        name=name,
+        labels=tuple(attribute.label(i) for i in range(attribute.bins)),
+        start=float(attribute.edge(0)),
+        ends=np.array([float(attribute.edge(i + 1)) for i in range(attribute.bins)]),
+        values=values,
+        rows=rows,
+        facts=facts,
+        dated=isinstance(attribute.values, Days),
+        why=why,
+    )
+
+
+def histogram(text: str, ask: Histogram, found: Found, setting: Setting) -> Table:
+    attribute, released = setting.domain[ask.name], release_of(ask.name, ask.share, found)
+    labels = [attribute.label(a) if b == a + 1 else _between(attribute, a, b) for a, b in pairwise(ask.cuts)]
+    if released is not None:
+        assert not isinstance(released.ranges, Rectangles)
+        counts, told, at = released.ranges.histogram(list(ask.cuts)), released.told, list(pairwise(ask.cuts))
+        values = [told[i].value if i in told else v for i, v in zip(at, counts.values.tolist(), strict=True)]
+        errors = [told[i].half_width if i in told else e for i, e in zip(at, counts.errors.tolist(), strict=True)]
+        facts = released.facts.within(None if None in errors else max(e for e in errors if e is not None))
+    else:
+        needs = _pieces(ask, setting)
+        answers = [answer_to("", query, found, setting.rows) for query in needs]
+        values = [answer.value for answer in answers]
+        facts = replace(facts_of(needs, found, setting.confidence, setting), bars=widest([a.bars for a in answers]))
+    return Table(text, (ask.name,), (tuple(labels),), np.array(values, dtype=np.float64), facts, (0, setting.rows))
+
+
+def _between(attribute: Attribute, first: int, end: int) -> str:
+    assert not isinstance(attribute.values, Listed)
+    return attribute.values.label(attribute.edge(first), attribute.edge(end))
+
+
+def range_count(text: str, ask: Range, found: Found, setting: Setting) -> Answer:
+    released = next((part for part in found.values() if isinstance(part, Released)), None)
+    if released is None:
+        return answer_to(text, ask.query, found, setting.rows)
+    if isinstance(released.ranges, Rectangles):
+        (a, b), (c, d) = ask.sides
+        counts = released.ranges.counts((a, c), (b, d))
+    else:
+        counts = released.ranges.counts(*ask.sides[0])
+    return Answer(text, float(counts.values), released.facts.within(float(counts.errors)), (0, setting.rows))
+
+
+def mean(text: str, ask: Mean, released: Released, setting: Setting) -> Answer:
+    assert not isinstance(released.ranges, Rectangles)
+    made = released.ranges.mean()
+    note = f"values taken for the middle of their bin; off by at most {made.rounding:g} more" if made.rounding else ""
+    facts = replace(released.facts, note=joined((released.facts.note, note))).within(made.error)
+    return Answer(text, made.value, facts, ask.formula.limits(setting.rows))
+
+
+# -- quantiles --------------------------------------------------------------------------------------------------------
+
+
+def quantile_needs(ask: Quantile, setting: Setting) -> tuple[Need, ...]:
+    """What a quantile under a condition asks: the table of the attribute, or its cumulative counts."""
+    domain, bins = setting.domain, setting.domain[ask.name].bins
+    if setting.fresh and bins >= FEW:
+        return (marginal(domain, ask.name, where=ask.where),)
+    if bins > MAX_SEPARATE:
+        raise InvalidQuery(
+            f"{ask.name} has {bins:,} bins; a quantile under a condition takes at most {MAX_SEPARATE:,}."
+        )
+    return once(_edges(ask, setting))
+
+
+def _edges(ask: Quantile, setting: Setting) -> tuple[Query, ...]:
+    """The cumulative counts, among the rows of the condition."""
+    domain, bins = setting.domain, setting.domain[ask.name].bins
+    return tuple(Query.all([ask.where, Query.among(domain, ask.name, range(t + 1))]) for t in range(bins))
+
+
+def quantile(text: str, ask: Quantile, found: Found, setting: Setting) -> QuantileAnswer:
+    label, bins = setting.domain[ask.name].label, setting.domain[ask.name].bins
+    released = release_of(ask.name, ask.share, found) if ask.from_ranges else None
+    if released is not None:
+        assert not isinstance(released.ranges, Rectangles)
+        located = released.ranges.quantile(ask.q)
+        at, first, last = located.bin, located.first, located.last
+        facts = released.facts.within(released.ranges.half_width)
+    else:
+        at, first, last, facts = _located(ask, found, setting)
+    return QuantileAnswer(text, ask.q, label(at), label(first), label(last), facts, (label(0), label(bins - 1)))
+
+
+def _located(ask: Quantile, found: Found, setting: Setting) -> tuple[int, int, int, Facts]:
+    """The bin that holds a quantile under a condition, the first and the last that could, and the facts.
+
+    The bin that truly holds it stays in the interval if two bars hold: that of the rank before it and that of the rank
+    at its end. A rank is F(t) - q * F(end). From one table the ranks' noise is symmetric and each bar is wrong on the
+    side that matters with probability (1-c)/2: so the interval holds at c. From separate answers it holds at
+    1 - 3(1-c): two cumulative counts and the total.
+    """
+    bins = setting.domain[ask.name].bins
+    needs: tuple[Need, ...] = once(_edges(ask, setting)) if ask.from_ranges else quantile_needs(ask, setting)
+    table = found[needs[0]]
+    if isinstance(table, TableEstimate) and table.noise is not None:
+        counts = np.concatenate([[0.0], np.cumsum(table.values[:bins])])
+        t = np.arange(bins + 1)
+        terms = table.draws * (t * (1 - ask.q) ** 2 + (bins - t) * ask.q**2)
+        bars = noise_bars(table.noise, terms, setting.confidence)
+        facts = table.facts
+    else:
+        edges = _edges(ask, setting)
+        if isinstance(table, TableEstimate) and table.read is not None:
+            found = {**found, **{query: table.read(query) for query in edges}}
+        answers = [answer_to("", query, found, setting.rows) for query in edges]
+        counts = np.array([0.0, *(answer.value for answer in answers)])
+        errors = [math.inf if answer.error is None else answer.error for answer in answers]
+        bars = np.array([0.0, *errors]) + ask.q * errors[-1]
+        facts = facts_of(needs, found, sure(3, setting.confidence), setting)
+    rank = counts - ask.q * counts[-1]
+    at = min(int(np.argmax(rank[1:] >= 0)), bins - 1) if (rank[1:] >= 0).any() else bins - 1
+    low, high = rank - bars, rank + bars
+    low[0] = min(low[0], -math.ulp(0.0))  # before the first bin nobody has come, for certain
+    could = np.append(np.flatnonzero((low[:-1] < 0) & (high[1:] >= 0)), at)
+    return at, int(could.min()), int(could.max()), with_widest(facts, bars.tolist(), needs, found)

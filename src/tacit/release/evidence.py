@@ -1,0 +1,106 @@
+"""What answers are put together from: what is public about a session, the parts found, and what several of them say.
+
+Used by `answering`, `curves` and `composed` alone, except for `Setting` and `one_answer`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InvalidQuery
+from tacit.model.answer import Answer
+from tacit.model.budget import Loss
+from tacit.model.domain import Domain
+from tacit.model.facts import Facts, about, joined
+from tacit.model.noise_law import Noise
+from tacit.model.query import Query
+from tacit.model.statistic import Statistic
+from tacit.model.workload import MAX_ANSWERS, Marginal
+from tacit.release.estimate import Estimate
+from tacit.release.hypothesis.noisy_table import weighted_width
+from tacit.release.need import Need, Part
+
+T = TypeVar("T")
+Floats = NDArray[np.float64]
+Found = Mapping[Need, Part]
+FEW = 3  # from so many questions on, one table is the better bargain where every question has fresh noise
+MAX_SEPARATE = 2_000  # questions that one value, or one column of values, is made of
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is public about a session, and what answers depend on beside their parts."""
+
+    domain: Domain
+    rows: int
+    confidence: float
+    free: Loss
+    fresh: bool  # every new question has noise of its own, and a price
+    piecewise: Callable[[tuple[str, ...], Sequence[Query]], bool]  # whether ranges are put together from counts
+    offer: Callable[[tuple[str, ...]], str] = lambda _: ""  # what would be sharper about ranges, in words
+    band: Callable[[str, Floats, int], float | None] = lambda *_: None  # of cumulative counts
+
+    def public(self, note: str = "") -> Facts:
+        """The facts of what follows from the declared domain and the number of rows."""
+        return Facts("public", self.free, self.confidence, note=note)
+
+
+def answer_to(text: str, query: Query | Statistic, found: Found, rows: int) -> Answer:
+    estimate = found[query]
+    assert isinstance(estimate, Estimate)
+    return one_answer(text, query, estimate, rows)
+
+
+def one_answer(text: str, query: Query | Statistic, estimate: Estimate, rows: int) -> Answer:
+    """An estimate, which is in grid steps, as an answer in counts, which lie between 0 and the number of rows."""
+    facts, unit = estimate.facts, query.unit
+    if unit == 1:
+        return Answer(text, estimate.value, facts, (0, rows))
+    bars = tuple(replace(bar, width=bar.width / unit) for bar in facts.bars)
+    return Answer(text, estimate.value / unit, replace(facts, bars=bars), (0, rows))
+
+
+def need_of_table(table: Marginal, domain: Domain) -> Query | Marginal:
+    """A table of one cell is the same question as its condition."""
+    size = table.size(domain)
+    if size > MAX_ANSWERS:
+        raise InvalidQuery(f"the table would have {size:,} cells; the most is {MAX_ANSWERS:,}.")
+    return table.where if size == 1 else table
+
+
+def once(needs: Iterable[T]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(needs))
+
+
+def facts_of(needs: Sequence[Need], found: Found, confidence: float, setting: Setting, *notes: str) -> Facts:
+    """The facts of a value that these parts were put together to."""
+    told = [found[need].facts for need in dict.fromkeys(needs)]
+    return Facts.of([*told, setting.public(joined(notes))], confidence)
+
+
+def with_widest(facts: Facts, errors: Sequence[float | None], needs: Sequence[Need], found: Found) -> Facts:
+    """The facts with the widest bar of some values; with none where a value has none."""
+    sure = [math.inf if error is None else error for error in errors]
+    width = max(sure, default=0.0)
+    shown = (bar for need in needs for bar in found[need].facts.bars[:1])
+    return facts.within(None if math.isinf(width) else width, about(shown, facts.confidence))
+
+
+def sure(noisy: int, confidence: float) -> float:
+    """How sure several bars are at once: the union bound."""
+    return round(max(0.0, 1 - noisy * (1 - confidence)), 12) if noisy else confidence
+
+
+def noise_bars(noise: Noise, terms: Floats, confidence: float) -> Floats:
+    """Bars for sums of noise with weights in [-1, 1] whose squares add up to at most `terms`."""
+    whole = np.maximum(1, np.ceil(terms - 1e-9)).astype(np.int64)
+    if whole.size > 64:  # to the next quarter of an octave: a few bounds serve all
+        whole = np.ceil(2 ** (np.ceil(np.log2(whole) * 4) / 4)).astype(np.int64)
+    known = {k: weighted_width(noise, k, confidence) for k in set(whole.tolist())}
+    return np.array([float(known[k]) for k in whole.tolist()])

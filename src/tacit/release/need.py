@@ -1,0 +1,75 @@
+"""What an answer can need, what is found for it, and what a dry run says about it: plain records.
+
+`answering` says which needs a question has, and `parts` fetches or prices them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tacit.model.aggregate import RANGE_SHARE
+from tacit.model.budget import Loss, percent_of
+from tacit.model.facts import Facts
+from tacit.model.query import Query
+from tacit.model.statistic import Statistic
+from tacit.model.workload import Marginal
+from tacit.release.bought import Ranged
+from tacit.release.estimate import Estimate, TableEstimate
+
+Interval = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class RangesOf:
+    """All ranges of one ordered attribute, or of two: from what is bought already or, with a share, from a release.
+
+    The release is bought for that share of the budget; without a share, for the usual one, where nothing tells the
+    ranges yet. `intervals` are those of them that are counts of their own: first bin, and the bin after the last.
+    """
+
+    names: tuple[str, ...]
+    share: float | None
+    intervals: tuple[Interval, ...] = ()
+
+    def loss(self, total: Loss) -> Loss:
+        return Loss(total.measure, int(total.atoms * (RANGE_SHARE if self.share is None else self.share)))
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """What one release says about all ranges, the facts about it, and why it was measured this way.
+
+    `told` has the intervals that something else had told before: these answers stay.
+    """
+
+    ranges: Ranged
+    facts: Facts
+    why: str = ""
+    told: Mapping[Interval, Estimate] = field(default_factory=dict)
+
+
+Need = Query | Statistic | Marginal | RangesOf
+Part = Estimate | TableEstimate | Released
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """What would happen if a question were asked now: whether its answer is known already, and the most it can cost."""
+
+    known: bool
+    cost_at_most: Loss
+    why: str
+    total: Loss | None = None
+
+    @property
+    def percent(self) -> float | None:
+        """The cost, in per cent of the budget."""
+        return None if self.total is None else 100 * self.cost_at_most.atoms / self.total.atoms
+
+    def __str__(self) -> str:
+        if not self.cost_at_most.atoms:
+            return f"free{', and known' * self.known}: {self.why}"
+        whole = self.total
+        most = str(self.cost_at_most) if whole is None else f"{percent_of(self.cost_at_most, whole)} of the budget"
+        return f"at most {most}: {self.why}"
