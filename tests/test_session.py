@@ -14,8 +14,9 @@ import pytest
 import tacit
 from tacit import opening
 from tacit.opening import choose
+from tacit.questions import MAX_BATCH
 from tacit.release.settings import IterativeSettings
-from tacit.session import MAX_BATCH, Session
+from tacit.session import Session
 
 DOMAIN = tacit.Domain(
     {

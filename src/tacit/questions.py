@@ -1,0 +1,198 @@
+"""Questions in Python and SQL, over two verbs: whatever can answer and price an `Ask` is asked in these ways."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+from tacit.errors import InvalidQuery
+from tacit.model.answer import Answer, QuantileAnswer
+from tacit.model.ask import (
+    EVERYONE,
+    Ask,
+    Cdf,
+    Count,
+    Crosstab,
+    Fraction,
+    Histogram,
+    Quantile,
+    Range,
+    Select,
+    Stat,
+    Sum,
+    Variance,
+    mean,
+)
+from tacit.model.budget import Loss
+from tacit.model.domain import Domain
+from tacit.model.expression import Expression
+from tacit.model.query import Query
+from tacit.model.statistic import Statistic, Unbound
+from tacit.model.table import CdfAnswer, Table
+from tacit.model.values import Value
+from tacit.model.workload import check
+from tacit.release.answering import Answers
+from tacit.release.need import DryRun
+
+Asked = str | Expression | Query | Unbound | Statistic | Ask
+Where = str | Expression | Query | None
+MAX_BATCH = 10_000
+
+
+class Questions(ABC):
+    """Everything that can be asked, each in its own method. Made of `answer` and `price` alone."""
+
+    @property
+    @abstractmethod
+    def domain(self) -> Domain: ...
+
+    @abstractmethod
+    def answer(self, ask: Ask, *, within: float | None = None) -> Answers:
+        """Answer a question, whichever way it was put together: see `tacit.model.ask`. `within`: as in `ask`."""
+
+    @abstractmethod
+    def answer_many(self, asks: Sequence[Ask]) -> list[Answers]:
+        """Answer several questions. All are checked before any is asked, and what they ask shares commits."""
+
+    @abstractmethod
+    def price(self, ask: Ask, *, within: float | None = None) -> DryRun:
+        """Whether a question's answer is known already, the most it could cost now, and why. Spends nothing."""
+
+    def question(self, question: Asked) -> Ask:
+        """The question that SQL text or an expression asks; everything that can be refused without data is refused."""
+        if isinstance(question, str):
+            from tacit.model import sql
+
+            return sql.parse(question, self.domain)
+        if isinstance(question, Expression | Unbound):
+            question = question.bind(self.domain)
+        if isinstance(question, Query | Statistic):
+            check(question, self.domain)
+            return Count(question) if isinstance(question, Query) else Stat(question)
+        if isinstance(question, Ask):
+            return question
+        raise InvalidQuery(f"a question is SQL text or made with tacit.count, not {type(question).__name__}.")
+
+    def ask(self, question: Asked, *, within: float | None = None) -> Answers:
+        """Answer one question: SQL, `tacit.count(...)`, or a statistic. A GROUP BY gives a table.
+
+        A statement gives what the method of the same name does: `fraction`, `sum`, `mean`, `variance`, `quantile`,
+        `table`. Several values, an order or a limit give a `Listing`.
+
+        within: for a count, a sum, or a fraction or mean of all rows: the half width that the answer shall have at
+            most, in its own unit, at the session's confidence. If it is not known as well as that, it is bought by
+            itself, fresh; `dry_run` says the price. An answer that was given before stays what plain questions get,
+            with a note that a sharper one was bought.
+
+        >>> session.ask("SELECT COUNT(*) FROM data WHERE sex = 'F'")   # doctest: +SKIP
+        """
+        return self.answer(self.question(question), within=within)
+
+    def ask_many(self, questions: Sequence[Asked]) -> list[Answer]:
+        """Answer a batch of questions (no GROUP BY). All are checked before any is asked, and they share commits."""
+        if isinstance(questions, str | Expression | Query | Unbound) or not isinstance(questions, Sequence):
+            raise InvalidQuery("ask_many takes a list of questions.")
+        if not 1 <= len(questions) <= MAX_BATCH:
+            raise InvalidQuery(f"a batch has 1 to {MAX_BATCH:,} questions; this one has {len(questions):,}.")
+        answers = self.answer_many([self._plain(question) for question in questions])
+        return [answer for answer in answers if isinstance(answer, Answer)]
+
+    def dry_run(self, question: Asked, *, within: float | None = None) -> DryRun:
+        """Whether a question's answer is known already, the most it could cost now, and why. Spends nothing."""
+        return self.price(self.question(question), within=within)
+
+    def cost_at_most(self, question: Asked) -> Loss:
+        """The most that a question could cost if it were asked now. Spends nothing."""
+        return self.dry_run(question).cost_at_most
+
+    def table(self, *names: str, where: Where = None) -> Table:
+        """The counts of all combinations of these attributes' values: a marginal, or GROUP BY table."""
+        return _table(self.answer(Crosstab(self.domain, names, self._rows(where))))
+
+    def fraction(self, where: Where, given: Where = None) -> Answer:
+        """The share of all rows, or of those that meet `given`, that meet `where`."""
+        return _number(self.answer(Fraction(self._rows(where), self._rows(given))))
+
+    def sum(self, name: str, where: Where = None) -> Answer:
+        """The sum of a numeric attribute; a value counts as the middle of its bin."""
+        return _number(self.answer(Sum(self.domain, name, self._rows(where))))
+
+    def mean(self, name: str, where: Where = None, *, share: float | None = None) -> Answer:
+        """The mean of a numeric attribute's values that lie in bins. Bought like `cdf`.
+
+        Among the rows of `where` it is the ratio of two questions, which are asked like any others.
+        """
+        return _number(self.answer(mean(self.domain, name, self._rows(where), share)))
+
+    def variance(self, name: str, where: Where = None, *, sample: bool = True) -> Answer:
+        """The variance of a numeric attribute: of a sample, divided by n - 1, or of the population."""
+        return _number(self.answer(Variance(self.domain, name, self._rows(where), sample)))
+
+    def stddev(self, name: str, where: Where = None, *, sample: bool = True) -> Answer:
+        """The standard deviation of a numeric attribute: the root of `variance`."""
+        return _number(self.answer(Variance(self.domain, name, self._rows(where), sample, root=True)))
+
+    def quantile(
+        self, name: str, quantile: float, where: Where = None, *, share: float | None = None
+    ) -> QuantileAnswer:
+        """The bin that holds a quantile, 0.5 for the median, with its confidence interval. Bought like `cdf`.
+
+        Among the rows of `where` it comes from their table of the attribute, which is asked like any other question.
+        """
+        found = self.answer(Quantile(self.domain, name, quantile, self._rows(where), share))
+        assert isinstance(found, QuantileAnswer)
+        return found
+
+    def cdf(self, name: str, *, share: float | None = None) -> CdfAnswer:
+        """The cumulative counts of an ordered attribute, with a band that holds for all of them at once.
+
+        It is answered from what is already bought. Where nothing tells it, or a `share` of the budget is named, one
+        release of all ranges of the attribute is bought, and everything about them is free from then on, whatever share
+        is named: `cdf`, `quantile`, `range`, `histogram` and `mean`. Without a share, what was told first stays.
+        """
+        found = self.answer(Cdf(self.domain, name, share))
+        assert isinstance(found, CdfAnswer)
+        return found
+
+    def range(self, name: str, low: Value, high: Value, *, share: float | None = None) -> Answer:
+        """How many rows lie between two ends of whole bins, both included for whole numbers. Bought like `cdf`."""
+        return self.rectangle({name: (low, high)}, share=share)
+
+    def rectangle(self, ends: Mapping[str, tuple[Value, Value]], *, share: float | None = None) -> Answer:
+        """The same for a range in two attributes at once: {"age": (20, 39), "income": (0, 50_000)}.
+
+        Where a release of all rectangles of the two is bought, it answers every other one too.
+        """
+        return _number(self.answer(Range.between(self.domain, ends, share)))
+
+    def histogram(self, name: str, *, width: float | None = None, share: float | None = None) -> Table:
+        """The counts of an ordered attribute's bins, or of wider ones; they add up. Bought like `cdf`."""
+        return _table(self.answer(Histogram(self.domain, name, width, share)))
+
+    def _plain(self, question: Asked) -> Count | Stat:
+        """A question that has one number for an answer: a count or a statistic."""
+        ask = self.question(question)
+        if isinstance(ask, Count | Stat):
+            return ask
+        if isinstance(ask, Select) and ask.notes and not ask.groups:
+            raise InvalidQuery("ROUND is asked by itself, with ask, whose answer says what was rounded.")
+        raise InvalidQuery("a GROUP BY, and whatever is not a plain count, is asked by itself, with ask.")
+
+    def _rows(self, where: Where) -> Query:
+        """The query of a condition on rows; everyone without one."""
+        if where is None:
+            return EVERYONE
+        ask = self._plain(where)
+        if not isinstance(ask, Count):
+            raise InvalidQuery("rows are chosen by conditions, and constructions learn from counts: not by statistics.")
+        return ask.query
+
+
+def _number(answer: Answers) -> Answer:
+    assert isinstance(answer, Answer)
+    return answer
+
+
+def _table(answer: Answers) -> Table:
+    assert isinstance(answer, Table)
+    return answer
