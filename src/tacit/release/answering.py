@@ -41,9 +41,9 @@ def parts(ask: Ask, setting: Setting) -> tuple[Need, ...]:
         case Crosstab():
             return (need_of_table(ask.table, domain),)
         case Cdf() | Histogram() | Range():
-            return curves.needs(ask, setting)
+            return curves.needs_of(ask, setting)
         case Quantile() | Mean() if ask.from_ranges:
-            return curves.needs(ask, setting)
+            return curves.needs_of(ask, setting)
         case Quantile():
             return curves.quantile_needs(ask, setting)
         case Select() if ask.crosstab is not None:
@@ -51,7 +51,7 @@ def parts(ask: Ask, setting: Setting) -> tuple[Need, ...]:
         case Select(groups=()):
             return once(need for column in ask.columns for need in parts(column.value, setting))
         case Select():
-            needs = (composed.needs(part, ask.groups, setting) for part in _weighed(ask))
+            needs = (composed.needs_of(part, ask.groups, setting) for part in _weighed(ask))
             return once(one for need in needs for one in ([need] if isinstance(need, Marginal) else need))
     return once(part.query(domain) for part in ask.formula.parts)
 

@@ -40,7 +40,7 @@ class Composed(NamedTuple):
 def figures(ask: Aggregate, groups: tuple[Group, ...], found: Found, setting: Setting) -> Composed:
     formula = ask.formula
     columns = [_column(part, groups, found, setting) for part in formula.parts]
-    asked = [needs(part, groups, setting) for part in formula.parts]
+    asked = [needs_of(part, groups, setting) for part in formula.parts]
     confidence = sure(sum(not _exact(need, found) for need in asked), setting.confidence)
     rows: Sequence[Sequence[Figure]] = list(zip(*columns, strict=True)) if columns else [()]
     figures = [formula.put_together(row, setting.rows) for row in rows]
@@ -60,7 +60,7 @@ def _exact(need: list[Query] | Marginal, found: Found) -> bool:
 
 def _column(part: Weighed, groups: tuple[Group, ...], found: Found, setting: Setting) -> list[Figure]:
     """A weighted count for each group."""
-    need = needs(part, groups, setting)
+    need = needs_of(part, groups, setting)
     if isinstance(need, Marginal):
         table = found[need]
         assert isinstance(table, TableEstimate)
@@ -78,7 +78,7 @@ def _size(groups: tuple[Group, ...], setting: Setting) -> int:
     return math.prod(len(group.parts(setting.domain)) for group in groups)
 
 
-def needs(part: Weighed, groups: tuple[Group, ...], setting: Setting) -> list[Query] | Marginal:
+def needs_of(part: Weighed, groups: tuple[Group, ...], setting: Setting) -> list[Query] | Marginal:
     """What is asked: a question for each group, or one table that has them all."""
     domain = setting.domain
     if not groups:

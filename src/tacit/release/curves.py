@@ -38,7 +38,7 @@ from tacit.release.ranges.flat import FlatTable
 from tacit.release.ranges.rectangles import Rectangles
 
 
-def needs(ask: Cdf | Histogram | Range | Quantile | Mean, setting: Setting) -> tuple[Need, ...]:
+def needs_of(ask: Cdf | Histogram | Range | Quantile | Mean, setting: Setting) -> tuple[Need, ...]:
     """What a question about the ranges of an attribute needs: a release of them, or counts that are known apart."""
     names = ask.query.scope if isinstance(ask, Range) else (ask.name,)
     if ask.share is not None:
