@@ -64,19 +64,6 @@ def widest(parts: Sequence[Sequence[Bar]]) -> tuple[Bar, ...]:
     return tuple(Bar(max(b.width for b in kind), about(kind, s), s) for kind, s in zip(kinds, sure, strict=True))
 
 
-def for_each(cells: Sequence[Sequence[Bar]]) -> tuple[Bar, ...]:
-    """Bars that hold for each cell of a table: the widest of those shown, then one for each kind of the others.
-
-    A cell that has no bar of a kind stands in with the one that it shows.
-    """
-    shown = widest([cell[:1] for cell in cells])
-    kinds = dict.fromkeys(bar.about for cell in cells for bar in cell if bar.about not in (NOISE, EXACT))
-    bars = list(shown)
-    for kind in kinds if shown else ():
-        bars += widest([[next((bar for bar in cell if bar.about == kind), cell[0])] for cell in cells])
-    return tuple({bar.width: bar for bar in reversed(bars)}.values())[::-1]
-
-
 def about(bars: Iterable[Bar], confidence: float) -> str:
     """What a bar of this confidence is about that was put together of these.
 

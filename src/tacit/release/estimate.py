@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tacit.model.budget import Loss
 from tacit.model.entry import Measured, Told
-from tacit.model.facts import Facts
+from tacit.model.facts import EXACT, NOISE, Bar, Facts, widest
 from tacit.model.noise_law import Noise, quantile
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
@@ -121,3 +121,16 @@ def of_stored(
 def repeated(facts: Facts) -> Facts:
     """The facts of the same answer given again."""
     return replace(facts, source="repeat", cost=Loss(facts.cost.measure, 0))
+
+
+def for_each(cells: Sequence[Sequence[Bar]]) -> tuple[Bar, ...]:
+    """Bars that hold for each cell of a table: the widest of those shown, then one for each kind of the others.
+
+    A cell that has no bar of a kind stands in with the one that it shows.
+    """
+    shown = widest([cell[:1] for cell in cells])
+    kinds = dict.fromkeys(bar.about for cell in cells for bar in cell if bar.about not in (NOISE, EXACT))
+    bars = list(shown)
+    for kind in kinds if shown else ():
+        bars += widest([[next((bar for bar in cell if bar.about == kind), cell[0])] for cell in cells])
+    return tuple({bar.width: bar for bar in reversed(bars)}.values())[::-1]
