@@ -2,7 +2,7 @@
 
 Errors in counts, neighbours replace one row, epsilon = 1 or rho = 1/2. Noise is simulated from a public seed: the error
 of an estimate that is linear in the answers does not depend on the data. Where 1-D histograms have been put beside the
-repository (`../shared/data/dpbench_1d/*.npy`), the last table is about them, with monotone projection.
+repository (`../shared/data/dpbench_1d/*.npy`), the last table is about them, with shrinkage.
 `--full` takes more sizes and draws.
 """
 
@@ -30,7 +30,7 @@ from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise
 from tacit.model.workload import Convolution, Tree, form, kernel
 from tacit.release.ranges.choice import binary, choose, trees
-from tacit.release.ranges.decoder import Decoder, monotone
+from tacit.release.ranges.decoder import Decoder
 from tacit.release.ranges.distribution import Distribution
 from tacit.release.ranges.tree import honaker, textbook
 from tacit.store.anchor import Anchor
@@ -193,14 +193,14 @@ def _shape(leaves: int, measure: str) -> str:
 
 
 def on_data(draws: int) -> None:
-    """Expected largest interval error on real histograms, and what monotone projection does to it."""
+    """Expected largest interval error on real histograms, and what shrinkage does to it."""
     files = sorted(DATA.glob("*.npy"))
     if not files:
         print(f"no histograms in {DATA.name}: the table on data is left out")
         return
     for measure in ("epsilon", "rho"):
         print(f"largest interval error on data, D = 4096, {'epsilon = 1' if measure == 'epsilon' else 'rho = 1/2'}")
-        print(f"{'':<44}{'rows':>12}{'tree':>9}{'auto':>9}{'+monotone':>11}{'rms':>8}{'+monotone':>11}{'ratio':>7}")
+        print(f"{'':<44}{'rows':>12}{'tree':>9}{'auto':>9}{'+shrunk':>11}{'rms':>8}{'+shrunk':>11}{'ratio':>7}")
         for file in files:
             counts = np.load(file)
             leaves, rows = counts.size, int(counts.sum())
@@ -218,7 +218,9 @@ def on_data(draws: int) -> None:
                         else chance.normal(size=method.answers)
                     )
                     wrong.append(method.decode(z[None] * method.scale)[0])
-                wrong.append(monotone(truth + wrong[1], rows) - truth)
+                assert auto.decoder is not None
+                noise = auto.scale**2 * (2 if measure == "epsilon" else 1)
+                wrong.append(auto.decoder.likely(truth + wrong[1], noise) - truth)
                 found += [*(w.max() - w.min() for w in wrong), *(2 * w.var() for w in wrong[1:])]
             worst, squares = found[:3] / draws, np.sqrt(found[3:] / draws)
             numbers = f"{worst[0]:>9.1f}{worst[1]:>9.1f}{worst[2]:>11.1f}{squares[0]:>8.2f}{squares[1]:>11.2f}"
@@ -232,7 +234,7 @@ def seconds(leaves: int = 2**20) -> None:
     chance = np.random.Generator(np.random.PCG64(1))
     records = read_records(open_source(pa.table({"x": chance.integers(0, leaves, 1_000_000)})), domain)
     add_noise(np.zeros(10**5, dtype=np.int64), Noise("gaussian", 2.0**20))
-    monotone(np.arange(9.0), 8.0)  # what these two import is not timed
+    Decoder(binary("x", 8), 8).likely(np.arange(9.0), 1.0)  # what these two import is not timed
     print(f"D = {leaves:,}, n = 1,000,000: seconds of a release, true answers, noise and ledger included")
     for delta in (1e-9, 0.0):
         budget = Budget(epsilon=1.0, delta=delta)

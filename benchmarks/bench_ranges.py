@@ -27,8 +27,8 @@ from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.model.workload import Convolution, Product, Tree
 from tacit.release.ranges.choice import choose
-from tacit.release.ranges.decoder import Decoder, monotone
-from tacit.release.ranges.rectangles import choose_product, least_squares
+from tacit.release.ranges.decoder import Decoder
+from tacit.release.ranges.rectangles import choose_product, least_squares, likely, sums_of
 from tacit.trusted.sensitivity import sensitivity
 
 ASKED = 2_000
@@ -79,13 +79,13 @@ def ranges(counts: Floats, ends: list[NDArray[np.int64]]) -> Floats:
 
 
 def ours_1d(counts: Floats, prices: Prices) -> Floats:
-    """The strategy that a session chooses, least squares, and prefixes that rise."""
-    rows, leaves = counts.sum(), len(counts)
+    """The strategy that a session chooses, least squares, and what it shows instead."""
+    leaves = len(counts)
     strategy = choose("x", leaves, prices.budget.measure).strategy
     decoder = Decoder(strategy, leaves)
-    noise = _noise(strategy, Domain({"x": integer(0, leaves - 1)}), prices, decoder.answers)
+    noise, variance = _noise(strategy, Domain({"x": integer(0, leaves - 1)}), prices, decoder.answers)
     prefixes = np.concatenate([[0.0], counts.cumsum()]) + decoder.prefixes(noise, 0.0)
-    return np.diff(monotone(prefixes, rows))
+    return np.diff(decoder.likely(prefixes, variance))
 
 
 def ours_2d(counts: Floats, prices: Prices) -> Floats:
@@ -94,14 +94,21 @@ def ours_2d(counts: Floats, prices: Prices) -> Floats:
     pair = product.first, product.second
     answers = math.prod(sum(tree.widths(size)) for tree, size in zip(pair, sizes, strict=True))
     domain = Domain({"x": integer(0, sizes[0] - 1), "y": integer(0, sizes[1] - 1)})
-    return np.asarray(counts + least_squares(_noise(product, domain, prices, answers), pair, sizes, 0.0))
+    noise, variance = _noise(product, domain, prices, answers)
+    cells = counts + least_squares(noise, pair, sizes, 0.0)
+    return likely(sums_of(cells), pair, sizes, variance)
 
 
-def _noise(strategy: Tree | Convolution | Product, domain: Domain, prices: Prices, answers: int) -> Floats:
+def _noise(
+    strategy: Tree | Convolution | Product, domain: Domain, prices: Prices, answers: int
+) -> tuple[Floats, float]:
+    """Draws for all answers, and their variance."""
     moves, budget = sensitivity(strategy, domain), prices.budget
     if not budget.delta:
-        return prices.rng.laplace(0, moves.l1 / budget.epsilon, answers)
-    return prices.rng.normal(0, math.sqrt(moves.l2_squared / (2 * rho_from(budget.epsilon, budget.delta))), answers)
+        scale = moves.l1 / budget.epsilon
+        return prices.rng.laplace(0, scale, answers), 2 * scale**2
+    variance = moves.l2_squared / (2 * rho_from(budget.epsilon, budget.delta))
+    return prices.rng.normal(0, math.sqrt(variance), answers), variance
 
 
 def line_shapes() -> dict[str, Floats]:

@@ -19,7 +19,6 @@ from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise
 from tacit.model.workload import Convolution, Strategy, Tree, leaves, marginal
 from tacit.release.ranges.choice import choose
-from tacit.release.ranges.decoder import monotone
 from tacit.release.ranges.distribution import Distribution
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import truth as strategy_truth
@@ -162,20 +161,6 @@ def test_real_numbers_are_rounded_by_half_the_widest_bin() -> None:
     mean = Distribution(measured, domain, 40).mean()
     assert mean.value == pytest.approx((10 * 0.5 + 20 * 2.5 + 10 * 7) / 40)
     assert mean.rounding == 3.0
-
-
-def test_projection_takes_no_prefix_and_no_interval_farther_away() -> None:
-    # The theorem that the band rests on, over many shapes of truth and noise.
-    chance = np.random.default_rng(4)
-    helped = 0
-    for _ in range(200):
-        truth = np.concatenate([[0], np.cumsum(chance.poisson(chance.choice([0.1, 1, 20]), 30))]).astype(float)
-        wrong = np.concatenate([[0], chance.normal(size=29) * 10, [0]])
-        error = monotone(truth + wrong, truth[-1]) - truth
-        assert np.abs(error).max() <= np.abs(wrong).max() + 1e-9
-        assert np.ptp(error) <= np.ptp(wrong) + 1e-9
-        helped += np.abs(error).max() < 0.9 * np.abs(wrong).max()
-    assert helped > 50
 
 
 def test_ranges_of_a_million_bins_are_answered_all_at_once() -> None:

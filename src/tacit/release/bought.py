@@ -137,10 +137,8 @@ class Purchase:
     def ranges(self, names: tuple[str, ...], confidence: float | None = None) -> Ranged | None:
         """All that this says about the ranges of one attribute or of two; None where it does not say all of it."""
         sure, found = self.confidence if confidence is None else confidence, self.release
-        if sure != self.confidence and not isinstance(found, NoisyTable | NoisyResiduals):
-            return replace(self, confidence=sure).ranges(names)  # decoded anew: its bars come with it
         if isinstance(found, Rectangles):
-            return found if found.names == names else None
+            return found.at(sure) if found.names == names else None
         if len(names) > 1 or names[0] not in self.scope or not self.plain:
             return None
         if isinstance(found, NoisyTable) or (isinstance(found, NoisyResiduals) and names in found.question.scopes):
@@ -148,7 +146,7 @@ class Purchase:
         if isinstance(found, NoisyResiduals):
             return None
         assert isinstance(found, Distribution)
-        return found
+        return found.at(sure)
 
     def estimate(self, query: Query) -> Estimate:
         value, free = self.release.value(query), Loss(self.measured.cost.measure, 0)

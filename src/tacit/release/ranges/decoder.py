@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.model.workload import Convolution, Tree
 from tacit.release.ranges import convolution, tree
+from tacit.release.ranges.shrinkage import Corner, corridor, shared
 
 Floats = NDArray[np.float64]
+_FIRST = (0.5, 0.38, 0.62, 0.44, 0.56)  # shares of the bins before the first cut: each makes other cuts
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,22 @@ class Decoder:
         found = np.cumsum(tree.consistent(values, self.strategy, self.leaves, total), axis=-1)
         return np.concatenate([np.zeros((*found.shape[:-1], 1)), found], axis=-1)
 
+    def likely(self, prefixes: Floats, noise: float) -> Floats:
+        """Prefixes that rise from 0 to n: least squares ones, less what noise of this variance explains better.
+
+        Whatever bounds the largest error of the least squares prefixes, or of all their intervals, bounds theirs too.
+        A convolution was counted in no runs, so it is cut in several ways, none of them better, and their mean taken.
+        """
+        if isinstance(self.strategy, Tree):
+            ways = [shared(prefixes, self._of_boxes, [self.strategy.spans()], noise=noise)]
+        else:
+            ways = [shared(prefixes, self._of_boxes, [()], noise=noise, first=first) for first in _FIRST]
+        found = np.concatenate([[0.0], np.cumsum(np.mean(ways, axis=0))])
+        return corridor(found, prefixes)
+
+    def _of_boxes(self, low: Corner, end: Corner) -> Floats:
+        return self.interval_variance(low[0], end[0])
+
     def interval_variance(self, first: ArrayLike, end: ArrayLike) -> Floats:
         """Of the counts of leaves first <= i < end, for many intervals at once; never too small."""
         if isinstance(self.strategy, Convolution):
@@ -46,17 +64,3 @@ class Decoder:
         if isinstance(self.strategy, Convolution):
             return convolution.functional_variance(self.strategy, self.leaves, weights)
         return tree.functional_variance(self.strategy, self.leaves, weights)
-
-
-def monotone(prefixes: Floats, total: float) -> Floats:
-    """The closest prefixes that rise from 0 to n, so that no interval has a negative count.
-
-    True prefixes are monotone, and isotonic regression takes nothing farther from a monotone vector, neither in root
-    mean square nor in the largest error (Robertson, Wright & Dykstra 1988, section 1.6); to cut at 0 and n neither. It
-    commutes with adding a constant, so the largest error over all intervals does not grow.
-    """
-    from scipy.optimize import isotonic_regression  # imported where it is needed: it takes a while
-
-    risen = np.clip(isotonic_regression(prefixes).x, 0.0, total)
-    risen[0], risen[-1] = 0.0, total
-    return np.asarray(risen, dtype=np.float64)

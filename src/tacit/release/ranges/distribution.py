@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,7 +24,7 @@ from tacit.model.query import Query
 from tacit.model.values import Listed
 from tacit.model.workload import Convolution, Tree, leaves
 from tacit.release.ranges.band import Band, band, single
-from tacit.release.ranges.decoder import Decoder, monotone
+from tacit.release.ranges.decoder import Decoder
 
 Floats = NDArray[np.float64]
 _DUST = 1e-6  # of a row: what floats may add to a bar that is then cut to whole rows
@@ -88,9 +89,16 @@ class Distribution:
         self.receipt = measured.receipt
         self._raw = self.decoder.prefixes(measured.values, rows)
         # Whole numbers, as counts are: so a range is the same number in whichever form it is asked.
-        self._prefixes = np.rint(monotone(self._raw, rows))
+        self._prefixes = np.rint(self.decoder.likely(self._raw, variance(self.noise)))
         self._deviation = math.sqrt(variance(self.noise))
         self._bar = single(self.noise.kind, confidence)
+
+    def at(self, confidence: float) -> Distribution:
+        """The same answers with error bars of another confidence."""
+        found = copy(self)
+        found.__dict__.pop("_band", None)
+        found.confidence, found._bar = confidence, single(self.noise.kind, confidence)
+        return found
 
     @property
     def bins(self) -> int:
@@ -109,8 +117,8 @@ class Distribution:
     def counts(self, first: ArrayLike, last: ArrayLike) -> Counts:
         """Rows in the bins first <= i <= last, for many such pairs at once.
 
-        The error bar is about the least squares estimate, whose law is known; what the monotone projection moved the
-        value by is added on the side where it matters, and the bar is cut at 0 and n.
+        The error bar is about the least squares estimate, whose law is known; how far the value is from that is
+        added on the side where it matters, and the bar is cut at 0 and n.
         """
         low, end = np.asarray(first, dtype=np.intp), np.asarray(last, dtype=np.intp) + 1
         if low.size and not (low.min() >= 0 and end.max(initial=0) <= self.bins and bool(np.all(low <= end))):
@@ -174,7 +182,7 @@ class Distribution:
         """The first bin by whose end at least this share of the rows (in bins) has come.
 
         A bin could hold the quantile unless the noise would have to be larger than its error bar for that: too many
-        rows before it, or too few up to its end. The least squares prefixes are asked, not the projected ones, in which
+        rows before it, or too few up to its end. The least squares prefixes are asked, not the shown ones, in which
         imprecise prefixes pull precise ones along, so that their bars would not hold. With `at_once` the band is used
         instead, which is wider, and then the intervals of all quantiles hold together.
         """

@@ -6,6 +6,7 @@ multiply. That all rows together are n is public, and corrects everything once a
 
 from __future__ import annotations
 
+from copy import copy
 from functools import lru_cache
 
 import numpy as np
@@ -21,6 +22,7 @@ from tacit.model.workload import Product, Tree, leaves
 from tacit.release.ranges.band import single
 from tacit.release.ranges.choice import trees, weightings
 from tacit.release.ranges.distribution import Counts
+from tacit.release.ranges.shrinkage import Corner, shared
 from tacit.release.ranges.tree import consistent, interval_moments
 
 Floats = NDArray[np.float64]
@@ -29,7 +31,7 @@ _DUST = 1e-6  # of a row: what floats may add to a bar that is then cut to whole
 
 
 class Rectangles:
-    """Two ordered attributes as one release knows them. Counts of rectangles add up; they may be negative."""
+    """Two ordered attributes as one release knows them. Counts of rectangles add up; rounding may make one -1 or -2."""
 
     def __init__(self, measured: Measured, domain: Domain, rows: int, confidence: float = 0.95) -> None:
         product = measured.question
@@ -40,11 +42,16 @@ class Rectangles:
         self._trees = (product.first, product.second)
         self._leaves = (leaves(domain[self.names[0]]), leaves(domain[self.names[1]]))
         self._bins = (domain[self.names[0]].bins, domain[self.names[1]].bins)
-        cells = least_squares(measured.values, self._trees, self._leaves, rows)
+        self._raw = sums_of(least_squares(measured.values, self._trees, self._leaves, rows))
         # Whole numbers, as counts are: so a rectangle is the same number in whichever form it is asked.
-        self._raw = np.pad(np.cumsum(np.cumsum(cells, axis=0), axis=1), ((1, 0), (1, 0)))
-        self._sums = np.rint(self._raw)
+        self._sums = np.rint(sums_of(likely(self._raw, self._trees, self._leaves, variance(self.noise))))
         self.receipt = measured.receipt
+
+    def at(self, confidence: float) -> Rectangles:
+        """The same answers with error bars of another confidence."""
+        found = copy(self)
+        found.confidence = confidence
+        return found
 
     def counts(self, first: tuple[ArrayLike, ArrayLike], last: tuple[ArrayLike, ArrayLike]) -> Counts:
         """Rows in the bins first[k] <= i <= last[k] of both attributes k, for many rectangles at once."""
@@ -80,8 +87,11 @@ class Rectangles:
         return int(self._errors(np.asarray(float(inside)), *found[:2], confidence))
 
     def _errors(self, values: Floats, low: Places, end: Places, confidence: float) -> Floats:
-        far = np.abs(_box(self._raw, low, end) - values) + self._bar(low, end, confidence)
-        return np.maximum(np.floor(far + _DUST), 1.0)
+        """As in `Distribution.counts`: the bar is about the least squares estimate, and is cut at 0 and n."""
+        raw, bar = _box(self._raw, low, end), self._bar(low, end, confidence)
+        above = np.clip(raw + bar, 0.0, self.rows) - values
+        below = values - np.clip(raw - bar, 0.0, self.rows)
+        return np.maximum(np.floor(np.maximum(above, below) + _DUST), 1.0)
 
     def _bar(self, low: Places, end: Places, confidence: float) -> Floats:
         spread = rectangle_variance(self._trees, self._leaves, low, end)
@@ -112,6 +122,11 @@ class Rectangles:
         return int(inside[0]), int(inside[-1]) + 1
 
 
+def sums_of(cells: Floats) -> Floats:
+    """Over all cells before each place, on both axes."""
+    return np.pad(np.cumsum(np.cumsum(cells, axis=0), axis=1), ((1, 0), (1, 0)))
+
+
 def _box(sums: Floats, low: Places, end: Places) -> Floats:
     """What lies between the corners, by sums from the origin to each of them."""
     return np.asarray(sums[end[0], end[1]] - sums[low[0], end[1]] - sums[end[0], low[1]] + sums[low[0], low[1]])
@@ -124,6 +139,15 @@ def least_squares(values: ArrayLike, pair: tuple[Tree, Tree], sizes: tuple[int, 
     cells = consistent(along_second.T, pair[0], sizes[0], None).T
     each = [_with_total(tree, size) for tree, size in zip(pair, sizes, strict=True)]
     return np.asarray(cells + (total - cells.sum()) * np.outer(each[0], each[1]))
+
+
+def likely(sums: Floats, pair: tuple[Tree, Tree], sizes: tuple[int, int], noise: float) -> Floats:
+    """The count of every pair of leaves: the least squares one, less what noise of this variance explains better."""
+
+    def spread(low: Corner, end: Corner) -> Floats:
+        return rectangle_variance(pair, sizes, list(low), list(end))
+
+    return shared(sums, spread, [tree.spans() for tree in pair], noise=noise)
 
 
 def rectangle_variance(
