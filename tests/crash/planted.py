@@ -12,7 +12,7 @@ from crash_workload import ANCHOR, LEDGER
 
 from tacit.store import file as durable
 from tacit.store import rows
-from tacit.store.chain import Line, mark
+from tacit.store.chain import Line
 from tacit.store.log import Log
 from tacit.trusted.ledger import Ledger, Outcome
 
@@ -49,7 +49,10 @@ class AnchorsBeforeCommit(Ledger):
         def early(db: Any, lines: Sequence[Line]) -> None:
             insert(db, lines)
             if lines and lines[-1].key == outcomes[-1].key:
-                self.log._anchor.advance(self.log.identity.id, mark(lines[-1]))
+                anchor, about = self.log._anchor, self.log.identity
+                told = rows.told(db, lines[-1].seq, about.origin)
+                assert told is not None
+                anchor.advance(about.id, told, anchor.newest(about.id))
 
         with mock.patch.object(rows, "insert", early):
             return super().settle(reservation, outcomes)

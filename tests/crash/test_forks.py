@@ -207,10 +207,11 @@ def test_another_history_told_to_the_anchor_meanwhile_withholds_the_answer(disk:
     advance = Anchor.advance
 
     def raced(anchor: Anchor, ledger_id: str, mark: Any, *rest: Any) -> Any:
-        advance(anchor, ledger_id, mark._replace(hash="another"))
+        advance(anchor, ledger_id, mark._replace(hash="another"), *rest)
         return advance(anchor, ledger_id, mark, *rest)
 
+    intent = ledger.reserve(Loss("epsilon", 10), purpose="count")
     with mock.patch.object(Anchor, "advance", raced), pytest.raises(AnswerWithheld, match="another history"):
-        ask(ledger, "k")
+        ledger.settle(intent, [Outcome("k", 10, "measured", "1")])
     ledger.close()
     assert (disk / LEDGER).exists()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sqlite3
 import stat
 import threading
 from pathlib import Path
@@ -16,28 +18,53 @@ from tacit.store.anchor import Anchor, Mark, default_path
 def test_knows_nothing_at_first_and_then_the_newest(tmp_path: Path) -> None:
     anchor = Anchor(tmp_path / "state" / "anchors.sqlite")
     assert anchor.newest("a") is None
-    anchor.advance("a", Mark(3, "x", 30))
-    anchor.advance("b", Mark(1, "y", 5))
+    anchor.advance("a", Mark(3, "x", 30), None)
+    anchor.advance("b", Mark(1, "y", 5), None)
     assert anchor.newest("a") == (3, "x", 30)
     assert Anchor(anchor.path).newest("b") == (1, "y", 5)
 
 
 @pytest.mark.parametrize("older", [Mark(2, "o", 99), Mark(3, "o", 99)])
 def test_moves_forward_only(tmp_path: Path, older: Mark) -> None:
+    anchor, newest = Anchor(tmp_path / "anchors.sqlite"), Mark(3, "x", 30)
+    anchor.advance("a", newest, None)
+    assert anchor.advance("a", older, newest) == newest
+    assert anchor.newest("a") == newest
+
+
+@pytest.mark.parametrize("replaced", [None, Mark(2, "another", 20), Mark(2, "x", 21), Mark(1, "x", 20)])
+def test_a_mark_is_replaced_by_who_names_it(tmp_path: Path, replaced: Mark | None) -> None:
+    """Whoever goes on from another mark than the one that stands here has another history."""
+    anchor, here = Anchor(tmp_path / "anchors.sqlite"), Mark(2, "x", 20)
+    anchor.advance("a", here, None)
+    assert anchor.advance("a", Mark(9, "z", 90), replaced, tmp_path / "copy") == here
+    assert (anchor.newest("a"), anchor.at(tmp_path / "copy")) == (here, None)
+    assert anchor.advance("b", Mark(9, "z", 90), here) is None  # of another ledger nothing stands here
+    assert anchor.advance("a", Mark(9, "z", 90), here) == (9, "z", 90)
+    assert anchor.marks("a") == {2: "x", 9: "z"}
+    assert anchor.marks("b") == {}
+
+
+def test_an_anchor_of_an_earlier_version_gets_what_it_lacks(tmp_path: Path) -> None:
     anchor = Anchor(tmp_path / "anchors.sqlite")
-    anchor.advance("a", Mark(3, "x", 30))
-    anchor.advance("a", older)
-    assert anchor.newest("a") == (3, "x", 30)
+    anchor.advance("a", Mark(2, "x", 20), None)
+    anchor.close()
+    with contextlib.closing(sqlite3.connect(anchor.path)) as db:
+        db.execute("DROP TABLE marks")
+    again = Anchor(anchor.path)
+    assert again.marks("a") == {}
+    assert again.advance("a", Mark(3, "y", 30), Mark(2, "x", 20)) == (3, "y", 30)
+    assert again.marks("a") == {3: "y"}
 
 
 def test_remembers_the_last_ledger_at_a_path(tmp_path: Path) -> None:
     anchor, here, there = Anchor(tmp_path / "anchors.sqlite"), tmp_path / "here", tmp_path / "there"
     assert anchor.at(here) is None
-    assert anchor.advance("b", Mark(0, "x", 0), here) == (0, "x", 0)
-    anchor.advance("a", Mark(1, "y", 5), here)
-    anchor.advance("a", Mark(2, "z", 6))
+    assert anchor.advance("b", Mark(0, "x", 0), None, here) == (0, "x", 0)
+    anchor.advance("a", Mark(1, "y", 5), None, here)
+    anchor.advance("a", Mark(2, "z", 6), Mark(1, "y", 5))
     assert (anchor.at(here), anchor.at(there)) == ("a", None)
-    anchor.advance("a", Mark(2, "z", 6), there)
+    anchor.advance("a", Mark(2, "z", 6), Mark(2, "z", 6), there)
     assert (anchor.at(here), anchor.at(there)) == (None, "a")
 
 
@@ -46,30 +73,29 @@ def test_a_new_file_has_a_new_id_and_keeps_it(tmp_path: Path) -> None:
     assert ids[0] == ids[2] != ids[1]
 
 
-def test_tells_which_mark_it_has(tmp_path: Path) -> None:
-    anchor = Anchor(tmp_path / "anchors.sqlite")
-    anchor.advance("a", Mark(4, "ours", 10))
-    assert anchor.advance("a", Mark(4, "another", 10)) == (4, "ours", 10)
-    assert anchor.advance("a", Mark(3, "older", 99)) == (4, "ours", 10)
-
-
-def test_threads_leave_the_newest(tmp_path: Path) -> None:
-    path = tmp_path / "anchors.sqlite"
+def test_of_many_threads_each_mark_has_one_successor(tmp_path: Path) -> None:
+    path, won = tmp_path / "anchors.sqlite", list[Mark]()
     anchors = [Anchor(path) for _ in range(4)]  # each makes the file if it is first
-    threads = [
-        threading.Thread(target=lambda a=anchor, k=k: [a.advance("a", Mark(i, str(i), i)) for i in range(k, 40, 4)])
-        for k, anchor in enumerate(anchors)
-    ]
+
+    def race(anchor: Anchor, name: str) -> None:
+        for i in range(10):
+            seen, ours = anchor.newest("a"), Mark(i, name, i)
+            if (seen is None or seen.seq < i) and anchor.advance("a", ours, seen) == ours:
+                won.append(ours)
+
+    threads = [threading.Thread(target=race, args=(anchor, str(k))) for k, anchor in enumerate(anchors)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [anchor.newest("a") for anchor in anchors] == [(39, "39", 39)] * 4
+    assert {mark.seq: mark.hash for mark in won} == anchors[0].marks("a")
+    assert len({mark.seq for mark in won}) == len(won)
+    assert [anchor.newest("a") for anchor in anchors] == [max(won)] * 4
 
 
 def test_is_private(tmp_path: Path) -> None:
     anchor = Anchor(tmp_path / "state" / "anchors.sqlite")
-    anchor.advance("a", Mark(1, "x", 1))
+    anchor.advance("a", Mark(1, "x", 1), None)
     assert stat.S_IMODE(os.stat(anchor.path).st_mode) == 0o600
     assert stat.S_IMODE(os.stat(anchor.path.parent).st_mode) == 0o700
     assert sorted(p.name.removeprefix("anchors.sqlite") for p in anchor.path.parent.iterdir()) == ["", "-shm", "-wal"]
@@ -101,9 +127,9 @@ def test_a_damaged_anchor_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", ["", "-wal"])
 def test_an_anchor_that_disappears_is_noticed(tmp_path: Path, suffix: str) -> None:
     anchor = Anchor(tmp_path / "anchors.sqlite")
-    anchor.advance("a", Mark(1, "x", 1))
+    anchor.advance("a", Mark(1, "x", 1), None)
     os.unlink(f"{anchor.path}{suffix}")
     with pytest.raises(LedgerError, match=r"cannot be read|replaced or removed"):
         anchor.newest("a")
     with pytest.raises(LedgerError):
-        anchor.advance("a", Mark(2, "y", 2))
+        anchor.advance("a", Mark(2, "y", 2), Mark(1, "x", 1))

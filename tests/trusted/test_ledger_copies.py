@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from ledger_tools import PRICE, ask, backup, raw, reopen, restore, terms, write
 
 from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError
 from tacit.model.budget import Loss
-from tacit.store.anchor import Anchor
+from tacit.store import rows
+from tacit.store.anchor import Anchor, Identity
+from tacit.store.log import Log
 from tacit.trusted import ledger as ledger_module
 from tacit.trusted.ledger import Ledger, Outcome
 
@@ -140,7 +143,7 @@ def test_two_continuations_of_one_copy_both_count(ledger: Ledger, tmp_path: Path
     with pytest.raises(LedgerError, match="with another anchor"):
         reopen(tmp_path)
     with reopen(tmp_path, accept_rollback="came back") as again:
-        assert again.spent.atoms == 50  # at least the 40 that were spent here and there
+        assert again.spent.atoms == 40  # what was spent here and there, and what is common to both once
         assert again.verify() == 8
 
 
@@ -185,7 +188,8 @@ def test_an_override_that_the_anchor_missed_is_finished(
             reopen(tmp_path, accept_rollback="lost")
     with reopen(tmp_path) as again:
         assert again.spent.atoms == 10
-        assert again.log._anchor.newest(again.log.identity.id)[:2] == again.log.head()[:2]
+        newest = again.log._anchor.newest(again.log.identity.id)
+        assert newest == again.log._file.read(lambda db: rows.told(db, 3, again.log.identity.origin))
 
 
 def test_a_stored_answer_is_anchored_before_it_is_shown(
@@ -199,9 +203,10 @@ def test_a_stored_answer_is_anchored_before_it_is_shown(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
+        intent = ledger.reserve(PRICE, purpose="count")
         patch.setattr(Anchor, "advance", crash)
         with pytest.raises(KeyboardInterrupt):
-            ask(ledger, "k")
+            ledger.settle(intent, [Outcome("k", 10, "measured", "1")])
     assert reader.find("k") is not None
     reader.close()
     ledger.close()
@@ -225,7 +230,7 @@ def test_a_file_replaced_under_a_session_is_refused(ledger: Ledger, tmp_path: Pa
 def test_an_old_copy_written_into_the_open_file_is_refused(ledger: Ledger, tmp_path: Path, spender: str) -> None:
     copy = backup(tmp_path, "old")
     if spender == "this session":
-        ledger.reserve(PRICE, purpose="count")  # an intent, of which the anchor does not know
+        ledger.reserve(PRICE, purpose="count")
     else:
         with reopen(tmp_path) as other:
             ask(other, "a")
@@ -375,6 +380,91 @@ def test_an_original_that_turns_up_after_its_copy_was_used_counts_on_top(ledger:
         assert again.spent.atoms == 120  # 110 were spent, 10 of them in both
 
 
+def test_a_reservation_is_no_budget_again_after_a_restore(ledger: Ledger, tmp_path: Path) -> None:
+    """A copy that lacks only intents lacks what was looked at, and would give back what was set aside for it."""
+    ask(ledger, "a")
+    copy = backup(tmp_path, "copy")
+    ledger.reserve(Loss("epsilon", 700), purpose="most")
+    ledger.close()
+    restore(tmp_path, copy)
+    with pytest.raises(LedgerError, match="its last entry is 2, the anchor has seen 3"):
+        reopen(tmp_path)
+    with reopen(tmp_path, accept_rollback="restored") as again:
+        assert again.spent.atoms == 710
+
+
+def stored_unseen(ledger: Ledger, *outcomes: Outcome, intent: int | None = None) -> None:
+    """Store answers and die before the anchor knows: nobody has seen them, and whoever opens the file shows them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Log, "_tell_anchor", lambda *_: None)
+        ledger.settle(intent or ledger.reserve(PRICE, purpose="count"), outcomes)
+
+
+def both_branches(folder: Path, ledger: Ledger, reserved: int, charges: tuple[int, int]) -> tuple[int, int]:
+    """A copy with an answer that the anchor never saw, an original that went on: what is counted, what was spent.
+
+    Both branches settle one reservation that was made before they parted, and charge to it what `charges` says.
+    """
+    ask(ledger, "a")
+    intent = ledger.reserve(Loss("epsilon", reserved), purpose="most")
+    backup(folder, "copy")
+    (folder / "apart").mkdir()
+    restore(folder / "apart", folder / "copy")
+    with reopen(folder / "apart", anchor=Anchor(folder / "state" / "anchors.sqlite")) as copy:
+        stored_unseen(copy, Outcome("b", charges[0], "measured", "1"), intent=intent)
+        stored_unseen(copy, Outcome("c", 10, "measured", "1"))
+    ledger.settle(intent, [Outcome("b", charges[1], "measured", "2")])
+    ask(ledger, "d")
+    ledger.close()
+    restore(folder, folder / "apart" / "people.tacit")
+    with pytest.raises(LedgerError, match="differs from"):
+        reopen(folder)
+    with reopen(folder, accept_rollback="restored") as again:
+        assert again.find("c") is not None  # both branches are known now
+        again.verify()
+        return again.spent.atoms, 10 + sum(charges) + 10 + 10
+
+
+@pytest.mark.parametrize("charges", [(400, 400), (0, 400), (400, 0), (0, 0), (10, 3)])
+def test_two_branches_of_which_the_anchor_saw_one_both_count(
+    ledger: Ledger, tmp_path: Path, charges: tuple[int, int]
+) -> None:
+    counted, spent = both_branches(tmp_path, ledger, 400, charges)
+    assert counted == spent
+
+
+def test_planted_the_larger_branch_alone_counted(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    override = Identity.override
+
+    def largest(self: Identity, db: Any, anchor: Anchor, head: Any, reason: str) -> Any:
+        number, draft = override(self, db, anchor, head, reason)
+        seen = anchor.newest(self.id)
+        return number, replace(draft, atoms=max(head.spent, seen.spent if seen else 0) - head.spent)
+
+    monkeypatch.setattr(Identity, "override", largest)
+    counted, spent = both_branches(tmp_path, ledger, 400, (400, 400))
+    assert counted < spent
+
+
+def test_what_was_open_before_an_override_is_never_settled(ledger: Ledger, tmp_path: Path) -> None:
+    """Its answer may have been given in the branch that was lost, and that is counted by the override alone."""
+    copy = backup(tmp_path, "copy")
+    ask(ledger, "a")
+    ledger.close()
+    restore(tmp_path, copy)
+    with reopen(tmp_path, accept_rollback="lost") as before:
+        ours = before.reserve(PRICE, purpose="count")
+        other = Anchor(tmp_path / "elsewhere" / "anchors.sqlite")
+        reopen(tmp_path, anchor=other, accept_rollback="moved").close()
+    with reopen(tmp_path, anchor=other) as again:
+        assert again.log.open_intents() == []
+        with pytest.raises(ValueError, match="never made, or settled before"):
+            again.settle(ours, [Outcome("b", 10, "measured", "1")])
+        assert (again.spent.atoms, again.verify()) == (20, 3)
+
+
 def test_restoring_twice_does_not_count_twice(ledger: Ledger, tmp_path: Path) -> None:
     """A copy without override, of a ledger that never had another anchor, is part of what the anchor saw."""
     ask(ledger, "a")
@@ -394,6 +484,88 @@ def test_an_override_elsewhere_stops_a_session_under_the_old_anchor(ledger: Ledg
     reopen(tmp_path, **elsewhere, accept_rollback="moved").close()
     with pytest.raises(LedgerError, match="with another anchor"):
         ledger.reserve(PRICE, purpose="count")
+
+
+def deleted(anchor: Path) -> None:
+    anchor.unlink()
+
+
+def an_older_file(anchor: Path) -> None:
+    os.replace(anchor.with_name("old"), anchor)
+
+
+def older_bytes(anchor: Path) -> None:
+    source, target = sqlite3.connect(anchor.with_name("old")), sqlite3.connect(anchor)
+    source.backup(target)
+    source.close()
+    target.close()
+
+
+def nothing_of_this_ledger(anchor: Path) -> None:
+    with sqlite3.connect(anchor) as db:
+        db.execute("DELETE FROM anchors")
+
+
+@pytest.mark.parametrize("loss", [deleted, an_older_file, older_bytes, nothing_of_this_ledger])
+def test_an_anchor_that_is_lost_while_in_use_stops_every_answer(ledger: Ledger, tmp_path: Path, loss: Any) -> None:
+    """As on a share that is gone, comes back stale, or was restored under a running process."""
+    anchor = tmp_path / "state" / "anchors.sqlite"
+    ask(ledger, "a")
+    source, target = sqlite3.connect(anchor), sqlite3.connect(anchor.with_name("old"))
+    source.backup(target)
+    source.close()
+    target.close()
+    ask(ledger, "b")
+    intent = ledger.reserve(PRICE, purpose="open")
+    loss(anchor)
+    with pytest.raises(LedgerError):
+        ledger.reserve(PRICE, purpose="count")  # so nothing is looked at
+    for free in (None, intent):
+        with pytest.raises(AnswerWithheld):
+            ledger.settle(free, [Outcome("c", 0, "told", "1")])
+    ledger.close()
+
+
+def test_an_anchor_that_cannot_be_written_stops_every_answer(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_only(*_: Any) -> Any:
+        raise LedgerError("anchors.sqlite cannot be written.")
+
+    ask(ledger, "a")
+    monkeypatch.setattr(ledger.log._anchor._file, "transact", read_only)
+    with pytest.raises(LedgerError, match=r"anchors\.sqlite cannot be written") as caught:
+        ledger.reserve(PRICE, purpose="count")
+    assert not caught.value.nothing_spent  # it is set aside by now, and nothing gives it back
+    assert ledger.spent.atoms == 20
+    with pytest.raises(AnswerWithheld, match="cannot be written"):
+        ledger.settle(None, [Outcome("b", 0, "told", "1")])
+
+
+def test_a_ledger_of_an_earlier_version_goes_on(ledger: Ledger, tmp_path: Path) -> None:
+    """It has no salts, and its anchor knows the plain hash of its last line."""
+    ask(ledger, "a")
+    head = ledger.log.head()
+    ledger.close()
+    raw(tmp_path, "DROP TABLE salts")
+    with sqlite3.connect(tmp_path / "state" / "anchors.sqlite") as db:
+        db.execute("UPDATE anchors SET hash = ?", (head.hash,))
+        db.execute("DROP TABLE marks")
+    with reopen(tmp_path) as again:
+        ask(again, "b")
+        assert again.verify() == 4
+    reopen(tmp_path).close()
+
+
+def test_several_ledgers_of_one_anchor_do_not_mind_each_other(ledger: Ledger, tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "other.tacit", make="new", **terms(tmp_path)) as other:
+        for key in "abc":
+            ask(ledger, key)
+            ask(other, key)
+        copy = backup(tmp_path, "copy")
+        ask(ledger, "d")
+        with pytest.raises(LedgerError, match="its last entry is 6, the anchor has seen 8"):
+            Ledger.open(copy, **terms(tmp_path))
+        assert ask(other, "d") == ask(ledger, "e")
+        assert (ledger.verify(), other.verify()) == (10, 8)
 
 
 # -- deleted and made anew --------------------------------------------------------------------------------------------
@@ -446,8 +618,10 @@ def test_an_override_may_pass_the_total(ledger: Ledger, tmp_path: Path) -> None:
     ledger.reserve(Loss("epsilon", 700), purpose="most")
     ask(ledger, "a")
     ledger.close()
-    elsewhere = {"anchor": Anchor(tmp_path / "elsewhere" / "anchors.sqlite")}
-    reopen(tmp_path, **elsewhere, accept_rollback="moved").close()
+    newest = backup(tmp_path, "newest")
+    shutil.rmtree(tmp_path / "state")  # another anchor, of which no mark is in the copy that comes back
+    reopen(tmp_path, accept_rollback="moved").close()
+    restore(tmp_path, newest)
     with reopen(tmp_path, accept_rollback="back") as again:
         assert (again.spent.atoms, again.left.atoms) == (1420, 0)
         with pytest.raises(BudgetExhausted, match="0 % is left"):

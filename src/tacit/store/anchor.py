@@ -28,14 +28,21 @@ _SCHEMA = (
     "CREATE TABLE anchor (id TEXT NOT NULL)",
     "CREATE TABLE anchors (ledger TEXT PRIMARY KEY, seq INTEGER, hash TEXT, spent INTEGER, path TEXT)",
 )
+# Every mark that ever stood here, so that a copy can be told where it left the history that went on elsewhere.
+_MARKS = (
+    "CREATE TABLE IF NOT EXISTS marks (ledger TEXT, seq INTEGER, hash TEXT, PRIMARY KEY (ledger, seq)) WITHOUT ROWID"
+)
 
 
 class Anchor:
     """The newest mark known of each ledger, and where that ledger was last.
 
-    Guarantee: a ledger restored from an older copy is noticed when opened or used, as long as this file is not also
-        restored together with it; that cannot be noticed. Another anchor in its place is noticed by its id.
-    Formula: one row per ledger id, moved forward only, durable before an answer is shown.
+    Guarantee: of two histories that go on from one mark, one is ever known here. So a ledger restored from an older
+        copy, and a copy that is used beside the original, are noticed before they look at anything, as long as this
+        file is not also restored together with them; that cannot be noticed, but by who was told of a newer mark.
+        Another anchor in its place is noticed by its id.
+    Formula: one row per ledger id, moved by compare and swap, forward only; durable before the data are looked at, and
+        again before an answer is shown.
     Source: trusted monotonic counters, as in "Memoir" (Parno et al. 2011); here the counter is a file elsewhere.
     """
 
@@ -62,24 +69,36 @@ class Anchor:
         )
         return str(rows[0][0]) if rows else None
 
-    def advance(self, ledger: str, mark: Mark, path: Path | None = None) -> Mark:
-        """Move forward to `mark`, and note where the ledger is. Returns the newest mark known, which may be another.
+    def advance(self, ledger: str, mark: Mark, replaces: Mark | None, path: Path | None = None) -> Mark | None:
+        """Put `mark` in the place of `replaces`, and note where the ledger is. Returns the mark that stands there now.
 
-        Guarantee: durable when it returns, and never backwards.
+        If that is another one, somebody else came first and nothing was written: whether it is one of the caller's own
+        history is the caller's to find out, before it tries again.
+
+        Guarantee: compare and swap, durable when it returns, and never backwards.
         """
 
-        def work(db: Any) -> Mark:
+        def work(db: Any) -> Mark | None:
+            seen = _mark(db, ledger)
+            if seen != replaces or (seen is not None and seen != mark and seen.seq >= mark.seq):
+                return seen
             db.execute(
                 "INSERT INTO anchors VALUES (?, ?, ?, ?, NULL) ON CONFLICT (ledger) DO UPDATE SET seq = excluded.seq, "
-                "hash = excluded.hash, spent = excluded.spent WHERE excluded.seq > seq",
+                "hash = excluded.hash, spent = excluded.spent",
                 (ledger, *mark),
             )
+            db.execute("INSERT OR IGNORE INTO marks VALUES (?, ?, ?)", (ledger, mark.seq, mark.hash))
             if path is not None:
                 db.execute("UPDATE anchors SET path = NULL WHERE path = ?", (str(path),))
                 db.execute("UPDATE anchors SET path = ? WHERE ledger = ?", (str(path), ledger))
-            return _mark(db, ledger) or mark
+            return mark
 
         return self._ready().transact(work)
+
+    def marks(self, ledger: str) -> dict[int, str]:
+        """The hash of every mark of a ledger that ever stood here, by its number."""
+        query = "SELECT seq, hash FROM marks WHERE ledger = ?"
+        return self._ready().read(lambda db: dict(db.execute(query, (ledger,)).fetchall()))
 
     def check_room(self) -> None:
         """Refuse while the disk is nearly full."""
@@ -100,7 +119,7 @@ class Anchor:
             make_folder(self.path.parent)
             if not self.path.exists():
                 row = ("INSERT INTO anchor VALUES (?)", (secrets.token_hex(16),))
-                DurableFile.create(self.path, [*((table, ()) for table in _SCHEMA), row])
+                DurableFile.create(self.path, [*((table, ()) for table in (*_SCHEMA, _MARKS)), row])
         except (OSError, sqlite3.Error):
             raise LedgerError(
                 "The anchor, which remembers the newest state of each ledger, cannot be written; "
@@ -109,6 +128,9 @@ class Anchor:
         found = self._file.read(lambda db: db.execute("SELECT id FROM anchor").fetchall())
         if len(found) != 1:
             raise LedgerError(f"{self.path.name} is damaged.")
+        tables = "SELECT 1 FROM sqlite_master WHERE name = 'marks'"
+        if not self._file.read(lambda db: db.execute(tables).fetchall()):  # made by an earlier version
+            self._file.transact(lambda db: db.execute(_MARKS))
         return str(found[0][0])
 
 
@@ -159,8 +181,10 @@ class Identity:
                 "it was made with: the loss of another ledger for the same people would add to this one's."
             )
 
-    def problem(self, db: Any, head: Mark | None, anchor: Anchor) -> str | None:
+    def problem(self, db: Any, head: Mark | None, anchor: Anchor, told: int = -1) -> str | None:
         """Why what ends at `head` may not be the newest history of this log, or of the log that was here before.
+
+        `told`: the number of the newest mark that the anchor is known to have had.
 
         Guarantee: None only if the anchor is the one that this log was last used with, and its mark is in here.
         Formula: anchor ids equal, and (mark in chain, or an override names the mark).
@@ -173,29 +197,33 @@ class Identity:
             return "The anchor does not know this ledger, so it may be an old copy."
         if head is None and self._replaced(anchor):
             return _lost_here(self.path)
-        if seen is None or seen == head or rows.holds(db, seen, self.origin):
-            return None
-        if any(override.anchor == seen for override in overrides):
+        if (seen.seq if seen else -1) < told:
+            return "The anchor is an older copy of itself: it does not know what it was told before."
+        if seen is None or self.knows(db, seen):
             return None
         return (
             "This ledger is older than, or differs from, the newest one seen: "
             f"its last entry is {head.seq if head else 0}, the anchor has seen {seen.seq}."
         )
 
+    def knows(self, db: Any, seen: Mark) -> bool:
+        """Whether a mark is part of this history, or one that an override in it names and counts."""
+        ours = rows.told(db, seen.seq, self.origin) == seen
+        return ours or any(override.anchor == seen for override in _overrides(db))
+
     def override(self, db: Any, anchor: Anchor, head: Mark, reason: str) -> tuple[int, Draft]:
         """The line with which the owner goes on in spite of a problem, and its number.
 
-        Guarantee: everything that the anchor saw spent stays spent, and nothing is counted less than in `head`. With an
-            anchor that knows nothing, what was lost cannot be known, and the line says so.
-        Formula: max(log, anchor) where the log can only be a shortened copy of what the anchor saw: it has no override
-            and never had another anchor. Else their sum: they may be two continuations of one copy. A log made in the
-            place of another also carries what that one had spent.
+        Guarantee: everything that the anchor saw spent stays spent, and so does everything in `head`: both may have
+            been shown. What is certainly the same in both counts once. With an anchor that knows nothing, what was lost
+            cannot be known, and the line says so.
+        Formula: log + anchor - what was spent by the last mark of the anchor's that is in the log, and never less than
+            the log. A log made in the place of another also carries what that one had spent.
         """
         seen, replaces = anchor.newest(self.id), None if head.seq else self._replaced(anchor)
         carried = head.spent
         if seen is not None:
-            shortened = not _overrides(db) and self.anchor == anchor.id
-            carried = max(carried, seen.spent) if shortened else carried + seen.spent
+            carried = max(carried, carried + seen.spent - self._shared(db, anchor))
         if replaces is not None:
             carried += (anchor.newest(replaces) or head).spent
         lost = "counted as spent" if seen or replaces else "unknown"
@@ -203,6 +231,16 @@ class Identity:
         # The numbers jump past the lost lines, so that the anchor still only ever moves forward.
         number = max(head.seq, seen.seq if seen else 0) + 1
         return number, Draft("override", carried - head.spent, decision.body())
+
+    def _shared(self, db: Any, anchor: Anchor) -> int:
+        """What was spent when this history and the one that the anchor saw were surely still one; 0 where none was."""
+        marks = anchor.marks(self.id)
+        last = next((mark for mark in rows.all_told(db) if marks.get(mark.seq) == mark.hash), None)
+        if last is None:
+            return 0
+        # A reservation that was open by then may have been settled in both, each time by another answer. One that has
+        # no outcome here was not: no answer of this history is charged to it, and after an override none can be.
+        return last.spent - sum(atoms for seq, atoms in rows.open_by(db, last.seq).items() if rows.ends(db, seq))
 
     def _replaced(self, anchor: Anchor) -> str | None:
         other = _lost_at(anchor, self.path)

@@ -94,8 +94,9 @@ class Log:
     """An open log, for several threads and processes.
 
     Guarantee: a line that was returned survives a crash and a power cut, is known to the anchor before anybody sees it,
-        and never changes; an old copy is refused; no line is read on that the step does not allow.
-    Formula: commit(lines), sync(anchor), show.
+        and never changes; an old copy is refused, and of several copies in use one is; no line is read on that the
+        step does not allow.
+    Formula: commit(lines), swap and sync(anchor), return.
     Source: write-ahead logging (Gray & Reuter 1993); hash chains (Haber & Stornetta 1991).
     """
 
@@ -146,25 +147,31 @@ class Log:
         return cls.open(path, terms, anchor, step, accept_rollback)
 
     def write(self, work: Callable[[Transaction], T]) -> T:
-        """What `work` does in one transaction. Its lines may be shown after `publish`."""
+        """What `work` does in one transaction.
+
+        Guarantee: when it returns, its lines are durable and the anchor knows them, so that no other copy of this log
+            goes on from where they stand. If the anchor refuses them, they stay written and count.
+        """
         self.check_writing()
 
-        def whole(db: Any) -> tuple[Mark, State, T]:
+        def whole(db: Any) -> tuple[Transaction, T]:
             at, state = self._sound(db)
             # A settlement is one transaction: what another one has begun does not go on here.
             transaction = Transaction(db, at, State(state.spent, state.open))
             result = work(transaction)
             rows.insert(db, transaction.new)
-            return transaction.at, transaction.state, result
+            return transaction, result
 
         with self._file.mutex:
-            at, state, result = self._file.transact(whole)
-            self._known = at, state
+            done, result = self._file.transact(whole)
+            self._known = done.at, done.state
+        if done.new:
+            try:
+                self._tell_anchor(done.at)
+            except LedgerError as error:
+                error.nothing_spent = False
+                raise
         return result
-
-    def publish(self) -> None:
-        """Tell the anchor of all lines up to now, durably."""
-        self._tell_anchor(self._known[0])
 
     def check_room(self) -> None:
         """Refuse where nothing may be written, and while a disk is nearly full."""
@@ -264,11 +271,14 @@ class Log:
         """The end to go on from. An old log beside a new file shows in SQLite's own check, not always in the chain."""
         if db.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
             raise LedgerError(f"{self.path.name} is damaged.")
+        db.execute(rows.SALTS)  # a log of an earlier version has none
         self._check_ends(db)
         why, origin = self.identity.problem(db, rows.head(db), self._anchor), self.identity.origin
         if why is None:
             seen = self._anchor.newest(self.identity.id)
-            start = seen if seen is not None and rows.holds(db, seen, origin) else origin
+            start = origin
+            if seen is not None and seen == rows.told(db, seen.seq, origin):
+                start = rows.point(db, seen.seq) or origin
             return self._derive(db, start, State(start.spent, rows.open_by(db, start.seq)))
         if not accept_rollback:
             raise refusal(why)
@@ -294,10 +304,10 @@ class Log:
 
         Called in a transaction: nobody else can commit meanwhile.
         """
-        head = rows.head(db)
-        if head == self._known[0] == self._anchor.newest(self.identity.id):  # nobody has added anything
-            return self._known
-        why = self.identity.problem(db, head, self._anchor)
+        head, seen = rows.head(db) or self.identity.origin, self._anchor.newest(self.identity.id)
+        if head == self._known[0] and seen == rows.told(db, head.seq, self.identity.origin):
+            return self._known  # nobody has added anything
+        why = self.identity.problem(db, rows.head(db), self._anchor, self._anchored)
         if why or not rows.holds(db, self._known[0], self.identity.origin):
             raise LedgerError(why or _REPLACED)
         self._known = self._derive(db, *self._known)
@@ -323,12 +333,35 @@ class Log:
         return lines
 
     def _tell_anchor(self, head: Mark, path: Path | None = None) -> None:
-        newest = self._anchor.advance(self.identity.id, head, path)
-        origin = self.identity.origin
-        if newest != head and not self._file.read(lambda db: rows.holds(db, newest, origin)):
-            raise LedgerError("The anchor has seen another history of this ledger meanwhile.")
+        """Move the anchor to `head`, unless it stands further on in this same history already.
+
+        Guarantee: when it returns, the anchor stands at `head` or after it, in the history of this file. Two copies
+            that go on from one mark never both get so far: the mark that each replaces is one of its own.
+        """
+        told, seen = self._file.read(partial(self._told, seq=head.seq)), self._anchor.newest(self.identity.id)
+        while True:
+            # Another copy may have gone on since `_sound` looked, and so may another process with this same file.
+            if seen is None or seen.seq < self._anchored:
+                ours = self._anchored < 0  # it never heard of this log: that is new, or the owner has accepted it
+            else:
+                ours = self._file.read(partial(self.identity.knows, seen=seen))
+            if not ours:
+                raise LedgerError("The anchor has seen another history of this ledger meanwhile.")
+            if seen is not None and seen.seq >= told.seq:
+                told = seen
+                if path is None:
+                    break
+            seen = self._anchor.advance(self.identity.id, told, seen, path)
+            if seen == told:
+                break
         with self._file.mutex:
-            self._anchored = max(self._anchored, head.seq)
+            self._anchored = max(self._anchored, told.seq)
+
+    def _told(self, db: Any, seq: int) -> Mark:
+        found = rows.told(db, seq, self.identity.origin)
+        if found is None:
+            raise LedgerError(_REPLACED)
+        return found
 
 
 def now() -> str:

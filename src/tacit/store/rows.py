@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from typing import Any
 
-from tacit.store.chain import Line, Mark, line_of
+from tacit.store.chain import Line, Mark, digest, line_of
 
 PAGE = 500  # rows read at a time, so that no reader holds up a checkpoint for long
+# Random bits beside the last line of each transaction. Two copies of a log may write the very same line at the same
+# second; what they tell the anchor differs by these. Lines are published and the same everywhere: so they stay outside.
+SALTS = "CREATE TABLE IF NOT EXISTS salts (seq INTEGER PRIMARY KEY, salt TEXT NOT NULL)"
 SCHEMA = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE entries (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT, intent INTEGER, atoms INTEGER"
@@ -20,6 +24,7 @@ SCHEMA = (
     # What an open intent must remember and nobody may learn. Lines are public, so it stays outside the chain, and it
     # goes when its intent is settled.
     "CREATE TABLE private (entry INTEGER PRIMARY KEY, value TEXT NOT NULL)",
+    SALTS,
     *(
         f"CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table} BEGIN SELECT RAISE(ABORT, 'append-only'); END"
         for table in ("meta", "entries")
@@ -71,12 +76,21 @@ def settled(db: Any, after: int) -> list[int]:
 
 
 def open_by(db: Any, seq: int) -> dict[int, int]:
-    """The intents without outcome by the time of line `seq`, and the atoms that each set aside."""
+    """The intents without outcome by the time of line `seq`, and the atoms that each set aside.
+
+    An override ends those before it: what they set aside stays spent.
+    """
     query = (
-        "SELECT i.seq, i.atoms FROM entries AS i WHERE i.kind = 'intent' AND i.seq <= ?1"
+        "SELECT i.seq, i.atoms FROM entries AS i WHERE i.kind = 'intent' AND i.seq <= ?1 AND i.seq >"
+        " (SELECT coalesce(max(v.seq), 0) FROM entries AS v WHERE v.kind = 'override' AND v.seq <= ?1)"
         " AND NOT EXISTS (SELECT 1 FROM entries AS o WHERE o.intent = i.seq AND o.seq <= ?1)"
     )
     return dict(db.execute(query, (seq,)).fetchall())
+
+
+def ends(db: Any, seq: int) -> bool:
+    """Whether intent `seq` has an outcome."""
+    return bool(db.execute("SELECT 1 FROM entries WHERE intent = ? LIMIT 1", (seq,)).fetchall())
 
 
 def keeping(db: Any, held: str) -> list[Line]:
@@ -96,18 +110,44 @@ def head(db: Any) -> Mark | None:
     return Mark(*rows[0]) if rows else None
 
 
+def point(db: Any, seq: int) -> Mark | None:
+    """The point of the history right after line `seq`."""
+    rows = db.execute("SELECT seq, hash, spent FROM entries WHERE seq = ?", (seq,)).fetchall()
+    return Mark(*rows[0]) if rows else None
+
+
+def told(db: Any, seq: int, origin: Mark) -> Mark | None:
+    """What an anchor is told of the history that starts at `origin` and ends, for now, with line `seq`."""
+    found = db.execute(f"{_TOLD} WHERE e.seq = ?", (seq,)).fetchall()
+    return _told(*found[0]) if found else origin if seq == 0 else None
+
+
+def all_told(db: Any) -> Iterator[Mark]:
+    """The same of every line, the newest first."""
+    return (_told(*row) for row in db.execute(f"{_TOLD} ORDER BY e.seq DESC").fetchall())
+
+
+_TOLD = "SELECT e.seq, e.hash, e.spent, s.salt FROM entries AS e LEFT JOIN salts AS s ON s.seq = e.seq"
+
+
+def _told(seq: int, hash: str, spent: int, salt: str | None) -> Mark:
+    return Mark(seq, hash if salt is None else digest([hash, salt]), spent)  # lines of an earlier version have no salt
+
+
 def holds(db: Any, known: Mark, origin: Mark) -> bool:
     """Whether this is a point of the history that starts at `origin`, by its hash and its running total."""
-    query = "SELECT seq, hash, spent FROM entries WHERE seq = ?"
-    return known == origin or bool(db.execute(query, (known.seq,)).fetchall() == [known])
+    return known == (point(db, known.seq) if known.seq else origin)
 
 
 def insert(db: Any, lines: Sequence[Line]) -> None:
+    """Add the lines of one transaction."""
     for start in range(0, len(lines), _AT_ONCE):
         part = lines[start : start + _AT_ONCE]
         rows = [(e.seq, e.kind, e.key, e.intent, e.atoms, e.spent, e.time, e.hash, e.body) for e in part]
         values = [value for row in rows for value in row]
         db.execute(f"INSERT INTO entries VALUES {', '.join([_ROW] * len(part))}", values)
+    if lines:
+        db.execute("INSERT INTO salts VALUES (?, ?)", (lines[-1].seq, secrets.token_hex(16)))
 
 
 def kept(db: Any, seq: int) -> str | None:

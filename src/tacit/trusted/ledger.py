@@ -36,8 +36,9 @@ class Ledger:
     """An open ledger, for several threads and processes.
 
     Guarantee: no answer returns before its charge and itself are durable; an intent without outcome counts as spent;
-        the running total never passes the total; a key keeps its first answer; an old copy is refused.
-    Formula: commit(intent), draw, commit(outcomes), sync(anchor), show.
+        the running total never passes the total; a key keeps its first answer; an old copy is refused, and of several
+        copies in use one answers.
+    Formula: commit(intent), swap(anchor), draw, commit(outcomes), swap(anchor), show.
     Source: write-ahead intent logging (Gray & Reuter 1993); `rules.step`; `Log`.
     """
 
@@ -74,9 +75,9 @@ class Ledger:
 
         `purpose` is public; `private` is the mechanism's state.
 
-        Guarantee: durable when it returns, and never more than what is left; refused, it writes nothing. `private`
-            enters no hash and no line, and is deleted when the reservation is settled; the file, the owner's secret
-            like the data, may hold its bytes until SQLite uses their place again.
+        Guarantee: durable and known to the anchor when it returns; where too little is left, nothing is written.
+            `private` enters no hash and no line, and is deleted when the reservation is settled; the file, the owner's
+            secret like the data, may hold its bytes until SQLite uses their place again.
         Formula: `rules.step`, read and written in one transaction.
         """
         if loss.measure != self.total.measure or loss.atoms < 0:
@@ -98,8 +99,7 @@ class Ledger:
 
         # A full disk is met before the charge rather than after it.
         self.log.check_room()
-        # The anchor need not know of intents: nothing is shown on the strength of one alone, and the anchor moves past
-        # it with the next outcome. An old copy that lacks only intents has lost nothing that anybody saw.
+        # The anchor knows of the intent before anything is looked at: of two copies of this ledger one gets so far.
         return self.log.write(work)
 
     def settle(self, intent: int | None, outcomes: Sequence[Outcome], *, private: Held | None = None) -> list[Line]:
@@ -135,8 +135,7 @@ class Ledger:
             return shown
 
         try:
-            lines = self.log.write(work)
-            self.log.publish()
+            return self.log.write(work)
         except Unsound as error:
             raise ValueError(f"these outcomes do not settle intent {intent}: {error}") from None
         except LedgerError as error:
@@ -144,7 +143,6 @@ class Ledger:
             raise AnswerWithheld(
                 f"The answer is withheld, because it could not be stored: {error.sentence}{stays}"
             ) from None
-        return lines
 
     def take_private(self, seq: int) -> Held | None:
         """The private state of an open intent, for one taker: it is gone from the file when this returns.

@@ -19,7 +19,7 @@ def step(state: State, seq: int, line: Draft | Line, total: int) -> State:
     Guarantee: what is spent, reservations included, never passes `total`, but for what an override carries; an intent
         counts as spent until its outcomes take its place; these charge at most what it reserved, and only once.
     Formula: an intent adds what it reserves. Its outcomes stand together, put back what was reserved and add what each
-        is charged. Other outcomes are free. An override only adds.
+        is charged. Other outcomes are free. An override only adds, and what is open before it is never settled.
     Source: write-ahead intents (Gray & Reuter 1993); `loss.admits` for the filter.
     """
     if line.atoms < 0:
@@ -30,7 +30,7 @@ def step(state: State, seq: int, line: Draft | Line, total: int) -> State:
             raise Unsound("more is reserved than is left")
         return State(state.spent + line.atoms, {**state.open, seq: line.atoms})
     if line.kind == "override":
-        return State(state.spent + line.atoms, state.open)
+        return State(state.spent + line.atoms, {})
     if line.kind not in PAID + FREE:
         raise Unsound("no such kind")
     if line.intent is None:

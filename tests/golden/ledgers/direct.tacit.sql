@@ -78,6 +78,7 @@ INSERT INTO "meta" VALUES('secret','af06afe7de9945fadce549bb3e876a7f8506ca833634
 INSERT INTO "meta" VALUES('anchor','39d41f1cf3a0b72963c681402f0ca760');
 INSERT INTO "meta" VALUES('terms','{"budget":"[20.0,1e-06]","data":"6a8bd9adf5fbab0462752e9b8744697360bbc199cf4b0588832841dbb9603fe9","domain":"a1ac66628f92c8db73f813c34161b86cc2268b0d7a1dd21985ec59e0ae0442d7","mechanism":"direct","questions":"60","reason":"asked for","total":"[\"rho\",4789373059556]"}');
 CREATE TABLE private (entry INTEGER PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE salts (seq INTEGER PRIMARY KEY, salt TEXT NOT NULL);
 CREATE UNIQUE INDEX answers ON entries (key) WHERE key IS NOT NULL;
 CREATE INDEX settled ON entries (intent) WHERE intent IS NOT NULL;
 CREATE INDEX intents ON entries (seq) WHERE kind = 'intent';

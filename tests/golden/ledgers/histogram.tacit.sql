@@ -9,6 +9,7 @@ INSERT INTO "meta" VALUES('secret','3e48cc2e2460787141341c67c70c1a7a688fc740a08f
 INSERT INTO "meta" VALUES('anchor','e5d5ada5d868319356e03cfc894ddfc7');
 INSERT INTO "meta" VALUES('terms','{"budget":"[20.0,1e-06]","data":"be540392a104e6c1a81caf24a00cd7beb3c3b0852b9c9d98389306e1028f13bc","domain":"a1ac66628f92c8db73f813c34161b86cc2268b0d7a1dd21985ec59e0ae0442d7","mechanism":"histogram","reason":"asked for","total":"[\"rho\",4789373059556]"}');
 CREATE TABLE private (entry INTEGER PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE salts (seq INTEGER PRIMARY KEY, salt TEXT NOT NULL);
 CREATE UNIQUE INDEX answers ON entries (key) WHERE key IS NOT NULL;
 CREATE INDEX settled ON entries (intent) WHERE intent IS NOT NULL;
 CREATE INDEX intents ON entries (seq) WHERE kind = 'intent';

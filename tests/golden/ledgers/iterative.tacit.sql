@@ -116,6 +116,7 @@ INSERT INTO "meta" VALUES('anchor','7fc3a3caeb99bb41994b4d2d8cd11ada');
 INSERT INTO "meta" VALUES('terms','{"budget":"[20.0,1e-06]","confidence":"0.95","data":"9f626774357f72f33cab424b5f04830a2bb2c2d2b873def94987d0c449e119a6","domain":"a1ac66628f92c8db73f813c34161b86cc2268b0d7a1dd21985ec59e0ae0442d7","hits":"4","mechanism":"iterative","questions":"200","reason":"asked for","total":"[\"rho\",4789373059556]","warm":"0.5"}');
 CREATE TABLE private (entry INTEGER PRIMARY KEY, value TEXT NOT NULL);
 INSERT INTO "private" VALUES(41,'3044050');
+CREATE TABLE salts (seq INTEGER PRIMARY KEY, salt TEXT NOT NULL);
 CREATE UNIQUE INDEX answers ON entries (key) WHERE key IS NOT NULL;
 CREATE INDEX settled ON entries (intent) WHERE intent IS NOT NULL;
 CREATE INDEX intents ON entries (seq) WHERE kind = 'intent';

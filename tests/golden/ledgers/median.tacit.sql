@@ -112,6 +112,7 @@ INSERT INTO "meta" VALUES('anchor','dd9d94c3fcc43524a45772541a38a2ab');
 INSERT INTO "meta" VALUES('terms','{"budget":"[100.0,1e-06]","confidence":"0.95","data":"edae79b0c07f91cfd2ba8beb5905ed32c612a63afcfe7b5ee7924032cd4b7320","databases":"12","domain":"a1ac66628f92c8db73f813c34161b86cc2268b0d7a1dd21985ec59e0ae0442d7","hits":"12","mechanism":"median","questions":"200","reason":"asked for","records":"60","sampler":"databases","seed":"7","total":"[\"rho\",49545762799404]"}');
 CREATE TABLE private (entry INTEGER PRIMARY KEY, value TEXT NOT NULL);
 INSERT INTO "private" VALUES(91,'543185');
+CREATE TABLE salts (seq INTEGER PRIMARY KEY, salt TEXT NOT NULL);
 CREATE UNIQUE INDEX answers ON entries (key) WHERE key IS NOT NULL;
 CREATE INDEX settled ON entries (intent) WHERE intent IS NOT NULL;
 CREATE INDEX intents ON entries (seq) WHERE kind = 'intent';

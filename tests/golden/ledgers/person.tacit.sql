@@ -80,6 +80,7 @@ INSERT INTO "meta" VALUES('secret','1c5bcb1d0850b7cce97ddbe931ce91f348b169ff666f
 INSERT INTO "meta" VALUES('anchor','da88e441dd30179f3c2e03916576e6e8');
 INSERT INTO "meta" VALUES('terms','{"budget":"[40.0,0.0]","data":"900e630957c0335b1175a08ef25309be5e91616e4bd06266b63fc1e4f6823e1f","domain":"a1ac66628f92c8db73f813c34161b86cc2268b0d7a1dd21985ec59e0ae0442d7","mechanism":"direct","person":"id","questions":"60","reason":"asked for","rows_per_person":"2","total":"[\"epsilon\",40000000000000]"}');
 CREATE TABLE private (entry INTEGER PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE salts (seq INTEGER PRIMARY KEY, salt TEXT NOT NULL);
 CREATE UNIQUE INDEX answers ON entries (key) WHERE key IS NOT NULL;
 CREATE INDEX settled ON entries (intent) WHERE intent IS NOT NULL;
 CREATE INDEX intents ON entries (seq) WHERE kind = 'intent';
