@@ -2,9 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PACKAGE_PIP := .venv/package/bin/python -m pip install --quiet --disable-pip-version-check
 INSTALL_SELF := $(PIP) --no-deps --no-build-isolation --editable .
 
-.PHONY: help setup dev demo page test lint audit crash engines browser fuzz bench peers trust lock clean
+.PHONY: help setup dev demo page test lint package audit crash engines browser fuzz bench peers trust lock clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -41,6 +42,17 @@ lint: dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# in an environment of its own and from another folder, so that nothing of this checkout is found by accident
+package: dev  ## Build wheel and sdist, install both in clean environments, and run the demonstration there
+	rm -rf dist .venv/package
+	$(BIN)/python -m hatchling build
+	$(PYTHON) -m venv .venv/package
+	$(PACKAGE_PIP) --require-hashes -r requirements/core.lock
+	$(PACKAGE_PIP) --no-deps dist/*.whl
+	cd dist && ../.venv/package/bin/tacit demo
+	$(PACKAGE_PIP) --no-deps --no-build-isolation --force-reinstall dist/*.tar.gz
+	cd dist && ../.venv/package/bin/tacit demo --json >/dev/null
 
 trust: dev  ## What privacy rests on, in files and lines
 	$(BIN)/python -m benchmarks.trust
@@ -96,11 +108,12 @@ peers: dev .venv/.peers .venv/.synthesis  ## Polytopes against hopsy and polytop
 	@touch $@
 
 lock:  ## Resolve the lock files again (needs uv)
-	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/build.in -o requirements/core.lock
-	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/build.in --group dev -c requirements/core.lock -o requirements/dev.lock
-	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/build.in --extra serve -c requirements/dev.lock -o requirements/serve.lock
-	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/build.in --group dev --extra spark -c requirements/dev.lock -o requirements/engines.lock
-	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/build.in --group dev --group bench -c requirements/dev.lock -o requirements/bench.lock
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/setup.in -o requirements/core.lock
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/setup.in --group dev -c requirements/core.lock -o requirements/dev.lock
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/setup.in --extra serve -c requirements/dev.lock -o requirements/serve.lock
+	echo "psycopg[binary]>=3.2,<4" | uv pip compile -q --universal --generate-hashes --no-header --no-annotate - -c requirements/dev.lock -o requirements/postgres.lock
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/setup.in --group dev --extra spark -c requirements/dev.lock -o requirements/engines.lock
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/setup.in --group dev --group bench -c requirements/dev.lock -o requirements/bench.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --group browser -c requirements/dev.lock -o requirements/browser.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --group synthesis -o requirements/synthesis.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --group fuzz -o requirements/fuzz.lock

@@ -180,7 +180,7 @@ def _kept(data: object) -> object:
 
 def _needs(module: str, extra: str) -> None:
     if find_spec(module) is None:
-        raise DataError(f"this kind of data needs {module}: pip install 'tacit[{extra}]'.")
+        raise DataError(f"this kind of data needs {module}: pip install 'tacit-dp[{extra}]'.")
 
 
 def _named(table: str, dialect: Dialect) -> exp.Table:

@@ -62,7 +62,7 @@ def serve(
         import starlette
         import uvicorn
     except ImportError:
-        raise ConfigError('the server needs Starlette and uvicorn: pip install "tacit[serve]".') from None
+        raise ConfigError('the server needs Starlette and uvicorn: pip install "tacit-dp[serve]".') from None
     del starlette
     from tacit.serve.admission import Limits
     from tacit.serve.api import Server

@@ -12,4 +12,4 @@ from tacit.errors import ConfigError
 def check() -> None:
     """Refuse to go on where numba is not installed: without it a hard answer would take minutes."""
     if find_spec("numba") is None:
-        raise ConfigError('mechanism="median" needs numba: pip install "tacit[median]". Nothing was spent.')
+        raise ConfigError('mechanism="median" needs numba: pip install "tacit-dp[median]". Nothing was spent.')
