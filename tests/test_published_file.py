@@ -136,6 +136,24 @@ def test_a_changed_byte_anywhere_is_refused(tmp_path: Path) -> None:
             tacit.read(bad)
 
 
+def test_an_edited_file_is_told_which_entry_was_edited(published: Path) -> None:
+    lines = published.read_bytes().splitlines(keepends=True)
+    bad = published.with_name("bad.jsonl")
+    at = next(place for place, line in enumerate(lines) if b'"kind":"measured"' in line)
+    seq = json.loads(lines[at])["seq"]
+    for number, (old, new) in enumerate(((b'"atoms":', b'"atoms":1'), (b'"kind":"measured"', b'"kind":"measured "'))):
+        changed = [*lines[:at], lines[at].replace(old, new), *lines[at + 1 :]]
+        bad.write_bytes(b"".join(changed))
+        with pytest.raises(tacit.ConfigError, match=f"[Ee]ntry {seq}" if number == 0 else f"{seq}|line {at + 1}"):
+            tacit.verify(bad)
+    bad.write_bytes(b"".join(lines[:-1]) + b'{"sha256":"' + b"0" * 64 + b'"}\n')
+    with pytest.raises(tacit.ConfigError, match="not the digest of all"):
+        tacit.verify(bad)
+    bad.write_bytes(b"".join([*lines[:3], lines[3].replace(b"{", b"{ ", 1), *lines[4:]]))
+    with pytest.raises(tacit.ConfigError, match="line 4 is no entry"):
+        tacit.verify(bad)
+
+
 def cheaper(header: dict[str, Any], entries: list[dict[str, Any]]) -> None:
     entry, _ = first(entries, "values")
     entry["atoms"] -= 1

@@ -202,11 +202,47 @@ def test_bad_questions_cost_nothing_and_say_so(tmp_path: Path, mechanism: str) -
                 session.table(*names)  # type: ignore[arg-type]
         with pytest.raises(tacit.InvalidQuery):
             session.table("age", where=tacit.weigh("sex", weights=[0.5, 1.0]))
-        for batch in ([], "SELECT COUNT(*) FROM data", [SAME[0]] * (MAX_BATCH + 1), None):
+        for batch in ([], "SELECT COUNT(*) FROM data", None):
             with pytest.raises(tacit.InvalidQuery):
                 session.ask_many(batch)  # type: ignore[arg-type]
         assert session.spent.atoms == 0
         assert session.history == []
+
+
+def test_a_large_batch_is_answered_in_parts(tmp_path: Path) -> None:
+    with start(tmp_path, mechanism="direct") as session:
+        answers = session.ask_many([SAME[0]] * MAX_BATCH + [SAME[0], tacit.count(sex="M")])
+        assert len(answers) == MAX_BATCH + 2
+        assert len({answer.value for answer in answers[: MAX_BATCH + 1]}) == 1
+        assert [place for place, answer in enumerate(answers) if answer.cost.atoms] == [0, MAX_BATCH + 1]
+        with pytest.raises(tacit.InvalidQuery):
+            session.ask_many([tacit.count(age=(0, 19))] * MAX_BATCH + [BAD[0]])
+        assert len(session.history) == 2  # all are checked before any is asked
+
+
+def test_rows_are_chosen_by_sql_words_too(tmp_path: Path) -> None:
+    with start(tmp_path, mechanism="direct") as session:
+        table = session.table("age", where="sex = 'F'")
+        for same in (tacit.count(sex="F"), "SELECT COUNT(*) FROM data WHERE sex = 'F'", "not sex <> 'F'"):
+            assert np.array_equal(session.table("age", where=same).values, table.values)
+        spent = session.spent
+        for bad in ("sex = 'F' GROUP BY sex", "sex = 'F'; SELECT COUNT(*) FROM data", "", "sex", "hue = 1", "COUNT(*)"):
+            with pytest.raises(tacit.InvalidQuery):
+                session.table("age", where=bad)
+        with pytest.raises(tacit.InvalidQuery, match="line 1, column 11"):  # of what was written, not of what it is in
+            session.table("age", where="sex = 'F' || 'G'")
+        assert session.spent == spent
+
+
+def test_a_domain_may_be_given_as_a_dict(tmp_path: Path) -> None:
+    given = {"sex": tacit.category(["F", "M"])}
+    rows = people()
+    for number, form in enumerate((given, {"sex": {"kind": "category", "values": ["F", "M"]}})):
+        with start(tmp_path, data=rows, domain=form, ledger=tmp_path / f"{number}.tacit") as session:
+            assert session.domain.key == tacit.Domain(given).key
+    for bad, words in (({"a": 1}, "a is declared with"), ({}, "maps 1 to"), (7, "a dict like"), (None, "a dict like")):
+        with pytest.raises(tacit.TacitError, match=words):
+            start(tmp_path, data=rows, domain=bad, ledger=tmp_path / "bad.tacit")
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ class BudgetSection(Struct, frozen=True, kw_only=True):
     """[budget]"""
 
     epsilon: float
-    delta: float
+    delta: float = 0.0
 
 
 class SessionSection(Struct, frozen=True, kw_only=True):

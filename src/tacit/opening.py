@@ -43,7 +43,7 @@ class MadeWith:
 def open_session(
     *,
     data: Any,
-    domain: Domain | str | Path,
+    domain: Domain | Mapping[str, Any] | str | Path,
     budget: Budget,
     ledger: str | Path,
     table: str | None = None,
@@ -64,7 +64,7 @@ def open_session(
 
     data: a CSV, Parquet or DuckDB file, a SELECT over files, a DataFrame, an Arrow table, a DuckDB relation, a Spark
         DataFrame or a postgresql:// URL (with `table`).
-    domain: what may be asked about: a `Domain`, or the path of its TOML form.
+    domain: what may be asked about: a `Domain`, the dict that one is made of, or the path of its TOML form.
     budget: the one (epsilon, delta) that all answers together stay within.
     ledger: the SQLite file that records every charge and answer. The owner's secret, like the data.
     person, rows_per_person: the column that says whose row it is, and how many rows of one person are protected
@@ -95,8 +95,7 @@ def open_session(
     progress: called while a warm start is fitted, with how many steps are done and how many at most.
     loading: called while the table is read, with the share that is done, where the engine tells it (DuckDB does).
     """
-    if not isinstance(domain, Domain):
-        domain = Domain.from_toml(_read_text(Path(domain)))
+    domain = _declared(domain)
     if not isinstance(budget, Budget):
         raise ConfigError("budget is a tacit.Budget, like tacit.Budget(epsilon=1.0, delta=1e-9).")
     named = {name: value for name, value in settings.items() if value is not None}
@@ -205,6 +204,21 @@ def _refuse_others(ledger: str, made_with: MadeWith, named: Mapping[str, Any]) -
             f"The ledger {ledger} was made with other terms: {', '.join(differ)}. Open it with what it was made with; "
             "a setting that is left out is read from the ledger."
         )
+
+
+def _declared(domain: Domain | Mapping[str, Any] | str | Path) -> Domain:
+    """The domain in any of its forms: a dict has attributes, or tables as TOML has them."""
+    if isinstance(domain, Domain):
+        return domain
+    if isinstance(domain, Mapping):
+        tables = bool(domain) and all(isinstance(fields, Mapping) for fields in domain.values())
+        return Domain.from_dict(domain) if tables else Domain(domain)
+    if isinstance(domain, str | Path):
+        return Domain.from_toml(_read_text(Path(domain)))
+    raise ConfigError(
+        'domain is a tacit.Domain, a dict like {"age": tacit.integer(0, 99)}, or the path of a TOML file, '
+        f"not {type(domain).__name__}."
+    )
 
 
 def _read_text(path: Path) -> str:

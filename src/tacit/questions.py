@@ -36,7 +36,7 @@ from tacit.release.need import DryRun
 
 Asked = str | Expression | Query | Unbound | Statistic | Ask
 Where = str | Expression | Query | None
-MAX_BATCH = 10_000
+MAX_BATCH = 10_000  # questions that share a commit
 
 
 class Questions(ABC):
@@ -89,13 +89,17 @@ class Questions(ABC):
         return self.answer(self.question(question), within=within)
 
     def ask_many(self, questions: Sequence[Asked]) -> list[Answer]:
-        """Answer a batch of questions (no GROUP BY). All are checked before any is asked, and they share commits."""
+        """Answer a batch of questions (no GROUP BY). All are checked before any is asked, and they share commits.
+
+        More than 10,000 are answered in parts of so many, one part after the other.
+        """
         if isinstance(questions, str | Expression | Query | Unbound) or not isinstance(questions, Sequence):
             raise InvalidQuery("ask_many takes a list of questions.")
-        if not 1 <= len(questions) <= MAX_BATCH:
-            raise InvalidQuery(f"a batch has 1 to {MAX_BATCH:,} questions; this one has {len(questions):,}.")
-        answers = self.answer_many([self._plain(question) for question in questions])
-        return [answer for answer in answers if isinstance(answer, Answer)]
+        if not questions:
+            raise InvalidQuery("a batch has at least one question.")
+        asks = [self._plain(question) for question in questions]
+        parts = (asks[start : start + MAX_BATCH] for start in range(0, len(asks), MAX_BATCH))
+        return [_number(answer) for part in parts for answer in self.answer_many(part)]
 
     def dry_run(self, question: Asked, *, within: float | None = None) -> DryRun:
         """Whether a question's answer is known already, the most it could cost now, and why. Spends nothing."""
@@ -179,12 +183,17 @@ class Questions(ABC):
         raise InvalidQuery("a GROUP BY, and whatever is not a plain count, is asked by itself, with ask.")
 
     def _rows(self, where: Where) -> Query:
-        """The query of a condition on rows; everyone without one."""
+        """The query of a condition on rows: an expression, or SQL's words after WHERE. Everyone without one."""
         if where is None:
             return EVERYONE
-        ask = self._plain(where)
+        if isinstance(where, str):
+            from tacit.model import sql
+
+            ask = self._plain(sql.parse_where(where, self.domain))
+        else:
+            ask = self._plain(where)
         if not isinstance(ask, Count):
-            raise InvalidQuery("rows are chosen by conditions, and constructions learn from counts: not by statistics.")
+            raise InvalidQuery("rows are chosen by conditions, not by statistics.")
         return ask.query
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from tacit.model.budget import Loss, Measure
+from tacit.model.budget import ATOMS, Loss, Measure
 from tacit.trusted.loss import choice_price, choice_scale
 from tacit.trusted.noise import draw_geometric, noisy_max
 
@@ -31,10 +31,16 @@ def permute_and_flip(scores: tuple[int, ...], scale: float) -> list[float]:
     return chances
 
 
+def planted_price(scale: float, measure: Measure) -> float:
+    """A planted bug: the price of a choice without the factor 2, which the worst of all neighbours must exceed."""
+    return 1 / scale if measure == "epsilon" else (1 / scale) ** 2 / 8
+
+
 @pytest.mark.parametrize(("measure", "law"), [("epsilon", permute_and_flip), ("rho", exponential_mechanism)])
 def test_a_choice_costs_what_it_is_charged(measure: Measure, law: object) -> None:
     # All moves of -1, 0, 1 of three scores. For rho: a choice of bounded range epsilon has Renyi divergence at most
-    # a epsilon²/8 at every order a. Catches a price without the factor 2, and 1/8 claimed without bounded range.
+    # a epsilon²/8 at every order a. What is charged is held against the law by itself, not against what was asked for,
+    # so that a wrong scale cannot hide a wrong price.
     assert callable(law)
     for amount in (0.3, 1.0, 2.5):
         loss = Loss.of(measure, amount)
@@ -52,6 +58,8 @@ def test_a_choice_costs_what_it_is_charged(measure: Measure, law: object) -> Non
                         moments = sum(p**a * q ** (1 - a) for p, q in zip(chances, others, strict=True))
                         worst = max(worst, math.log(moments) / (a - 1) / a)
         assert 0.5 * amount < worst <= amount + 1e-9
+        assert worst <= choice_price(scale, 1, measure).atoms / ATOMS + 1e-9
+        assert worst > planted_price(scale, measure)
 
 
 @pytest.mark.parametrize(("measure", "law"), [("epsilon", permute_and_flip), ("rho", exponential_mechanism)])

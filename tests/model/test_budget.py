@@ -107,8 +107,9 @@ def test_a_delta_that_means_nothing_is_refused() -> None:
     assert Budget(epsilon=1.0, delta=1e-100).measure == "rho"
 
 
-def test_neither_number_has_a_default() -> None:
-    for given_ in ({"epsilon": 1.0}, {"delta": 0.0}, {}):
+def test_epsilon_has_no_default_and_delta_is_the_strictest() -> None:
+    assert Budget(epsilon=1.0) == Budget(epsilon=1.0, delta=0.0)
+    for given_ in ({"delta": 0.0}, {}):
         with pytest.raises(TypeError):
             Budget(**given_)  # type: ignore[arg-type]
 

@@ -87,12 +87,14 @@ class Budget:
 
     >>> Budget(epsilon=1.0, delta=1e-9)
     Budget(epsilon=1.0, delta=1e-09)
+    >>> print(Budget(epsilon=1.0))
+    epsilon = 1 (pure)
     """
 
     epsilon: float
     delta: float
 
-    def __init__(self, epsilon: float, delta: float) -> None:
+    def __init__(self, epsilon: float, delta: float = 0.0) -> None:
         object.__setattr__(self, "epsilon", _number("epsilon", epsilon, low=1e-9, high=1000.0))
         object.__setattr__(self, "delta", _number("delta", delta, low=0.0, high=0.5))
         if 0 < self.delta < 1e-100:

@@ -173,6 +173,9 @@ class Between(Expression):
         upper: Comparison = self.upper or ("<" if attribute.kind == "numeric" else "<=")
         first = Compare(self.name, ">=", self.low).cut(attribute)
         end = Compare(self.name, upper, self.high).cut(attribute)
+        if self.upper is None and first >= end:  # a pair in Python; SQL's BETWEEN 3 AND 1 is nobody, as everywhere
+            ends = "low up to high, high itself left out" if upper == "<" else "low to high, both included"
+            raise InvalidQuery(f"{self.name}=({self.low!r}, {self.high!r}) is a range of no values; it is {ends}.")
         outside = [*range(first), *range(end, attribute.bins)]
         return Query.among(domain, self.name, range(first, end) if wanted else outside)
 

@@ -51,6 +51,8 @@ def check(path: Path, found: Contents) -> None:
         _check(found.lines, declared)
     except LedgerError as error:
         refuse(path, error.sentence.rstrip("."))
+    if not found.sealed:  # said last, so that an edited entry is named
+        refuse(path, "it was changed: its entries follow from one another, and its last line is not the digest of all")
 
 
 def _check(lines: Sequence[Line], public: Declared) -> None:

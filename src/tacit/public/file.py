@@ -41,6 +41,7 @@ _MOST_WHY = 400  # characters of what is said against a file
 
 # Whole numbers are below this; SQLite, where they come from, counts to 2^63.
 _MOST = 2**62
+_DIGEST = re.compile(rb'\{"sha256":"[0-9a-f]{64}"\}\n')
 _HASH, _KEY = re.compile("[0-9a-f]{64}"), re.compile("[0-9a-f]{64}|gate [0-9]{1,19}")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}\+00:00")
 
@@ -81,13 +82,17 @@ class Kind(Struct):
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file says: its header, what two texts of it mean, its lines, and its SHA-256."""
+    """What a file says: its header, what two texts of it mean, its lines, and its SHA-256.
+
+    `sealed`: the last line is the digest of the others. Where it is not, `check.check` says what was changed.
+    """
 
     header: Header
     domain: Domain
     choice: Choice
     lines: list[Line]
     digest: str
+    sealed: bool
 
 
 T = TypeVar("T", Header, Line)
@@ -138,7 +143,7 @@ def write(path: Path, content: Iterable[bytes], *, overwrite: bool) -> None:
 
 
 def load(path: Path) -> Contents:
-    """What a file says. Whether its entries follow from one another is checked by `verify.check`."""
+    """What a file says. Whether it is sealed, and its entries follow from one another, is for `check.check` to say."""
     try:
         with open(path, "rb") as file:
             about = os.fstat(file.fileno())
@@ -159,7 +164,8 @@ def _load(path: Path, file: IO[bytes]) -> Contents:
     digest, found, entries = hashlib.sha256(), None, list[Line]()
     while True:
         line = file.readline(MAX_LINE + 1)
-        if line == _last(digest.hexdigest()):
+        if _DIGEST.fullmatch(line):
+            sealed = line == _last(digest.hexdigest())
             digest.update(line)
             break
         if len(line) > MAX_LINE or not line.endswith(b"\n"):
@@ -168,10 +174,10 @@ def _load(path: Path, file: IO[bytes]) -> Contents:
         if found is None:
             found = _header(path, line[:-1])
         else:
-            entries.append(_line(path, line[:-1]))
+            entries.append(_line(path, line[:-1], len(entries) + 2))
     if found is None or file.read(1):
         refuse(path, "something follows its last line" if found else "it is empty")
-    return Contents(*found, entries, digest.hexdigest())
+    return Contents(*found, entries, digest.hexdigest(), sealed)
 
 
 def _last(digest: str) -> bytes:
@@ -190,8 +196,8 @@ def _content(path: Path, line: bytes, kind: type[T], wrong: str) -> T:
     refuse(path, f"{wrong} ({why})")
 
 
-def _line(path: Path, line: bytes) -> Line:
-    found = _content(path, line, Line, "a line is no entry")
+def _line(path: Path, line: bytes, number: int) -> Line:
+    found = _content(path, line, Line, f"line {number:,} is no entry")
     numbers = found.seq, found.atoms, found.spent, found.intent or 0
     if min(numbers) < 0 or max(numbers) >= _MOST:
         refuse(path, f"entry {str(found.seq)[:20]} has a number that is out of range")

@@ -20,7 +20,7 @@ from tacit.model.expression import All, Expression
 from tacit.model.sql.aggregate import aggregate
 from tacit.model.sql.condition import Reading, column, condition, only, place, plain_value, stripped, text
 
-__all__ = ["MAX_DEPTH", "MAX_LENGTH", "parse"]
+__all__ = ["MAX_DEPTH", "MAX_LENGTH", "parse", "parse_where"]
 
 MAX_LENGTH = 10_000
 MAX_DEPTH = 40
@@ -64,10 +64,27 @@ def parse(statement: str, domain: Domain) -> Ask:
     >>> parse("SELECT COUNT(*) FROM data WHERE sex = 'F'", domain).words(domain)
     'sex = F'
     """
+    return _parse("", statement, domain)
+
+
+def parse_where(where: str, domain: Domain) -> Ask:
+    """Read what follows WHERE, or a whole statement: the rows that it counts.
+
+    >>> from tacit.model.attribute import category
+    >>> domain = Domain({"sex": category(["F", "M"])})
+    >>> parse_where("sex = 'F'", domain) == parse("SELECT COUNT(*) FROM data WHERE sex = 'F'", domain)
+    True
+    """
+    whole = where.lstrip()[:6].upper() == "SELECT"
+    return _parse("" if whole else "SELECT COUNT(*) FROM data WHERE ", where, domain)
+
+
+def _parse(before: str, statement: str, domain: Domain) -> Ask:
+    """Read `before` and the statement as one; places in errors are those in the statement."""
     if len(statement) > MAX_LENGTH:
         raise InvalidQuery(f"a statement has at most {MAX_LENGTH:,} characters; this one has {len(statement):,}.")
     try:
-        tokens = DuckDB().tokenize(statement)
+        tokens = [*DuckDB().tokenize(before), *DuckDB().tokenize(statement)]
         _check_tokens(tokens, domain)
         statements = DuckDB().parser().parse(tokens, statement)
     except InvalidQuery:
