@@ -33,12 +33,12 @@ from tacit.opening import doors
 from tacit.release.hypothesis.dense import Dense
 from tacit.release.offline import construct
 from tacit.release.public import Public
+from tacit.release.rules.median_net import Databases, MedianNet
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 from tacit.show.chart import Axis, Chart, Points, Polyline
 from tacit.show.chart.marks import Mark, Shape
 from tacit.store.anchor import Anchor
 from tacit.theory import lecture_8, lecture_12
-from tacit.theory.net import Databases, MedianNet
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total

@@ -427,7 +427,7 @@ def test_a_release_never_changes_an_answer_already_given(tmp_path: Path) -> None
 def test_an_error_in_the_middle_says_what_stays_spent(tmp_path: Path) -> None:
     with start(tmp_path, questions=20) as session:
         with pytest.raises(tacit.InvalidQuery, match="Nothing was spent"):
-            session.release([tacit.count(), tacit.count(sex="F")], rounds=2, share=0.5)
+            session.release([tacit.stump("age", predicts="sex"), tacit.count(sex="F")], rounds=2, share=0.5)
         session.release([["age"]], rounds=1, share=0.6, alpha=0.0001)
         with pytest.raises(tacit.BudgetExhausted) as caught:
             session.release([["age", "sex"], ["age", "smoker"]], rounds=2, share=0.7, alpha=0.0001)

@@ -23,9 +23,11 @@ from tacit.model.entry import Measured, Told
 from tacit.model.expression import Expression
 from tacit.model.facts import Receipt
 from tacit.model.query import Query
+from tacit.model.request import Candidate
 from tacit.model.workload import marginal
-from tacit.questions import Questions
+from tacit.questions import Asked, Questions
 from tacit.release.answering import Answers, combine, parts
+from tacit.release.bought import split
 from tacit.release.dial import wanted
 from tacit.release.epsilon import epsilon_spent
 from tacit.release.estimate import Answerer, repeated
@@ -33,12 +35,12 @@ from tacit.release.evidence import Setting, one_answer
 from tacit.release.need import DryRun as DryRun  # what `dry_run` gives: for those who import it from here
 from tacit.release.need import Need, Part
 from tacit.release.offer import Expected, Started
-from tacit.release.offline import Candidate, Constructed, Distinguisher, construct
+from tacit.release.offline import MAX_ROUNDS, Constructed, Distinguisher, announce, construct, plan
 from tacit.release.online import Knowledge, Online
 from tacit.release.parts import Parts
 from tacit.release.public import Public
-from tacit.release.rules import rule_of
-from tacit.release.synthetic import Synthetic
+from tacit.release.rules import Learner, UpdateRule
+from tacit.release.synthetic import Synthetic, counted, draw
 from tacit.store.chain import Line
 
 if TYPE_CHECKING:
@@ -264,8 +266,8 @@ class Session(Questions):
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise InvalidQuery(f"seed is a whole number from 0, not {seed!r}.")
         with self._public.turn():
-            codes = self._mechanism.draw(rows, np.random.Generator(np.random.PCG64(seed)))
-            released = list(self._public.released())
+            codes = draw(self._public, self._mechanism, rows, np.random.Generator(np.random.PCG64(seed)))
+            released = [counted(one, self.domain, self.rows) for one in self._public.released()]
         return Synthetic.of(self.domain, codes, self.rows, released)
 
     def arrays(self) -> list[NDArray[Any]]:
@@ -275,47 +277,75 @@ class Session(Questions):
 
     def release(
         self,
-        workload: Sequence[str | Expression | Query | Sequence[str]],
+        workload: Sequence[Asked | Sequence[str]],
         *,
-        rounds: int,
-        share: float,
-        alpha: float = 0.01,
+        alpha: float | None = None,
+        share: float | None = None,
+        rounds: int | None = None,
         distinguisher: Distinguisher = "exponential",
-        rule: str = "multiplicative_weights",
+        rule: str | UpdateRule[Any] = "multiplicative_weights",
     ) -> Constructed[Any]:
         """Learn a hypothesis that answers a whole workload, announced in advance: the offline construction.
 
-        workload: questions, or tables as lists of attribute names: `[["age", "sex"], ["age", "income"]]`.
-        rounds: how many candidates may be measured, at most.
-        share: of the whole budget, that this may spend.
+        workload: questions, statistics too, or tables as lists of attribute names: `[["age", "sex"], ["age", "pay"]]`.
+            A question whose answer follows from the number of rows is left out, and the note says so.
         alpha: stop when the worst candidate found is within 3/4 of this fraction of the rows.
-        rule: how the hypothesis learns from an answer, by its name in `release/rules`. Whole tables are for
-            rules whose hypothesis lists all cells.
+        share: of the whole budget, that this may spend.
+        rounds: how many candidates may be measured, at most.
+            Name alpha, share or both; what is left out is what the theorem has for the others: see `offline.plan`.
+        rule: how the hypothesis learns from an answer: a name of `release/rules`, or a rule itself. Whole tables are
+            for rules whose hypothesis lists all cells, statistics for "median": the databases of a net that are not
+            ruled out, all those of n records where they can be listed.
 
-        Asked again with the same words, the same hypothesis is rebuilt from the ledger for nothing.
+        Where it stops by itself, every question of the workload has an answer from then on, with a bar that holds for
+        all of them at once, and `ask` gives it for nothing. Asked again with the same words, the same hypothesis is
+        rebuilt from the ledger for nothing.
         """
         if isinstance(workload, str | Expression | Query) or not isinstance(workload, Sequence) or not workload:
             raise InvalidQuery("a workload is a list of questions, or of tables given as lists of attribute names.")
-        if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= 10_000:
-            raise InvalidQuery(f"rounds is a whole number from 1 to 10,000, not {rounds!r}.")
-        if not isinstance(alpha, float) or not 0 < alpha <= 1:
+        if rounds is not None and (type(rounds) is not int or not 1 <= rounds <= MAX_ROUNDS):
+            raise InvalidQuery(f"rounds is a whole number from 1 to {MAX_ROUNDS:,}, not {rounds!r}.")
+        if alpha is not None and (not isinstance(alpha, float) or not 0 < alpha <= 1):
             raise InvalidQuery(f"alpha is a fraction of the rows, above 0 and at most 1, not {alpha!r}.")
-        candidates: list[Candidate] = [
-            marginal(self.domain, *item) if isinstance(item, list | tuple) else self._rows(item)  # type: ignore[arg-type]
-            for item in workload
-        ]
-        loss, learner = self._part(share), rule_of(rule, self.domain, alpha)
+        given = [self._candidate(item) for item in workload]
+        constant = [one for one in given if isinstance(one, Query) and one.is_constant]
+        candidates = [one for one in given if not (isinstance(one, Query) and one.is_constant)]
+        if not candidates:
+            raise InvalidQuery("every question of the workload follows from the number of rows, which is public.")
+        loss, learner = None if share is None else self._part(share), Learner(rule, self.domain, self.rows)
         with self._public.honest():
-            return construct(
+            effort = plan(
                 self._public,
-                self._curator,
-                candidates,
-                learner,
+                learner.max_updates,
+                len(candidates),
+                # The sparse distinguisher finds what is wrong, not what is worst, and comes back more often.
+                measured=len(candidates) * (3 if distinguisher == "sparse" else 1),
+                confidence=split(self.confidence).others,
                 rounds=rounds,
                 loss=loss,
                 alpha=alpha,
-                distinguisher=distinguisher,
             )
+            built = construct(
+                self._public,
+                self._curator,
+                candidates,
+                learner.of(effort.alpha),
+                rounds=effort.rounds,
+                loss=effort.loss,
+                alpha=effort.alpha,
+                distinguisher=distinguisher,
+                confidence=self.confidence,
+            )
+            with self._public.turn():
+                announce(self._public, built, candidates, self._parts.known, self.confidence)
+        built.note = _left_out(constant, self.domain)
+        return built
+
+    def _candidate(self, item: Asked | Sequence[str]) -> Candidate:
+        if isinstance(item, list | tuple):
+            return marginal(self.domain, *item)
+        ask = self._plain(item)  # type: ignore[arg-type]
+        return ask.query if isinstance(ask, Count) else ask.statistic
 
     def publish(self, path: str | Path, *, overwrite: bool = False) -> str:
         """`tacit.publish`: all that was released so far, as one open file. Returns the file's SHA-256."""
@@ -368,6 +398,15 @@ class Session(Questions):
     def _part(self, share: float) -> Loss:
         check_share(share)
         return Loss(self.total.measure, int(self.total.atoms * share))
+
+
+def _left_out(constant: Sequence[Query], domain: Domain) -> str:
+    """What is said of questions that nothing has to be learned for."""
+    if not constant:
+        return ""
+    words = ", ".join(describe(one, domain) for one in constant[:3])
+    more = f" and {len(constant) - 3:,} more" if len(constant) > 3 else ""
+    return f"left out, as the number of rows tells it: {words}{more}"
 
 
 def _words(asks: Sequence[Ask], domain: Domain) -> Iterable[str | None]:

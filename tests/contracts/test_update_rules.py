@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, combinations, product
 from typing import Any
 
@@ -17,8 +18,8 @@ from tacit.model.query import Query
 from tacit.release.hypothesis.dense import Dense
 from tacit.release.rules import RULES as NAMED
 from tacit.release.rules import UpdateRule
+from tacit.release.rules.median_net import Databases, MedianNet
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
-from tacit.theory.net import Databases, MedianNet
 
 SHAPES = [(2, 3), (3, 2, 2), (4, 3)]
 ROWS = 4
@@ -75,8 +76,14 @@ class Refitting:
 
 
 Rule = UpdateRule[Any]
+
+
+def named(name: str, domain: Domain, alpha: float) -> Rule:
+    return NAMED[name](domain, alpha, ROWS)
+
+
 RULES: dict[str, Callable[[Domain, float], Rule]] = {
-    **NAMED,  # those that users may name
+    **{name: partial(named, name) for name in NAMED},  # those that users may name
     "textbook": lambda domain, alpha: MultiplicativeWeights(domain, alpha, step="textbook"),
     "exact": lambda domain, alpha: MultiplicativeWeights(domain, alpha, step="exact"),
     "exact, refitted": lambda domain, alpha: Refitting(MultiplicativeWeights(domain, alpha)),

@@ -22,9 +22,9 @@ from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import GRID, Query
 from tacit.model.request import Compared, Disagreement, look
+from tacit.release.rules.median_net import MedianNet
 from tacit.theory.figure_1 import FigureOne, MedianBasic
 from tacit.theory.median_paper import Thresholds
-from tacit.theory.net import MedianNet
 from tacit.trusted.loss import Sensitivity, noise_for, price
 
 DOMAIN, WIDE = (tacit.Domain({"x": tacit.category(list("abcdef")[:cells])}) for cells in (3, 6))

@@ -16,9 +16,14 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from tacit.model import statistic_library as library
+from tacit.model.budget import Loss
 from tacit.model.query import GRID
+from tacit.model.request import WorstOf
+from tacit.model.statistic import Statistic
 from tacit.model.statistic_check import refute
 from tacit.model.statistic_library import LIBRARY, Definition
+from tacit.trusted.loss import choice_price
+from tacit.trusted.sensitivity import choice_terms
 
 Function = Callable[..., NDArray[np.int64]]
 Case = tuple[str, tuple[int, ...], tuple[Any, ...], int]  # name, shape, arguments, most rows
@@ -275,3 +280,38 @@ def test_a_floor_of_something_that_moves_by_a_whole_number_moves_by_no_more() ->
         assert max(abs(math.floor(x) - math.floor(y)) for x in steps for y in steps if abs(x - y) <= whole) == whole
     half = Fraction(1, 2)
     assert max(abs(math.floor(x) - math.floor(y)) for x, y in combinations(steps, 2) if abs(x - y) <= half) > half
+
+
+def choice_moves(function: Function, unit: int, case: Case) -> int:
+    """The most that |f(D) - guess|, a statistic's score in a choice, moves between neighbours, in fine steps."""
+    _, shape, arguments, most = case
+    largest = 0
+    for rows in range(1, most + 1):
+        tables, pairs = databases(shape, rows)
+        values = function(tables, *arguments) * (GRID // unit)
+        for guess in (0, GRID // 3, rows * GRID // 2, rows * GRID):
+            scores = np.abs(values - guess)
+            if len(pairs):
+                largest = max(largest, int(np.abs(scores[pairs[:, 0]] - scores[pairs[:, 1]]).max()))
+    return largest
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_statistic_is_a_candidate_at_the_price_of_a_query(case: Case) -> None:
+    # What `choice_terms` charges is for scores that move by one count; a choice of scores that move by d costs
+    # `choice_price(scale, d)`, exactly as tests/exact/test_selection.py enumerates.
+    definition = LIBRARY[case[0]]
+    moved = choice_moves(definition.function, definition.unit, case)
+    assert 0 < moved <= GRID
+    loss = Loss.of("epsilon", 0.7)
+    name, arguments = case[0], case[2]
+    asked = Statistic(name, tuple(f"a{i}" for i in range(len(case[1]))), arguments)
+    worst_of = WorstOf((asked,), (np.zeros(1, dtype=np.int64),), (0,))
+    terms, scale = choice_terms(worst_of, loss, 1)
+    assert choice_price(scale, moved, "epsilon") <= terms.cost <= loss
+
+
+def test_a_choice_by_matched_rows_instead_of_pairs_is_refuted() -> None:
+    # A planted bug: the number of matched rows moves by 2, and a choice by it would cost twice what is charged.
+    case = next(case for case in CASES if case[0] == "matching")
+    assert choice_moves(lambda tables, *given: 2 * library.matching(tables, *given), 1, case) == 2 * GRID

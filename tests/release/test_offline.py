@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,12 +14,16 @@ import pytest
 
 import tacit
 from curators import public_of
+from tacit.model.budget import Loss
 from tacit.model.query import Query
 from tacit.model.workload import marginal
 from tacit.release.hypothesis.dense import Dense
-from tacit.release.offline import Constructed, guess
+from tacit.release.offline import Constructed, guess, plan
 from tacit.release.rules import RULES
+from tacit.release.rules.median_net import MedianNet
 from tacit.session import Session
+from tacit.theory import lecture_8, lecture_12
+from tacit.trusted.records import Records
 
 DOMAIN = tacit.Domain(
     {"a": tacit.integer(0, 5), "b": tacit.category(["x", "y", "z"]), "c": tacit.boolean(), "d": tacit.integer(0, 3)}
@@ -169,7 +175,6 @@ def test_a_choice_is_kept_under_its_question(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("distinguisher", "alpha"), [("exponential", 0.1), ("sparse", 0.25)])
 def test_the_median_over_a_net_is_an_update_rule_too(tmp_path: Path, distinguisher: Any, alpha: float) -> None:
     from tacit.release.offline import construct
-    from tacit.theory.net import MedianNet
 
     small = tacit.Domain({"b": tacit.category(["x", "y", "z"]), "c": tacit.boolean()})
     queries = [tacit.count(b=b, c=c).bind(small) for b in "xyz" for c in (True, False)]
@@ -229,7 +234,7 @@ class Listed:
 
 
 def test_a_rule_of_ones_own_is_one_line_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(RULES, "halfway", Halfway)
+    monkeypatch.setitem(RULES, "halfway", lambda domain, alpha, _: Halfway(domain, alpha))
     asked: dict[str, Any] = {"rounds": 12, "share": 0.9, "alpha": 0.1, "rule": "halfway"}
     with start(tmp_path, budget=tacit.Budget(epsilon=8.0, delta=1e-9)) as session:
         built = session.release(THRESHOLDS, **asked)
@@ -243,5 +248,126 @@ def test_a_rule_of_ones_own_is_one_line_in_the_table(tmp_path: Path, monkeypatch
         assert session.spent == spent
         with pytest.raises(tacit.InvalidQuery, match="lists all cells"):
             session.release(PAIRS, **asked)
-        with pytest.raises(tacit.InvalidQuery, match="multiplicative_weights, textbook_weights, halfway, not 'magic'"):
+        with pytest.raises(tacit.InvalidQuery, match="median, halfway, or an update rule, not 'magic'"):
             session.release(THRESHOLDS, **asked | {"rule": "magic"})
+
+
+def test_what_is_left_out_is_planned_as_the_theorem_has_it(tmp_path: Path) -> None:
+    # With more candidates than rounds, the plan is lecture 8's own. In rho the budget's epsilon and delta do not
+    # matter: the theorem's epsilon is the one whose steps cost the same rho.
+    updates = lecture_12.weights_updates(cells=100)
+    for measure, amount, delta in (("epsilon", 40.0, 0.0), ("rho", 3.0, 1e-6)):
+        public = SimpleNamespace(rows=10**5, rows_per_person=1, total=Loss.of(measure, 90), left=Loss.of(measure, 90))
+        epsilon = amount if measure == "epsilon" else math.sqrt(16 * amount * math.log(1 / delta))
+        theirs = lecture_8.offline_plan(
+            updates, lecture_8.Task(queries=10**6, beta=0.05, delta=delta), n=10**5, epsilon=epsilon
+        )
+        loss = Loss.of(measure, amount)
+        ours = plan(public, updates, 10**6, measured=10**6, confidence=0.95, loss=loss)  # type: ignore[arg-type]
+        assert ours.rounds == pytest.approx(theirs.rounds, rel=0.01)  # ours are whole, and alpha follows
+        assert ours.alpha == pytest.approx(theirs.alpha, rel=0.01)
+        back = plan(public, updates, 10**6, measured=10**6, confidence=0.95, alpha=ours.alpha)  # type: ignore[arg-type]
+        assert float(back.loss) == pytest.approx(amount, rel=0.02)
+        assert back.rounds == pytest.approx(ours.rounds, rel=0.01)
+    few = plan(public, updates, 8, measured=8, confidence=0.95, loss=loss)  # type: ignore[arg-type]
+    assert few.rounds == 8
+    with pytest.raises(tacit.InvalidQuery, match="alpha"):
+        plan(public, updates, 8, measured=8, confidence=0.95)  # type: ignore[arg-type]
+    with pytest.raises(tacit.BudgetExhausted, match="Name a share"):
+        plan(public, updates, 8, measured=8, confidence=0.95, alpha=1e-9)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("distinguisher", ["exponential", "sparse"])
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_what_a_release_learned_answers_later_questions(tmp_path: Path, distinguisher: Any, delta: float) -> None:
+    changes: dict[str, Any] = {"budget": tacit.Budget(epsilon=8.0, delta=delta), "confidence": 0.999999999}
+    with start(tmp_path, **changes) as session:
+        everyone = tacit.count()
+        built = session.release([*THRESHOLDS, everyone], share=0.6, distinguisher=distinguisher)
+        assert built.note == "left out, as the number of rows tells it: all rows"
+        assert built.accurate
+        assert built.within is not None
+        assert worst(session, built, THRESHOLDS) * N <= built.within
+        spent, records = session.spent, session._curator._records
+        answers = session.ask_many(THRESHOLDS)
+        assert session.spent == spent
+        for query, answer in zip(THRESHOLDS, answers, strict=True):
+            assert abs(answer.value - records.answer(query.bind(DOMAIN))) <= answer.bars[0].width
+        told = [answer for answer in answers if "of one release at once" in answer.bars[0].about]
+        assert told
+        assert {answer.bars[0].width for answer in told} == {math.ceil(built.within)}
+        assert session.synthetic(500).distances
+    with start(tmp_path, **changes) as session:
+        assert [answer.value for answer in session.ask_many(THRESHOLDS)] == [answer.value for answer in answers]
+        again = session.release([*THRESHOLDS, everyone], share=0.6, distinguisher=distinguisher)
+        assert (again.within, session.spent) == (built.within, spent)
+        session.publish(tmp_path / "p.jsonl")
+    reading = tacit.read(tmp_path / "p.jsonl")
+    assert [answer.to_dict() for answer in reading.ask_many(THRESHOLDS)] == [
+        answer.to_dict() for answer in session_answers(tmp_path, changes)
+    ]
+
+
+def session_answers(folder: Path, changes: dict[str, Any]) -> list[tacit.Answer]:
+    with start(folder, **changes) as session:
+        return session.ask_many(THRESHOLDS)
+
+
+SMALL = tacit.Domain({"b": tacit.category(["x", "y", "z"]), "c": tacit.boolean()})
+NONLINEAR = [
+    tacit.matching("c", True, False, on="b"),
+    tacit.largest_mean("c", by="b", smallest=0.2),
+    tacit.count(b="x"),
+    tacit.count(b="x", c=True),
+    tacit.count(c=False),
+]
+
+
+@pytest.mark.parametrize("distinguisher", ["exponential", "sparse"])
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_statistics_are_released_offline_with_the_median_rule(tmp_path: Path, distinguisher: Any, delta: float) -> None:
+    # The seed's main theorem for nonlinear queries, on a net of all databases of 24 records.
+    changes: dict[str, Any] = {"domain": SMALL, "budget": tacit.Budget(epsilon=20.0, delta=delta)}
+    with start(tmp_path, **changes, confidence=0.999999999) as session:
+        built = session.release(NONLINEAR, alpha=0.3, share=0.9, rule="median", distinguisher=distinguisher)
+        assert built.accurate
+        assert len(built.steps) <= math.log2(len(built.hypothesis.net)) + 1
+        assert built.within is not None
+        records, spent = session._curator._records, session.spent
+        for asked in NONLINEAR:
+            query = asked.bind(SMALL)
+            truth = records.answer(query) / query.unit
+            assert abs(built.hypothesis.answer(query) * N - truth) <= built.within
+            answer = session.ask(asked)
+            assert isinstance(answer, tacit.Answer)
+            assert abs(answer.value - truth) <= answer.bars[0].width
+        assert session.spent == spent
+        session.publish(tmp_path / "p.jsonl")
+        with pytest.raises(tacit.InvalidQuery, match='rule="median"'):
+            session.release(NONLINEAR, alpha=0.3, share=0.01)
+        assert session.spent == spent
+    tacit.verify(tmp_path / "p.jsonl")
+
+
+def test_nets_are_all_small_databases_a_list_or_a_sample(tmp_path: Path) -> None:
+    with start(tmp_path, domain=SMALL, budget=tacit.Budget(epsilon=20.0)) as session:
+        sampled = MedianNet.sampled(SMALL, 40, 3_000, seed=1)
+        assert (sampled.counts.sum(axis=1) == 40).all()
+        for rule in (sampled, MedianNet.databases(SMALL, 6), MedianNet(SMALL, np.eye(6, dtype=int) * 3 + 1)):
+            built = session.release(NONLINEAR, alpha=0.9, share=0.1, rule=rule)
+            assert built.hypothesis.net is rule
+    assert len(MedianNet.usual(tacit.Domain({"c": tacit.boolean()}), 500)) == 501  # the trivial net: n + 1 databases
+    assert int(MedianNet.usual(SMALL, 10**9).counts.sum(axis=1)[0]) == 24
+
+
+def test_a_net_values_statistics_as_each_database_has_them() -> None:
+    domain = tacit.Domain({"b": tacit.category(["x", "y"]), "a": tacit.integer(0, 2), "c": tacit.boolean()})
+    net = MedianNet.databases(domain, 3)
+    for asked in (tacit.stump("a", predicts="c"), tacit.matching("c", True, False, on="a"), tacit.count(a=1)):
+        query = asked.bind(domain)
+        values = net.values(query, np.arange(len(net)))
+        for place in range(0, len(net), 37):
+            counts = net.counts[place]
+            cells = np.array(np.unravel_index(np.flatnonzero(counts), domain.shape)).astype(np.uint8)
+            records = Records(domain, list(cells), counts[counts > 0].astype(np.int64))
+            assert values[place] == records.answer(query) / (3 * query.unit)

@@ -11,7 +11,7 @@ import tacit
 from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.theory.net import Counts, MedianNet
+from tacit.release.rules.median_net import Counts, MedianNet
 
 TWO = Domain({"sex": tacit.category(["F", "M"])})
 SIX = Domain({"sex": tacit.category(["F", "M"]), "hair": tacit.category(["red", "fair", "dark"])})
@@ -102,7 +102,7 @@ def test_large_nets_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     hypothesis = MedianNet.databases(SIX, 4).initial()
     query = Query.weighted(SIX, ["hair"], [0.1, 0.7, 0.3])
     whole = hypothesis.answer(query), hypothesis.answer(most_common)
-    monkeypatch.setattr("tacit.theory.net._CHUNK", 50)
+    monkeypatch.setattr("tacit.release.rules.median_net._CHUNK", 50)
     assert (hypothesis.answer(query), hypothesis.answer(most_common)) == whole
 
 

@@ -123,11 +123,14 @@ class Declared(NamedTuple):
                 raise InvalidQuery("the rows times a residual's weight and cells are beyond 2^62; choose less weight.")
 
 
+Candidate = Query | Statistic | Marginal
+
+
 @dataclass(frozen=True, eq=False)
 class WorstOf:
     """Whose true answers are farthest from a public guess? Guesses and penalties are in steps of the fine grid."""
 
-    candidates: tuple[Query | Marginal, ...]
+    candidates: tuple[Candidate, ...]
     guesses: tuple[NDArray[np.int64], ...]
     penalties: tuple[int, ...]
 
@@ -135,15 +138,15 @@ class WorstOf:
     def of(
         cls,
         declared: Declared,
-        candidates: Sequence[Query | Marginal],
+        candidates: Sequence[Candidate],
         guesses: Sequence[ArrayLike],
         penalties: Sequence[float] | None,
     ) -> WorstOf:
         """From guesses and penalties in counts."""
         # What is checked is what is kept: the caller's lists may change meanwhile.
         candidates, guesses = tuple(candidates), tuple(guesses)
-        if not all(isinstance(candidate, Query | Marginal) for candidate in candidates):
-            raise InvalidQuery("candidates are queries or tables.")
+        if not all(isinstance(candidate, Candidate) for candidate in candidates):
+            raise InvalidQuery("candidates are queries, statistics or tables.")
         given = [0.0] * len(candidates) if penalties is None else [count(one, "a penalty") for one in penalties]
         if not candidates or not len(candidates) == len(guesses) == len(given):
             raise InvalidQuery("every candidate has one guess, and one penalty if there are any.")
@@ -181,7 +184,9 @@ class Comparisons:
         return cls(queries, lenses, count(threshold, "a threshold"))
 
 
-def far(declared: Declared, queries: Sequence[Query], guesses: Sequence[float], threshold: float) -> Comparisons:
+def far(
+    declared: Declared, queries: Sequence[Query | Statistic], guesses: Sequence[float], threshold: float
+) -> Comparisons:
     """Which query is the first whose answer is far from a public guess?"""
     return Comparisons.of(declared, queries, [Distance(guess) for guess in guesses], threshold)
 
@@ -216,7 +221,7 @@ class Compared:
         return cls(found.passed, cost, Receipt(line.seq, line.hash))
 
 
-def _guess(declared: Declared, guess: ArrayLike, candidate: Query | Marginal) -> NDArray[np.int64]:
+def _guess(declared: Declared, guess: ArrayLike, candidate: Candidate) -> NDArray[np.int64]:
     """A public guess of a candidate's answers, rounded to the grid: one number, or one for each cell of a table.
 
     Guesses lie between 0 and n, and what they sum to is bounded, so that no score overflows 64 bits.

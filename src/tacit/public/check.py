@@ -142,8 +142,7 @@ def _judge(line: Line, entry: Entry, public: Declared, intents: Mapping[int, _In
         case Selection(index, among, question):
             whole = type(among) is int and (index is None or (type(index) is int and 0 <= index < among))
             _need(whole, "no such candidate")
-            candidate = question is None or (index is not None and not isinstance(question, Statistic))
-            _need(candidate, "no candidate")
+            _need(question is None or index is not None, "no candidate")
             if question is not None:
                 _asked(question, public.domain)
         case Comparison(question):

@@ -67,7 +67,7 @@ class Direct:
         return Loss(self._price.measure, 0)
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
-        raise InvalidQuery('fresh answers leave nothing to draw rows from; mechanism="iterative" or "median" does.')
+        raise InvalidQuery("nothing is published yet to make rows from: ask something first.")  # see `synthetic.draw`
 
     def arrays(self) -> tuple[()]:
         return ()  # the released answers are all there is

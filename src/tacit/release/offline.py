@@ -1,30 +1,42 @@
-"""The offline iterative construction (Roth, lecture 8, algorithm 1): find what is wrong, measure it, learn it."""
+"""The offline iterative construction (Roth, lecture 8, algorithm 1): find what is wrong, measure it, learn it.
+
+`plan` says how many rounds, for what and up to which alpha; `construct` runs them; `announce` tells what it has proved
+to whoever asks later.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InvalidQuery
-from tacit.model.budget import Loss
-from tacit.model.entry import Measured
+from tacit.errors import BudgetExhausted, InvalidQuery
+from tacit.model.budget import Loss, percent_of
+from tacit.model.entry import FreeAnswer, Measured
+from tacit.model.facts import Bar
 from tacit.model.noise_law import quantile
-from tacit.model.query import Query
+from tacit.model.query import GRID, Query
+from tacit.model.request import Candidate
+from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
+from tacit.release.bought import split
+from tacit.release.estimate import Estimate
 from tacit.release.hypothesis.dense import Dense
 from tacit.release.public import Public, Recall, buyer, expected_noise
 from tacit.release.rules import H, Hypothesis, TableRule, UpdateRule
+from tacit.release.rules.median_net import Databases
+from tacit.trusted.loss import choice_scale, gate_scales
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
-Candidate = Query | Marginal
 Distinguisher = Literal["exponential", "sparse"]
 LEAST = 0.5  # rows: a noisy cell below this is taken for this much, so that no cell is ruled out for good
+MAX_ROUNDS = 10_000
 
 
 @dataclass(frozen=True)
@@ -37,11 +49,86 @@ class Round:
 
 @dataclass
 class Constructed(Generic[H]):
-    """What an offline construction learned. `accurate` if it stopped because nothing was found to be wrong any more."""
+    """What an offline construction learned. `accurate` if it stopped because nothing was found to be wrong any more.
+
+    alpha, rounds: what it was run with: the fraction of n to stop at, and the most rounds.
+    within: then every question is off by at most so many rows, at the session's confidence, for all of them at once;
+        None where that is not proved: it did not stop by itself, or learned whole tables.
+    note: what has to be said beside it.
+    """
 
     hypothesis: H
     steps: list[Round] = field(default_factory=list)
     accurate: bool = False
+    alpha: float = 0.0
+    rounds: int = 0
+    within: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What a construction may do: how many rounds, for how much in all, and the alpha it stops at."""
+
+    rounds: int
+    loss: Loss
+    alpha: float
+
+
+def plan(
+    public: Public,
+    max_updates: Callable[[float], float],
+    candidates: int,
+    *,
+    measured: int,
+    confidence: float,
+    rounds: int | None = None,
+    loss: Loss | None = None,
+    alpha: float | None = None,
+) -> Effort:
+    """Whatever of the three is not given, as the theorem has it (Roth, lecture 8, theorems 4 to 7, with 8 and 8).
+
+    Rounds are B(alpha/2); but not more than `measured`, since what was measured once is known. alpha is the least at
+    which a run that stops by itself is right about all candidates, except with probability 1 - confidence. The loss is
+    what that takes.
+    """
+    beta, n = 1 - confidence, public.rows / public.rows_per_person
+    if alpha is None and loss is None:
+        raise InvalidQuery("say how accurate it shall be (alpha), or how much of the budget it may spend (share).")
+
+    def most(alpha: float) -> int:
+        return rounds or max(1, math.floor(min(measured, MAX_ROUNDS, max_updates(alpha / 2))))
+
+    def demand(rounds: int) -> float:
+        """n times alpha times the epsilon of a step: 8 F, which is more than the noise's part."""
+        return 16 * math.log(2 * candidates * rounds / beta)
+
+    def reached(rounds: int, loss: Loss) -> float:
+        # In rho, steps of rho/(2 rounds) are as good as this epsilon in the theorem: a Gaussian answer has its scale.
+        each = float(loss) / (2 * rounds) if loss.measure == "epsilon" else math.sqrt(float(loss) / rounds)
+        return demand(rounds) / (each * n)
+
+    if alpha is None:
+        assert loss is not None
+        low, high = 1e-9, 1.0  # of those alphas that the theorem promises: it asks for less, the larger they are
+        while high / low > 1.0001:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if reached(most(middle), loss) <= middle else (middle, high)
+        chosen = most(high)
+        alpha = min(1.0, reached(chosen, loss))
+    else:
+        chosen = most(alpha)
+    if loss is None:
+        each = demand(chosen) / (alpha * n)
+        amount = 2 * chosen * each if public.total.measure == "epsilon" else chosen * each**2
+        loss = Loss.of(public.total.measure, amount)
+        if not loss <= public.left:
+            needs, left = percent_of(loss, public.total), percent_of(public.left, public.total)
+            raise BudgetExhausted(
+                f"To promise alpha = {alpha:g} takes {needs} of the budget, and {left} is left. Name a share, and it "
+                "goes as far as that gets."
+            )
+    return Effort(chosen, loss, alpha)
 
 
 def construct(
@@ -55,14 +142,17 @@ def construct(
     alpha: float,
     distinguisher: Distinguisher = "exponential",
     hypothesis: H | None = None,
+    confidence: float = 0.95,
 ) -> Constructed[H]:
-    """Run the construction on queries, or on whole tables, for at most `rounds` rounds and `loss` in all.
+    """Run the construction on questions, or on whole tables, for at most `rounds` rounds and `loss` in all.
 
     In each round a distinguisher finds a candidate on which hypothesis and data differ, for half of its price, and the
     other half measures it; then the hypothesis learns the answer. "exponential" finds the worst candidate, by
     `Curator.select_worst`, so when its noisy answer is within 3 alpha/4 of the hypothesis, nothing else is far off and
-    that is the result. "sparse" (lecture 12, SparseDistinguish; queries only) finds the first that passes a gate
+    that is the result. "sparse" (lecture 12, SparseDistinguish; no tables) finds the first that passes a gate
     at alpha/2, which need not be the worst; when none passes, that is the result.
+
+    Statistics are candidates where the rule's hypothesis has values for them: see `rules.median_net`.
 
     A candidate that was bought before is read back as it was bought. Where its noise is too wide for alpha, the
     construction ends without calling itself accurate.
@@ -72,19 +162,22 @@ def construct(
     """
     if rounds < 1 or not 0 < alpha <= 1 or not candidates:
         raise InvalidQuery("a construction has candidates, at least one round, and an alpha above 0 and at most 1.")
-    if distinguisher == "sparse" and not all(isinstance(candidate, Query) for candidate in candidates):
-        raise InvalidQuery("the sparse distinguisher goes through queries, not tables.")
+    tables = any(isinstance(candidate, Marginal) for candidate in candidates)
+    if distinguisher == "sparse" and tables:
+        raise InvalidQuery("the sparse distinguisher goes through questions, not tables.")
     if distinguisher not in ("exponential", "sparse"):
         raise InvalidQuery(f"the distinguisher is 'exponential' or 'sparse', not {distinguisher!r}.")
     each = loss.split(2 * rounds)
     for candidate in candidates:
         expected_noise(public, candidate, each)  # refuses, before anything is paid, what cannot be measured for that
-    built = Constructed(hypothesis or rule.initial())
+    built = Constructed(hypothesis or rule.initial(), alpha=alpha, rounds=rounds)
+    proof = Proof(public, len(candidates), rounds, each, confidence)
     for _ in range(rounds):
         guesses = [guess(built.hypothesis, candidate) * public.rows for candidate in candidates]
         found = _distinguish(public, buyer(public, curator), candidates, guesses, each, alpha, distinguisher)
         if found is None:
             built.accurate = True
+            built.within = proof.nothing_passed(alpha)
             break
         measured = buyer(public, curator).measure([candidates[found]], each)[0]
         answer = measured.values / measured.unit
@@ -93,6 +186,7 @@ def construct(
         sharp = quantile(measured.noise, 0.99) / measured.unit <= alpha / 8 * public.rows
         if distinguisher == "exponential" and gap < 0.75 * alpha:
             built.accurate = sharp
+            built.within = None if tables or not sharp else proof.worst_is(gap, measured)
             break
         if any(step.candidate == found for step in built.steps[:-1]) and not sharp:
             break  # bought before with more noise than this needs; buying it again would be another answer to it
@@ -100,23 +194,93 @@ def construct(
     return built
 
 
+@dataclass(frozen=True)
+class Proof:
+    """How far all answers are off, in rows, when a construction stops by itself: what may go wrong over all rounds.
+
+    A part of what may go wrong is left to bars that are read off releases: see `bought.split`.
+    """
+
+    public: Public
+    candidates: int
+    rounds: int
+    each: Loss
+    confidence: float
+
+    @property
+    def miss(self) -> float:
+        return 1 - split(self.confidence).others
+
+    def worst_is(self, gap: float, measured: Measured) -> float:
+        """After the exponential mechanism, whose choice has this noisy gap.
+
+        All rounds at once: with probability 1 - miss/2 every choice is within scale * ln(2 |C| rounds/miss) of the
+        worst (the tail of the exponential mechanism, which permute-and-flip does not exceed), and with 1 - miss/2 every
+        noise is within its quantile. Any of |C| answers may have been bought before and be read back, so the union is
+        over these as well.
+        """
+        draws = self.rounds + self.candidates
+        noise = quantile(measured.noise, 1 - self.miss / (2 * draws)) / measured.unit
+        scale = choice_scale(self.each, self.public.rows_per_person * GRID) / GRID
+        choice = scale * math.log(2 * self.candidates * self.rounds / self.miss)
+        return gap * self.public.rows + noise + choice + 1  # guesses are rounded to the grid
+
+    def nothing_passed(self, alpha: float) -> float:
+        """After a gate at alpha/2 that nothing has passed: only the threshold's noise can have hidden an error.
+
+        It is above s1 ln(rounds/miss) in one of all rounds with probability `miss`; both noises are less their means.
+        """
+        first, second = (s / GRID for s in gate_scales(self.each, self.public.rows_per_person * GRID))
+        return alpha / 2 * self.public.rows + second + first * (math.log(self.rounds / self.miss) - 1) + 1
+
+
+def announce(
+    public: Public,
+    built: Constructed[Any],
+    candidates: Sequence[Candidate],
+    known: Callable[[Sequence[Query | Statistic]], list[Estimate | None]],
+    confidence: float,
+) -> None:
+    """Tell every question of the list that has no answer yet, with the bar that was proved. Told answers stay."""
+    if built.within is None:
+        return
+    asked = list(dict.fromkeys(one.core for one in candidates if isinstance(one, Query | Statistic)))
+    about = f"all {len(asked):,} questions of one release at once"
+    new = [one for one, answer in zip(asked, known(asked), strict=True) if answer is None]
+    said = [
+        FreeAnswer(
+            one,
+            round(float(guess(built.hypothesis, one)[0]) * public.rows * one.unit),
+            "",
+            (Bar(math.ceil(built.within * one.unit), about, confidence),),
+        )
+        for one in new
+    ]
+    if said:
+        public.tell(said)
+
+
 def guess(hypothesis: Hypothesis, candidate: Candidate) -> NDArray[np.float64]:
     """The hypothesis' answers to a candidate, as fractions of n: one, or one for each cell of a table."""
+    if isinstance(candidate, Statistic):
+        if not isinstance(hypothesis, Databases):
+            raise InvalidQuery('weights learn linear questions only; rule="median" learns statistics too.')
+        return np.array([hypothesis.answer(candidate)])
     if isinstance(candidate, Query):
         return np.array([hypothesis.answer(candidate)])
     if not isinstance(hypothesis, Dense):
-        raise InvalidQuery("whole tables are for rules whose hypothesis lists all cells; this one takes queries.")
+        raise InvalidQuery("whole tables are for rules whose hypothesis lists all cells; this one takes questions.")
     if candidate.where.is_everyone:
         return hypothesis.marginal(candidate.names).ravel()
     return hypothesis.answer_many(list(candidate.queries(hypothesis.domain)))
 
 
 def learn(hypothesis: H, rule: UpdateRule[H], measured: Measured, rows: int) -> H:
-    """The next hypothesis: a query by the update rule, a whole table cell by cell, or at once if the rule can."""
+    """The next hypothesis: a question by the update rule, a whole table cell by cell, or at once if the rule can."""
     question = measured.question
-    if isinstance(question, Query):
+    if isinstance(question, Query | Statistic):
         answer = float(measured.values[0]) / (rows * measured.unit)
-        return rule.update(hypothesis, question, min(max(answer, 0.0), 1.0))
+        return rule.update(hypothesis, question, min(max(answer, 0.0), 1.0))  # type: ignore[arg-type]
     assert isinstance(question, Marginal)
     assert isinstance(hypothesis, Dense)
     shares = np.maximum(measured.values, LEAST) / rows
@@ -140,5 +304,5 @@ def _distinguish(
 ) -> int | None:
     if distinguisher == "exponential":
         return curator.select_worst(candidates, guesses, loss).index
-    queries = [candidate for candidate in candidates if isinstance(candidate, Query)]
-    return curator.first_far(queries, [float(g[0]) for g in guesses], alpha / 2 * public.rows, loss).index
+    singles = [candidate for candidate in candidates if not isinstance(candidate, Marginal)]
+    return curator.first_far(singles, [float(g[0]) for g in guesses], alpha / 2 * public.rows, loss).index

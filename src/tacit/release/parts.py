@@ -95,7 +95,7 @@ class Parts:
             found |= {query: self.bought.barred(query, one) for query, one in zip(new, made, strict=True)}
         return found
 
-    def _known(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
+    def known(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
         """The answers that questions have already, each from the first that told it."""
         found = self.settled(queries)
         told = iter(self._told([query for query, one in zip(queries, found, strict=True) if one is None]))
@@ -202,7 +202,7 @@ class Parts:
     def _told_cells(self, need: Marginal) -> dict[Query, Estimate]:
         """The cells that have an answer already."""
         cells = [cell for cell in dict.fromkeys(need.queries(self._public.domain)) if not cell.is_constant]
-        return {cell: one for cell, one in zip(cells, self._known(cells), strict=True) if one is not None}
+        return {cell: one for cell, one in zip(cells, self.known(cells), strict=True) if one is not None}
 
     def _patched(self, need: Marginal, own: TableEstimate, others: Mapping[Query, Estimate]) -> TableEstimate:
         """A table with the cells that were told before as they were told."""
@@ -233,7 +233,7 @@ class Parts:
 
     def _read(self, query: Query) -> Estimate:
         """The answer to what a table tells that was just fetched."""
-        found = self._constant(query) if query.is_constant else self._known([query])[0]
+        found = self._constant(query) if query.is_constant else self.known([query])[0]
         assert found is not None
         return found
 
@@ -280,7 +280,7 @@ class Parts:
             return {}
         queries = {interval: self.between(need.names[0], *interval) for interval in need.intervals}
         asked = {interval: query for interval, query in queries.items() if not query.is_constant}
-        told = dict(zip(asked, self._known(list(asked.values())), strict=True))
+        told = dict(zip(asked, self.known(list(asked.values())), strict=True))
         mine = source.measured.receipt
         return {at: one for at, one in told.items() if one is not None and one.facts.receipt != mine}
 
@@ -314,7 +314,7 @@ class Parts:
             self.bought.catch_up()
             asked = [query for query in dict.fromkeys(pieces) if not query.is_constant]
             source = self.bought.source(names)
-            told = self._known(asked)
+            told = self.known(asked)
         entries = [one.facts.receipt.entry for one in told if one is not None and one.facts.receipt is not None]
         if len(entries) == len(asked) and (source is None or max(entries, default=0) < source[0].entry):
             return True
@@ -368,7 +368,7 @@ class Parts:
     def _costs(self, needs: Sequence[Need]) -> list[Loss | None]:
         """The most that each could cost; None if it was answered before, or follows from what is public."""
         asked = [need for need in needs if isinstance(need, Query | Statistic) and not need.is_constant]
-        known = {need for need, one in zip(asked, self._known(asked), strict=True) if one is not None}
+        known = {need for need, one in zip(asked, self.known(asked), strict=True) if one is not None}
         return [None if need in known else self._cost(need) for need in needs]
 
     def _cost(self, need: Need) -> Loss | None:

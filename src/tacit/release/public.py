@@ -17,9 +17,9 @@ from tacit.model.entry import FreeAnswer, GateTerms, Intent, Measured, Selection
 from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
-from tacit.model.request import Chosen, Declared, WorstOf, far
+from tacit.model.request import Candidate, Chosen, Declared, WorstOf, far
 from tacit.model.statistic import Statistic
-from tacit.model.workload import Marginal, Question, check, key
+from tacit.model.workload import Question, check, key
 from tacit.store.chain import Line, Mark
 from tacit.trusted.sensitivity import Charge, choice_terms, far_terms, noise_of
 
@@ -218,7 +218,7 @@ class Recall:
 
     def select_worst(
         self,
-        candidates: Sequence[Query | Marginal],
+        candidates: Sequence[Candidate],
         guesses: Sequence[ArrayLike],
         loss: Loss,
         penalties: Sequence[float] | None = None,
@@ -228,7 +228,9 @@ class Recall:
         worst = WorstOf.of(declared, candidates, guesses, penalties)
         return self._chosen(choice_terms(worst, loss, declared.rows_per_person)[0], loss)
 
-    def first_far(self, queries: Sequence[Query], guesses: Sequence[float], threshold: float, loss: Loss) -> Chosen:
+    def first_far(
+        self, queries: Sequence[Query | Statistic], guesses: Sequence[float], threshold: float, loss: Loss
+    ) -> Chosen:
         declared = self._public.declared
         declared.check(loss, ())
         asked = far(declared, queries, guesses, threshold)

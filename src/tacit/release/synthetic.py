@@ -1,5 +1,8 @@
 """Synthetic rows: made from published answers alone, so that they may be handed on like those.
 
+They are drawn from what a mechanism knows. One that knows nothing beyond its answers has these fitted: from accurate
+answers to any questions one can reconstruct a database that agrees with them (Roth & Roughgarden 2010, footnote 5).
+
 They say how far they are from what was released. Distances are fractions of all rows. A released count has noise, and
 rows are drawn at random, so that even perfect rows would be some way off: both are said beside the distance.
 """
@@ -8,26 +11,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.errors import InvalidQuery
 from tacit.model.attribute import Attribute
 from tacit.model.describe import describe
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
-from tacit.model.noise_law import variance
+from tacit.model.noise_law import Noise, variance
 from tacit.model.query import Query
 from tacit.model.residuals import Residuals
 from tacit.model.values import Value
-from tacit.model.workload import Marginal, marginal
+from tacit.model.workload import Convolution, Marginal, Product, Tree, marginal
+from tacit.release.estimate import Answerer
 from tacit.release.hypothesis.noisy_residuals import NoisyResiduals
+from tacit.release.public import Public
+from tacit.release.ranges.distribution import Distribution
+from tacit.release.ranges.rectangles import Rectangles
+from tacit.release.warm_start import fit_all
 from tacit.show.frames import Frame, FrameColumn, Framed, Kind
 
 MAX_TABLE = 2**22  # cells of a table of made-up rows that is worked out for a comparison
+_AT_95 = 1.96  # standard deviations of Gaussian noise in its bar at 95 %
 _SHOWN = 20  # rows, in a notebook
 _KINDS: dict[str, Kind] = {"boolean": "truth", "integer": "whole", "numeric": "real", "date": "day"}
 
@@ -35,6 +45,42 @@ _KINDS: dict[str, Kind] = {"boolean": "truth", "integer": "whole", "numeric": "r
 Codes = Sequence[NDArray[np.integer]]
 Counts = NDArray[np.int64]
 Tally = Callable[[tuple[str, ...]], Counts]
+
+
+def draw(public: Public, mechanism: Answerer, rows: int, rng: np.random.Generator) -> Codes:
+    """Rows of what the mechanism knows; where that has none, of the distribution that fits all released answers."""
+    try:
+        return mechanism.draw(rows, rng)
+    except InvalidQuery:
+        told = [counted(one, public.domain, public.rows) for one in public.released()]
+        told = [one for one in told if isinstance(one.question, Query | Marginal | Residuals | Tree)]
+        if not told:
+            raise
+        return fit_all(public.domain, told, public.rows).hypothesis.draw(rows, rng)
+
+
+def counted(one: Measured, domain: Domain, rows: int) -> Measured:
+    """A release of ranges as the table that it makes of its bins: fits go by tables. Others are themselves.
+
+    The noise stands for that of a bin, which is all that a fit asks of it.
+    """
+    question = one.question
+    if not isinstance(question, Convolution | Product):
+        return one
+    trees = (question.first, question.second) if isinstance(question, Product) else (question,)
+    names = [tree.name for tree in trees]
+    sizes = [domain[name].size for name in names]
+    if sizes != [domain[name].bins for name in names]:
+        return one  # values outside the bins share a leaf, or stand in none
+    at = np.indices(sizes)
+    if isinstance(question, Convolution):
+        counts = Distribution(one, domain, rows).counts(at[0], at[0])
+    else:
+        counts = Rectangles(one, domain, rows).counts((at[0], at[1]), (at[0], at[1]))
+    noise = Noise("gaussian", max(1.0, float(counts.errors.mean()) / _AT_95))
+    asked = marginal(domain, *names)
+    values = np.asarray(counts.values).transpose([names.index(name) for name in asked.names])
+    return replace(one, question=asked, values=np.rint(values).astype(np.int64).ravel(), unit=1, noise=noise)
 
 
 @dataclass(frozen=True, slots=True)

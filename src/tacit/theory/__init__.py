@@ -7,7 +7,6 @@ Roth, lecture 8; lecture notes on nonlinear queries; and what all bounds share
     lecture_8         Task, Bound, step_epsilon; exponential_distinguisher; net_updates, median_updates,
                       sampled_net_rows, sampled_net_updates; offline, offline_plan, median_offline_alpha;
                       PROVED, LECTURE_8; TrivialNet, of the notes
-    net               the median update rule over a net that is listed: MedianNet, Databases
 Roth, lecture 12
     lecture_12        sparse_accuracy, sparse_distinguisher; weights_updates; online, online_plan, weights_online_alpha;
                       FRESH_NOISE, EQUAL_HALVES, LECTURE_12
@@ -21,7 +20,7 @@ Roth & Roughgarden 2010, "Interactive Privacy via the Median Mechanism"
     median_efficient  section 5: Efficient; the grid walk (grid_start, grid_step, grid_masses, member); DatabaseSample
                       (population, database_sample)
 
-What the product runs of all this stands with the product: multiplicative weights in `release.rules`, the two
-constructions in `release.offline` and `release.online`, the median mechanism in `release.median`, trees and
-factorisations in `release.ranges`.
+What the product runs of all this stands with the product: multiplicative weights and the median over a listed net in
+`release.rules`, the two constructions in `release.offline` and `release.online`, the median mechanism in
+`release.median`, trees and factorisations in `release.ranges`.
 """

@@ -23,8 +23,8 @@ from tacit.model.query import GRID, Query
 from tacit.model.request import Disagreement
 from tacit.release.estimate import Estimate, of_stored
 from tacit.release.public import Public
+from tacit.release.rules.median_net import Databases, MedianNet
 from tacit.theory.median_paper import PaperConstants, Thresholds, easy_error
-from tacit.theory.net import Databases, MedianNet
 from tacit.trusted.loss import Sensitivity, noise_for
 
 if TYPE_CHECKING:

@@ -29,9 +29,9 @@ from tacit.model.entry import (
 )
 from tacit.model.noise_law import Noise
 from tacit.model.query import GRID, Query
-from tacit.model.request import Chosen, Compared, Comparisons, Declared, Lens, WorstOf, far
+from tacit.model.request import Candidate, Chosen, Compared, Comparisons, Declared, Lens, WorstOf, far
 from tacit.model.statistic import Statistic
-from tacit.model.workload import Marginal, Question, key, unit
+from tacit.model.workload import Question, key, unit
 from tacit.store.chain import Line
 from tacit.trusted.gate import Gate, first_passing, shown
 from tacit.trusted.ledger import Ledger, Outcome
@@ -94,7 +94,7 @@ class Curator:
 
     def select_worst(
         self,
-        candidates: Sequence[Query | Marginal],
+        candidates: Sequence[Candidate],
         guesses: Sequence[ArrayLike],
         loss: Loss,
         penalties: Sequence[float] | None = None,
@@ -114,7 +114,9 @@ class Curator:
 
         return Chosen.of(*self._once(terms, "choose", choose))
 
-    def first_far(self, queries: Sequence[Query], guesses: Sequence[float], threshold: float, loss: Loss) -> Chosen:
+    def first_far(
+        self, queries: Sequence[Query | Statistic], guesses: Sequence[float], threshold: float, loss: Loss
+    ) -> Chosen:
         """The first query whose answer is farther than about `threshold` from a public guess, or none: `far_terms`."""
         self.declared.check(loss, ())
         asked = far(self.declared, queries, guesses, threshold)

@@ -95,7 +95,7 @@ def choice_terms(worst: WorstOf, loss: Loss, rows_per_person: int) -> tuple[Char
 
     Guarantee: the choice costs what is charged, at most `loss`.
     Formula: score = L1 distance between truth and guess, less a public penalty, rounded to the grid; the score of a
-        query moves by at most 1 count for each replaced row, that of a table by 2; then `noise.noisy_max`.
+        query or statistic moves by at most 1 count for each replaced row, a table's by 2; then `noise.noisy_max`.
     Source: Roth, lecture 8 (the exponential mechanism as a distinguisher); Hardt, Ligett & McSherry 2012.
     """
     tables = any(isinstance(one, Marginal) for one in worst.candidates)

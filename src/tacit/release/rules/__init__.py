@@ -6,6 +6,7 @@ Values here are fractions of n. A query's value on a distribution over X is its 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import Query
+from tacit.release.rules.median_net import MedianNet
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 
 
@@ -57,15 +59,29 @@ class TableRule(Protocol):
         ...
 
 
-# The rules that a user may name: `session.release(rule=...)`. One line each, from the domain and an alpha.
-RULES: dict[str, Callable[[Domain, float], UpdateRule[Any]]] = {
-    "multiplicative_weights": lambda domain, alpha: MultiplicativeWeights(domain, alpha, tolerance=alpha / 2),
-    "textbook_weights": lambda domain, alpha: MultiplicativeWeights(domain, alpha, step="textbook"),
+# The rules that a user may name: `session.release(rule=...)`. One line each, from the domain, an alpha and n.
+RULES: dict[str, Callable[[Domain, float, int], UpdateRule[Any]]] = {
+    "multiplicative_weights": lambda domain, alpha, _: MultiplicativeWeights(domain, alpha, tolerance=alpha / 2),
+    "textbook_weights": lambda domain, alpha, _: MultiplicativeWeights(domain, alpha, step="textbook"),
+    "median": lambda domain, _, rows: MedianNet.usual(domain, rows),
 }
 
 
-def rule_of(name: str, domain: Domain, alpha: float) -> UpdateRule[Any]:
-    """The rule of this name."""
-    if name not in RULES:
-        raise InvalidQuery(f"rule is one of {', '.join(RULES)}, not {name!r}.")
-    return RULES[name](domain, alpha)
+class Learner:
+    """A rule of which the alpha is not decided yet: the rules of a name, or one that is given."""
+
+    def __init__(self, rule: str | UpdateRule[Any], domain: Domain, rows: int) -> None:
+        self.of: Callable[[float], UpdateRule[Any]]  # the rule for updates on questions that are off by so much
+        if not isinstance(rule, str):
+            self.of = lambda _: rule
+        elif rule in RULES:
+            self.of = lru_cache(maxsize=None)(lambda alpha: RULES[rule](domain, alpha, rows))
+        else:
+            raise InvalidQuery(f"rule is one of {', '.join(RULES)}, or an update rule, not {rule!r}.")
+        if rule == "median":  # its net does not depend on alpha, and is long
+            net = RULES[rule](domain, 1.0, rows)
+            self.of = lambda _: net
+
+    def max_updates(self, alpha: float) -> float:
+        """B(alpha) of the seeds."""
+        return self.of(alpha).max_updates(alpha)

@@ -1,7 +1,7 @@
-"""Roth, lecture 8, the median update rule over an explicit net of databases: for small domains, nonlinear queries too.
+"""The median update rule over a listed net of databases (Roth, lecture 8; lecture notes on nonlinear queries).
 
 Its hypothesis is a set of databases that may still be the data, and answers with the median of theirs. It asks nothing
-of a query but that databases have values, so nonlinear queries of sensitivity 1/n are welcome; but the net is listed.
+of a query but that databases have values, so statistics, which are nonlinear, are welcome; but the net is listed.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import chain, combinations_with_replacement
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,9 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import Query
+from tacit.model.statistic import Statistic
 
 MAX_DATABASES = 2_000_000
 MAX_ENTRIES = 2**28  # counts in all databases together
+USUAL = 2**17  # databases of a net that nobody chose: a round goes through all of them for each question
 _CHUNK = 2**20  # counts that are read at a time
 
 Counts = NDArray[np.unsignedinteger[Any]]
@@ -43,7 +44,7 @@ class Databases:
     def __len__(self) -> int:
         return len(self.kept)
 
-    def answer(self, query: Query | Function) -> float:
+    def answer(self, query: Query | Statistic | Function) -> float:
         """The (lower) median of the databases' values, which is the value of one of them."""
         return _median(self.net.values(query, self.kept))
 
@@ -78,10 +79,34 @@ class MedianNet:
         self.counts.setflags(write=False)
 
     @classmethod
-    def databases(cls, domain: Domain, size: int) -> MedianNet:
+    def usual(cls, domain: Domain, rows: int) -> Self:
+        """The trivial net, all databases of n records, where it is short; else all of as many records as is short."""
+        low, high = 0, rows  # `low` records are short; bisection, as the number of databases rises with the records
+        while low < high:
+            middle = (low + high + 1) // 2
+            number = _number_of_databases(domain.size, middle)[0]
+            short = number is not None and number <= USUAL and number * domain.size <= MAX_ENTRIES
+            low, high = (middle, high) if short else (low, middle - 1)
+        return cls.databases(domain, max(1, low))
+
+    @classmethod
+    def sampled(cls, domain: Domain, records: int, databases: int, *, seed: int) -> Self:
+        """Some of all databases of so many records, each as likely as any other: for nets too long to list.
+
+        Shares that are uniform over all distributions, and records that are drawn from them, make every database
+        equally likely. The bound on updates holds; that one of the net is near the data does not follow.
+        """
+        if not 1 <= databases <= MAX_DATABASES or databases * domain.size > MAX_ENTRIES or records < 1:
+            raise InvalidDomain(f"a net has 1 to {MAX_DATABASES:,} databases and at most {MAX_ENTRIES:,} counts.")
+        rng = np.random.Generator(np.random.PCG64(seed))
+        return cls(domain, rng.multinomial(records, rng.dirichlet(np.ones(domain.size), size=databases)))
+
+    @classmethod
+    def databases(cls, domain: Domain, size: int) -> Self:
         """All databases of `size` records: the trivial net if that is n, an alpha-net if it is large enough for alpha.
 
-        By sampling from the data, log|C| / alpha² records are enough for k = |C| linear queries (Roth, lecture 8).
+        By sampling from the data, log|C| / alpha² records are enough for k = |C| linear queries (Roth, lecture 8). For
+        nonlinear ones the trivial net is a net for every alpha: it has the data themselves.
         """
         if size < 1:
             raise InvalidDomain(f"a database has at least 1 record, not {size}.")
@@ -91,13 +116,17 @@ class MedianNet:
                 f"there are {words} databases of {size:,} records over {domain.size:,} cells; a net that is listed "
                 f"has at most {MAX_DATABASES:,} databases and {MAX_ENTRIES:,} counts."
             )
-        listed = combinations_with_replacement(range(domain.size), size)
-        records = np.fromiter(chain.from_iterable(listed), dtype=np.int32, count=number * size).reshape(number, size)
-        counts = np.zeros((number, domain.size), dtype=np.min_scalar_type(size))
-        rows = np.arange(number)
-        for record in records.T:
-            counts[rows, record] += 1
-        return cls(domain, counts)
+        # Cell by cell: every count that is still left for it, the largest first.
+        columns, left = list[NDArray[Any]](), np.array([size], dtype=np.int64)
+        for _ in range(domain.size - 1):
+            times = left + 1
+            first = np.repeat(np.cumsum(times) - times, times)
+            after = np.arange(len(first)) - first  # what is left for the other cells
+            now = np.repeat(left, times) - after
+            columns = [np.repeat(column, times) for column in columns]
+            columns.append(now.astype(np.min_scalar_type(size)))
+            left = after
+        return cls(domain, np.stack([*columns, left.astype(np.min_scalar_type(size))], axis=1))
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -106,7 +135,7 @@ class MedianNet:
         """The whole net."""
         return Databases(self, np.arange(len(self)))
 
-    def update(self, hypothesis: Databases, query: Query | Function, answer: float) -> Databases:
+    def update(self, hypothesis: Databases, query: Query | Statistic | Function, answer: float) -> Databases:
         """The databases on the answer's side of the median; all of them, marked inconsistent, if there are none."""
         values = self.values(query, hypothesis.kept)
         median = _median(values)
@@ -119,9 +148,12 @@ class MedianNet:
         """B(alpha) = log2 |net|, for every alpha for which it is a net."""
         return math.log2(len(self))
 
-    def values(self, query: Query | Function, kept: NDArray[np.intp]) -> NDArray[np.float64]:
+    def values(self, query: Query | Statistic | Function, kept: NDArray[np.intp]) -> NDArray[np.float64]:
         """The query's value on each of these databases."""
-        evaluate = self._linear(query) if isinstance(query, Query) else query
+        if isinstance(query, Query):
+            evaluate = self._linear(query)
+        else:
+            evaluate = self._nonlinear(query) if isinstance(query, Statistic) else query
         rows = max(1, _CHUNK // self.domain.size)
         values = np.empty(len(kept))
         for start in range(0, len(kept), rows):
@@ -141,6 +173,20 @@ class MedianNet:
             sums = counts.astype(np.float64) @ weights  # of integers below 2^53: exact
             values: NDArray[np.float64] = sums / (counts.sum(axis=1, dtype=np.int64) * float(query.unit))
             return values
+
+        return evaluate
+
+    def _nonlinear(self, statistic: Statistic) -> Function:
+        statistic.check(self.domain)
+        shape = self.domain.shape
+        axes = [self.domain.names.index(name) for name in statistic.scope]
+        others = tuple(axis + 1 for axis in range(len(shape)) if axis not in axes)
+        order = [0, *(1 + sorted(axes).index(axis) for axis in axes)]
+
+        def evaluate(counts: Counts) -> NDArray[np.float64]:
+            tables = counts.reshape(-1, *shape).sum(axis=others, dtype=np.int64).transpose(order)
+            sizes = counts.sum(axis=1, dtype=np.int64) * float(statistic.unit)
+            return np.asarray(statistic.evaluate(tables) / sizes)
 
         return evaluate
 
