@@ -155,6 +155,7 @@ def answers(case: Case, hard_before: int) -> None:
             ledger=Path(folder) / "l.tacit",
             anchor=Path(folder) / "a.sqlite",
             mechanism="median",
+            warm=0,
             questions=10_000,
             hits=4 * hard_before,
             databases=DATABASES,

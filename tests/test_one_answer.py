@@ -43,7 +43,7 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "histogram": {},
     "iterative": {"questions": 100, "hits": 20, "warm": 0.5},
     "iterative from nothing": {"mechanism": "iterative", "questions": 100, "hits": 30, "warm": 0.0},
-    "median": {"questions": 50, "hits": 20, "databases": 20},
+    "median": {"warm": 0, "questions": 50, "hits": 20, "databases": 20},
 }
 BUDGETS = {"gaussian": tacit.Budget(epsilon=8.0, delta=1e-9), "laplace": tacit.Budget(epsilon=8.0, delta=0.0)}
 

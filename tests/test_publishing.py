@@ -48,10 +48,26 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "warm": {"mechanism": "iterative", "hits": 4, "questions": 5_000, "warm": 0.6},
     "faint": {"mechanism": "iterative", "hits": 2, "questions": 500, "warm": 0.7, "budget": FAINT},
     "pure": {"mechanism": "iterative", "hits": 4, "questions": 5_000, "warm": 0.3, "budget": PURE},
-    "median": {"mechanism": "median", "hits": 4, "questions": 5_000, "databases": 20, "records": 60, "seed": 7},
+    "median": {
+        "mechanism": "median",
+        "hits": 4,
+        "questions": 5_000,
+        "databases": 20,
+        "records": 60,
+        "seed": 7,
+        "warm": 0,
+    },
+    "voters": {
+        "mechanism": "median",
+        "hits": 4,
+        "questions": 5_000,
+        "databases": 20,
+        "records": 600,
+        "warm": 0.4,
+    },
     "fractions": {"mechanism": "median", "hits": 4, "questions": 5_000, "databases": 20, "sampler": "fractions"},
 }
-LEARNING = ("iterative", "warm", "faint", "pure", "median", "fractions")
+LEARNING = ("iterative", "warm", "faint", "pure", "median", "voters", "fractions")
 
 
 def rows() -> pd.DataFrame:

@@ -28,11 +28,12 @@ WOMEN = "SELECT COUNT(*) FROM data WHERE sex = 'F'"
 WITH_BASE: dict[str, dict[str, Any]] = {
     "iterative": {"mechanism": "iterative", "warm": 0.8, "hits": 5},
     "histogram": {"mechanism": "histogram"},
+    "median": {"mechanism": "median", "databases": 20, "records": 500},
 }
 WITHOUT: dict[str, dict[str, Any]] = {
     "direct": {"mechanism": "direct"},
     "cold": {"mechanism": "iterative"},
-    "median": {"mechanism": "median", "databases": 20, "records": 50, "hits": 5},
+    "median": {"mechanism": "median", "warm": 0, "databases": 20, "records": 50, "hits": 5},
 }
 
 

@@ -30,7 +30,7 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "histogram": {"mechanism": "histogram"},
     "iterative": {"mechanism": "iterative", "hits": 50},
     "certified": {"mechanism": "iterative", "warm": 0.4, "certify": 0.1, "hits": 5},
-    "median": {"mechanism": "median", "databases": 20, "records": 50, "hits": 50},
+    "median": {"mechanism": "median", "warm": 0, "databases": 20, "records": 50, "hits": 50},
 }
 
 

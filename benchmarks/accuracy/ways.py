@@ -149,7 +149,7 @@ def synthesis(method: str) -> Open:
 
 AUTO = Way("auto", session(mechanism="auto"), ours=True)
 FRESH, TEXTBOOK = Way("fresh", _fresh), Way("textbook", _textbook, default=False)
-MEDIAN = Way("median", session(mechanism="median", hits=HITS), default=False, slow=True)
+MEDIAN = Way("median", session(mechanism="median"), ours=True, default=False)
 SINGLES = Way("1-way", release(lambda domain, records, budget, rows: independent(records, budget)))
 PAIRS = Way("2-way", release(lambda domain, records, budget, rows: pairs_alone(records, budget)))
 TRIPLES = Way("3-way", tables_of(3))
@@ -167,6 +167,7 @@ WAYS = (
     Way("AIM", synthesis("AIM"), pure=False, slow=True),
     TEXTBOOK,
     Way("uniform", session(mechanism="iterative", warm=0.0, hits=HITS), ours=True, default=False),
+    Way("median, nothing known", session(mechanism="median", warm=0, hits=HITS), default=False, slow=True),
     MEDIAN,
     Way("start", warm_started(), ours=True, default=False),
     AUTO,

@@ -220,7 +220,8 @@ def median() -> Grid:
         tempfile.TemporaryDirectory() as folder,
         tacit.open(
             data=table, domain=domain, budget=tacit.Budget(epsilon=1.0, delta=1e-9), ledger=Path(folder) / "t.tacit",
-            anchor=Path(folder) / "anchor", mechanism="median", hits=40, questions=2_000, databases=50, records=400,
+            anchor=Path(folder) / "anchor", mechanism="median", warm=0, hits=40, questions=2_000,
+            databases=50, records=400,
         ) as session,
     ):  # fmt: skip
         questions = [random_question() for _ in range(2_000)]

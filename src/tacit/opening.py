@@ -72,7 +72,7 @@ def open_session(
         the privacy of a row is protected.
     mechanism: "direct" (fresh noise for every new question), "histogram" (one noisy histogram of the whole domain, for
         small domains), "iterative" (free answers from a hypothesis, which learns from the questions it gets wrong),
-        "median" (the same with public databases that vote; also for nonlinear questions and domains too large to list),
+        "median" (the same with public databases that vote; also for nonlinear questions),
         or "auto": what `tacit.plan` chooses between the first three, from the public sizes.
     start: what the answers start from (the tables of "iterative", the histogram) is bought by `session.start()`: the
         largest purchase of most sessions. With True, the first question that needs it buys it.
@@ -80,16 +80,19 @@ def open_session(
         confidence: of the error bars, 0.95 by default.
         questions: how many new questions the budget is shared among ("direct", 100 by default), or how many are
             expected (the others, 10,000 by default).
-        hits: how many hard answers the budget is shared among, for "iterative" and "median": 200, or the plan's choice.
+        hits: how many hard answers the budget is shared among, for "iterative" (200, or the plan's choice) and "median"
+            (5, or 200 without a warm start).
         halt: for these two, refuse after the last hard answer instead of going on without a guarantee.
-        warm: for "iterative", the share of the budget for a warm start: one noisy release of tables of up to three
-            attributes, which `start` buys, and the hypothesis that fits them. 0, or the plan's choice.
+        warm: for these two, the share of the budget for a warm start: one noisy release of tables of up to three
+            attributes, which `start` buys, and the hypothesis that fits them. For "iterative" 0, or the plan's choice;
+            for "median" 0.7, and 0 is the mechanism of the paper, whose databases start from nothing.
         certify: the share for a certificate of that hypothesis, which then answers conjunctions of a few conditions for
-            nothing, with a bar that says how far off 95 % of all of them are. 0, or the plan's choice with its `warm`.
-        databases, records, seed: how many databases vote in "median" (200), of how many records each (1,000), and the
-            public seed that they are drawn with (0).
+            nothing, with a bar that says how far off 95 % of all of them are. 0, or the plan's choice with its `warm`;
+            0.1 for "median", where no `warm` is named.
+        databases, records, seed: how many databases vote in "median" (100), over how many records (50,000), and the
+            public seed that they are drawn with (0). Without a warm start, 200 databases of 1,000 records each.
         sampler: "databases" of records, or "fractions": fractional ones, for linear questions that cut X into few
-            parts.
+            parts. Both start from nothing.
     anchor: where the newest state of the ledger is remembered, so that restoring an old copy is noticed.
     accept_rollback: the owner's reason to go on with an older copy; recorded in the ledger.
     progress: called while a warm start is fitted, with how many steps are done and how many at most.
@@ -145,7 +148,8 @@ def choose(
 ) -> Choice:
     """The mechanism and its settings for these public parameters: as asked for, or as planned."""
     if mechanism != "auto":
-        return Choice(mechanism, "asked for", MECHANISMS[mechanism].set(named))
+        row = MECHANISMS[mechanism]
+        return Choice(mechanism, "asked for", row.set(row.usual(named, domain)))
     questions = named.get("questions", 10_000)
     made = plan(rows=rows, domain=domain, budget=budget, questions=questions, rows_per_person=rows_per_person)
     chosen = made.options

@@ -270,6 +270,21 @@ class Session(Questions):
             released = [counted(one, self.domain, self.rows) for one in self._public.released()]
         return Synthetic.of(self.domain, codes, self.rows, released)
 
+    def votes(self, question: Asked) -> NDArray[np.float64]:
+        """What each public database of "median" answers to a count or a statistic, in rows, in ascending order.
+
+        Costs nothing. The databases agree with everything published so far, so the middle 95 % of their answers say how
+        much that leaves open. It is no error bar: no proof says how often the truth lies there, as one does of `error`.
+        """
+        ask = self._plain(question)
+        asked = ask.query if isinstance(ask, Count) else ask.statistic
+        if not (isinstance(self._mechanism, Online) and self._choice.mechanism == "median"):
+            raise InvalidQuery('there are votes with mechanism="median" only.')
+        with self._public.turn():
+            self._mechanism.knowledge.check([asked])
+            found: NDArray[np.float64] = self._mechanism.known().voted(asked)
+            return found
+
     def arrays(self) -> list[NDArray[Any]]:
         """What is known beyond the released answers, to the last bit: the hypothesis, or the databases that vote."""
         with self._public.turn():

@@ -54,7 +54,8 @@ SESSIONS: dict[str, dict[str, Any]] = {
     "histogram": {"mechanism": "histogram", "budget": LARGE},
     "iterative": {"mechanism": "iterative", "questions": 200, "hits": 4, "warm": 0.5, "budget": LARGE},
     "median": {
-        "mechanism": "median", "questions": 200, "hits": 12, "databases": 12, "records": 60, "seed": 7, "budget": HUGE,
+        "mechanism": "median", "questions": 200, "hits": 12, "databases": 12, "records": 60, "seed": 7, "warm": 0,
+        "budget": HUGE,
     },
     "person": {"mechanism": "direct", "questions": 60, "person": "id", "rows_per_person": 2, "budget": PURE},
 }  # fmt: skip

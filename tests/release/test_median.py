@@ -50,6 +50,7 @@ def start(folder: Path, **changes: Any) -> Session:
         "hits": 12,
         "databases": 40,
         "records": 100,
+        "warm": 0,
     }
     return tacit.open(**(settings | changes))
 
@@ -115,20 +116,84 @@ def test_the_ledger_is_all_it_needs(tmp_path: Path) -> None:
     check_the_ledger_is_all_it_needs(tmp_path)
 
 
+WARM = {"warm": 0.4, "databases": 30, "records": 500, "start": True}
+
+
+def test_the_ledger_is_all_it_needs_after_a_warm_start(tmp_path: Path) -> None:
+    check_the_ledger_is_all_it_needs(tmp_path, **WARM)
+
+
+def test_planted_seed_of_the_day_after_a_warm_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    monkeypatch.setattr(Voters, "_seed", lambda self, *words: int(rng.integers(2**62)))
+    with pytest.raises(AssertionError):
+        check_the_ledger_is_all_it_needs(tmp_path, **WARM)
+
+
+def test_a_session_that_names_no_start_has_one(tmp_path: Path) -> None:
+    with start(tmp_path, warm=None, certify=None, hits=None, databases=20, records=500) as session:
+        settings: Any = session.choice.settings
+        assert (settings.warm, settings.certify, settings.hits) == (0.7, 0.1, 5)
+        stump = tacit.stump("a", predicts="c")
+        with pytest.raises(tacit.NotStarted):
+            session.ask(stump)
+        with pytest.raises(InvalidQuery, match="start the session"):
+            session.votes(stump)
+        assert session.spent.atoms == 0
+        assert 0.79 < session.start().cost.atoms / session.total.atoms <= 0.8
+        # Conjunctions are certified, and answered without the databases; these are asked what the base cannot say.
+        queries, knowledge = boxes(40, seed=3), session.knowledge
+        assert isinstance(knowledge, Voters)
+        answers = session.ask_many(queries)
+        assert {answer.source for answer in answers} == {"hypothesis"}
+        assert knowledge._settled is None
+        exact = truth(session, queries)
+        assert np.abs(np.array([answer.value for answer in answers]) - exact).max() <= 0.02 * N
+        for query, answer in zip(queries, answers, strict=True):
+            votes = session.votes(query)
+            assert (np.diff(votes) >= 0).all()
+            assert abs(np.median(votes) - answer.value) <= 0.01 * N
+        first = session.ask(stump)
+        assert isinstance(first, tacit.Answer)
+        assert first.error is not None
+        assert abs(first.value - session._curator._records.answer(stump.bind(DOMAIN))) <= first.error
+        assert len(session.synthetic(100).to_dict()["a"]) == 100
+    with start(tmp_path, mechanism="auto", warm=None, hits=None, databases=20, records=500) as session:
+        assert session.choice.mechanism == "median"
+        assert (session.votes(queries[0]) == votes_of(session, queries[0])).all()
+    other = tmp_path / "other"
+    other.mkdir()
+    with start(other, mechanism="direct", warm=None) as session, pytest.raises(InvalidQuery, match="median"):
+        session.votes(queries[0])
+
+
+def votes_of(session: Session, query: Query) -> NDArray[np.float64]:
+    return np.sort(voters(session).votes.values(query)) * N
+
+
+def test_too_little_left_for_a_warm_start(tmp_path: Path) -> None:
+    with start(tmp_path, **WARM) as session:
+        loss = tacit.model.budget.Loss(session.total.measure, int(session.total.atoms * 0.7))
+        session._curator.measure([Query.among(DOMAIN, "c", [1])], loss)
+        session.ask(tacit.stump("a", predicts="c"))
+        assert isinstance(voters(session).votes, Ensemble)
+        assert "too little left" in voters(session).guess(boxes(1, seed=1)).note
+
+
 def test_planted_slab_around_the_true_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Databases that follow the truth instead of the released answer are not rebuilt from the ledger.
-    real, opened = Voters._restrict, list[Voters]()
+    real, opened = Voters._restricted, list[Voters]()
 
-    def leaky(self: Voters, measured: Any, question: Any) -> None:
+    def leaky(self: Voters, settled: Any, measured: Any) -> Any:
         if self not in opened:
             opened.append(self)
         if len(opened) == 1:
             measured.values[0] = secret.answer(measured.question)
-        real(self, measured, question)
+        return real(self, settled, measured)
 
     with start(tmp_path / "other" if (tmp_path / "other").mkdir() is None else tmp_path) as session:
         secret = session._curator._records
-    monkeypatch.setattr(Voters, "_restrict", leaky)
+    monkeypatch.setattr(Voters, "_restricted", leaky)
     with pytest.raises(AssertionError):  # many records, so that the noise is seen after rounding to whole ones
         check_the_ledger_is_all_it_needs(tmp_path, databases=10, records=2000)
 
@@ -222,6 +287,7 @@ def test_stirring_follows_the_ledger_alone(tmp_path: Path, monkeypatch: pytest.M
         knowledge = voters(session)
         assert knowledge._stirred > 0
         votes = knowledge.votes.values(queries[0])
+        assert knowledge._settled is not None
         assert (votes != knowledge._settled.values(queries[0])).any()
     with start(tmp_path) as session:
         assert (voters(session).votes.values(queries[0]) == votes).all()
@@ -231,7 +297,8 @@ def test_contradictory_answers_are_said_to_be(tmp_path: Path) -> None:
     knowledge = Voters(DOMAIN, N, 100.0, MedianSettings(hits=10, databases=20, records=50))
     query = Query.among(DOMAIN, "c", [1])
     assert knowledge.votes.note == ""
-    knowledge.votes = knowledge.votes.restrict(query, 0.2, 0.02, seed=1).restrict(query, 0.8, 0.02, seed=2)
+    settled = knowledge.votes.restrict(query, 0.2, 0.02, seed=1).restrict(query, 0.8, 0.02, seed=2)
+    knowledge._settled, knowledge._stirred_votes = settled, None
     assert "disagree with past answers" in knowledge.votes.note
     assert 0 <= knowledge.guess([query]).values[0] <= N
 
@@ -284,7 +351,7 @@ def test_without_numba_it_is_refused_before_there_is_a_ledger(
     sampler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(samplers, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r'pip install "tacit\[median\]"\. Nothing was spent'):
+    with pytest.raises(ConfigError, match=r'pip install "tacit-dp\[median\]"\. Nothing was spent'):
         start(tmp_path, sampler=sampler)
     assert not (tmp_path / "l.tacit").exists()
     with start(tmp_path, mechanism="direct"):

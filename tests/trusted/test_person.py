@@ -242,7 +242,7 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "histogram": {"mechanism": "histogram"},
     "iterative": {"mechanism": "iterative", "hits": 5, "questions": 100, "warm": 0.5},
     "pure": {"mechanism": "iterative", "hits": 3, "questions": 100, "budget": tacit.Budget(epsilon=3.0, delta=0.0)},
-    "median": {"mechanism": "median", "hits": 3, "questions": 100, "databases": 10, "records": 50},
+    "median": {"mechanism": "median", "warm": 0, "hits": 3, "questions": 100, "databases": 10, "records": 50},
 }
 
 

@@ -16,7 +16,7 @@ from tacit.release.direct import Direct
 from tacit.release.estimate import Answerer
 from tacit.release.histogram import NoisyHistogram
 from tacit.release.iterative import iterative
-from tacit.release.median import median
+from tacit.release.median import median, usual
 from tacit.release.public import Public
 from tacit.release.settings import (
     Common,
@@ -54,6 +54,7 @@ class Mechanism:
     planned: None where `tacit.plan` says nothing about it.
     base: what is bought before the first question, in words and figures; None where every question is bought by itself.
     check: refuses, before anything is made, a domain or a machine that the mechanism is not for.
+    usual: the settings of a new session that names some of them.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Mechanism:
     planned: Planned | None = None
     base: Callable[[Public, Any, Loss, float], tuple[str, list[offer.Expected]]] | None = None
     check: Callable[[Domain], None] = lambda _: None
+    usual: Callable[[Mapping[str, Any], Domain], dict[str, Any]] = lambda named, _: dict(named)
 
     @property
     def words(self) -> str:
@@ -119,7 +121,13 @@ MECHANISMS = {
             ),
         ),
         Mechanism(
-            "median", MedianSettings, lambda *given: median(*given[:4]), learns=True, check=lambda _: samplers.check()
+            "median",
+            MedianSettings,
+            median,
+            learns=True,
+            base=offer.of_warm_start,
+            check=lambda _: samplers.check(),
+            usual=usual,
         ),
     )
 }

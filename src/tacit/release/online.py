@@ -251,8 +251,12 @@ class Online(Generic[K]):
         return self._catch_up()
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+        return self.known().draw(rows, rng)
+
+    def known(self) -> K:
+        """What is public, up to the newest entry. Buys nothing."""
         self._catch_up(buy=False)
-        return self.knowledge.draw(rows, rng)
+        return self.knowledge
 
     def arrays(self) -> Iterable[NDArray[Any]]:
         with suppress(InvalidQuery):  # nothing was bought to begin with; what there is is known all the same

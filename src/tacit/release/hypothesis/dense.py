@@ -146,9 +146,10 @@ class Dense:
         if self._rounding > _LOOSE * self._total or not _RANGE[0] < self._total < _RANGE[1]:
             self._resum()
 
-    def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+    def draw(self, rows: int, rng: np.random.Generator, *, even: bool = False) -> list[NDArray[np.intp]]:
         """Independent rows from the distribution, as one column of codes for each attribute.
 
+        With `even` they are a systematic sample instead: a cell has as many as it should, or one more or less.
         A card first finds the block of cells that a row lies in, and then its cell; memory has one block.
         """
         xp, flat, size = self._device.xp, self._weights.reshape(-1), self.domain.size
@@ -159,7 +160,7 @@ class Dense:
             return xp.cumsum(flat[block * length : (block + 1) * length], 0)
 
         ends = np.cumsum([float(sums(block)[-1]) for block in range(-(-size // length))])
-        places = rng.random(rows) * ends[-1]
+        places = even_places(rows, rng, even=even) * ends[-1]
         blocks = np.minimum(np.searchsorted(ends, places, side="right"), len(ends) - 1)
         cells = np.empty(rows, dtype=np.intp)
         for block in np.unique(blocks).tolist():
@@ -285,6 +286,11 @@ class Dense:
     def _check(self, query: Query) -> None:
         if not query.fits(self.domain):
             raise InvalidQuery("the question was made for another domain.")
+
+
+def even_places(rows: int, rng: np.random.Generator, *, even: bool) -> Array:
+    """Numbers from 0 to 1: independent ones, or evenly spaced from a random first one."""
+    return (np.arange(rows) + rng.random()) / rows if even else rng.random(rows)
 
 
 class Support(NamedTuple):

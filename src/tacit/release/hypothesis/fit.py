@@ -94,7 +94,7 @@ def fit(
     check_pull(pull)
     if rows < 1 or sweeps < 1 or not close > 0:
         raise InvalidQuery("a fit has rows, at least one sweep, and a distance above 0 at which it stops.")
-    order = sorted(range(len(domain)), key=lambda axis: (domain.shape[axis], axis))  # long axes last: numpy likes that
+    order = axis_order(domain)
     known = list(measured)
     interactions, terms = interactions_of(known, domain, rows, order), terms_of(known, domain, rows, order)
     shape = tuple(domain.shape[axis] for axis in order)
@@ -129,6 +129,11 @@ def fit(
         tilts=ascent.tilts,
         term_tilts=ascent.term_tilts,
     )
+
+
+def axis_order(domain: Domain) -> list[int]:
+    """The domain's axes in the order that a fit has them: long ones last, as numpy likes it."""
+    return sorted(range(len(domain)), key=lambda axis: (domain.shape[axis], axis))
 
 
 def check_pull(pull: float | None) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import Factor, Query
-from tacit.release.hypothesis.dense import Array
+from tacit.release.hypothesis.dense import Array, even_places
 
 MAX_VALUES = (
     2**11
@@ -116,11 +116,14 @@ class Mixture:
         """All of it, in numbers whose bits can be compared."""
         return [self.weights, *self.laws]
 
-    def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
-        """Independent rows from the distribution, as one column of codes for each attribute."""
+    def draw(self, rows: int, rng: np.random.Generator, *, even: bool = False) -> list[NDArray[np.intp]]:
+        """Independent rows from the distribution, as one column of codes for each attribute.
+
+        With `even` a component has as many as it should, or one more or less.
+        """
         bounds = np.cumsum(self.weights)
         components = np.minimum(
-            np.searchsorted(bounds, rng.random(rows) * bounds[-1], side="right"), self.weights.size - 1
+            np.searchsorted(bounds, even_places(rows, rng, even=even) * bounds[-1], side="right"), self.weights.size - 1
         )
         columns = []
         for law in self.laws:

@@ -9,7 +9,9 @@ of our own: numba's thread pools do not bear forks, or calls from several thread
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, cast
 
 import numba
@@ -46,3 +48,17 @@ def inlined(function: F) -> F:
         return cast(F, numba.njit(function, nogil=True, error_model="numpy", **options))
     except KeyError:  # a numba that does not know one of these
         return uncached(function)
+
+
+def shared_out(number: int, run: Callable[[int, int], None]) -> None:
+    """Runs a loop over so many independent things, from one to another, in a thread for each processor.
+
+    What comes out does not depend on how many there are.
+    """
+    shares = min(number, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    edges = [number * share // shares for share in range(shares + 1)]
+    if shares == 1:
+        run(0, number)
+    else:
+        with ThreadPoolExecutor(shares) as pool:
+            list(pool.map(run, edges[:-1], edges[1:]))

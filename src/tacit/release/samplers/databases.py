@@ -27,6 +27,7 @@ from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import Factor, Query, multiply
 from tacit.model.statistic import Statistic
+from tacit.release.samplers import check_tables
 from tacit.release.samplers.diagnostics import Diagnostics, diagnose, probes
 from tacit.release.samplers.moves import COLD, KINDS, WARM, advance, chains, redraw, violation
 from tacit.release.samplers.slabs import Chains, Codes, Program, Slab, program, slab
@@ -41,7 +42,6 @@ _BLOCK_STEPS = 8 * len(KINDS)  # moves that are accepted or undone together, at 
 _APPROACH = 6000  # trials that may bring databases inside their blocks
 _TRIALS = 1500  # of the sweeps within blocks, in one call: each evaluates all databases
 _MOST_RUNS = 6  # comparisons of whole columns are vectorised, look-ups are not
-_MOST_CELLS = 2**26  # of all databases' tables together
 
 
 @dataclass(frozen=True)
@@ -144,8 +144,7 @@ class Ensemble:
         names = [self.domain.resolve(name) for name in names]
         shape = tuple(self.domain[name].size for name in names)
         cells, number = math.prod(shape), len(self)
-        if cells * number > _MOST_CELLS:
-            raise InvalidQuery(f"{number:,} tables of {cells:,} cells are more than the {_MOST_CELLS:,} cells allowed.")
+        check_tables(cells, number)
         index = _cells(self.codes, self.domain, names) + np.arange(number)[:, None] * cells
         return np.bincount(index.ravel(), minlength=number * cells).reshape(number, *shape)
 

@@ -24,15 +24,13 @@ A draw from `size` values uses 32 bits, so its probabilities are off by at most 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tacit.model.query import GRID
-from tacit.release.samplers.compiled import compiled, inlined, uncached
+from tacit.release.samplers.compiled import compiled, inlined, shared_out, uncached
 from tacit.release.samplers.slabs import (
     LONGEST,
     Chains,
@@ -94,19 +92,11 @@ def advance(
     One chain is moved through all its steps before the next: a chain's state fits in the processor's nearest cache.
     Chains are independent, so they are shared out to threads, and the result does not depend on how many there are.
     """
-    number = len(state.codes)
-    shares = min(number, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-    edges = [number * share // shares for share in range(shares + 1)]
     which, stride, given = np.array(kinds, dtype=np.int64), stride or program.stride, plain(program)
-
-    def run(share: int) -> None:
-        _advance(tuple(state), given, np.uint64(key), edges[share], edges[share + 1], first, steps, which, stride)
-
-    if shares == 1:
-        run(0)
-    else:
-        with ThreadPoolExecutor(shares) as pool:
-            list(pool.map(run, range(shares)))
+    shared_out(
+        len(state.codes),
+        lambda begin, end: _advance(tuple(state), given, np.uint64(key), begin, end, first, steps, which, stride),
+    )
 
 
 def plain(program: Program) -> tuple[Any, ...]:

@@ -1,0 +1,91 @@
+"""What a session buys before its first guess: a warm start, and a certificate of it. For the mechanisms that learn."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol
+
+from tacit.errors import InvalidQuery
+from tacit.model.budget import Loss
+from tacit.release.base import Base, certify
+from tacit.release.public import Public
+from tacit.release.warm_start import Progress, WarmStart, recalled, warm_start
+
+if TYPE_CHECKING:
+    from tacit.trusted.curator import Curator
+
+
+class Startable(Protocol):
+    """What can go on from a warm start: a hypothesis, or databases that vote."""
+
+    note: str
+
+    def start_from(self, found: WarmStart, *, tables: bool) -> None:
+        """Go on from a start, before anything is learned. Without `tables`, hard questions are bought one by one."""
+        ...
+
+
+class TableStart:
+    """Noisy tables for the loss `warm` at most, and for `sure` a certificate of the hypothesis that fits them.
+
+    With a certificate the hypothesis is a `base`, which answers for itself from then on.
+    """
+
+    def __init__(
+        self,
+        public: Public,
+        curator: Curator | None,
+        knowledge: Startable,
+        warm: Loss,
+        sure: Loss,
+        confidence: float,
+        progress: Progress | None,
+    ) -> None:
+        self._public, self._curator, self._knowledge = public, curator, knowledge
+        self._warm, self._sure = warm, sure
+        self._confidence, self._progress, self._made = confidence, progress, False
+        self.cost = Loss(warm.measure, 0)
+        self._base: Base | None = None
+        self._found: WarmStart | None = None
+
+    @property
+    def base(self) -> Base | None:
+        """What was bought and certified, here or in another process."""
+        if not self._made and self.bought():
+            with suppress(InvalidQuery):  # a start that was cut off is made by whoever may buy the rest
+                self.make(buy=False)
+        return self._base
+
+    def ahead(self) -> Loss:
+        if self._made or self.bought() or not self._warm + self._sure <= self._public.left:
+            return Loss(self._warm.measure, 0)
+        return self._warm + self._sure
+
+    def bought(self) -> bool:
+        return any(one.start is not None for one in self._public.released())
+
+    def make(self, *, buy: bool) -> Loss:
+        nothing = Loss(self._warm.measure, 0)
+        if self._made:
+            return nothing
+        before, found = self._public.spent, self._found
+        if found is None:
+            found = recalled(self._public, progress=self._progress)
+        if found is None:
+            begun = self.bought()
+            if not buy and not (begun and self._curator is None):
+                raise InvalidQuery("nothing is published yet to make rows from: start the session.")
+            if not begun and not self._warm <= self._public.left:
+                self._knowledge.note = "there was too little left for the warm start"
+                self._made = True
+                return nothing
+            found = warm_start(self._public, self._curator, loss=self._warm, progress=self._progress)
+        if self._found is None:  # once: what is learned after it stays learned
+            self._knowledge.start_from(found, tables=not self._sure.atoms)
+            self._found = found
+        self._base = certify(self._public, self._curator if buy else None, found, self._sure, self._confidence)
+        bought = [*found.measured, *(() if self._base is None else self._base.certificates)]
+        self.cost = Loss(nothing.measure, sum(one.cost.atoms for one in bought))
+        # A start that was cut off before its certificate is made once more, by whoever may buy that.
+        self._made = buy or self._base is not None or not self._sure.atoms or self._curator is None
+        return self._public.spent - before
