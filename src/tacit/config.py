@@ -45,6 +45,7 @@ class SessionSection(Struct, frozen=True, kw_only=True):
     mechanism: str = "auto"
     anchor: str | None = None
     start: bool = False
+    prior: str | None = None
 
 
 S = TypeVar("S", bound=Struct)
@@ -96,22 +97,26 @@ def read_config(path: str | Path) -> Config:
     session = _section(path, parsed, "session", SessionSection, setting_names())
     if (data.person is None) != (data.rows_per_person is None):
         raise ConfigError(f"{path}: [data] has person and rows_per_person, or neither.")
-    source = data.source
-    if not (is_query(source) or is_address(source)):
-        source = str(path.parent / source)
     options = {name: value for name, value in parsed["session"].items() if name != "ledger"}
     if data.person is not None:
         options |= {"person": data.person, "rows_per_person": data.rows_per_person}
     if session.anchor is not None:
         options["anchor"] = path.parent / session.anchor
+    if session.prior is not None:
+        options["prior"] = _place(path, session.prior)
     return Config(
-        data=source,
+        data=_place(path, data.source),
         table=data.table,
         domain=Domain.from_dict(parsed.get("domain", {})),
         budget=Budget(epsilon=budget.epsilon, delta=budget.delta),
         ledger=path.parent / session.ledger,
         options=options,
     )
+
+
+def _place(path: Path, source: str) -> str:
+    """Where a table is: files are beside the configuration."""
+    return source if is_query(source) or is_address(source) else str(path.parent / source)
 
 
 def _section(path: Path, parsed: Mapping[str, Any], name: str, kind: type[S], settings: tuple[str, ...] = ()) -> S:

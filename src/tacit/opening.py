@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from msgspec import to_builtins
+from numpy.typing import NDArray
 
 from tacit.errors import ConfigError, LedgerError, TacitError
 from tacit.load import open_source
+from tacit.model.attribute import Attribute
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
+from tacit.release.hypothesis.prior import MOST_CELLS, Prior
 from tacit.release.mechanisms import MECHANISMS, Choice, check_names
 from tacit.release.plan import plan
 from tacit.release.public import Public
@@ -22,14 +27,15 @@ from tacit.release.settings import Common, checked, names_of
 from tacit.session import Session
 from tacit.store.anchor import Anchor, Binding
 from tacit.store.log import terms_of
-from tacit.trusted.cells import read_records
+from tacit.trusted.cells import read_cells, read_records
 from tacit.trusted.curator import Curator
 from tacit.trusted.gate import tell
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total
 from tacit.trusted.records import Records
 
-IDENTITY = ("budget", "total", "domain", "data", "person", "rows_per_person")  # the ledger's other terms are settings
+# the ledger's other terms are settings
+IDENTITY = ("budget", "total", "domain", "data", "person", "rows_per_person", "prior")
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,7 @@ def open_session(
     rows_per_person: int | None = None,
     mechanism: str = "auto",
     start: bool = False,
+    prior: Any = None,
     anchor: str | Path | None = None,
     accept_rollback: str | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -76,6 +83,9 @@ def open_session(
         or "auto": what `tacit.plan` chooses between the first three, from the public sizes.
     start: what the answers start from (the tables of "iterative", the histogram) is bought by `session.start()`: the
         largest purchase of most sessions. With True, the first question that needs it buys it.
+    prior: a public table like this one, which a warm start is drawn to as far as what it measures bears it out: a file
+        that `tacit.publish` wrote last year, or whatever `data` takes, with some of the attributes at least. It costs
+        nothing, and is told to whoever reads what is published.
     settings: any of these, by name.
         confidence: of the error bars, 0.95 by default.
         questions: how many new questions the budget is shared among ("direct", 100 by default), or how many are
@@ -112,6 +122,7 @@ def open_session(
     made_with = _made_with(path)
     if made_with is not None:
         _refuse_others(path.name, made_with, {"budget": budget, "mechanism": mechanism, **named})
+    drawn_to = None if prior is None else read_prior(prior, domain)
     rows = read_records(open_source(data, table), domain, person=person, rows_per_person=people, progress=loading)
     if made_with is not None:
         choice, confidence = _recalled(made_with, named)
@@ -121,20 +132,73 @@ def open_session(
         confidence = checked(Common, named).confidence
         written = _written(choice, confidence)
     MECHANISMS[choice.mechanism].check(domain)
+    if drawn_to is not None and not getattr(choice.settings, "warm", 0):
+        raise ConfigError(f"a prior is for a warm start, and mechanism = {choice.mechanism}, as it is set, has none.")
     binding: Binding = {"domain": domain.key, "data": rows.fingerprint, **written}
+    if drawn_to is not None:
+        binding = {**binding, "prior": drawn_to.digest}
     if person is not None:  # ledgers where a row is the unit say nothing of it
         binding = {**binding, "person": person, "rows_per_person": str(people)}
     terms: dict[str, Any] = {"budget": budget, "total": total(budget), "binding": binding, "anchor": remembered}
     book = Ledger.open(path, make="missing", **terms, accept_rollback=accept_rollback)
-    public, curator = doors(rows, book)
+    public, curator = doors(rows, book, drawn_to)
     mechanism_of = choice.build(public, curator, confidence, progress)
     return Session(public, curator, book, budget, choice, mechanism_of, confidence, start=start)
 
 
-def doors(records: Records, ledger: Ledger) -> tuple[Public, Curator]:
+def doors(records: Records, ledger: Ledger, prior: Prior | None = None) -> tuple[Public, Curator]:
     """The two doors of a table: what everybody may know, and what pays and looks at the data."""
     curator = Curator(records, ledger)
-    return Public(ledger.log, curator.declared, partial(tell, ledger)), curator
+    return Public(ledger.log, curator.declared, partial(tell, ledger), prior=prior), curator
+
+
+def read_prior(given: Any, domain: Domain) -> Prior:
+    """A public table over the attributes that it shares with the domain: a published file, or any other table."""
+    try:
+        if _is_published(given):
+            return _published(given, domain)
+        source = open_source(given)
+        columns = {column.name.lower() for column in source.describe()}
+        names = [name for name in domain if name.lower() in columns]
+        if not names:
+            raise ConfigError("it has no attribute of the domain.")
+        return Prior.of(names, *read_cells(source, domain.project(names)))
+    except TacitError as error:
+        raise ConfigError(f"The prior cannot be used: {error.sentence}") from None
+
+
+def _is_published(given: Any) -> bool:
+    """Whether it is a file that `tacit.publish` wrote: no table that is read here begins with a brace."""
+    if not isinstance(given, str | Path) or not os.path.isfile(given):
+        return False
+    with open(given, "rb") as file:
+        return file.read(1) == b"{"
+
+
+def _published(path: str | Path, domain: Domain) -> Prior:
+    """As many made-up rows as the published table has, with the codes of this domain."""
+    from tacit.public import read  # most sessions have no use for it
+
+    with read(path) as session:
+        names = [name for name in domain if name in session.domain]
+        if not names:
+            raise ConfigError("it has no attribute of the domain.")
+        drawn = session.synthetic(min(session.rows, MOST_CELLS))
+        codes = [_recoded(name, session.domain[name], domain[name]) for name in names]
+        theirs = [drawn.codes[drawn.names.index(name)] for name in names]
+    columns = [code[their] for code, their in zip(codes, theirs, strict=True)]
+    cells, counts = np.unique(np.stack(columns), axis=1, return_counts=True)
+    return Prior.of(names, list(cells), counts)
+
+
+def _recoded(name: str, theirs: Attribute, ours: Attribute) -> NDArray[np.intp]:
+    """Our code for each of theirs, by the value in the middle of a bin."""
+    if theirs == ours:
+        return np.arange(ours.size)
+    values = [theirs.typical(code) for code in range(theirs.size)]
+    if None in values and ours.missing_index is None:
+        raise ConfigError(f"values of {name} are missing in it, and the domain declares none.")
+    return np.array([ours.missing_index if value is None else ours.locate(name, value) for value in values])
 
 
 def choose(

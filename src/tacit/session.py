@@ -44,6 +44,7 @@ from tacit.release.synthetic import Synthetic, counted, draw
 from tacit.store.chain import Line
 
 if TYPE_CHECKING:
+    from tacit.release.hypothesis.prior import Prior
     from tacit.release.mechanisms import Choice
     from tacit.trusted.curator import Curator
     from tacit.trusted.ledger import Ledger
@@ -119,6 +120,11 @@ class Session(Questions):
     def rows_per_person(self) -> int:
         """How many rows of one person are protected together: 1 unless the owner declared more."""
         return self._public.rows_per_person
+
+    @property
+    def prior(self) -> Prior | None:
+        """The public table that the start is drawn to, where the owner gave one."""
+        return self._public.prior
 
     @property
     def total(self) -> Loss:

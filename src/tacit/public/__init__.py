@@ -64,6 +64,7 @@ def contents(session: Session) -> tuple[Header, list[Line]]:
         confidence=session.confidence,
         mechanism=ChosenMechanism(**session.choice.to_dict()),
         origin=origin,
+        prior=session.prior,
     )
     return header, released
 
@@ -86,7 +87,7 @@ def opened(found: Contents) -> Session:
     """A session over lines that were checked. Whatever would have to be bought is refused: there is no curator."""
     header = found.header
     declared = Declared(found.domain, header.rows, header.rows_per_person, header.total)
-    public = Public(Transcript(header.origin, found.lines), declared)
+    public = Public(Transcript(header.origin, found.lines), declared, prior=header.prior)
     mechanism = found.choice.build(public, None, header.confidence)
     return Session(public, None, None, header.budget, found.choice, mechanism, header.confidence, start=True)
 

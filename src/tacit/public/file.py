@@ -26,6 +26,7 @@ from msgspec.json import decode
 from tacit.errors import ConfigError, TacitError
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import MAX_ATTRIBUTES, Domain
+from tacit.release.hypothesis.prior import Prior
 from tacit.release.mechanisms import MECHANISMS, Choice
 from tacit.release.settings import Confidence
 from tacit.store.chain import Line, canonical
@@ -57,7 +58,7 @@ class ChosenMechanism(Struct, frozen=True):
 class Header(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What is public about a session beside its entries, and the hash that their chain starts from.
 
-    `rows_per_person` is left out of the file where a person has one row.
+    `rows_per_person` is left out of the file where a person has one row, `prior` where there is none.
     """
 
     format: Literal["tacit published"]
@@ -71,6 +72,7 @@ class Header(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
     confidence: Confidence
     mechanism: ChosenMechanism
     origin: str
+    prior: Prior | None = None
 
 
 class Kind(Struct):
@@ -218,6 +220,8 @@ def _header(path: Path, line: bytes) -> tuple[Header, Domain, Choice]:
     chosen, most = header.mechanism, total(header.budget)
     try:
         domain = _domain(header.domain)
+        if header.prior is not None:
+            header.prior.check(domain)
         choice = Choice(chosen.mechanism, chosen.reason, MECHANISMS[chosen.mechanism].set(chosen.settings))
         sound = (
             domain.to_toml() == header.domain

@@ -46,8 +46,7 @@ from tacit.release.classes import (
 )
 from tacit.release.estimate import Estimate
 from tacit.release.public import Public
-from tacit.release.warm_start import FIT, WarmStart
-from tacit.store.chain import digest
+from tacit.release.warm_start import WarmStart
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
@@ -302,7 +301,7 @@ def _is_ours(certificate: Certificate, start: WarmStart, confidence: float) -> b
     (rank, *more), questions = certificate.ranks, certificate.questions
     least = questions if certificate.kind == BOXES else Miss.of(of_the_base(confidence)).rank(questions)
     rows = [offset for _, offset in certificate.steps]
-    return certificate.base == _name(start) and not more and rank >= least and rows == sorted(rows)
+    return certificate.base == start.name and not more and rank >= least and rows == sorted(rows)
 
 
 def _wanted(public: Public, start: WarmStart, confidence: float) -> Iterator[Certificate]:
@@ -315,22 +314,17 @@ def _wanted(public: Public, start: WarmStart, confidence: float) -> Iterator[Cer
         rank = miss.rank(questions, left_out(lists, len(domain))) if lists else 1
         if rank <= questions:
             by_size = steps(lists, again, rows, miss.share)
-            yield Certificate(_name(start), kind, attributes, questions, (rank,), by_size, tuple(lists))
+            yield Certificate(start.name, kind, attributes, questions, (rank,), by_size, tuple(lists))
 
     for one in share(SAMPLE, most, sample(domain, hypothesis, rows, most)):
         yield one
         lists, reached = boxes(domain, hypothesis, rows, most)
         if reached:
             questions = sum(one.size for one in lists)
-            yield Certificate(_name(start), BOXES, reached, questions, (questions,), one.steps, tuple(lists))
+            yield Certificate(start.name, BOXES, reached, questions, (questions,), one.steps, tuple(lists))
         yield from share(SUMS, MOST_SUMMED, sums(domain, hypothesis, rows))
 
 
 def of_the_base(confidence: float) -> float:
     """The confidence of a certified bar by itself: see `Base`."""
     return split(confidence).others
-
-
-def _name(start: WarmStart) -> str:
-    """Which guess a certificate is about: the hypothesis that this fit makes of these releases."""
-    return digest([FIT, *(one.receipt.seal for one in start.measured)])

@@ -234,7 +234,7 @@ def _between(starts: NDArray[np.intp], ends: NDArray[np.intp], size: int) -> Con
 
 def refitted(public: Public, start: WarmStart) -> Hypothesis:
     """What a start would have learned of a table that is just like its hypothesis, with noise of the same law."""
-    return fit_all(public.domain, _simulated(public, start), public.rows).hypothesis
+    return fit_all(public.domain, _simulated(public, start), public.rows, prior=start.prior).hypothesis
 
 
 def steps(lists: Sequence[Conjunctions], again: Hypothesis, rows: int, share: float) -> tuple[tuple[int, int], ...]:

@@ -93,8 +93,14 @@ class Weights:
         if hypothesis is self._frozen and isinstance(hypothesis, Dense):
             hypothesis = hypothesis.copy()
         if isinstance(hypothesis, Mixture) or (isinstance(question, Marginal) and question.where.is_everyone):
-            domain, before = self._public.domain, self._fitted
-            self._fitted = fit_all(domain, self._measured, self._rows, before=before, sweeps=TABLE_SWEEPS)
+            self._fitted = fit_all(
+                self._public.domain,
+                self._measured,
+                self._rows,
+                prior=self._public.prior,
+                before=self._fitted,
+                sweeps=TABLE_SWEEPS,
+            )
             self.hypothesis = self._fitted.hypothesis
             return
         if isinstance(question, Query):

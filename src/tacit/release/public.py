@@ -24,6 +24,7 @@ from tacit.store.chain import Line, Mark
 from tacit.trusted.sensitivity import Charge, choice_terms, far_terms, noise_of
 
 if TYPE_CHECKING:
+    from tacit.release.hypothesis.prior import Prior
     from tacit.trusted.curator import Curator
     from tacit.trusted.gate import Gate
 
@@ -57,11 +58,14 @@ Keep = Callable[[Sequence[tuple[str, FreeAnswer]], "Gate | None"], list[Line]]
 class Public:
     """What everybody may know about a table and what was released of it. Nothing here costs anything.
 
-    `keep` stores free answers, so that they never change; a published file has no such place.
+    `keep` stores free answers, so that they never change; a published file has no such place. `prior` is a table that
+    was public before, which a start is drawn to.
     """
 
-    def __init__(self, lines: Lines, declared: Declared, keep: Keep | None = None) -> None:
-        self._lines, self._keep, self.declared = lines, keep, declared
+    def __init__(
+        self, lines: Lines, declared: Declared, keep: Keep | None = None, *, prior: Prior | None = None
+    ) -> None:
+        self._lines, self._keep, self.declared, self.prior = lines, keep, declared, prior
         self.domain, self.rows, self.rows_per_person, self.total = declared
 
     @property

@@ -24,8 +24,10 @@ from tacit.release.hypothesis.dense import MAX_CELLS, Dense
 from tacit.release.hypothesis.fit import Fitted, fit
 from tacit.release.hypothesis.fit_mixture import FittedMixture, fit_mixture
 from tacit.release.hypothesis.mixture import Mixture
+from tacit.release.hypothesis.prior import Prior
 from tacit.release.public import Public, buyer, expected_noise
 from tacit.release.ranges.choice import two_levels
+from tacit.store.chain import digest
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
@@ -43,6 +45,13 @@ class WarmStart:
     fitted: AnyFit
     measured: tuple[Measured, ...]
     bought: Loss
+    prior: Prior | None = None
+
+    @property
+    def name(self) -> str:
+        """Which guess it is: what this fit makes of these releases, and of the prior where there is one."""
+        drawn_to = [] if self.prior is None else [self.prior.digest]
+        return digest([FIT, *drawn_to, *(one.receipt.seal for one in self.measured)])
 
     @property
     def hypothesis(self) -> Dense | Mixture:
@@ -70,9 +79,9 @@ def recalled(public: Public, *, progress: Progress | None = None) -> WarmStart |
     # Whoever goes on with a start that was cut short may name a table of others once more: it counts once.
     named = dict.fromkeys(entry for mark, _ in marks for entry in mark.beside if entry in released)
     together = sorted([*(released[entry] for entry in named), *(one for _, one in marks)], key=_place)
-    fitted = fit_all(public.domain, together, public.rows, progress=progress)
+    fitted = fit_all(public.domain, together, public.rows, prior=public.prior, progress=progress)
     bought = Loss(public.total.measure, sum(one.cost.atoms for one in together))
-    return WarmStart(fitted, tuple(together), bought)
+    return WarmStart(fitted, tuple(together), bought, public.prior)
 
 
 def fit_all(
@@ -80,6 +89,7 @@ def fit_all(
     measured: Sequence[Measured],
     rows: int,
     *,
+    prior: Prior | None = None,
     before: AnyFit | None = None,
     sweeps: int | None = None,
     progress: Progress | None = None,
@@ -87,9 +97,9 @@ def fit_all(
     """Fit everything measured: over all cells of X where they can be listed, else by a mixture of products."""
     if domain.size > MAX_CELLS:
         earlier = before if isinstance(before, FittedMixture) else None
-        return fit_mixture(domain, measured, rows, before=earlier, progress=progress)
+        return fit_mixture(domain, measured, rows, prior=prior, before=earlier, progress=progress)
     listed, most = before if isinstance(before, Fitted) else None, {} if sweeps is None else {"sweeps": sweeps}
-    return fit(domain, measured, rows, before=listed, progress=progress, **most)
+    return fit(domain, measured, rows, prior=prior, before=listed, progress=progress, **most)
 
 
 def wanted(public: Public, loss: Loss) -> list[tuple[Wanted, Loss]]:

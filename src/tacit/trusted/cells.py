@@ -80,6 +80,17 @@ def read_records(
         A refusal names no value of the table and no count.
     """
     check_person(person, rows_per_person)
+    return Records(domain, *read_cells(source, domain, person, rows_per_person, progress), rows_per_person)
+
+
+def read_cells(
+    source: Loadable,
+    domain: Domain,
+    person: str | None = None,
+    rows_per_person: int = 1,
+    progress: Progress | None = None,
+) -> tuple[list[Codes], Counts]:
+    """The codes of the cells, and how many rows each has. For `read_records`; by itself only of public tables."""
     (*words, counts), ((total,),) = source.run(_statements(source, domain, person, rows_per_person), progress)
     if len(counts) == 0:
         raise DataError("the table has no rows." if person is None else "the table has no rows that name a person.")
@@ -102,7 +113,7 @@ def read_records(
     ]
     if undeclared:
         raise DataError("; ".join(undeclared) + ".")
-    return Records(domain, codes, counts, rows_per_person)
+    return codes, counts
 
 
 def check_person(person: str | None, rows_per_person: int) -> None:

@@ -4,13 +4,14 @@
 
     sum over noisy numbers y of (n q(P) - y)² / (2 variance pull)  +  n * KL(P || start),
 
-where `start` makes the attributes independent, each as it was measured. By Sanov's theorem the second term is minus the
-log-probability that n draws from `start` look like P, so that with pull = 1 P is the most probable table given the
-answers. Real attributes depend on each other, which is what a pull below 1 says; without any the fit would learn the
-noise. Each interaction (see `terms`) has a pull of its own, found from what was released. How much farther it is from
-what those of fewer attributes foretell than its noise explains is its energy e, a sum of squared shares, and the pull
-that expects just that is reach/(n e) (empirical Bayes: Efron & Morris 1973). So pairs are fitted first, then triples on
-top of them; what drowns in noise is foretold by the rest, and what stands out of it is fitted closely.
+where `start` makes the attributes independent, each as it was measured, or is drawn to a public table (`prior`). By
+Sanov's theorem the second term is minus the log-probability that n draws from `start` look like P, so that with
+pull = 1 P is the most probable table given the answers. Real attributes depend on each other, which is what a pull
+below 1 says; without any the fit would learn the noise. Each interaction (see `terms`) has a pull of its own, found
+from what was released. How much farther it is from what those of fewer attributes foretell than its noise explains is
+its energy e, a sum of squared shares, and the pull that expects just that is reach/(n e) (empirical Bayes: Efron &
+Morris 1973). So pairs are fitted first, then triples on top of them; what drowns in noise is foretold by the rest, and
+what stands out of it is fitted closely.
 
 The minimum is found on the dual, by exact steps: see `terms`. Tables are gathered in clusters whose common table is
 small: a sweep goes through all of X twice for each cluster, and works on the small tables otherwise. The result is a
@@ -29,6 +30,7 @@ from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.release.hypothesis.dense import MAX_CELLS, Array, Dense
+from tacit.release.hypothesis.prior import LEAST, Drawn, Prior
 from tacit.release.hypothesis.terms import (
     Axes,
     Interaction,
@@ -48,7 +50,6 @@ _SPREAD = 2.0  # of the logarithms of energies
 _DROWNED = 0.3  # deviations of the noise: the energy of an interaction that drowns in it, at least
 _CLUSTERS = 2**16, 2**6  # cells of the table that some tables have in common: so many, or one for so many of X
 _COARSE_ROUNDS = 8  # between a tree's coarse levels and the tables of its attribute, in each sweep
-_LEAST = 0.5  # rows: no value of an attribute is ruled out before the start
 _FLOOR = 1e-250  # of a cell's share
 _TINY = 1e-300
 
@@ -78,6 +79,7 @@ def fit(
     measured: Iterable[Measured],
     rows: int,
     *,
+    prior: Prior | None = None,
     pull: float | None = None,
     before: Fitted | None = None,
     sweeps: int = SWEEPS,
@@ -86,8 +88,9 @@ def fit(
 ) -> Fitted:
     """Fit released answers: whole tables, residuals, trees, single questions and lists, each with its noise.
 
-    By default pulls are found from the answers. `before` is an earlier fit of some of the answers: the new one starts
-    there and is soon done. `progress` is told how many sweeps are done, and of how many at most.
+    With a `prior` the fit starts from what it says. By default pulls are found from the answers. `before` is an earlier
+    fit of some of the answers: the new one starts there and is soon done. `progress` is told how many sweeps are done,
+    and of how many at most.
     """
     if domain.size > MAX_CELLS:
         raise InvalidDomain(f"the domain has {domain.size:,} cells; a fit goes through at most {MAX_CELLS:,} of them.")
@@ -98,11 +101,16 @@ def fit(
     known = list(measured)
     interactions, terms = interactions_of(known, domain, rows, order), terms_of(known, domain, rows, order)
     shape = tuple(domain.shape[axis] for axis in order)
-    ascent = _Ascent(shape, interactions, terms, rows, before)
+    drawn = None if prior is None else Drawn.of(prior, domain, order, interactions, rows)
+    if drawn is not None:
+        interactions = dict(drawn.interactions)
+    ascent = _Ascent(shape, interactions, terms, rows, before, drawn)
     if pull is not None:
         ascent.term_pull = pull
     elif before is not None:
         ascent.pulls |= before.pulls
+    elif drawn is not None:
+        ascent.pulls |= {pair: max(LEAST_PULL, 1 / (rows * rest)) for pair, rest in drawn.rests.items()}
     stages = _stages(interactions, new=before is None and pull is None)
     done, moving = 0, math.inf
     for stage, axes in enumerate(stages):
@@ -160,8 +168,9 @@ class _Ascent:
         terms: Sequence[Term],
         rows: int,
         before: Fitted | None,
+        drawn: Drawn | None,
     ) -> None:
-        self.shape, self.interactions, self.terms, self.rows = shape, interactions, terms, rows
+        self.shape, self.interactions, self.terms, self.rows, self._drawn = shape, interactions, terms, rows, drawn
         self.tilts = {axes: np.zeros(one.shares.shape) for axes, one in interactions.items()}
         self.term_tilts = {term.key: np.zeros(term.shares.shape) for term in terms}
         if before is not None:
@@ -253,10 +262,8 @@ class _Ascent:
 
     def _rebuild(self) -> None:
         """The cells from the start and the tilts: cluster by cluster, so that X is gone through once for each."""
-        self.cells = np.ones(self.shape)
+        self.cells = self._start() if self._drawn is None else self._drawn.cells()
         everything = range(len(self.shape))
-        for axis, share in enumerate(self._start()):
-            self.cells *= _spread(share, (axis,), everything)
         tilted = [(axes, self.tilts[axes]) for axes in self.interactions if self.tilts[axes].any()]
         own = [(term, self.term_tilts[term.key]) for term in self.terms]
         tilted += [(term.axes, term.by_cell(tilts)) for term, tilts in own if tilts.any()]
@@ -268,15 +275,15 @@ class _Ascent:
             np.maximum(self.cells, _FLOOR, out=self.cells)
             self.cells /= self.cells.sum()
 
-    def _start(self) -> list[Array]:
-        """Each attribute as it was measured, and uniform where it was not."""
-        shares = []
+    def _start(self) -> Array:
+        """Independent attributes, each as it was measured, and uniform where it was not."""
+        cells = np.ones(self.shape)
         for axis, size in enumerate(self.shape):
             share = np.full(size, 1 / size)
             if (axis,) in self.interactions:
-                share = np.maximum(share + self.interactions[axis,].shares, _LEAST / self.rows)
-            shares.append(share / share.sum())
-        return shares
+                share = np.maximum(share + self.interactions[axis,].shares, LEAST / self.rows)
+            cells *= _spread(share / share.sum(), (axis,), range(len(self.shape)))
+        return cells
 
 
 def _energies(beyond: Sequence[float], noise: Sequence[float], freedom: Sequence[int]) -> list[float]:

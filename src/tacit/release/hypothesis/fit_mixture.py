@@ -35,6 +35,7 @@ from tacit.model.workload import Marginal, Tree
 from tacit.release.hypothesis.arrays import MEMORY, Device, room, torch_device
 from tacit.release.hypothesis.dense import Array
 from tacit.release.hypothesis.mixture import Mixture
+from tacit.release.hypothesis.prior import LEAST, Drawn, Prior
 from tacit.release.hypothesis.terms import LEAST_SHARE, LEAST_VARIANCE, centred, interactions_of, terms_of
 
 COMPONENTS, STEPS, AGAIN = 200, 400, 60  # of a first fit, and steps of one that goes on from an earlier one
@@ -42,7 +43,6 @@ PULL = 100.0
 SETTLED = 1.5  # times the number of noisy numbers: a larger misfit is not the noise's
 _FAST, _SLOW = 0.1, 0.03  # the size of a step on logarithms, in a first fit and when going on
 _MEMORY = (0.9, 0.99)  # Adam's
-_LEAST = 0.5  # rows: no value starts with less
 _FOR_A_CARD = 10**8  # multiplications of a step: a graphics card, where there is one, is faster from here on
 Single = NDArray[np.float32]
 Floats = Any  # an array of its device: single while looking for the minimum, double in the end
@@ -72,6 +72,7 @@ def fit_mixture(
     *,
     components: int = COMPONENTS,
     seed: int = 0,
+    prior: Prior | None = None,
     pull: float = PULL,
     steps: int | None = None,
     before: FittedMixture | None = None,
@@ -80,7 +81,7 @@ def fit_mixture(
     """Fit released answers to linear questions; others say nothing here. With `before`, go on from an earlier fit."""
     number = components if before is None else len(before.log_weights)
     on_card = sum(domain.shape) ** 2 * number >= _FOR_A_CARD and room()
-    problem = Problem(domain, list(measured), rows, pull, torch_device() if on_card else MEMORY)
+    problem = Problem(domain, list(measured), rows, pull, torch_device() if on_card else MEMORY, prior)
     if before is None:
         rng = np.random.Generator(np.random.PCG64(seed))
         noise = rng.standard_normal((components, problem.width))
@@ -156,7 +157,13 @@ class Problem:
     """The answers as one matrix of shares and precisions for all pairs, and what else there is one by one."""
 
     def __init__(
-        self, domain: Domain, measured: Sequence[Measured], rows: int, pull: float, device: Device = MEMORY
+        self,
+        domain: Domain,
+        measured: Sequence[Measured],
+        rows: int,
+        pull: float,
+        device: Device = MEMORY,
+        prior: Prior | None = None,
     ) -> None:
         ends = np.concatenate([[0], np.cumsum(domain.shape)])
         self.blocks = [slice(int(a), int(b)) for a, b in pairwise(ends)]
@@ -169,7 +176,10 @@ class Problem:
         self.questions: list[_Question] = []
         self.numbers, self.apart = 0, 0.0
         everything = range(len(domain))
-        for axes, known in interactions_of(measured, domain, rows, everything).items():
+        interactions = interactions_of(measured, domain, rows, everything)
+        if prior is not None:
+            interactions = Drawn.of(prior, domain, everything, interactions, rows).with_pairs()
+        for axes, known in interactions.items():
             blocks, sure = [self.blocks[axis] for axis in axes], 1 / known.variance
             if len(blocks) > 2:
                 self.tables.append(_Table(blocks, device.hold(known.shares), sure))
@@ -320,7 +330,7 @@ class Problem:
 
     def _independent(self, own: Array) -> Array:
         """Each attribute as it was measured; uniform where it was not."""
-        start = np.maximum(own, _LEAST / self.rows)
+        start = np.maximum(own, LEAST / self.rows)
         for block in self.blocks:
             start[block] /= start[block].sum()
         return start
