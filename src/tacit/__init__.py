@@ -26,7 +26,7 @@ from tacit.errors import (
 
 if TYPE_CHECKING:
     from tacit.model.answer import Answer
-    from tacit.model.attribute import Attribute, boolean, category, date, integer, numeric
+    from tacit.model.attribute import Attribute, boolean, category, date, hour, integer, month, numeric, weekday
     from tacit.model.budget import Budget, Loss
     from tacit.model.domain import Domain
     from tacit.model.expression import count, largest_mean, matching, quantile_distance, stump, weigh
@@ -48,8 +48,9 @@ __all__ = [
     "Answer", "AnswerWithheld", "Attribute", "Bar", "Budget", "BudgetExhausted", "ConfigError", "DataError", "Domain",
     "Facts", "InvalidBudget", "InvalidDomain", "InvalidQuery", "LedgerError", "Listing", "Loss", "NeedsData",
     "NotStarted", "Query", "Receipt", "Session", "Statistic", "Table", "TacitError", "WouldSpend", "bin_width_chart",
-    "bin_widths", "boolean", "category", "count", "date", "frame", "integer", "largest_mean", "matching", "numeric",
-    "open", "plan", "publish", "quantile_distance", "read", "report", "statistic", "stump", "verify", "weigh",
+    "bin_widths", "boolean", "category", "count", "date", "frame", "hour", "integer", "largest_mean", "matching",
+    "month", "numeric", "open", "plan", "publish", "quantile_distance", "read", "report", "statistic", "stump",
+    "verify", "weekday", "weigh",
 ]  # fmt: skip
 
 
@@ -59,7 +60,17 @@ _HOMES = {
     "tacit.show.frames": ("frame",),
     "tacit.show.report": ("report",),
     "tacit.model.answer": ("Answer",),
-    "tacit.model.attribute": ("Attribute", "boolean", "category", "date", "integer", "numeric"),
+    "tacit.model.attribute": (
+        "Attribute",
+        "boolean",
+        "category",
+        "date",
+        "hour",
+        "integer",
+        "month",
+        "numeric",
+        "weekday",
+    ),
     "tacit.model.budget": ("Budget", "Loss"),
     "tacit.model.domain": ("Domain",),
     "tacit.model.expression": ("count", "largest_mean", "matching", "quantile_distance", "stump", "weigh"),
@@ -73,7 +84,7 @@ _HOMES = {
     "tacit.release.ranges.bin_width": ("bin_width_chart", "bin_widths"),
     "tacit.release.plan": ("plan",),
     "tacit.session": ("Session",),
-}
+}  # fmt: skip
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _CALLED_THERE = {"open": "open_session"}  # where the name is another one in its module
 

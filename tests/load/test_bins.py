@@ -19,7 +19,7 @@ from tacit.errors import DataError
 from tacit.load import columns as bins
 from tacit.load import open_source
 from tacit.load.columns import TableColumn
-from tacit.model.attribute import Attribute, boolean, category, date, integer, numeric
+from tacit.model.attribute import Attribute, boolean, category, date, hour, integer, month, numeric, weekday
 from tacit.model.domain import Domain
 from tacit.model.values import Days, Integers, Listed
 from tacit.trusted.cells import read_records
@@ -130,6 +130,22 @@ AWKWARD: dict[str, tuple[str, Attribute, list[tuple[Any, int]]]] = {
         [("1900-01-01", 0), ("1899-12-31", 0), ("1969-12-31", 69), ("2024-12-31", 124), ("2025-01-01", 124),
          (None, 125),
          ("infinity", 124), ("-infinity", 0)],
+    ),
+    "hour": (
+        "TIMESTAMP",
+        hour("hour", width=5, missing="unknown"),  # 0–4, …, 15–19, 20–23; missing 5
+        [("2024-02-29 00:00:00", 0), ("2024-02-29 04:59:59.999999", 0), ("1969-12-31 05:00:00", 1),
+         ("2024-03-01 20:00:00", 4), ("0001-01-01 23:59:59.999999", 4), (None, 5), ("infinity", 5)],
+    ),
+    "weekday": (
+        "DATE",
+        weekday("weekday", missing="unknown"),
+        [("2024-01-01", 0), ("1969-12-31", 2), ("2024-02-29", 3), ("2000-01-01", 5), ("2023-12-31", 6), (None, 7)],
+    ),
+    "month of the year": (
+        "TIMESTAMP",
+        month("month of the year", missing="unknown"),
+        [("2024-01-01 00:00:00", 0), ("2024-02-29 23:59:59.999999", 1), ("1969-12-31 00:00:00", 11), (None, 12)],
     ),
     "early": ("TIMESTAMP", date("1969-12-30", "1970-01-02", **BOTH), [("1969-12-31 23:59:59.999999", 1),
         ("1970-01-01 00:00:00", 2)]),

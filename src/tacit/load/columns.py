@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple
 from sqlglot import exp
 
 from tacit.errors import DataError
-from tacit.model.attribute import Attribute
+from tacit.model.attribute import WEEKDAYS, Attribute, Part
 from tacit.model.domain import Domain
 from tacit.model.values import Bins, Days, Integers, Listed, Reals
 
@@ -41,6 +41,7 @@ HOLDS: dict[ColumnType, str] = {
     "other": "a type without bins",
 }
 _NUMBERS = "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT FLOAT DOUBLE REAL INT"
+_FRACTIONS = frozenset(("FLOAT", "DOUBLE", "REAL"))
 _TYPES: dict[str, ColumnType] = {
     **dict.fromkeys(_NUMBERS.split(), "number"),
     **dict.fromkeys(("DECIMAL", "NUMERIC"), "decimal"),
@@ -62,6 +63,7 @@ BYTE_ORDER: dict[Dialect, exp.Expr] = {
     "postgres": exp.to_identifier("C", quoted=True),
     "spark": exp.var("UTF8_BINARY"),
 }
+WEEKDAY: dict[Dialect, str] = {"duckdb": "ISODOW", "postgres": "ISODOW", "spark": "DOW_ISO"}  # Monday is 1
 _TAKES: dict[str, tuple[ColumnType, ...]] = {
     "text": ("text",),
     "whole numbers": ("number", "decimal"),
@@ -73,10 +75,17 @@ _TAKES: dict[str, tuple[ColumnType, ...]] = {
 
 
 class TableColumn(NamedTuple):
-    """A column of the table: its own spelling and roughly what it holds."""
+    """A column of the table: its own spelling, roughly what it holds, and whether its type has fractions."""
 
     name: str
     type: ColumnType
+    fractions: bool = False
+
+
+def table_column(name: str, kind: str) -> TableColumn:
+    """A column of an engine's type."""
+    held = coarse(kind)
+    return TableColumn(name, held, held == "decimal" or re.split(r"[( ]", kind.upper())[0] in _FRACTIONS)
 
 
 def coarse(kind: str) -> ColumnType:
@@ -91,7 +100,8 @@ def match(columns: Iterable[TableColumn], domain: Domain, person: str | None) ->
     """The column of each declared attribute, and of the person; refuses names that the table does not have."""
     exact = {column.name: column for column in columns}
     found: dict[str, TableColumn] = {}
-    for name in (*domain, *([] if person is None else [person])):
+    whose = [] if person is None else [person]
+    for called, name in (*((one, domain[one].of or one) for one in domain), *zip(whose, whose, strict=True)):
         # DuckDB calls the second of two columns that differ in case only AGE_1, so that is a likeness too.
         alike = [c for c in exact.values() if name.lower() in (c.name.lower(), re.sub(r"_\d+$", "", c.name.lower()))]
         near = [exact[name]] if name in exact else alike
@@ -99,7 +109,7 @@ def match(columns: Iterable[TableColumn], domain: Domain, person: str | None) ->
             has = ", ".join(list(exact)[:20]) + ", …" * (len(exact) > 20)
             lacks = "several columns like" if len(near) > 1 else "no column"
             raise DataError(f"the table has {lacks} {name}; its columns are {has}.")
-        found[name] = near[0]
+        found[called] = near[0]
     return found
 
 
@@ -118,6 +128,8 @@ def csv_type(domain: Domain, name: str) -> str | None:
     if name not in domain:
         return "VARCHAR"  # the person: any text will do
     values = domain[name].values
+    if domain[name].part is not None:
+        return "TIMESTAMP"
     if isinstance(values, Listed):
         return {"category": "VARCHAR" if isinstance(values.values[0], str) else "DOUBLE"}.get(values.kind)
     return "TIMESTAMP" if values.kind == "date" else "DOUBLE"
@@ -131,18 +143,32 @@ class Coded(NamedTuple):
     listed: tuple[exp.Expr, ...]  # the list; empty where the value is compared instead
 
 
-def coded(name: str, attribute: Attribute, column: TableColumn, place: int, dialect: Dialect) -> Coded:
-    """The code of the attribute that stands at `place` in the domain; refuses columns that do not hold such values."""
-    _check(name, attribute, column.type)
+def coded(
+    name: str, attribute: Attribute, column: TableColumn, place: int, dialect: Dialect, *, listed: bool = True
+) -> Coded:
+    """The code of the attribute that stands at `place` in the domain; refuses columns that do not hold such values.
+
+    listed: whether a long list of values is looked up in a joined table, which is faster than comparing.
+    """
+    _check(name, attribute, column)
     values, held = attribute.values, column.type
-    looked_up = isinstance(values, Listed) and attribute.bins > MAX_CHAIN and held != "empty"
-    listed = values.values if looked_up and isinstance(values, Listed) else ()
+    if attribute.part is not None and held != "empty":
+        held = "text" if isinstance(values, Listed) else "number"
+    looked_up = listed and isinstance(values, Listed) and attribute.bins > MAX_CHAIN and held != "empty"
+    entries = values.values if looked_up and isinstance(values, Listed) else ()
     code = exp.cast(_code(attribute, held, place, looked_up, dialect), "bigint", copy=False)
-    return Coded(_value(attribute, column, dialect), code, tuple(_listed(x, dialect) for x in listed))
+    return Coded(_value(attribute, column, dialect), code, tuple(_listed(x, dialect) for x in entries))
 
 
-def _check(name: str, attribute: Attribute, held: ColumnType) -> None:
-    declared, values = attribute.kind, attribute.values
+def _check(name: str, attribute: Attribute, column: TableColumn) -> None:
+    declared, values, held = attribute.kind, attribute.values, column.type
+    if attribute.part is not None:
+        if held not in ("empty", "timestamp", *(("date",) if attribute.part != "hour" else ())):
+            raise DataError(
+                f"{name} is the {attribute.part} of {column.name}, which holds {HOLDS[held]}: cast it to a plain "
+                "timestamp in a view or a query."
+            )
+        return
     if isinstance(values, Listed) and declared == "category":
         declared = "text" if isinstance(values.values[0], str) else "whole numbers"
     if held != "empty" and held not in _TAKES[declared]:
@@ -169,6 +195,8 @@ def _text(this: exp.Expr, dialect: Dialect) -> exp.Expr:
 def _value(attribute: Attribute, column: TableColumn, dialect: Dialect) -> exp.Expr:
     """The column as what it is compared as; done once a row, below the comparisons."""
     this: exp.Expr = exp.column(exp.to_identifier(column.name, quoted=True))
+    if attribute.part is not None:
+        return this if column.type == "empty" else _part(attribute.part, this, dialect)
     if column.type == "text":
         return _text(this, dialect)
     if column.type in ("number", "decimal"):
@@ -176,6 +204,19 @@ def _value(attribute: Attribute, column: TableColumn, dialect: Dialect) -> exp.E
         floor = column.type == "decimal" and isinstance(_evenly(attribute.values), Integers)
         return exp.cast(exp.Floor(this=this) if floor else this, "double")
     return exp.cast(this, "date") if column.type in ("date", "timestamp") else this
+
+
+def _part(part: Part, this: exp.Expr, dialect: Dialect) -> exp.Expr:
+    """A part of a date or a time; days of the week by their names."""
+    word = "HOUR" if part == "hour" else "MONTH" if part == "month" else WEEKDAY[dialect]
+    number = exp.cast(exp.Extract(this=exp.var(word), expression=this), "double")
+    if part != "weekday":
+        return number
+    branches: list[tuple[exp.Expr, exp.Expr]] = [
+        (exp.EQ(this=number.copy(), expression=_double(place)), exp.Literal.string(day))
+        for place, day in enumerate(WEEKDAYS, 1)
+    ]
+    return _case(branches, exp.Null())
 
 
 def _code(attribute: Attribute, held: ColumnType, place: int, looked_up: bool, dialect: Dialect) -> exp.Expr:

@@ -19,11 +19,13 @@ from sqlglot import exp
 
 from tacit.errors import DataError
 from tacit.load import Numbers, Progress, open_source, quietly
-from tacit.load.columns import Dialect, TableColumn, coarse, csv_type, match
+from tacit.load.columns import Dialect, TableColumn, csv_type, match, table_column
 from tacit.model.domain import Domain
 
 T = TypeVar("T")
 
+TRIMMED = 0.005  # the share of the values at either end that may be outliers
+FAR = 0.5  # outliers are so far from the others, in the width of those
 MAX_LISTED = 50  # more different values than this look like names or identifiers
 _LOOK_EVERY = 0.1  # seconds: how often the engine is asked how far it has come
 _NAME = "tacit_source"
@@ -60,7 +62,7 @@ class DuckDB:
 
     def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[TableColumn, ...]:
         names, types = self._relation.columns, self._relation.types
-        found = tuple(TableColumn(name, coarse(str(kind))) for name, kind in zip(names, types, strict=True))
+        found = tuple(table_column(name, str(kind)) for name, kind in zip(names, types, strict=True))
         if domain is None or self._form != "CSV":
             return found
         matched = match(found, domain, person)
@@ -71,6 +73,10 @@ class DuckDB:
     def look(self, select: exp.Select) -> tuple[Any, ...]:
         """The first row of any statement over the table: see `look`."""
         return tuple(self._relation.query(_NAME, select.from_(_NAME).sql(dialect="duckdb")).fetchall()[0])
+
+    def fetch(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of any statement over the table: for an owner's own look at it."""
+        return list(self._relation.query(_NAME, sql).fetchall())
 
     def run(self, statements: Sequence[str], progress: Progress | None) -> list[Numbers]:
         def first() -> Numbers:
@@ -144,8 +150,8 @@ class Postgres:
         def described(connection: Any) -> tuple[TableColumn, ...]:
             columns = connection.execute(exp.select("*").from_(self.table).limit(0).sql("postgres")).description
             rows = connection.execute(_KINDS, ([column.type_code for column in columns],)).fetchall()
-            types = {oid: "text" if category in ("S", "E") else coarse(name) for oid, name, category in rows}
-            return tuple(TableColumn(column.name, types[column.type_code]) for column in columns)
+            types = {oid: "text" if category in ("S", "E") else name for oid, name, category in rows}
+            return tuple(table_column(column.name, types[column.type_code]) for column in columns)
 
         return self._ask(described)
 
@@ -195,7 +201,7 @@ class Spark:
         # Spark's plain timestamp is an instant, shown in the session's time zone; timestamp_ntz has none.
         types = {"timestamp": "TIMESTAMP WITH TIME ZONE"}
         return tuple(
-            TableColumn(field.name, coarse(types.get(kind := field.dataType.simpleString(), kind)))
+            table_column(field.name, types.get(kind := field.dataType.simpleString(), kind))
             for field in self._frame.schema.fields
         )
 
@@ -211,13 +217,17 @@ class Spark:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a column was seen to hold."""
+    """What a column was seen to hold: where nearly all of it lies, its values if they are few, how many are different.
+
+    different: about how many values there are, as a share of the rows. 1 for an identifier.
+    """
 
     low: Any
     high: Any
     whole: bool
     values: tuple[str, ...] | None
     has_missing: bool
+    different: float = 0.0
 
 
 def look(data: object, table: str | None) -> Mapping[str, Seen]:
@@ -232,27 +242,46 @@ def look(data: object, table: str | None) -> Mapping[str, Seen]:
 def _look(engine: DuckDB, column: TableColumn) -> Seen:
     name = exp.column(column.name, quoted=True)
     has_missing = exp.func("BOOL_OR", name.is_(exp.null()))
+    many = exp.Div(this=exp.func("APPROX_COUNT_DISTINCT", name), expression=exp.func("COUNT", exp.Star()))
+    different = min(1.0, float(engine.look(exp.select(many))[0] or 0.0))
     if column.type in ("text", "empty"):
         kept = exp.Trim(this=exp.cast(name, "TEXT"), expression=exp.Literal.string(" "), position="TRAILING")
         values = exp.func("LIST", exp.Distinct(expressions=[kept]))
         few = exp.func("APPROX_COUNT_DISTINCT", name)
         missing, number = engine.look(exp.select(has_missing, few))
         listed = sorted(value for value in engine.look(exp.select(values))[0] or [] if value) if number < 200 else []
-        return Seen(None, None, False, tuple(listed) if 0 < len(listed) <= MAX_LISTED else None, bool(missing))
+        found = tuple(listed) if 0 < len(listed) <= MAX_LISTED else None
+        return Seen(None, None, False, found, bool(missing), different)
     if column.type in ("number", "decimal"):
-        finite = exp.column(column.name, quoted=True)
-        value = exp.cast(finite, "DOUBLE")
-        inside = exp.func("ISFINITE", value)
-        bounds = [exp.Filter(this=exp.func(f, value), expression=exp.Where(this=inside)) for f in ("MIN", "MAX")]
-        whole = exp.Filter(
-            this=exp.func("BOOL_AND", exp.EQ(this=exp.func("FLOOR", value), expression=value)),
-            expression=exp.Where(this=inside),
-        )
+        value = exp.cast(name.copy(), "DOUBLE")
+        inside = exp.Where(this=exp.func("ISFINITE", value))
+        # Not the ends themselves: one outlier would make all other rows share a bin. What lies beyond is clamped.
+        low_share, high_share = (exp.Literal.number(share) for share in (TRIMMED, 1 - TRIMMED))
+        asked = [
+            exp.func("QUANTILE_DISC", value, low_share),
+            exp.func("QUANTILE_DISC", value, high_share),
+            exp.func("MIN", value),
+            exp.func("MAX", value),
+            exp.func("BOOL_AND", exp.EQ(this=exp.func("FLOOR", value), expression=value)),
+        ]
         absent = exp.func("BOOL_OR", exp.or_(name.is_(exp.null()), exp.func("ISNAN", value)))
-        low, high, is_whole, missing = engine.look(exp.select(*bounds, whole, absent))
-        return Seen(low, high, bool(is_whole), None, bool(missing))
+        *ends, is_whole, missing = engine.look(
+            exp.select(*(exp.Filter(this=one, expression=inside) for one in asked), absent)
+        )
+        low, high = _without_outliers(*ends)
+        return Seen(low, high, bool(is_whole), None, bool(missing), different)
     if column.type in ("date", "timestamp"):
         day = exp.cast(name, "DATE")
         low, high, missing = engine.look(exp.select(exp.func("MIN", day), exp.func("MAX", day), has_missing))
         return Seen(low, high, False, None, bool(missing))
     return Seen(None, None, False, None, bool(engine.look(exp.select(has_missing))[0]))
+
+
+def _without_outliers(
+    low: float | None, high: float | None, least: float | None, most: float | None
+) -> tuple[Any, Any]:
+    """The least and the most, each unless it lies far from where nearly all values are."""
+    if low is None or high is None or least is None or most is None:
+        return None, None
+    far = FAR * (high - low)
+    return (low if least < low - far else least), (high if most > high + far else most)

@@ -5,6 +5,9 @@ The attributes an owner can declare, and how a question's values are found in th
 An attribute has `bins` regular bins, numbered from 0. A declared `other` value (for what lies outside the bins) and a
 declared `missing` value (for NULL and NaN) come after them, in this order. What is neither declared nor clamped refuses
 the load.
+
+An attribute is read from the column of its own name, or is a `part` of another column `of` dates or times: the hour of
+the day, the day of the week, the month of the year.
 """
 
 from __future__ import annotations
@@ -15,11 +18,14 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.values import Bins, Days, Integers, Listed, Point, Reals, Unit, Value
 
 MAX_BINS = 2**24
+Part = Literal["hour", "weekday", "month"]
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 @dataclass(frozen=True)
@@ -30,8 +36,12 @@ class Attribute:
     other: str | None = None
     missing: str | None = None
     clamp: bool = False
+    of: str | None = None
+    part: Part | None = None
 
     def __post_init__(self) -> None:
+        if self.part is not None and (not isinstance(self.of, str) or not self.of.strip() or not self.of.isprintable()):
+            raise InvalidDomain(f"of is the name of the column whose {self.part} it is, not {self.of!r}.")
         if not 1 <= self.bins <= MAX_BINS:
             raise InvalidDomain(f"an attribute has 1 to {MAX_BINS:,} bins; this one would have {self.bins:,}.")
         for word, label in (("other", self.other), ("missing", self.missing)):
@@ -250,3 +260,22 @@ def date(
     except ValueError:
         raise InvalidDomain(f"a date is written like 2024-05-31, not {low!r} or {high!r}.") from None
     return Attribute(Days(first, last, by), other, missing, clamp)
+
+
+def hour(of: str, *, width: int = 1, missing: str | None = None) -> Attribute:
+    """The hour of the day, 0 to 23, of the timestamps in the column `of`.
+
+    >>> hour("departed", width=6).label(1)
+    '6–11'
+    """
+    return Attribute(Integers(0, 23, width), missing=missing, of=of, part="hour")
+
+
+def weekday(of: str, *, missing: str | None = None) -> Attribute:
+    """The day of the week, Monday to Sunday, of the dates or timestamps in the column `of`."""
+    return Attribute(Listed(WEEKDAYS), missing=missing, of=of, part="weekday")
+
+
+def month(of: str, *, missing: str | None = None) -> Attribute:
+    """The month of the year, 1 to 12, of the dates or timestamps in the column `of`."""
+    return Attribute(Integers(1, 12, 1), missing=missing, of=of, part="month")

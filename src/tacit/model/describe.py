@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -12,7 +13,45 @@ from tacit.model.domain import Domain
 from tacit.model.query import Factor, Query, Weights
 from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
+from tacit.model.values import Days, Integers, Listed, Reals
 from tacit.model.workload import Marginal, Product, Question, Strategy, Tree
+
+MOST_EDGES = 12  # of a numeric attribute, that are named
+
+
+def values_of(attribute: Attribute) -> str:
+    """What an attribute takes, with its bins, in a few words.
+
+    >>> from tacit.model.attribute import date, integer, numeric
+    >>> values_of(integer(0, 99, width=5, clamp=True))
+    '0 to 99 in steps of 5; what lies outside counts at the ends'
+    >>> values_of(numeric([0, 5, 10, 30], missing="unknown"))
+    '0 to below 30, cut at 5, 10; or unknown'
+    >>> values_of(date("2020-01-01", "2024-12-31", by="month"))
+    '2020-01-01 to 2024-12-31 by month'
+    """
+    values, words = attribute.values, attribute.takes
+    if isinstance(values, Integers) and values.width > 1:
+        words += f" in steps of {values.width}"
+    elif isinstance(values, Reals):
+        words += _cuts(values)
+    elif isinstance(values, Days):
+        words += f" by {values.by}"
+    if attribute.part is not None:
+        words = f"the {attribute.part} of {attribute.of}: {words}"
+    if attribute.clamp:
+        words += "; what lies outside counts at the ends"
+    listed = isinstance(values, Listed) and attribute.size <= 8  # which `takes` names all of
+    return words + "".join(f"; or {extra}" for extra in (() if listed else attribute.extras))
+
+
+def _cuts(values: Reals) -> str:
+    steps = {round(b - a, 9) for a, b in pairwise(values.edges)}
+    if len(steps) == 1 and len(values.edges) > 3:
+        return f" in steps of {values.show(steps.pop())}"
+    inner = [values.show(edge) for edge in values.edges[1:-1]]
+    more = "" if len(inner) <= MOST_EDGES else ", …"
+    return f", cut at {', '.join(inner[:MOST_EDGES])}{more}" if inner else ""
 
 
 def describe(question: Question, domain: Domain) -> str:

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from tacit.errors import InvalidDomain, InvalidQuery
-from tacit.model.attribute import Attribute, boolean, category, date, integer, numeric
+from tacit.model.attribute import Attribute, boolean, category, date, hour, integer, month, numeric, weekday
 from tacit.model.values import Days, Integers, Listed, Value
 
 MAX_ATTRIBUTES = 256
@@ -155,7 +155,15 @@ class Domain:
         """From parsed TOML: one table for each attribute."""
         if not isinstance(tables, Mapping):
             raise InvalidDomain("[domain] holds one table for each attribute, like [domain.age].")
-        return cls({name: _attribute(name, fields) for name, fields in tables.items()})
+        made, wrong = dict[str, Attribute](), list[str]()
+        for name, fields in tables.items():
+            try:
+                made[name] = _attribute(name, fields)
+            except InvalidDomain as error:
+                wrong.append(error.sentence)
+        if wrong:  # all of it at once: an owner mends a draft in one round
+            raise InvalidDomain("\n".join(wrong))
+        return cls(made)
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{name}: {a.kind} {a.size}" for name, a in self.items())
@@ -169,6 +177,9 @@ _KINDS: dict[str, tuple[Callable[..., Attribute], set[str], set[str]]] = {
     "integer": (integer, {"low", "high"}, {"width", "clamp", "other", "missing"}),
     "numeric": (numeric, {"edges"}, {"clamp", "other", "missing"}),
     "date": (date, {"low", "high"}, {"by", "clamp", "other", "missing"}),
+    "hour": (hour, {"of"}, {"width", "missing"}),
+    "weekday": (weekday, {"of"}, {"missing"}),
+    "month": (month, {"of"}, {"missing"}),
 }
 
 
@@ -189,8 +200,12 @@ def _attribute(name: str, fields: Mapping[str, Any]) -> Attribute:
 
 def _fields(attribute: Attribute) -> dict[str, Any]:
     values = attribute.values
-    fields: dict[str, Any] = {"kind": attribute.kind}
-    if isinstance(values, Listed):
+    fields: dict[str, Any] = {"kind": attribute.part or attribute.kind}
+    if attribute.part is not None:  # its values follow from the part, all but the width of hours
+        fields |= {"of": attribute.of}
+        if attribute.part == "hour" and isinstance(values, Integers):
+            fields |= {"width": values.width}
+    elif isinstance(values, Listed):
         fields |= {} if attribute.kind == "boolean" else {"values": list(values.values)}
     elif isinstance(values, Integers):
         fields |= {"low": values.low, "high": values.high, "width": values.width}

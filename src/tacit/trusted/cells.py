@@ -44,7 +44,7 @@ _OPERATORS = (exp.Add, exp.Div, exp.EQ, exp.GTE, exp.Is, exp.LT, exp.LTE, exp.Mu
 _ATOMS = (exp.Column, exp.DataType, exp.Identifier, exp.Literal, exp.Null, exp.Var)
 _SCALAR = frozenset((*_FUNCTIONS, *_OPERATORS, *_ATOMS))
 _TYPES = frozenset(exp.DataType.build(kind).this for kind in ("bigint", "double", "text", "date"))
-_WORDS = frozenset(("YEAR", "MONTH", "C", "UTF8_BINARY"))
+_WORDS = frozenset(("YEAR", "MONTH", "HOUR", "ISODOW", "DOW_ISO", "C", "UTF8_BINARY"))
 _OURS = re.compile("data|code|[vt][0-9]+")
 
 _OTHER_ROWS = (
@@ -196,7 +196,7 @@ def _parts(domain: Domain, coded: Sequence[Coded], spell: Spell) -> tuple[list[s
     values, lists = [], []
     words = [""] * (domain.slots[-1].word + 1)
     for i, (name, slot, (value, code, listed)) in enumerate(zip(domain, domain.slots, coded, strict=True)):
-        _row_wise(name, value, [("", name.lower())])
+        _row_wise(name, value, [("", (domain[name].of or name).lower())])
         _row_wise(name, code, [("data", f"v{i}"), (f"t{i}", "code")])
         for entry in listed:
             _row_wise(name, entry, ())

@@ -19,6 +19,7 @@ from tacit.model.domain import Domain
 from tacit.model.expression import All, Expression
 from tacit.model.sql.aggregate import aggregate
 from tacit.model.sql.condition import Reading, column, condition, only, place, plain_value, stripped, text
+from tacit.model.sql.parts import with_attributes
 
 __all__ = ["MAX_DEPTH", "MAX_LENGTH", "parse", "parse_where"]
 
@@ -100,7 +101,7 @@ def _parse(before: str, statement: str, domain: Domain) -> Ask:
     if len(asked) != 1 or not isinstance(asked[0], exp.Select):
         raise InvalidQuery(f"one SELECT statement is asked at a time. {ALLOWED}")
     try:
-        return _select(asked[0], Reading(domain))
+        return _select(with_attributes(asked[0], domain), Reading(domain))
     except RecursionError:
         raise InvalidQuery("the statement has too many conditions; list values with IN.") from None
 
