@@ -45,9 +45,12 @@ def test_a_draft_looks_at_no_value_unless_told_to(folder: Path) -> None:
     drafted = (folder / "tacit.toml").read_text()
     for value in ("Wilhelmina", '"p1"', "2020-03", "low = 20", "seen"):
         assert value not in drafted.replace("# low = 2020-01-01", "")
-    for column in ("name", "sex", "age", "active", "joined"):
-        assert f"[domain.{column}]" in drafted
-    refused(tacit("ask", "SELECT COUNT(*) FROM data"), "[domain.name]", "needs values")
+    for column in ("sex", "age", "active", "joined"):
+        assert f"\n[domain.{column}]" in drafted
+    assert "\n# [domain.name]" in drafted  # it names somebody
+    refused(
+        tacit("ask", "SELECT COUNT(*) FROM data"), "[domain.sex]", "needs values", "[domain.age]", "needs high and low"
+    )
     refused(tacit("init", "people.csv"), "exists already")
     peeked = tacit("init", "people.csv", "--peek-at-values", "-o", "peeked.toml")
     assert "public" in peeked.stderr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import fields
 
-from tacit.errors import ConfigError
+from tacit.errors import ConfigError, TacitError
 from tacit.load import is_address, is_query
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
@@ -49,6 +49,7 @@ class SessionSection(Struct, frozen=True, kw_only=True):
 
 
 S = TypeVar("S", bound=Struct)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -92,9 +93,24 @@ def read_config(path: str | Path) -> Config:
         raise ConfigError(
             f"{path}: unknown section [{unknown[0]}]; there are [data], [budget], [session], [domain.NAME]."
         )
-    data = _section(path, parsed, "data", DataSection)
-    budget = _section(path, parsed, "budget", BudgetSection)
-    session = _section(path, parsed, "session", SessionSection, setting_names())
+    wrong: list[TacitError] = []
+
+    def read(work: Callable[[], T]) -> T | None:
+        """One part of the file; what is wrong with it is told together with what is wrong with the others."""
+        try:
+            return work()
+        except TacitError as error:
+            wrong.append(error)
+            return None
+
+    data = read(lambda: _section(path, parsed, "data", DataSection))
+    budget = read(lambda: _budget(_section(path, parsed, "budget", BudgetSection)))
+    session = read(lambda: _section(path, parsed, "session", SessionSection, setting_names()))
+    domain = read(lambda: Domain.from_dict(parsed.get("domain", {})))
+    if len(wrong) == 1:
+        raise wrong[0]
+    if data is None or budget is None or session is None or domain is None:
+        raise ConfigError("\n".join(error.sentence for error in wrong))
     if (data.person is None) != (data.rows_per_person is None):
         raise ConfigError(f"{path}: [data] has person and rows_per_person, or neither.")
     options = {name: value for name, value in parsed["session"].items() if name != "ledger"}
@@ -104,14 +120,12 @@ def read_config(path: str | Path) -> Config:
         options["anchor"] = path.parent / session.anchor
     if session.prior is not None:
         options["prior"] = _place(path, session.prior)
-    return Config(
-        data=_place(path, data.source),
-        table=data.table,
-        domain=Domain.from_dict(parsed.get("domain", {})),
-        budget=Budget(epsilon=budget.epsilon, delta=budget.delta),
-        ledger=path.parent / session.ledger,
-        options=options,
-    )
+    source, ledger = _place(path, data.source), path.parent / session.ledger
+    return Config(source, data.table, domain, budget, ledger, options)
+
+
+def _budget(section: BudgetSection) -> Budget:
+    return Budget(epsilon=section.epsilon, delta=section.delta)
 
 
 def _place(path: Path, source: str) -> str:

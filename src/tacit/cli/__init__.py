@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from tacit import __version__
-from tacit.cli import ask, bench, demo, own, publish, serve
+from tacit.cli import ask, bench, demo, draft, own, publish, rehearse, serve
 from tacit.cli.show import as_document
 from tacit.errors import BudgetExhausted, TacitError
 
@@ -76,12 +76,14 @@ def main() -> None:
     \b
     Try it on a real table:       tacit demo
     Describe your own table:      tacit init people.csv      # then edit tacit.toml
+    Find all that is wrong:       tacit check
+    Rehearse on made-up rows:     tacit try "SELECT COUNT(*) FROM data WHERE sex = 'F'"
     See what to expect:           tacit plan --rows 48842
     Buy what answers start from:  tacit start --yes
     Ask:                          tacit ask "SELECT COUNT(*) FROM data WHERE sex = 'F'"
     See what is left:             tacit status
     Publish what was released:    tacit publish -o people-public.tacit
-    Let others ask:               $ tacit serve
+    Let others ask:               tacit serve
 
     With --json, each answer is a JSON document on a line of standard output, and a refusal is one on standard error:
     {"error": {"code": …, "message": …, "nothing_spent": …}}.
@@ -90,6 +92,6 @@ def main() -> None:
     """
 
 
-for _room in (own, ask, publish, serve, demo, bench):  # in the order of need
+for _room in (draft, rehearse, own, ask, publish, serve, demo, bench):  # in the order of need
     for _command in _room.COMMANDS:
         main.add_command(_command)

@@ -1,16 +1,8 @@
-"""The owner's commands before the first question: draft a configuration, plan, and start.
-
-The names and types of columns are taken to be public. Their values are not: they are looked at only when the owner says
-so.
-"""
+"""The owner's commands before the first question, once the configuration is written: plan, and start."""
 
 from __future__ import annotations
 
-import math
-import os
-from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -25,64 +17,13 @@ from tacit.cli.options import (
     units_option,
     writing,
 )
-from tacit.cli.show import escape, print_json, say, show, waiting
-from tacit.errors import ConfigError
+from tacit.cli.show import escape, say, show, waiting
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tacit.load.columns import TableColumn
-    from tacit.load.engines import Seen
     from tacit.release.offer import Started
     from tacit.release.plan import Plan
-
-
-@click.command()
-@click.argument("data")
-@click.option("--table", help="The table to read, if DATA is a database.")
-@click.option("--output", "-o", default="tacit.toml", show_default=True, help="The file to write.")
-@click.option(
-    "--peek-at-values",
-    is_flag=True,
-    help="Look at the rows to guess bounds and categories. What is written then is exact and no longer private: using "
-    "it is your decision to treat it as public.",
-)
-@json_option
-def init(data: str, table: str | None, output: str, peek_at_values: bool, as_json: bool) -> None:
-    """Draft a commented configuration for DATA.
-
-    DATA is a file, a SELECT over files, or a postgresql:// address. Only the names and types of the columns are looked
-    at; you fill in bounds and categories.
-
-    \b
-    Examples:
-      tacit init people.csv
-      tacit init warehouse.duckdb --table people -o people.toml
-      tacit init people.parquet --peek-at-values
-    """
-    from tacit.load import is_address, is_query, open_source
-    from tacit.load.engines import look
-
-    path = Path(output)
-    if path.exists():
-        raise ConfigError(f"{output} exists already; choose another name with --output.")
-    with waiting("Looking at the columns"):
-        found = open_source(data, table).describe()
-        seen = look(data, table) if peek_at_values else None
-    is_file = not (is_query(data) or is_address(data))
-    source = os.path.relpath(data, path.parent) if is_file else data
-    ledger = f"{Path(data).stem if is_file else 'data'}.tacit"
-    text = draft(source, Path(data).name if is_file else "the data", table, ledger, found, seen)
-    with writing(output) as file:
-        file.write_text(text, encoding="utf-8")
-    say(f"Wrote {output} with {len(found)} columns.")
-    if seen is None:
-        say("Fill in the values and bins: only the names and types of the columns were looked at.")
-    else:
-        say("Bounds and categories were read from the rows: keep only what you are content to make public.")
-    if as_json:
-        names = [column.name for column in found]
-        print_json({"wrote": output, "columns": names, "peeked": peek_at_values})
 
 
 @click.command()
@@ -196,51 +137,4 @@ def _print_plan(plan: Plan, to: Console) -> None:
     to.print("In [session]: " + ", ".join(settings), markup=False)
 
 
-# -- the draft of a configuration: templates/tacit.toml ----------------------------------------------------------------
-
-
-def draft(
-    source: str,
-    shown: str,
-    table: str | None,
-    ledger: str,
-    columns: tuple[TableColumn, ...],
-    seen: Mapping[str, Seen] | None,
-) -> str:
-    """The text of a configuration. `seen` holds what was read from the rows, if the owner allowed it."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    from tacit.model.domain import toml_key, toml_value
-
-    made = Environment(
-        loader=PackageLoader("tacit.cli"), undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True
-    )
-    made.filters |= {"toml": toml_value, "whole_bins": _whole_bins, "edges": _edges}
-    found = [(toml_key(column.name), column.type, (seen or {}).get(column.name)) for column in columns]
-    template = made.get_template("tacit.toml")
-    peeked = seen is not None
-    return template.render(source=source, shown=shown, table=table, ledger=ledger, columns=found, peeked=peeked)
-
-
-def _whole_bins(seen: Seen) -> tuple[int, int, int]:
-    """Round bounds of whole numbers, and the width of about 40 bins."""
-    low, high = float(seen.low), float(seen.high)
-    width = max(1, round(_step((high - low) / 40)))
-    return math.floor(low / width) * width, math.floor(high / width) * width + width - 1, width
-
-
-def _edges(seen: Seen) -> list[float]:
-    """Round edges of about 10 bins."""
-    low, high = float(seen.low), float(seen.high)
-    step = _step((high - low) / 10)
-    return [float(f"{i * step:.12g}") for i in range(math.floor(low / step), math.floor(high / step) + 2)]
-
-
-def _step(wanted: float) -> float:
-    """A round width of at least so much: round bounds say less than exact ones."""
-    from tacit.show.chart.axes import round_number
-
-    return round_number(wanted, up=True) if wanted > 0 else 1.0
-
-
-COMMANDS = (init, plan, start)
+COMMANDS = (plan, start)

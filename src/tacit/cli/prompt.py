@@ -71,10 +71,10 @@ def _obey(line: str, session: Session, to: Console) -> None:
         question = rest.strip().rstrip("; ")
         print_dry_run(question, session.dry_run(question), to)
     elif command == "\\d":
+        from tacit.model.describe import values_of
+
         for name, attribute in session.domain.items():
-            to.print(f"[bold]{escape(name)}[/] {attribute.kind}: {escape(attribute.takes)}")
-            for extra in attribute.extras:
-                to.print(f"  or {escape(extra)}", style="dim")
+            to.print(f"[bold]{escape(name)}[/] {attribute.kind}: {escape(values_of(attribute))}")
     elif command == "\\b":
         from tacit.model.budget import percent_of
 

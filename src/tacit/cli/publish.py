@@ -191,6 +191,8 @@ def _line(past: Past) -> dict[str, Any]:
 
 
 def _print_status(session: Session, past: list[Past], units: bool, to: Console) -> None:
+    from tacit.model.describe import values_of
+
     spent = session.spent.atoms / session.total.atoms
     filled = round(40 * spent)
     to.print(f"[bold]{session.rows:,}[/] rows, [bold]{session.domain.size:,}[/] cells; {session.budget}")
@@ -202,7 +204,7 @@ def _print_status(session: Session, past: list[Past], units: bool, to: Console) 
     if session.choice.mechanism == "histogram" and past:
         to.print("One noisy histogram was bought: every question is free from now on.")
     for name, attribute in session.domain.items():
-        to.print(f"  {escape(name)}: {attribute.kind}, {escape(attribute.takes)}", style="dim")
+        to.print(f"  {escape(name)}: {attribute.kind}, {escape(values_of(attribute))}", style="dim")
     if past:
         _print_history(past[-5:], len(past), units, to)
 

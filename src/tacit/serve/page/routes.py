@@ -19,6 +19,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from tacit.model.budget import percent_of
+from tacit.model.describe import values_of
 from tacit.release.answering import Answers
 from tacit.serve.admission import check_owner
 from tacit.serve.api import HISTORY_TOKENS, PUBLISHED_TOKENS, Call, answers, outcome, published, server_of
@@ -242,7 +243,7 @@ def _show(call: Call, asked: Forms, panel: str = "", *, refusal: Refusal | None 
         "base": None if session.started else session.base,
         "asked": asked,
         "domain": domain,
-        "attributes": [[name, a.kind, f"{a.size:,}", " and ".join([a.takes, *a.extras])] for name, a in domain.items()],
+        "attributes": [[name, a.kind, f"{a.size:,}", values_of(a)] for name, a in domain.items()],
         "budget": view.budget(about, about.quota(call.asker)),
     }
     status = 200 if refusal is None else refusal.status
