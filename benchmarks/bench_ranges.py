@@ -23,10 +23,10 @@ from benchmarks.accuracy.scores import Scores, printed
 from benchmarks.accuracy.tables import MILD, PURE, SEED, SHARED
 from tacit.exact.bounds import rho_from
 from tacit.model.attribute import integer
-from tacit.model.budget import Budget
+from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.workload import Convolution, Product, Tree
-from tacit.release.ranges.choice import choose
+from tacit.release.ranges.choice import choose, signal
 from tacit.release.ranges.decoder import Decoder
 from tacit.release.ranges.rectangles import choose_product, least_squares, likely, sums_of
 from tacit.trusted.sensitivity import sensitivity
@@ -81,7 +81,8 @@ def ranges(counts: Floats, ends: list[NDArray[np.int64]]) -> Floats:
 def ours_1d(counts: Floats, prices: Prices) -> Floats:
     """The strategy that a session chooses, least squares, and what it shows instead."""
     leaves = len(counts)
-    strategy = choose("x", leaves, prices.budget.measure).strategy
+    faint = signal(int(counts.sum()), _loss(prices.budget))
+    strategy = choose("x", leaves, prices.budget.measure, signal=faint).strategy
     decoder = Decoder(strategy, leaves)
     noise, variance = _noise(strategy, Domain({"x": integer(0, leaves - 1)}), prices, decoder.answers)
     prefixes = np.concatenate([[0.0], counts.cumsum()]) + decoder.prefixes(noise, 0.0)
@@ -90,13 +91,20 @@ def ours_1d(counts: Floats, prices: Prices) -> Floats:
 
 def ours_2d(counts: Floats, prices: Prices) -> Floats:
     sizes = counts.shape[0], counts.shape[1]
-    product = choose_product("x", sizes[0], "y", sizes[1], prices.budget.measure)
+    faint = signal(int(counts.sum()), _loss(prices.budget))
+    product = choose_product("x", sizes[0], "y", sizes[1], prices.budget.measure, faint)
     pair = product.first, product.second
     answers = math.prod(sum(tree.widths(size)) for tree, size in zip(pair, sizes, strict=True))
     domain = Domain({"x": integer(0, sizes[0] - 1), "y": integer(0, sizes[1] - 1)})
     noise, variance = _noise(product, domain, prices, answers)
     cells = counts + least_squares(noise, pair, sizes, 0.0)
     return likely(sums_of(cells), pair, sizes, variance)
+
+
+def _loss(budget: Budget) -> Loss:
+    return (
+        Loss.of("rho", rho_from(budget.epsilon, budget.delta)) if budget.delta else Loss.of("epsilon", budget.epsilon)
+    )
 
 
 def _noise(

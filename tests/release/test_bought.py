@@ -19,6 +19,7 @@ from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import Query
 from tacit.model.workload import GRAIN, Convolution, Marginal, Product, Strategy, Tree, marginal
+from tacit.release import parts
 from tacit.release.bought import Purchase, split
 from tacit.release.ranges.flat import FlatTable
 
@@ -214,3 +215,25 @@ def test_shown_bars_hold_as_often_as_they_say(tmp_path: Path) -> None:
         assert one.error is not None
         missed += abs(one.value - true) > one.error
     assert missed <= 14  # 60 draws of 5 %: more than 14 have a chance below 1e-6
+
+
+def test_ranges_that_were_bought_by_another_strategy_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An earlier version chose otherwise; what it bought is what is answered from, with a share or without."""
+    domain = tacit.Domain({"x": tacit.integer(0, 299), "y": tacit.category(["a", "b"])})
+    data = pd.DataFrame({"x": np.arange(600) % 300, "y": ["a"] * 600})
+    budget = tacit.Budget(epsilon=1.0, delta=1e-9)
+
+    def opened() -> tacit.Session:
+        return tacit.open(data=data, domain=domain, budget=budget, ledger=tmp_path / "l.tacit", mechanism="direct")
+
+    with monkeypatch.context() as earlier, opened() as session:
+        earlier.setattr(parts, "signal", lambda rows, loss: np.inf)
+        before = session.cdf("x", share=0.1)
+        assert before.cost.atoms
+        assert "factorisation" in before.why
+    with opened() as session:
+        again = session.cdf("x", share=0.1)
+        assert not again.cost.atoms
+        assert "factorisation" in again.why
+        np.testing.assert_array_equal(again.values, before.values)
+        assert session._parts._strategy(("x",)) != session._parts.bought.ranges_of(("x",))[0].measured.question

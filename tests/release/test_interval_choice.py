@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tacit.model.attribute import integer
-from tacit.model.budget import Measure
+from tacit.model.budget import Loss, Measure
 from tacit.model.domain import Domain
 from tacit.model.workload import Convolution, Tree, check
-from tacit.release.ranges.choice import About, ErrorLoss, binary, choose, trees
+from tacit.release.ranges.choice import About, ErrorLoss, binary, choose, signal, trees
 from tacit.release.ranges.decoder import Decoder
 from tacit.trusted.sensitivity import sensitivity as strategy_sensitivity
 
@@ -99,3 +99,23 @@ def test_trees_of_all_depths_reach_all_leaves(leaves: int) -> None:
 def test_a_single_leaf_is_refused() -> None:
     with pytest.raises(ValueError, match="no ranges"):
         choose("x", 1, "rho")
+
+
+@pytest.mark.parametrize("leaves", SIZES)
+@pytest.mark.parametrize("measure", ["epsilon", "rho"])
+def test_for_few_rows_it_is_a_tree_whose_bars_are_little_wider(leaves: int, measure: Measure) -> None:
+    domain, plain = Domain({"x": integer(0, leaves - 1)}), choose("x", leaves, measure)
+    assert choose("x", leaves, measure, signal=5.0 * leaves) == plain
+    for faint in (0.01, 0.7):
+        choice = choose("x", leaves, measure, signal=faint * leaves)
+        check(choice.strategy, domain)
+        assert isinstance(choice.strategy, Tree)
+        assert list(choice.strategy.weights) == sorted(choice.strategy.weights, reverse=True)
+        assert f"{leaves:,} leaves." in choice.why
+        wider = rms(choice.strategy, leaves, measure, "intervals") / rms(plain.strategy, leaves, measure, "intervals")
+        assert wider < 1.36
+
+
+def test_the_signal_is_rows_over_the_noise_of_one_count() -> None:
+    assert signal(1000, Loss.of("epsilon", 0.5)) == pytest.approx(250)
+    assert signal(1000, Loss.of("rho", 0.04)) == pytest.approx(200)

@@ -104,3 +104,10 @@ def test_the_chosen_product_can_be_asked_and_beats_flat_and_binary(measure: Meas
     mine = error((found.first, found.second))
     assert mine < error((Tree("a", (301,), (1,)), Tree("b", (100,), (1,))))
     assert mine < error((Tree("a", (2,) * 9, (1,) * 9), Tree("b", (2,) * 7, (1,) * 7)))
+
+
+def test_for_very_few_rows_the_weights_of_a_product_fall() -> None:
+    plain, few = (choose_product("a", 256, "b", 256, "epsilon", signal) for signal in (1e6, 500.0))
+    assert [tree.branching for tree in (few.first, few.second)] == [(16, 16), (16, 16)]
+    assert (plain.first.weights, few.first.weights) == ((1, 1), (12, 6))
+    assert choose_product("a", 256, "b", 256, "rho", 1.0) == choose_product("a", 256, "b", 256, "rho")

@@ -204,11 +204,13 @@ class Bought:
                 return one, found
         return None
 
-    def at(self, entry: int, names: tuple[str, ...]) -> tuple[Purchase, Ranged] | None:
-        """The purchase of this entry, and what it says about all ranges of these attributes."""
+    def ranges_of(self, names: tuple[str, ...]) -> tuple[Purchase, Ranged] | None:
+        """The first release that was bought for the ranges of one attribute or of two, by whichever strategy."""
         for one in self._purchases:
-            if one.entry == entry and (found := one.ranges(names)) is not None:
-                return one, found
+            strategy = not isinstance(one.measured.question, Marginal | Residuals)
+            if strategy and one.measured.start is None and one.scope == set(names):
+                found = one.ranges(names)
+                return None if found is None else (one, found)
         return None
 
     def tells_before(self, scope: frozenset[str], entry: int | None) -> bool:
@@ -281,11 +283,7 @@ class Bought:
 
     def has_ranges(self, names: tuple[str, ...]) -> bool:
         """Whether a release of all ranges of one attribute or of two was bought."""
-        return any(
-            one.scope == set(names) and one.measured.start is None
-            for one in self._purchases
-            if not isinstance(one.measured.question, Marginal | Residuals)
-        )
+        return self.ranges_of(names) is not None
 
     def _sure(self, query: Query, entry: int) -> list[Purchase]:
         """The purchases before an entry that say most about a question: one table, and every other release."""

@@ -23,7 +23,7 @@ from tacit.release.dial import Dial, Wanted
 from tacit.release.estimate import Answerer, Estimate, TableEstimate, for_each, of_stored, repeated
 from tacit.release.need import DryRun, Interval, Need, Part, RangesOf, Released
 from tacit.release.public import Public, buyer
-from tacit.release.ranges.choice import choose
+from tacit.release.ranges.choice import choose, signal
 from tacit.release.ranges.distribution import Distribution
 from tacit.release.ranges.rectangles import choose_product
 from tacit.store.chain import Mark
@@ -262,8 +262,7 @@ class Parts:
         """The first purchase that tells all these ranges; with a share, the release that was bought for them."""
         if need.share is None or self._flat(need):
             return self.bought.source(need.names)
-        known = self._public.find([self._strategy(need.names)])[0]
-        return None if known is None else self.bought.at(known.receipt.entry, need.names)
+        return self.bought.ranges_of(need.names)
 
     def _flat(self, need: RangesOf) -> bool:
         """Whether the ranges of an attribute are read off the one release that answers everything."""
@@ -291,7 +290,14 @@ class Parts:
     def _why(self, need: RangesOf, ranges: Ranged) -> str:
         if not isinstance(ranges, Distribution):
             return ""
-        return choose(ranges.name, leaves(self._public.domain[ranges.name]), self._public.total.measure).why
+        size, measure = leaves(self._public.domain[ranges.name]), self._public.total.measure
+        plain, now = choose(ranges.name, size, measure), choose(ranges.name, size, measure, signal=self._signal)
+        return next((one.why for one in (now, plain) if one.strategy == ranges.decoder.strategy), "")
+
+    @property
+    def _signal(self) -> float:
+        """By the usual share, whatever is paid: so that what would be bought is the same every time."""
+        return signal(self._public.rows, RangesOf((), None).loss(self._public.total))
 
     def _strategy(self, names: tuple[str, ...]) -> Strategy:
         """What would be bought for one attribute or two, from public parameters alone."""
@@ -300,9 +306,9 @@ class Parts:
         if min(sizes.values()) < 2:
             raise InvalidQuery("an attribute with a single bin has no ranges.")
         if len(sizes) == 1:
-            return choose(*next(iter(sizes.items())), measure).strategy
+            return choose(*next(iter(sizes.items())), measure, signal=self._signal).strategy
         (first, m), (second, n) = sorted(sizes.items())
-        return choose_product(first, m, second, n, measure)
+        return choose_product(first, m, second, n, measure, self._signal)
 
     def piecewise(self, names: tuple[str, ...], pieces: Sequence[Query]) -> bool:
         """Whether what is asked about ranges is put together from counts, each of which is a question of its own.

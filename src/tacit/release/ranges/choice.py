@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.model.budget import Measure
+from tacit.model.budget import Loss, Measure
 from tacit.model.workload import Convolution, Tree
 from tacit.release.ranges.decoder import Decoder
 
@@ -25,6 +25,11 @@ _SEED = 20170401  # of the choice of these intervals: public, and the same for e
 _SIMULATED = 4096  # up to so many leaves, trees are compared by simulation
 _LEAF = 12  # the weight of the leaves; other levels have whole weights up to it
 
+# Rows for every leaf, in units of the noise of one count, below which the decoder's prior tells more than leaves do.
+_FAINT: dict[Measure, float] = {"epsilon": 4.0, "rho": 1.0}
+_FAINTER = 0.5  # and under pure epsilon, where levels are dear, the lower ones are then worth less noise still
+_STEP, _LOWEST = 1.55, 5  # how weights then fall, and how far
+
 
 @dataclass(frozen=True)
 class StrategyChoice:
@@ -36,7 +41,13 @@ class StrategyChoice:
 
 @lru_cache(maxsize=256)
 def choose(
-    name: str, leaves: int, measure: Measure, *, loss: ErrorLoss = "max", about: About = "intervals"
+    name: str,
+    leaves: int,
+    measure: Measure,
+    *,
+    loss: ErrorLoss = "max",
+    about: About = "intervals",
+    signal: float = math.inf,
 ) -> StrategyChoice:
     """The strategy with the least error over all intervals, or over all thresholds, of `leaves` leaves.
 
@@ -46,11 +57,26 @@ def choose(
     epsilon a tree of the depth, branching and weights whose variance, from the exact formula, is least; for the largest
     error, weights that rise towards the leaves, and up to 4096 leaves a simulation with a public seed decides.
 
+    signal: the rows, in units of the noise that one count would have by itself (`signal`). Where that is little for so
+    many leaves the strategy is a tree with equal weights, or falling ones, for both measures: least squares is then no
+    more than what `shrinkage` starts from, and that does best with independent noise and large nodes. Bars are up to a
+    third wider for it.
+
     >>> choose("age", 4096, "rho").strategy
     Convolution(name='age', exponent=50, cyclic=True)
     """
     if leaves < 2:
         raise ValueError("a single bin has no ranges: its count is n, which is public")
+    if signal < _FAINT[measure] * leaves:
+        tree = _flat_tree(name, leaves, measure)
+        if measure == "epsilon" and signal < _FAINTER * leaves:
+            tree = Tree(name, tree.branching, falling(len(tree.branching), _STEP))
+        shape, weights = " x ".join(map(str, tree.branching)), ", ".join(map(str, tree.weights))
+        why = (
+            f"the rows are few for so much noise: a {shape} tree, with level weights {weights}, from which even and "
+            f"empty stretches are best recognised among {about} of {leaves:,} leaves."
+        )
+        return StrategyChoice(tree, why)
     if measure == "rho":
         exponent = _exponent(leaves, loss, about)
         cyclic = about == "intervals" and exponent > 0
@@ -68,6 +94,15 @@ def choose(
         f"has the least {_said(loss)} over {about} of {leaves:,} leaves."
     )
     return StrategyChoice(tree, why)
+
+
+def signal(rows: int, loss: Loss) -> float:
+    """The rows in units of the noise of a count that is bought by itself: its scale, or its standard deviation.
+
+    One replaced row moves the counts of a table by 2 in all, and by the root of 2 in root mean square.
+    """
+    amount = float(loss.exact)
+    return rows * amount / 2 if loss.measure == "epsilon" else rows * math.sqrt(amount)
 
 
 @lru_cache(maxsize=256)
@@ -147,6 +182,23 @@ def _largest_error(tree: Tree, leaves: int, about: About) -> float:
     errors = plan.prefixes(noise[:, ::-1], 0.0)  # the leaves come last: trees share the draws of theirs
     largest = np.ptp(errors, axis=1) if about == "intervals" else np.abs(errors).max(axis=1)
     return float(sum(tree.weights) * largest.mean())
+
+
+def _flat_tree(name: str, leaves: int, measure: Measure) -> Tree:
+    """The tree with equal weights that has the least mean variance."""
+    first, end = intervals_of(leaves, "intervals")
+
+    def error(tree: Tree) -> float:
+        depth = len(tree.branching)
+        price = depth**2 if measure == "epsilon" else depth
+        return float(price * Decoder(tree, leaves).interval_variance(first, end).mean())
+
+    return min((tree for tree in trees(name, leaves) if len(tree.branching) <= 12), key=error)
+
+
+def falling(depth: int, step: float) -> tuple[int, ...]:
+    """Weights that fall from level to level by this factor, to less than half of the first."""
+    return (1,) if depth == 1 else tuple(max(_LOWEST, round(_LEAF / step**level)) for level in range(depth))
 
 
 def _rising(top: int, depth: int) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ multiply. That all rows together are n is public, and corrects everything once a
 
 from __future__ import annotations
 
+import math
 from copy import copy
 from functools import lru_cache
 
@@ -20,13 +21,15 @@ from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.workload import Product, Tree, leaves
 from tacit.release.ranges.band import single
-from tacit.release.ranges.choice import trees, weightings
+from tacit.release.ranges.choice import falling, trees, weightings
 from tacit.release.ranges.distribution import Counts
 from tacit.release.ranges.shrinkage import Corner, shared
 from tacit.release.ranges.tree import consistent, interval_moments
 
 Floats = NDArray[np.float64]
 Places = list[NDArray[np.intp]]
+_FAINT = 0.02  # rows for every pair of leaves, in units of the noise of one count, below which the leaves tell nothing
+_STEP = 2.0  # how weights then fall from level to level
 _DUST = 1e-6  # of a row: what floats may add to a bar that is then cut to whole rows
 
 
@@ -162,22 +165,42 @@ def rectangle_variance(
 
 
 @lru_cache(maxsize=64)
-def choose_product(first: str, first_leaves: int, second: str, second_leaves: int, measure: Measure) -> Product:
-    """The product of trees with the least largest variance over rectangles. Sensitivity and variance both multiply, so
-    each side is chosen by itself."""
+def choose_product(
+    first: str, first_leaves: int, second: str, second_leaves: int, measure: Measure, signal: float = math.inf
+) -> Product:
+    """The product of trees with little variance over rectangles. Sensitivity and variance both multiply, so each side
+    is chosen by itself.
+
+    Under zCDP it is the largest variance that is least. Under pure epsilon it is the mean one, of trees with equal
+    weights: so fewer levels are chosen, and rectangles err less in truth and in their bars. Where the rows are very few
+    for so many pairs of leaves (`choice.signal`), the weights fall to the leaves.
+    """
     sides = sorted([(first, first_leaves), (second, second_leaves)])
-    return Product(*(_side(name, size, measure) for name, size in sides))
+    if measure == "rho":
+        return Product(*(_side(name, size) for name, size in sides))
+    trees = [_flat_side(name, size) for name, size in sides]
+    if signal < _FAINT * first_leaves * second_leaves:
+        trees = [Tree(tree.name, tree.branching, falling(len(tree.branching), _STEP)) for tree in trees]
+    return Product(*trees)
 
 
-def _side(name: str, size: int, measure: Measure) -> Tree:
+def _side(name: str, size: int) -> Tree:
     low, high = np.triu_indices(size + 1, k=1) if size <= 64 else _corners(size)
 
     def error(tree: Tree) -> float:
-        cost = sum(tree.weights) ** 2 if measure == "epsilon" else sum(w * w for w in tree.weights)
-        return float(cost * interval_moments(tree, size, low, high)[0].max())
+        return float(sum(w * w for w in tree.weights) * interval_moments(tree, size, low, high)[0].max())
 
     few = sorted((tree for tree in trees(name, size) if len(tree.branching) <= 12), key=error)[:3]
     return min((Tree(name, t.branching, w) for t in few for w in weightings(len(t.branching))), key=error)
+
+
+def _flat_side(name: str, size: int) -> Tree:
+    low, high = np.triu_indices(size + 1, k=1) if size <= 64 else _corners(size)
+
+    def error(tree: Tree) -> float:
+        return float(len(tree.branching) ** 2 * interval_moments(tree, size, low, high)[0].mean())
+
+    return min((tree for tree in trees(name, size) if len(tree.branching) <= 12), key=error)
 
 
 def _corners(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

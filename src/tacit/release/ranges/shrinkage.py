@@ -27,19 +27,20 @@ Corner = tuple[Places, ...]  # of many boxes: one array for each axis
 
 Variance = Callable[[Corner, Corner], Floats]  # of the counts of boxes, for noise of variance 1, from their corners
 
-# The prior of a half's share: normal around its even share with these standard deviations (0: exactly even), then
-# anything between 0 and 1 alike, then nothing at all, then everything. Where to start learning from, at the first cut.
-SPREADS = (0.0, 0.01, 0.03, 0.08, 0.2)
-USUAL = np.array([0.3, 0.1, 0.1, 0.1, 0.15, 0.15, 0.05, 0.05])
-_CUTS = 10.0  # how many cuts the depth above counts for, when a depth learns what is usual
-_ROUNDS = 15  # of expectation maximisation
+# The prior of a half's share: normal around its even share with these standard deviations, beside that of chance (so
+# that 0 is as even as rows drawn alike are), then anything between 0 and 1 alike, then nothing at all, then everything.
+# `USUAL` is how usual each of these is thought to be before the first cut.
+SPREADS = (0.0, 0.08, 0.25)
+USUAL = np.array([0.3, 0.2, 0.2, 0.15, 0.075, 0.075])
+_CUTS = 2.0  # how many cuts the depth above counts for, when a depth learns what is usual
+_ROUNDS = 6  # of expectation maximisation
 _LEARNED_FROM = 4096  # cuts of a depth, at most
 _LEAST = 1e-9  # the variance of a count that is certain, in rows squared
 
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """The cuts of one depth: first halves are low <= i < middle, second ones go on to `end` on the axis that is cut."""
+    """The cuts of one depth: first halves are low <= i < first_end on every axis, second ones second_low <= i < end."""
 
     boxes: NDArray[np.bool_]  # which of the boxes of this depth are cut; the others are single bins
     low: Corner
