@@ -7,6 +7,7 @@ from benchmarks import (
     bench_bars,
     bench_coverage,
     bench_intervals,
+    bench_ledger,
     bench_load,
     bench_median_sampler,
     bench_multiplicative_weights,
@@ -34,6 +35,7 @@ BENCHMARKS = (
     bench_coverage,
     bench_bars,
     bench_throughput,
+    bench_ledger,
     bench_three_way,
     bench_accuracy,
 )

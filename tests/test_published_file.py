@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import tacit
-from support import calls
+from support import PATIENCE, calls
 from tacit.errors import TacitError
 from tacit.model.budget import Loss
 from tacit.public import file
@@ -590,12 +590,13 @@ def test_planted_leaks_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_what_is_published_while_others_write_is_of_one_moment(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"mechanism": "direct", "questions": 2000}
     with start(tmp_path, **settings) as one, start(tmp_path, **settings) as two:
-        stop, count = threading.Event(), 0
+        stop, wrote, count = threading.Event(), threading.Semaphore(0), 0
 
         def write() -> None:
             rng = np.random.default_rng(4)
             while not stop.is_set():
                 two.ask(tacit.weigh("a", weights=rng.random(6).round(6).tolist()))
+                wrote.release()
 
         writer = threading.Thread(target=write)
         writer.start()
@@ -603,6 +604,7 @@ def test_what_is_published_while_others_write_is_of_one_moment(tmp_path: Path) -
             while count < 5:
                 tacit.publish(one, tmp_path / f"{count}.jsonl")
                 count += 1
+                assert wrote.acquire(timeout=PATIENCE)
         finally:
             stop.set()
             writer.join()

@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from ledger_tools import PRICE, ask, backup, reopen, restore, terms
 
 from curators import private_of
 from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError, TacitError
 from tacit.model.budget import Budget, Loss
 from tacit.model.entry import GateTerms, Intent, decode
+from tacit.store import chain
 from tacit.store import file as durable
 from tacit.trusted.ledger import Ledger, Outcome
 
@@ -438,3 +441,14 @@ def test_a_damaged_file_is_refused(ledger: Ledger, tmp_path: Path) -> None:
     (tmp_path / "people.tacit").write_bytes(content)
     with pytest.raises(TacitError, match="is damaged"):
         reopen(tmp_path)
+
+
+@given(st.lists(st.none() | st.integers(-(2**62), 2**63 - 1) | st.text(), max_size=5))
+def test_lines_are_sealed_by_the_one_spelling_of_json(fields: list[Any]) -> None:
+    """A quicker speller is used where it says the same; text of any kind is sealed by the same hash as ever."""
+    assert chain._sealed(fields) == chain.digest(fields)
+
+
+@pytest.mark.parametrize("text", ["\x7f", "\x00\x1f", "é", "\ud800", "\U0001f600", '"\\/'])
+def test_awkward_text_is_sealed_by_the_one_spelling_of_json(text: str) -> None:
+    assert chain._sealed([text, 1, None]) == chain.digest([text, 1, None])

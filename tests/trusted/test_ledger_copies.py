@@ -14,10 +14,10 @@ from ledger_tools import PRICE, ask, backup, raw, reopen, restore, terms, write
 
 from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError
 from tacit.model.budget import Loss
+from tacit.store import log as log_module
 from tacit.store import rows
 from tacit.store.anchor import Anchor, Identity
 from tacit.store.log import Log
-from tacit.trusted import ledger as ledger_module
 from tacit.trusted.ledger import Ledger, Outcome
 
 # -- tampering --------------------------------------------------------------------------------------------------------
@@ -635,7 +635,7 @@ def test_an_outcome_does_not_tell_how_long_the_data_were_looked_at(
 ) -> None:
     """Entries are published, with their times."""
     seconds = iter(range(10))
-    monkeypatch.setattr(ledger_module, "now", lambda: f"2031-01-01T00:00:0{next(seconds)}.000+00:00")
+    monkeypatch.setattr(log_module, "now", lambda: f"2031-01-01T00:00:0{next(seconds)}.000+00:00")
     ask(ledger, "key")
     intent, outcome = ledger.log.lines()
     assert intent.time == outcome.time == "2031-01-01T00:00:00.000+00:00"

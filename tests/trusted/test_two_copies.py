@@ -270,7 +270,7 @@ def test_planted_copies_that_write_the_very_same_lines(
     memory: Path, records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tacit.store.rows.secrets.token_hex", lambda size: "0" * 2 * size)
-    monkeypatch.setattr("tacit.trusted.ledger.now", lambda: "2031-01-01T00:00:00.000+00:00")
+    monkeypatch.setattr("tacit.store.log.now", lambda: "2031-01-01T00:00:00.000+00:00")
     with pytest.raises(AssertionError):
         check(Copies(memory, records), measure, schedules=TWO_SWITCHES)
     with pytest.raises(AssertionError):

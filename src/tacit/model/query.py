@@ -14,7 +14,7 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from itertools import combinations
 from typing import Any
 
@@ -28,6 +28,7 @@ GRID = 2**20  # grid steps in a weight of 1, for queries that are not predicates
 MAX_TABLE = 2**20  # entries of one factor
 MAX_JOINED = 8  # attributes of one factor: the search for its irreducible parts tries their subsets
 Weights = NDArray[np.integer[Any]]
+_SHORT = 4096  # digits of weights that are worth keeping
 _TYPES: dict[int, type[np.integer[Any]]] = {1: np.uint8, GRID: np.int32}  # of the canonical form, by its grid
 
 
@@ -180,9 +181,8 @@ class Query:
         """A hash of the canonical form: the identity of the question."""
         digest = hashlib.sha256(b"tacit query 1\x00" + bytes([self.complement]))
         for factor in self.factors:
-            names, shape = ", ".join(map(json.dumps, factor.scope)), ", ".join(map(str, factor.weights.shape))
-            header = f"[[{names}], {factor.unit}, [{shape}], {json.dumps(factor.weights.dtype.str)}]\x00"  # as JSON
-            digest.update(header.encode() + factor.weights.tobytes())
+            digest.update(_header(factor.scope, factor.unit, factor.weights.shape, factor.weights.dtype.str))
+            digest.update(factor.weights.tobytes())
         return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -382,6 +382,13 @@ def _irreducible(factor: Factor) -> list[Factor]:
     return [factor]
 
 
+@lru_cache(maxsize=4096)
+def _header(scope: tuple[str, ...], unit: int, shape: tuple[int, ...], kind: str) -> bytes:
+    """What a factor's weights are, as JSON, before the weights themselves."""
+    names = ", ".join(map(json.dumps, scope))
+    return f"[[{names}], {unit}, [{', '.join(map(str, shape))}], {json.dumps(kind)}]\x00".encode()
+
+
 def _encode(factor: Factor) -> str | list[int]:
     return np.packbits(factor.weights).tobytes().hex() if factor.unit == 1 else factor.weights.ravel().tolist()
 
@@ -397,6 +404,13 @@ def _decode(form: dict[str, Any]) -> Factor:
     if not whole or len(form["weights"]) != _written(math.prod(shape), unit):
         raise InvalidQuery("the weights of a question do not have its shape.")  # before any array is made of them
     if unit == 1:
-        bits = np.unpackbits(np.frombuffer(bytes.fromhex(form["weights"]), dtype=np.uint8), count=math.prod(shape))
-        return Factor(tuple(form["scope"]), bits.reshape(shape), 1)
+        # Many questions have the same conditions, and a factor cannot be changed: so they may share it.
+        make = _of_bits if len(form["weights"]) <= _SHORT else _of_bits.__wrapped__
+        return make(tuple(form["scope"]), shape, form["weights"])
     return Factor(tuple(form["scope"]), np.array(form["weights"]).reshape(shape), unit)
+
+
+@lru_cache(maxsize=4096)
+def _of_bits(scope: tuple[str, ...], shape: tuple[int, ...], digits: str) -> Factor:
+    bits = np.unpackbits(np.frombuffer(bytes.fromhex(digits), dtype=np.uint8), count=math.prod(shape))
+    return Factor(scope, bits.reshape(shape), 1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,6 +39,7 @@ from tacit.trusted.loss import Sensitivity, gate_price, price
 from tacit.trusted.rules import step
 from tacit.trusted.sensitivity import sensitivity
 
+_price = lru_cache(maxsize=4096)(price)  # many answers have the same noise
 _MOST_LEFT = 2**20  # purchases of a start
 _MOST_WORDS = 2**16  # characters of a note, which may name many attributes
 
@@ -177,7 +178,7 @@ def _measured(entry: Measurement, line: Line, public: Declared) -> None:
         _need(entry.unit >= 1, "its grid is not a whole number")
         moves = Sensitivity(1, 1)
     moves = moves.times(public.rows_per_person)
-    cost = price(entry.noise, moves, entry.unit, public.total.measure)
+    cost = _price(entry.noise, moves, entry.unit, public.total.measure)
     _need(line.atoms == cost.atoms, f"its noise costs {cost}, and it states another price")
     if entry.start is not None:
         marks = entry.start.left, *entry.start.beside

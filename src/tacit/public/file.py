@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Annotated, Any, Literal, NoReturn, TypeVar
 
 from msgspec import Meta, MsgspecError, Struct, to_builtins
-from msgspec.json import decode
+from msgspec.json import decode, encode
 
 from tacit.errors import ConfigError, TacitError
 from tacit.model.budget import Budget, Loss
@@ -191,6 +191,9 @@ def _content(path: Path, line: bytes, kind: type[T], wrong: str) -> T:
     why = "it is spelled in another way than here"
     try:
         content = decode(line, type=kind)
+        # An entry of printable ASCII is spelled alike in both ways, the first of which is quick.
+        if kind is Line and encode(content, order="sorted") == line and line.isascii() and b"\x7f" not in line:
+            return content
         if canonical(to_builtins(content)).encode("ascii") == line:
             return content
     except (MsgspecError, RecursionError, UnicodeError, TacitError) as error:

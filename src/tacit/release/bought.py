@@ -176,8 +176,8 @@ class Bought:
         entries = self._public.entries if newest is None else newest.seq
         if entries == self._read_to:
             return
-        for measured in self._public.released(after=self._read_to):
-            entries = max(entries, measured.receipt.entry)
+        tables, singles, newest_one = self._public.tables(after=self._read_to)
+        for measured in tables:
             if isinstance(measured.question, Marginal | Residuals | Tree | Convolution | Product):
                 found = Purchase(measured, self._public.domain, self._public.rows, self._confidence)
                 self._purchases.append(found)
@@ -185,9 +185,9 @@ class Bought:
                 ours = measured.start is None and not isinstance(measured.question, Marginal | Residuals)
                 if ours or not self._learned:
                     self._telling.append(found)
-            elif isinstance(measured.question, Query):
-                self._singles.setdefault(frozenset(measured.question.scope), measured.receipt.entry)
-        self._read_to = entries
+        for scope, entry in singles.items():
+            self._singles.setdefault(scope, entry)
+        self._read_to = max(entries, newest_one)
 
     def pass_over(self, told: Iterable[Estimate]) -> None:
         """Answers that were told for nothing need not be looked at."""

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
+from msgspec import Struct
+from msgspec.json import Decoder
 from numpy.typing import ArrayLike
 
 from tacit.errors import NeedsData, TacitError
@@ -119,6 +121,23 @@ class Public:
         head, lines = self._lines.since(after)
         read = (self._read(line) for line in lines if line.kind == "measured")
         return head, (one for one in read if isinstance(one, Measured))
+
+    def tables(self, after: int) -> tuple[list[Measured], dict[frozenset[str], int], int]:
+        """What was measured since entry `after` and says more than one value; where attributes were first asked about.
+
+        That is the entry of the first single count about just these attributes. And the newest entry of all. A ledger
+        may hold a million single counts, so none of them is made into a question here.
+        """
+        found, singles, newest = list[Measured](), dict[frozenset[str], int](), after
+        for line in self._lines.since(after)[1]:
+            newest = max(newest, line.seq)
+            if line.kind == "measured":
+                scope = _scope_of_single(line.body)
+                if scope is not None:
+                    singles.setdefault(scope, line.seq)
+                elif isinstance(one := self._read(line), Measured):
+                    found.append(one)
+        return found, singles, newest
 
     def answers(self) -> Iterator[Measured | Told]:
         """Everything measured and everything told, in order."""
@@ -264,3 +283,25 @@ def expected_noise(public: Public, question: Question, loss: Loss) -> Noise:
     """The noise that `loss` buys for a question, as the curator will draw it. It follows from what is public."""
     check(question, public.domain)
     return noise_of(question, public.domain, loss, public.rows_per_person)
+
+
+class _Factor(Struct):
+    scope: list[str]
+
+
+class _Question(Struct):
+    kind: str
+    factors: list[_Factor] = []
+
+
+class _Measured(Struct):
+    question: _Question
+
+
+_peek = Decoder(_Measured).decode
+
+
+def _scope_of_single(body: str) -> frozenset[str] | None:
+    """The attributes of a single count or sum that was measured, without making the question; None of anything else."""
+    question = _peek(body).question
+    return frozenset(name for f in question.factors for name in f.scope) if question.kind == "query" else None

@@ -48,6 +48,8 @@ _live = weakref.WeakSet["DurableFile"]()  # what is let go of before a fork
 _held = threading.local()  # the mutexes that the forking thread has taken
 _torn: dict[str, Any] = {}  # what the parent was writing: its connection is never used, and never closed, by the child
 
+# What a file that is not as it was written may raise; SQLite's own words about it need not be UTF-8.
+_FAILURES = (sqlite3.Error, OSError, OverflowError, UnicodeDecodeError)
 _FAULTS = {  # SQLite's error name begins with: what an owner can do about it
     "SQLITE_BUSY": "was held by another process for too long",
     "SQLITE_NOTADB": "is not a file of this program",
@@ -116,7 +118,7 @@ class DurableFile:
         with self.mutex:
             try:
                 result = work(self._connected())
-            except (sqlite3.Error, OSError, OverflowError) as error:
+            except _FAILURES as error:
                 raise self._fault(error) from None
         return result
 
@@ -139,7 +141,7 @@ class DurableFile:
                 db.execute("COMMIT")
                 self._commits += 1
                 return result
-            except (sqlite3.Error, OSError, OverflowError) as error:
+            except _FAILURES as error:
                 raise self._fault(error, committing) from None
             finally:
                 try:
@@ -154,8 +156,7 @@ class DurableFile:
         Guarantee: one holder among all threads and processes; refused after a minute, should the holder hang.
         Formula: a lock (flock(2)) on PATH.lock, which ends when the returned file is closed or forgotten.
         """
-        mine = getattr(self._my_turn, "file", lambda: None)()
-        if mine is not None and not mine.closed:
+        if self.has_turn():
             return contextlib.nullcontext()
         file = None
         try:
@@ -175,6 +176,11 @@ class DurableFile:
             if isinstance(error, OSError):
                 raise LedgerError(f"{self.path.name}.lock cannot be locked.") from None
             raise
+
+    def has_turn(self) -> bool:
+        """Whether it is this thread's turn."""
+        mine = getattr(self._my_turn, "file", lambda: None)()
+        return mine is not None and not mine.closed
 
     def _wait(self, file: io.FileIO) -> None:
         deadline, pause = time.monotonic() + _PATIENCE, 0.0005
@@ -267,6 +273,8 @@ class DurableFile:
         fault = next((text for start, text in _FAULTS.items() if name.startswith(start)), "cannot be used")
         if isinstance(error, OSError):
             fault = "cannot be read or written"
+        if isinstance(error, UnicodeDecodeError):
+            fault = "is damaged"
         if not committing:
             return LedgerError(f"{self.path.name} {fault}.")
         # The commit may be on the disk although its sync failed, and would then count after a crash.

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from tacit.errors import LedgerError, WouldSpend
 from tacit.store import rows
 from tacit.store.anchor import Anchor, Binding, Identity, make_log, refusal
-from tacit.store.chain import Draft, Line, Mark, State, Step, Unsound, chain_hash, follow, mark, seal
+from tacit.store.chain import Draft, Line, Mark, State, Step, Unsound, follow, mark, seal
 from tacit.store.file import DurableFile
 
 T = TypeVar("T")
@@ -30,12 +30,11 @@ _HELD = "held "  # begins what stands in the place of private state that was tak
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Private state taken out of the file: whose it is, the token left in its place, what it is, and when."""
+    """Private state taken out of the file: whose it is, the token left in its place, and what it is."""
 
     seq: int
     token: str
     value: str
-    time: str
 
 
 @dataclass
@@ -79,7 +78,7 @@ class Transaction:
         value = rows.kept(self.db, seq) if seq in self.state.open else None
         if value is None or value.startswith(_HELD):
             return None
-        held = Held(seq, _HELD + secrets.token_hex(16), value, now())
+        held = Held(seq, _HELD + secrets.token_hex(16), value)
         rows.keep(self.db, seq, held.token)
         return held
 
@@ -235,7 +234,14 @@ class Log:
 
     def head(self) -> Mark:
         """The newest line."""
-        return self._read(rows.head) or self.identity.origin
+
+        def newest(db: Any) -> Mark | None:
+            found = rows.head(db)
+            if found is not None and found != self._known[0]:  # somebody else's: it is what it was sealed as
+                rows.numbered(db, [found.seq])
+            return found
+
+        return self._read(newest) or self.identity.origin
 
     def verify(self) -> int:
         """Derive the whole chain and every running total again: the number of lines."""
@@ -243,7 +249,7 @@ class Log:
 
         def pages(after: int = 0) -> Iterator[Line]:
             nonlocal count
-            while page := self._file.read(partial(rows.page, after=after)):
+            while page := self._file.read(partial(rows.unchecked, after=after, most=rows.PAGE)):
                 yield from page
                 after, count = page[-1].seq, count + len(page)
 
@@ -258,8 +264,21 @@ class Log:
         return count
 
     def turn(self) -> AbstractContextManager[Any]:
-        """One holder among all threads and processes; those who do not ask for turns may still read and write."""
+        """One holder among all threads and processes; those who do not ask for turns may still read and write.
+
+        All that is written within a turn has the time at which it was asked for, before the wait: see `time`.
+        """
+        if not self._file.has_turn():
+            self._thread.asked = now()
         return self._file.turn()
+
+    def time(self) -> str:
+        """The time that lines carry which are written now.
+
+        Guarantee: within a turn, it does not tell how long anything took since the turn was asked for. Lines are
+            published, and how long the data were looked at may tell about them.
+        """
+        return str(self._thread.asked) if self._file.has_turn() else now()
 
     def close(self) -> None:
         self._file.close()
@@ -272,7 +291,9 @@ class Log:
         if db.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
             raise LedgerError(f"{self.path.name} is damaged.")
         db.execute(rows.SALTS)  # a log of an earlier version has none
-        self._check_ends(db)
+        # The first link seals the terms. What lies between is checked when it is read, and all of it by `verify`.
+        rows.select(db, "ORDER BY seq LIMIT 1")
+        rows.select(db, "ORDER BY seq DESC LIMIT 1")
         why, origin = self.identity.problem(db, rows.head(db), self._anchor), self.identity.origin
         if why is None:
             seen = self._anchor.newest(self.identity.id)
@@ -290,15 +311,6 @@ class Log:
         rows.insert(db, [line])
         return mark(line), state
 
-    def _check_ends(self, db: Any) -> None:
-        """The first and the last link: a cheap look that also finds changed terms, which the first one seals."""
-        links = [(self.identity.origin.hash, first) for first in rows.select(db, "ORDER BY seq LIMIT 1")]
-        last = rows.select(db, "ORDER BY seq DESC LIMIT 2")
-        links += [(before.hash, last[0]) for before in last[1:]]
-        for previous, line in links:
-            if line.hash != chain_hash(previous, line):
-                raise LedgerError(f"The ledger is damaged: entry {line.seq} does not follow from the one before it.")
-
     def _sound(self, db: Any) -> tuple[Mark, State]:
         """The end, if the file is still the one that we and the anchor know, and what others added follows from it.
 
@@ -314,7 +326,7 @@ class Log:
         return self._known
 
     def _derive(self, db: Any, at: Mark, state: State) -> tuple[Mark, State]:
-        return follow(rows.select(db, "WHERE seq > ? ORDER BY seq", at.seq), at, state, self._step)
+        return follow(rows.unchecked(db, at.seq), at, state, self._step)
 
     def _read(self, choose: Callable[[Any], T]) -> T:
         """What `choose` finds, if this is still a history that holds what we have seen."""
@@ -365,7 +377,7 @@ class Log:
 
 
 def now() -> str:
-    """The time that a line carries: in whole seconds, too coarse to tell how long anything took."""
+    """The time in whole seconds."""
     return datetime.now(UTC).replace(microsecond=0).isoformat(timespec="milliseconds")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from typing import Any
 
-from tacit.store.chain import Line, Mark, digest, line_of
+from tacit.store.chain import Line, Mark, chain_hash, damaged, digest, line_of
 
 PAGE = 500  # rows read at a time, so that no reader holds up a checkpoint for long
 # Random bits beside the last line of each transaction. Two copies of a log may write the very same line at the same
@@ -33,6 +33,7 @@ SCHEMA = (
 )
 _AT_ONCE, _ROW = 100, "(?, ?, ?, ?, ?, ?, ?, ?, ?)"  # rows of one INSERT: below 999 values, the least limit of SQLite
 _COLUMNS = ", ".join(field.name for field in fields(Line))
+_PREVIOUS = "(SELECT p.hash FROM entries AS p WHERE p.seq < entries.seq ORDER BY p.seq DESC LIMIT 1)"
 
 
 def meta(db: Any) -> dict[str, str]:
@@ -42,7 +43,24 @@ def meta(db: Any) -> dict[str, str]:
 
 
 def select(db: Any, condition: str, *values: object) -> list[Line]:
-    return list(map(line_of, db.execute(f"SELECT {_COLUMNS} FROM entries {condition}", values).fetchall()))
+    """Lines, each of which is as it was sealed.
+
+    Guarantee: a line that was changed since, by a bit or by more, is refused and not returned.
+    Formula: its hash is that of itself and of the hash before it, as they stand in the file.
+    """
+    found = db.execute(f"SELECT {_PREVIOUS}, {_COLUMNS} FROM entries {condition}", values).fetchall()
+    lines = [line_of(row[1:]) for row in found]
+    for (previous, *_), line in zip(found, lines, strict=True):
+        before = digest(meta(db)) if previous is None else previous  # the first line seals the terms
+        if chain_hash(before, line) != line.hash:
+            raise damaged(line)
+    return lines
+
+
+def unchecked(db: Any, after: int, most: int = -1) -> list[Line]:
+    """The lines after a number, in order, for who derives the chain again."""
+    query = f"SELECT {_COLUMNS} FROM entries WHERE seq > ? ORDER BY seq LIMIT ?"
+    return list(map(line_of, db.execute(query, (after, most)).fetchall()))
 
 
 def keyed(db: Any, keys: Sequence[str]) -> dict[str, Line]:

@@ -39,6 +39,7 @@ class Gate:
         self._ledger, self._records, self._intent = ledger, records, intent
         self._declared = Declared(records.domain, records.rows, records.rows_per_person, ledger.total)
         self._held: Held | None = None  # the threshold's noise, while no reader gets it and it may be put back
+        self._asked: str | None = None  # when it was last asked, before it looked
         self.terms, self.threshold = terms, terms.threshold  # in counts
 
     @classmethod
@@ -79,6 +80,7 @@ class Gate:
         """
         asked = Comparisons.of(self._declared, queries, lenses, self.terms.threshold)
         with self._ledger.log.turn():
+            self._asked = self._ledger.log.time()
             held = self._ledger.take_private(self._intent)
             if held is None:
                 raise InvalidQuery("the gate is shut, or held until what it said is stored.")
@@ -116,16 +118,18 @@ def tell(ledger: Ledger, answers: Sequence[tuple[str, FreeAnswer]], gate: Gate |
     ledger.log.check_writing()  # before the gate lets go of its noise
     outcomes = [Outcome(key, 0, *encode(answer)) for key, answer in answers]
     with ledger.log.turn():
-        held = None
-        if gate is not None:
-            held, gate._held = gate._held, None  # once
-        return _store(ledger, None, outcomes, held)
+        if gate is None:
+            return _store(ledger, None, outcomes)
+        held, gate._held = gate._held, None  # once
+        return _store(ledger, None, outcomes, held, gate._asked)
 
 
-def _store(ledger: Ledger, intent: int | None, outcomes: Sequence[Outcome], held: Held | None = None) -> list[Line]:
+def _store(
+    ledger: Ledger, intent: int | None, outcomes: Sequence[Outcome], held: Held | None = None, time: str | None = None
+) -> list[Line]:
     """Settle what a gate said. Guarantee: when it fails, it fails in the same words, hit or not."""
     try:
-        return ledger.settle(intent, outcomes, private=held)
+        return ledger.settle(intent, outcomes, private=held, time=time)
     except (AnswerWithheld, ValueError):
         pass
     raise AnswerWithheld(

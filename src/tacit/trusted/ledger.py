@@ -18,7 +18,7 @@ from tacit.model.budget import Budget, Loss, percent_of
 from tacit.model.entry import Dropped, GateTerms, Intent, encode
 from tacit.store.anchor import Anchor, Binding
 from tacit.store.chain import Draft, Line, Unsound, canonical
-from tacit.store.log import Held, Log, Transaction, now
+from tacit.store.log import Held, Log, Transaction
 from tacit.trusted.rules import step
 
 
@@ -92,7 +92,7 @@ class Ledger:
                 costs, left = (percent_of(x, self.total) for x in (loss, self._left(transaction.state.spent)))
                 shown = "slightly less" if left == costs else left
                 raise BudgetExhausted(f"The question costs {costs} of the budget and {shown} is left.") from None
-            line = transaction.append(draft, state, time=now())
+            line = transaction.append(draft, state, time=self.log.time())
             if private is not None:
                 transaction.keep(line.seq, private)
             return line.seq
@@ -102,10 +102,13 @@ class Ledger:
         # The anchor knows of the intent before anything is looked at: of two copies of this ledger one gets so far.
         return self.log.write(work)
 
-    def settle(self, intent: int | None, outcomes: Sequence[Outcome], *, private: Held | None = None) -> list[Line]:
+    def settle(
+        self, intent: int | None, outcomes: Sequence[Outcome], *, private: Held | None = None, time: str | None = None
+    ) -> list[Line]:
         """Store the answers that an intent paid for; without one, free answers. Returns what may be shown.
 
         `private` puts an open intent's private state back that `take_private` had taken, in the same transaction.
+        `time` is when free answers were asked for: now, by default.
 
         Guarantee: all or none, durable in the ledger and known to the anchor when it returns. A key that was answered
             meanwhile keeps its earlier answer, which is returned; ours is dropped unseen and its charge stays.
@@ -116,10 +119,10 @@ class Ledger:
 
         def work(transaction: Transaction) -> list[Line]:
             # How long it took to look at the data may tell about them, and lines are published. So an outcome has the
-            # time of its intent, and what a gate let pass the time at which the gate began to look.
-            time = now() if private is None else private.time
+            # time of its intent, and what a gate let pass the time at which the gate began to look, hit or not.
+            at = self.log.time() if time is None else time
             if intent is not None:
-                time = transaction.time_of(intent)
+                at = transaction.time_of(intent)
                 transaction.forget(intent)
             if private is not None:
                 transaction.put_back(private)
@@ -130,7 +133,7 @@ class Ledger:
                     kind, body = encode(Dropped(answered[outcome.key].seq))
                     draft = Draft(kind, outcome.atoms, body, None, intent)
                 state = step(transaction.state, transaction.at.seq + 1, draft, self.total.atoms)
-                line = transaction.append(draft, state, time=time)
+                line = transaction.append(draft, state, time=at)
                 shown.append(answered.setdefault(outcome.key, line))
             return shown
 

@@ -1,0 +1,117 @@
+"""How opening, asking and reading grow with a ledger.
+
+    python -m benchmarks.bench_ledger [--entries 1000 10000 100000]
+
+A session that answers each question with fresh noise (`direct`) is asked as many counts as there are entries, in
+batches of 1,000. Then, each in a process of its own: opening it, the first new question after that, deriving the whole
+ledger again, and reading what it published, beside the time that Python's json takes for the lines of the same file.
+Times are of the processor, the best of three.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import tacit
+from tacit.model.query import Query
+from tacit.session import Session
+
+ROUNDS, BATCH = 3, 1_000
+CITIES, AGES = 500, 500  # (cities + 1) choose 2 times ages: enough questions
+DOMAIN = tacit.Domain({"city": tacit.integer(0, CITIES - 1), "age": tacit.integer(0, AGES - 1)})
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--entries", type=int, nargs="+", default=[1_000, 10_000, 100_000])
+    options = parser.parse_args(arguments)
+    print(f"load average {os.getloadavg()[0]:.1f}")
+    print(f"{'entries':>9}{'open s':>9}{'first s':>9}{'verify s':>10}{'read s':>9}{'json s':>9}{'ledger MB':>11}")
+    for entries in options.entries:
+        with tempfile.TemporaryDirectory() as folder:
+            here = Path(folder)
+            _apart(made, here, entries)
+            found = [_apart(step, here, entries) for step in (opening, first, verifying, reading, plainly)]
+            size = (here / "people.tacit").stat().st_size / 1e6
+        print(
+            f"{entries:>9,}{found[0]:>9.2f}{found[1]:>9.3f}{found[2]:>10.2f}{found[3]:>9.2f}{found[4]:>9.2f}{size:>11.1f}"
+        )
+
+
+def opened(here: Path, entries: int) -> Session:
+    rng = np.random.default_rng(1)
+    people = pd.DataFrame({"city": rng.integers(0, CITIES, 10_000), "age": rng.integers(0, AGES, 10_000)})
+    files = {"ledger": here / "people.tacit", "anchor": here / "anchors.sqlite"}
+    budget = tacit.Budget(epsilon=1.0, delta=1e-9)
+    questions = entries + 100
+    return tacit.open(data=people, domain=DOMAIN, budget=budget, mechanism="direct", questions=questions, **files)
+
+
+def question(number: int) -> Query:
+    city, age = divmod(number, AGES)
+    return tacit.count(city=(city % CITIES, CITIES - 1), age=(0, age))
+
+
+def made(here: Path, entries: int) -> float:
+    with opened(here, entries) as session:
+        for start in range(0, entries, BATCH):
+            session.ask_many([question(number) for number in range(start, min(start + BATCH, entries))])
+        tacit.publish(session, here / "people.jsonl")
+    return 0.0
+
+
+def opening(here: Path, entries: int) -> float:
+    return _best(lambda: opened(here, entries).close())
+
+
+def first(here: Path, entries: int) -> float:
+    """The first question after opening, which nobody asked before."""
+    taken = []
+    for number in range(ROUNDS):
+        with opened(here, entries) as session:
+            start = time.process_time()
+            session.ask(question(entries + number))
+            taken.append(time.process_time() - start)
+    return min(taken)
+
+
+def verifying(here: Path, entries: int) -> float:
+    with opened(here, entries) as session:
+        return _best(session._ledger.verify)
+
+
+def reading(here: Path, entries: int) -> float:
+    return _best(lambda: tacit.read(here / "people.jsonl"))
+
+
+def plainly(here: Path, entries: int) -> float:
+    return _best(lambda: [json.loads(line) for line in (here / "people.jsonl").open()])
+
+
+def _best(work: Callable[[], object]) -> float:
+    taken = []
+    for _ in range(ROUNDS):
+        start = time.process_time()
+        work()
+        taken.append(time.process_time() - start)
+    return min(taken)
+
+
+def _apart(work: Callable[[Path, int], float], here: Path, entries: int) -> float:
+    """In a process of its own, so that nothing that one step keeps helps another."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(work, (here, entries))
+
+
+if __name__ == "__main__":
+    main()
