@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 import tacit
-from tacit import opening
 from tacit.opening import choose
 from tacit.questions import MAX_BATCH
 from tacit.release.settings import IterativeSettings
@@ -293,7 +292,7 @@ def test_a_planner_that_changes_its_mind_does_not_lock_the_owner_out(tmp_path: P
     planned = SimpleNamespace(
         mechanism="iterative", reason="it is planned.", options={"questions": 10_000, "warm": 0.5, "hits": 7}
     )
-    monkeypatch.setattr(opening, "plan", lambda **_: planned)
+    monkeypatch.setattr("tacit.release.plan.plan", lambda **_: planned)
     with start(tmp_path, **auto) as session:
         first = session.ask(SAME[0])
         choice, spent = session.choice, session.spent
@@ -302,7 +301,7 @@ def test_a_planner_that_changes_its_mind_does_not_lock_the_owner_out(tmp_path: P
     def another_opinion(**_: object) -> None:
         raise AssertionError("what the ledger was made with is not planned again")
 
-    monkeypatch.setattr(opening, "plan", another_opinion)
+    monkeypatch.setattr("tacit.release.plan.plan", another_opinion)
     named = {"mechanism": "iterative", "warm": 0.5, "hits": 7, "questions": 10_000, "confidence": 0.95}
     for again in ({}, {"mechanism": "iterative"}, named):
         with start(tmp_path, **auto | again) as session:

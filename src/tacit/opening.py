@@ -21,7 +21,6 @@ from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.release.hypothesis.prior import MOST_CELLS, Prior
 from tacit.release.mechanisms import MECHANISMS, Choice, check_names
-from tacit.release.plan import plan
 from tacit.release.public import Public
 from tacit.release.settings import Common, checked, names_of
 from tacit.session import Session
@@ -214,6 +213,8 @@ def choose(
     if mechanism != "auto":
         row = MECHANISMS[mechanism]
         return Choice(mechanism, "asked for", row.set(row.usual(named, domain)))
+    from tacit.release.plan import plan  # only a new ledger is planned for
+
     questions = named.get("questions", 10_000)
     made = plan(rows=rows, domain=domain, budget=budget, questions=questions, rows_per_person=rows_per_person)
     chosen = made.options

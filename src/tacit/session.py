@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -14,57 +14,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery, NotStarted
-from tacit.model.aggregate import check_share
 from tacit.model.ask import Ask, Count
 from tacit.model.budget import Budget, Loss, percent_of
-from tacit.model.describe import describe, describe_many
+from tacit.model.describe import describe_many
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured, Told
 from tacit.model.expression import Expression
-from tacit.model.facts import Receipt
 from tacit.model.query import Query
 from tacit.model.request import Candidate
 from tacit.model.workload import marginal
 from tacit.questions import Asked, Questions
 from tacit.release.answering import Answers, combine, parts
-from tacit.release.bought import split
 from tacit.release.dial import wanted
 from tacit.release.epsilon import epsilon_spent
 from tacit.release.estimate import Answerer, repeated
 from tacit.release.evidence import Setting, one_answer
+from tacit.release.history import Past, history
 from tacit.release.need import DryRun as DryRun  # what `dry_run` gives: for those who import it from here
 from tacit.release.need import Need, Part
-from tacit.release.offer import Expected, Started
-from tacit.release.offline import MAX_ROUNDS, Constructed, Distinguisher, announce, construct, plan
-from tacit.release.online import Knowledge, Online
 from tacit.release.parts import Parts
 from tacit.release.public import Public
-from tacit.release.rules import Learner, UpdateRule
-from tacit.release.synthetic import Synthetic, counted, draw
 from tacit.store.chain import Line
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what a session may never need is imported where it does
     from tacit.release.hypothesis.prior import Prior
     from tacit.release.mechanisms import Choice
+    from tacit.release.offer import Expected, Started
+    from tacit.release.offline import Constructed, Distinguisher
+    from tacit.release.online import Knowledge
+    from tacit.release.rules import UpdateRule
+    from tacit.release.synthetic import Synthetic
     from tacit.trusted.curator import Curator
     from tacit.trusted.ledger import Ledger
 
 MAX_SYNTHETIC = 10_000_000
-
-
-@dataclass(frozen=True)
-class Past:
-    """One line of the history: a question in words, what it cost, also in per cent of the budget, and its receipt.
-
-    `kind` is "measured" (an answer), "choice" (one of several candidates), "compared" (whether a guess is far off) or
-    "gate" (a hard question found).
-    """
-
-    question: str
-    cost: Loss
-    receipt: Receipt
-    kind: str
-    percent: float
 
 
 class Session(Questions):
@@ -147,23 +130,12 @@ class Session(Questions):
     @property
     def knowledge(self) -> Knowledge | None:
         """What is public so far, in the mechanisms that learn: the hypothesis, or the databases that vote."""
-        return self._mechanism.knowledge if isinstance(self._mechanism, Online) else None
+        return getattr(self._mechanism, "knowledge", None)
 
     @property
     def history(self) -> list[Past]:
         """Everything bought so far, oldest first."""
-        words = {"measured": "", "choice": "chosen: ", "compared": "compared: ", "gate": "a hard question found"}
-        whole = self.total.atoms / 100
-        return [
-            Past(
-                words[kind] + describe(question, self.domain) if question else words["gate"],
-                cost,
-                receipt,
-                kind,
-                cost.atoms / whole,
-            )
-            for kind, question, cost, receipt in self._public.purchases()
-        ]
+        return history(self._public)
 
     def answers(self) -> Iterator[Measured | Told]:
         """Every answer in the ledger, oldest first: noisy ones that were bought, and those told for nothing."""
@@ -187,6 +159,8 @@ class Session(Questions):
     @property
     def base(self) -> Started:
         """What `start` buys: in words, for how much of the budget, and which errors to expect. Spends nothing."""
+        from tacit.release.offer import Started
+
         ahead = self._mechanism.ahead()
         what, expects = self._choice.base(self._public, ahead, self._confidence)
         return Started(what, ahead, self.total, self._mechanism.bought(), tuple(expects), self._certified())
@@ -209,7 +183,9 @@ class Session(Questions):
             return replace(base, cost=paid, bought=self._mechanism.bought(), certified=self._certified())
 
     def _certified(self) -> tuple[Expected, ...]:
-        base = self._mechanism.base if isinstance(self._mechanism, Online) else None
+        from tacit.release.offer import Expected
+
+        base = getattr(self._mechanism, "base", None)
         return () if base is None else tuple(Expected(bar.width, bar.about) for bar in base.widest)
 
     def _check_started(self, needs: Sequence[tuple[Need, ...]]) -> None:
@@ -267,6 +243,8 @@ class Session(Questions):
 
     def synthetic(self, rows: int, *, seed: int = 0) -> Synthetic:
         """Made-up rows that look like what has been published so far. Costs nothing; the same seed, the same rows."""
+        from tacit.release.synthetic import Synthetic, counted, draw
+
         if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= MAX_SYNTHETIC:
             raise InvalidQuery(f"rows is a whole number from 1 to {MAX_SYNTHETIC:,}, not {rows!r}.")
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
@@ -284,6 +262,8 @@ class Session(Questions):
         """
         ask = self._plain(question)
         asked = ask.query if isinstance(ask, Count) else ask.statistic
+        from tacit.release.online import Online
+
         if not (isinstance(self._mechanism, Online) and self._choice.mechanism == "median"):
             raise InvalidQuery('there are votes with mechanism="median" only.')
         with self._public.turn():
@@ -322,45 +302,20 @@ class Session(Questions):
         all of them at once, and `ask` gives it for nothing. Asked again with the same words, the same hypothesis is
         rebuilt from the ledger for nothing.
         """
+        from tacit.release.announced import announced
+
         if isinstance(workload, str | Expression | Query) or not isinstance(workload, Sequence) or not workload:
             raise InvalidQuery("a workload is a list of questions, or of tables given as lists of attribute names.")
-        if rounds is not None and (type(rounds) is not int or not 1 <= rounds <= MAX_ROUNDS):
-            raise InvalidQuery(f"rounds is a whole number from 1 to {MAX_ROUNDS:,}, not {rounds!r}.")
-        if alpha is not None and (not isinstance(alpha, float) or not 0 < alpha <= 1):
-            raise InvalidQuery(f"alpha is a fraction of the rows, above 0 and at most 1, not {alpha!r}.")
-        given = [self._candidate(item) for item in workload]
-        constant = [one for one in given if isinstance(one, Query) and one.is_constant]
-        candidates = [one for one in given if not (isinstance(one, Query) and one.is_constant)]
-        if not candidates:
-            raise InvalidQuery("every question of the workload follows from the number of rows, which is public.")
-        loss, learner = None if share is None else self._part(share), Learner(rule, self.domain, self.rows)
-        with self._public.honest():
-            effort = plan(
-                self._public,
-                learner.max_updates,
-                len(candidates),
-                # The sparse distinguisher finds what is wrong, not what is worst, and comes back more often.
-                measured=len(candidates) * (3 if distinguisher == "sparse" else 1),
-                confidence=split(self.confidence).others,
-                rounds=rounds,
-                loss=loss,
-                alpha=alpha,
-            )
-            built = construct(
-                self._public,
-                self._curator,
-                candidates,
-                learner.of(effort.alpha),
-                rounds=effort.rounds,
-                loss=effort.loss,
-                alpha=effort.alpha,
-                distinguisher=distinguisher,
-                confidence=self.confidence,
-            )
-            with self._public.turn():
-                announce(self._public, built, candidates, self._parts.known, self.confidence)
-        built.note = _left_out(constant, self.domain)
-        return built
+        return announced(
+            self._public,
+            self._curator,
+            [self._candidate(item) for item in workload],
+            self._parts.known,
+            self.confidence,
+            effort=(alpha, share, rounds),
+            distinguisher=distinguisher,
+            rule=rule,
+        )
 
     def _candidate(self, item: Asked | Sequence[str]) -> Candidate:
         if isinstance(item, list | tuple):
@@ -415,19 +370,6 @@ class Session(Questions):
         with _no_collection():
             words = describe_many(queries, self.domain)
             return [one_answer(*one, self.rows) for one in zip(words, queries, known, strict=True)]
-
-    def _part(self, share: float) -> Loss:
-        check_share(share)
-        return Loss(self.total.measure, int(self.total.atoms * share))
-
-
-def _left_out(constant: Sequence[Query], domain: Domain) -> str:
-    """What is said of questions that nothing has to be learned for."""
-    if not constant:
-        return ""
-    words = ", ".join(describe(one, domain) for one in constant[:3])
-    more = f" and {len(constant) - 3:,} more" if len(constant) > 3 else ""
-    return f"left out, as the number of rows tells it: {words}{more}"
 
 
 def _words(asks: Sequence[Ask], domain: Domain) -> Iterable[str | None]:

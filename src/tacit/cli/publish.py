@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tacit.public import Verified
-    from tacit.session import Past, Session
+    from tacit.release.history import Past
+    from tacit.session import Session
 
 TABLES = (".csv", ".parquet")
 _force = click.option("--force", is_flag=True, help="Replace the file if there is one.")

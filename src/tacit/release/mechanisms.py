@@ -1,9 +1,14 @@
-"""The mechanisms: one row each. Opening, configuration, planning, publishing and verifying read this table."""
+"""The mechanisms: one row each. Opening, configuration, planning, publishing and verifying read this table.
+
+A row names its functions by their place, and what they need is imported when they are called: a session loads the one
+mechanism that it has, and a configuration none.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
@@ -11,13 +16,6 @@ from msgspec import to_builtins
 from tacit.errors import ConfigError
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
-from tacit.release import forecast, histogram, offer, samplers
-from tacit.release.direct import Direct
-from tacit.release.estimate import Answerer
-from tacit.release.histogram import NoisyHistogram
-from tacit.release.iterative import iterative
-from tacit.release.median import median, usual
-from tacit.release.public import Public
 from tacit.release.settings import (
     Common,
     DirectSettings,
@@ -30,9 +28,17 @@ from tacit.release.settings import (
 )
 
 if TYPE_CHECKING:
+    from tacit.release import forecast, offer
+    from tacit.release.estimate import Answerer
+    from tacit.release.public import Public
     from tacit.trusted.curator import Curator
 
 Progress = Callable[[int, int], None]
+
+
+def _late(module: str, name: str) -> Callable[..., Any]:
+    """A function of `tacit.release` whose module is imported when it is called."""
+    return lambda *given, **named: getattr(import_module(f"tacit.release.{module}"), name)(*given, **named)
 
 
 @dataclass(frozen=True)
@@ -83,51 +89,53 @@ MECHANISMS = {
         Mechanism(
             "direct",
             DirectSettings,
-            lambda public, curator, settings, confidence, _: Direct(
+            lambda public, curator, settings, confidence, _: _late("direct", "Direct")(
                 public, curator, questions=settings.questions, confidence=confidence
             ),
             planned=Planned(
                 "direct",
                 "by the law of the noise",
                 "so few questions are best bought one by one",
-                forecast.of_direct,
+                _late("forecast", "of_direct"),
             ),
         ),
         Mechanism(
             "histogram",
             HistogramSettings,
-            lambda public, curator, _, confidence, __: NoisyHistogram(public, curator, confidence=confidence),
-            base=offer.of_histogram,
-            check=histogram.check,
+            lambda public, curator, _, confidence, __: _late("histogram", "NoisyHistogram")(
+                public, curator, confidence=confidence
+            ),
+            base=_late("offer", "of_histogram"),
+            check=_late("histogram", "check"),
             planned=Planned(
                 "histogram",
                 "by the law of the noise, a union over the questions",
                 "one noisy histogram of {cells:,} cells is best",
-                forecast.of_histogram,
+                _late("forecast", "of_histogram"),
             ),
         ),
         Mechanism(
             "iterative",
             IterativeSettings,
-            iterative,
+            _late("iterative", "iterative"),
             learns=True,
-            base=offer.of_warm_start,
+            base=_late("offer", "of_warm_start"),
             planned=Planned(
                 "iterative, warm start",
                 "by a certificate, for all boxes at once; a forecast",
                 "one noisy release of small tables answers most questions well",
-                forecast.of_warm_start,
+                _late("forecast", "of_warm_start"),
                 fitted=True,
             ),
         ),
         Mechanism(
             "median",
             MedianSettings,
-            median,
+            _late("median", "median"),
             learns=True,
-            base=offer.of_warm_start,
-            check=lambda _: samplers.check(),
-            usual=usual,
+            base=_late("offer", "of_warm_start"),
+            check=lambda _: _late("samplers", "check")(),
+            usual=_late("median", "usual"),
         ),
     )
 }
