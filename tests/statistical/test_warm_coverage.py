@@ -15,12 +15,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import beta, binom
 
 sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks.bench_coverage import CASES, Case, Coverage, coverage, play
 from benchmarks.coverage import analysts
-from benchmarks.coverage.analysts import ALL_EASY, BAND, CONFIDENCE, EACH, EASY, FEW_COUNTS, HARD, INTERVAL, Promise
+from benchmarks.coverage.analysts import ALL_EASY, CONFIDENCE, EACH, EASY, FEW_COUNTS, HARD, INTERVAL, Promise
 
 from tacit.release.online import Terms
 
@@ -34,14 +35,17 @@ def seen(case: Case, sessions: int, confidence: float = CONFIDENCE) -> dict[Prom
     return coverage([play(case, seed, confidence) for seed in range(sessions)])
 
 
-def too_narrow(promise: Promise, covered: Coverage) -> float:
-    """How much narrower than the errors need a bar must be for the check to see it, with some deviations to spare.
+def too_narrow(covered: Coverage) -> Coverage:
+    """The control: answers that are off, with bars so much narrower than these errors need that the check must reject.
 
-    The largest error of a session varies little, and single ones much.
+    As many errors must lie outside as have a chance below FALSE_ALARM, and each does with a probability at which fewer
+    have a chance below FALSE_ALARM too. How much narrower that is follows from the law of the errors; the exponential
+    one of Laplace noise needs the most. Where nothing was told, or nothing was wrong, no bar is too narrow.
     """
-    if promise in (ALL_EASY, BAND):
-        return 2.0
-    return 1.5 if covered.trials > 1000 else 4.0
+    off = Coverage(covered.errors[covered.errors > 0], covered.stated)
+    rejected = binom.isf(FALSE_ALARM, off.trials, 1 - off.stated) + 1
+    outside = beta.isf(FALSE_ALARM, rejected, off.trials - rejected + 1)
+    return off.shrunk(off.width * math.log(1 - off.stated) / math.log(outside))
 
 
 def forgetful(terms: Terms, threshold: float, most_gates: float | None = None) -> float:
@@ -76,7 +80,7 @@ def test_bars_fail_at_most_as_often_as_stated(name: str) -> None:
     for promise, covered in seen(case, SESSIONS[case.mechanism]).items():
         assert covered.holds(FALSE_ALARM) or not promise.meant, promise
         if promise not in STEPPED and covered.width < math.inf and case.asks is not analysts.trouble:
-            assert not covered.shrunk(too_narrow(promise, covered) * covered.width).holds(FALSE_ALARM), promise
+            assert not too_narrow(covered).holds(FALSE_ALARM), promise
 
 
 # After a warm start the first hit buys a table that ends the trouble: too few wrong answers are left to be counted.
