@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks import (
     bench_accuracy,
     bench_bars,
+    bench_command,
     bench_coverage,
     bench_intervals,
     bench_ledger,
@@ -36,6 +37,7 @@ BENCHMARKS = (
     bench_bars,
     bench_throughput,
     bench_ledger,
+    bench_command,
     bench_three_way,
     bench_accuracy,
 )

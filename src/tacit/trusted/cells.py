@@ -109,7 +109,7 @@ def read_cells(
     undeclared = [
         attribute.undeclared(name, missing=missing)
         for (name, attribute), code in zip(domain.items(), codes, strict=True)
-        for missing in np.unique(code[code >= attribute.size] == attribute.size + 1)
+        for missing in sorted(set((code[code >= attribute.size] == attribute.size + 1).tolist()))
     ]
     if undeclared:
         raise DataError("; ".join(undeclared) + ".")
