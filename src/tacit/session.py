@@ -38,10 +38,10 @@ from tacit.store.chain import Line
 
 if TYPE_CHECKING:  # what a session may never need is imported where it does
     from tacit.release.hypothesis.prior import Prior
+    from tacit.release.knowledge import Knowledge
     from tacit.release.mechanisms import Choice
     from tacit.release.offer import Expected, Started
     from tacit.release.offline import Constructed, Distinguisher
-    from tacit.release.online import Knowledge
     from tacit.release.rules import UpdateRule
     from tacit.release.synthetic import Synthetic
     from tacit.trusted.curator import Curator

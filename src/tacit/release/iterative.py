@@ -20,8 +20,9 @@ from tacit.model.workload import Marginal, marginal
 from tacit.release.hypothesis.dense import MAX_CELLS, Dense
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.hypothesis.noisy_table import half_width_within
+from tacit.release.knowledge import Guesses
 from tacit.release.offline import learn
-from tacit.release.online import Guesses, Online, Terms
+from tacit.release.online import Online, Terms
 from tacit.release.public import Public, expected_noise
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 from tacit.release.settings import IterativeSettings

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from tacit.release.base import Base
 from tacit.release.bought import split
 from tacit.release.estimate import Estimate, of_stored
 from tacit.release.hypothesis.noisy_table import answer_from, half_width_within
+from tacit.release.knowledge import Beginning, Guesses, Knowledge
 from tacit.release.public import Public, Recall, Unchecked, buyer, expected_noise, past
 from tacit.store.chain import Mark
 from tacit.trusted.loss import gate_scales
@@ -94,73 +95,6 @@ class Terms:
     def each(self) -> Loss:
         """The price of a hard answer, with the gate that found it."""
         return self.gate_loss + self.answer_loss
-
-
-@dataclass(frozen=True, eq=False)
-class Guesses:
-    """What public knowledge says about some questions. Values are in counts, and so is whatever is not said otherwise.
-
-    lenses: what shows how far each truth is from what is known; all of one kind.
-    floor: what a lens shows where what is known is as good as it can be.
-    note: a warning that belongs to every answer given now, or nothing.
-    """
-
-    values: NDArray[np.float64]
-    lenses: Sequence[Lens]
-    floor: float = 0.0
-    note: str = ""
-
-
-class Knowledge(Protocol):
-    """What is public so far: a fold over released answers and public seeds, and so never a matter of privacy."""
-
-    def check(self, queries: Sequence[Query | Statistic]) -> None:
-        """Refuse what cannot be guessed, before anything is paid."""
-        ...
-
-    def learn(self, measured: Iterable[Measured], entries: int) -> None:
-        """Take in what was measured since the last time, in order. The ledger has so many entries now."""
-        ...
-
-    def guess(self, queries: Sequence[Query | Statistic]) -> Guesses: ...
-
-    def purchase(self, query: Query | Statistic) -> Query | Statistic | Marginal:
-        """What to buy when a question was hard: itself, or the whole table of its attributes. By what is public."""
-        ...
-
-    def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
-        """Rows that look like what is known: a column of codes for each attribute."""
-        ...
-
-    def arrays(self) -> Iterable[NDArray[Any]]:
-        """All that is known, in numbers whose bits can be compared."""
-        ...
-
-
-class Beginning(Protocol):
-    """What is bought before the first guess."""
-
-    @property
-    def cost(self) -> Loss:
-        """What it has cost: this much is certainly not spent on gates."""
-        ...
-
-    @property
-    def base(self) -> Base | None:
-        """What was certified of it, once it is bought; None without a certificate."""
-        ...
-
-    def ahead(self) -> Loss:
-        """What it would cost at most if it were bought now; nothing if it was bought."""
-        ...
-
-    def bought(self) -> bool:
-        """Whether it was bought, or a part of it."""
-        ...
-
-    def make(self, *, buy: bool) -> Loss:
-        """Have it ready for the first guess, buying it (or refusing to) where that is still to do; what was paid."""
-        ...
 
 
 K = TypeVar("K", bound=Knowledge)

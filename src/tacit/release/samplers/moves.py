@@ -20,6 +20,8 @@ record on its wrong side, and a new value on the right side. Cold ones never mak
 one record, with probability 1/20.
 
 A draw from `size` values uses 32 bits, so its probabilities are off by at most size / 2^32, relatively.
+
+The file is long on purpose: what a compiled loop calls stands beside it, or its cache would outlive a change of that.
 """
 
 from __future__ import annotations
