@@ -19,8 +19,8 @@ NOT_FOR_A_REPEAT = (
     "tacit.release.samplers", "tacit.release.synthetic", "tacit.show.chart", "tacit.show.report",
 )  # fmt: skip
 NOT_FOR_DIRECT = ("tacit.release.online", "tacit.release.iterative", "tacit.release.hypothesis.fit")
-# Calls inside Tacit. Of the 1,500 answers before, each may take a few; making their questions again took 85,000.
-MOST_CALLS = 12_000
+# Calls inside Tacit. Of the 1,500 answers before, each may take a dozen; making their questions again took 85,000.
+MOST_CALLS = 20_000
 PROGRAM = f"""
 import sys
 import tacit

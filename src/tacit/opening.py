@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import to_builtins
@@ -19,7 +19,6 @@ from tacit.load import open_source
 from tacit.model.attribute import Attribute
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
-from tacit.release.hypothesis.prior import MOST_CELLS, Prior
 from tacit.release.mechanisms import MECHANISMS, Choice, check_names
 from tacit.release.public import Public
 from tacit.release.settings import Common, checked, names_of
@@ -32,6 +31,9 @@ from tacit.trusted.gate import tell
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total
 from tacit.trusted.records import Records
+
+if TYPE_CHECKING:  # most sessions have no prior, and read none
+    from tacit.release.hypothesis.prior import Prior
 
 # the ledger's other terms are settings
 IDENTITY = ("budget", "total", "domain", "data", "person", "rows_per_person", "prior")
@@ -153,6 +155,8 @@ def doors(records: Records, ledger: Ledger, prior: Prior | None = None) -> tuple
 
 def read_prior(given: Any, domain: Domain) -> Prior:
     """A public table over the attributes that it shares with the domain: a published file, or any other table."""
+    from tacit.release.hypothesis.prior import Prior
+
     try:
         if _is_published(given):
             return _published(given, domain)
@@ -176,7 +180,8 @@ def _is_published(given: Any) -> bool:
 
 def _published(path: str | Path, domain: Domain) -> Prior:
     """As many made-up rows as the published table has, with the codes of this domain."""
-    from tacit.public import read  # most sessions have no use for it
+    from tacit.public import read
+    from tacit.release.hypothesis.prior import MOST_CELLS, Prior
 
     with read(path) as session:
         names = [name for name in domain if name in session.domain]
