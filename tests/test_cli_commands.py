@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -210,6 +212,23 @@ def test_published_answers_need_no_data(folder: Path) -> None:
     changed = (folder / "public.tacit").read_text().replace(measured["seal"][:20], "0" * 20)
     (folder / "public.tacit").write_text(changed)
     refused(tacit("verify", "public.tacit"), "public.tacit")
+
+
+def test_a_whole_ledger_is_verified(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (measured,) = answered("ask", F)
+    (checked,) = answered("verify", "people.tacit")
+    assert (checked["measured"], checked["entries"], checked["open"], checked["seal"]) == (1, 2, 0, measured["seal"])
+    assert "follow from one another" in tacit("verify", "people.tacit").output
+    refused(tacit("verify", "people.tacit", "--receipt", "1", "0" * 64), "published", code=2)
+    refused(tacit("verify", "people.tacit", "--anchor", "nowhere"), "no anchor at")
+    assert not (folder / "nowhere").exists()
+    with sqlite3.connect(folder / "people.tacit") as db:
+        shutil.copy(folder / "people.tacit", folder / "copy.tacit")
+        db.execute("DROP TRIGGER entries_UPDATE")
+        db.execute("UPDATE entries SET body = replace(body, '1', '2') WHERE seq = 2")
+    refused(tacit("verify", "people.tacit"), "is damaged: entry 2")
+    (folder / "people.tacit").write_bytes((folder / "copy.tacit").read_bytes()[:5000])
+    refused(tacit("verify", "people.tacit"), "people.tacit")
 
 
 def test_every_kind_of_question_of_a_published_file(folder: Path) -> None:

@@ -18,6 +18,7 @@ from tacit.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tacit.inspection import Inspected
     from tacit.public import Verified
     from tacit.release.history import Past
     from tacit.session import Session
@@ -159,18 +160,32 @@ def report(options: Options, output: str, title: str | None, force: bool) -> Non
 @click.argument("file")
 @click.option("--config", "-c", metavar="CONFIG", help="Also check that the owner's ledger begins with this file.")
 @click.option("--receipt", type=(int, str), metavar="ENTRY SEAL", help="Also check that the file holds this receipt.")
+@click.option("--anchor", metavar="ANCHOR", help="Where the anchor of a ledger is, if not where it is by default.")
 @json_option
-def verify(file: str, config: str | None, receipt: tuple[int, str] | None, as_json: bool) -> None:
-    """Check a FILE that `tacit publish` wrote.
+def verify(file: str, config: str | None, receipt: tuple[int, str] | None, anchor: str | None, as_json: bool) -> None:
+    """Check a FILE that `tacit publish` wrote, or a whole ledger.
 
     Every hash, running total and price in the file is worked out again, and so is the hypothesis that its answers lead
     to. A receipt is the "entry" and "seal" that came with an answer in JSON.
+
+    Of a ledger, every entry is: that it is as it was written, follows from those before it, and stays within the
+    budget; and that the anchor has seen no newer state. The exit code is 1 where anything is wrong.
 
     \b
     Examples:
       tacit verify people-public.tacit
       tacit verify people-public.tacit --config tacit.toml --json
+      tacit verify people.tacit
     """
+    from tacit.inspection import inspect, is_ledger
+
+    if is_ledger(Path(file)):
+        if config is not None or receipt is not None:
+            raise click.UsageError("--config and --receipt are for what was published; a ledger is checked by itself.")
+        with waiting("Deriving it again"):
+            ledger = inspect(Path(file), None if anchor is None else Path(anchor))
+        show(ledger.to_dict(), as_json, partial(_print_verified, file, ledger))
+        return
     from tacit.model.facts import Receipt
     from tacit.public import verify as check
 
@@ -223,7 +238,7 @@ def _print_history(shown: list[Past], bought: int, units: bool, to: Console) -> 
         say(f"The newest {len(shown):,} of {bought:,}; `tacit history --all` lists them all.")
 
 
-def _print_verified(file: str, found: Verified, to: Console) -> None:
+def _print_verified(file: str, found: Verified | Inspected, to: Console) -> None:
     to.print(f"[bold green]{escape(Path(file).name)} holds.[/] {escape(str(found))}")
 
 

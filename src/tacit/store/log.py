@@ -263,6 +263,24 @@ class Log:
         self._file.transact(work)
         return count
 
+    def inspect(self, note: Callable[[Line], None]) -> State:
+        """The same for a log that was not opened, hence not changed either; `note` is handed each line."""
+
+        def work(db: Any) -> State:
+            self._check_file(db)
+            at, state = self.identity.origin, State(0, {})
+            while page := rows.unchecked(db, at.seq, rows.PAGE):
+                at, state = follow(page, at, state, self._step)
+                for line in page:
+                    note(line)
+            return state
+
+        return self._file.read(work)
+
+    def problem(self) -> str | None:
+        """Why this may not be the newest history, by the anchor."""
+        return self._file.read(lambda db: self.identity.problem(db, rows.head(db), self._anchor))
+
     def turn(self) -> AbstractContextManager[Any]:
         """One holder among all threads and processes; those who do not ask for turns may still read and write.
 
@@ -288,9 +306,7 @@ class Log:
 
     def _resume(self, db: Any, accept_rollback: str | None) -> tuple[Mark, State]:
         """The end to go on from. An old log beside a new file shows in SQLite's own check, not always in the chain."""
-        if db.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
-            raise LedgerError(f"{self.path.name} is damaged.")
-        db.execute(rows.SALTS)  # a log of an earlier version has none
+        self._check_file(db)
         # The first link seals the terms. What lies between is checked when it is read, and all of it by `verify`.
         rows.select(db, "ORDER BY seq LIMIT 1")
         rows.select(db, "ORDER BY seq DESC LIMIT 1")
@@ -310,6 +326,11 @@ class Log:
         line = seal(at, draft, state.spent, now(), seq=number)
         rows.insert(db, [line])
         return mark(line), state
+
+    def _check_file(self, db: Any) -> None:
+        if db.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
+            raise LedgerError(f"{self.path.name} is damaged.")
+        db.execute(rows.SALTS)  # a log of an earlier version has none
 
     def _sound(self, db: Any) -> tuple[Mark, State]:
         """The end, if the file is still the one that we and the anchor know, and what others added follows from it.

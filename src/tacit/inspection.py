@@ -1,0 +1,103 @@
+"""Whether a whole ledger is as it was written, and the newest that its anchor has seen. For its owner, without data."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import LedgerError, TacitError
+from tacit.model.budget import Loss, percent_of
+from tacit.model.entry import decode, encode
+from tacit.store.anchor import Anchor
+from tacit.store.chain import Line
+from tacit.store.log import Log, terms_of
+from tacit.trusted.rules import step
+
+_MAGIC = b"SQLite format 3\x00"
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """What was derived again from a ledger. `open` are reservations without an answer, which count as spent."""
+
+    entries: int
+    measured: int
+    told: int
+    gates: int
+    overrides: int
+    open: int
+    spent: Loss
+    total: Loss
+    seal: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        amounts = {"spent": {self.spent.measure: float(self.spent)}, "total": {self.total.measure: float(self.total)}}
+        return asdict(self) | amounts
+
+    def __str__(self) -> str:
+        return (
+            f"{self.entries:,} entries follow from one another: {self.measured:,} measured, {self.told:,} told for "
+            f"nothing, {self.gates:,} gates shut, {self.open:,} reservations without an answer, {self.overrides:,} "
+            f"rollbacks accepted.\n{percent_of(self.spent, self.total)} of the budget is spent. The anchor has seen no "
+            f"newer state.\nseal {self.seal[:16]}…"
+        )
+
+
+def is_ledger(path: Path) -> bool:
+    """Whether a file may be a ledger, and not something that was published."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
+
+
+def inspect(path: Path, anchor: Path | None = None) -> Inspected:
+    """Derive every hash, running total and body of a ledger again, and ask its anchor. Nothing is written.
+
+    Raises, naming the first entry that is wrong, or what the anchor knows better.
+    """
+    remembered, seen, last = Anchor(anchor), Counter[str](), ""
+
+    def note(line: Line) -> None:
+        nonlocal last
+        seen[line.kind] += 1
+        last = line.hash
+        try:
+            whole = encode(decode(line.kind, line.body)) == (line.kind, line.body)
+        except (TacitError, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
+            whole = False
+        if not whole:
+            raise LedgerError(f"{path.name} is damaged: entry {line.seq} is not one that this program wrote.")
+
+    total = _total(path)
+    log = Log(path, remembered, partial(step, total=total.atoms))
+    try:
+        state = log.inspect(note)
+        entries = sum(seen.values())
+        why = (
+            log.problem()
+            if remembered.path.exists()
+            else f"There is no anchor at {remembered.path}; `--anchor` names another place."
+        )
+        origin = log.identity.origin.hash
+    finally:
+        log.close()
+    if why is not None:
+        raise LedgerError(f"{path.name} holds in itself: {entries:,} entries follow from one another. But: {why}")
+    kinds = seen["measured"], seen["told"], seen["shut"], seen["override"]
+    return Inspected(entries, *kinds, len(state.open), Loss(total.measure, state.spent), total, last or origin)
+
+
+def _total(path: Path) -> Loss:
+    terms = terms_of(path)
+    try:
+        measure, atoms = json.loads((terms or {})["total"])
+        return Loss(measure, atoms)
+    except (KeyError, TypeError, ValueError):
+        raise LedgerError(f"{path.name} is not a ledger, or damaged.") from None
