@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -240,7 +241,8 @@ def test_a_long_convolution_is_exact() -> None:
     at = range(0, size, 4099)
     expected = [int(np.dot(counts[: i + 1], g[i::-1])) for i in at]
     assert convolve(counts, g, most=rows)[list(at)].tolist() == expected
-    assert bounds._rounded(counts, g, 2**18)[list(at)].tolist() != expected  # the control: floats without digits
+    with pytest.raises(ArithmeticError):  # the control: floats without digits
+        bounds._rounded(counts, g, 2**18)
 
 
 def test_what_could_not_be_exact_is_refused() -> None:
@@ -248,3 +250,20 @@ def test_what_could_not_be_exact_is_refused() -> None:
         convolve(np.ones(4, dtype=np.int64), np.full(4, 2**40), most=4)
     with pytest.raises(ValueError, match="too long"):
         convolve(np.ones(2**12, dtype=np.int64), np.full(4, 2**35), most=2**42)
+
+
+@pytest.mark.parametrize("wrong", ["one more", "a prime more", "below zero"])
+def test_a_transform_that_errs_is_noticed(monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
+    """Whatever numpy does: a sum that is off by one, or by a multiple of the modulus, is refused."""
+    inverse, off = np.fft.irfft, {"one more": 1.0, "a prime more": 2.0**31 - 1, "below zero": -1e6}[wrong]
+
+    def errs(*args: Any) -> Any:
+        found = inverse(*args)
+        found[3] += off
+        return found
+
+    counts, factor = np.arange(50, dtype=np.int64), np.arange(20, dtype=np.int64)
+    assert convolve(counts, factor, most=10**4).tolist() == np.convolve(counts, factor).tolist()
+    monkeypatch.setattr(np.fft, "irfft", errs)
+    with pytest.raises(ArithmeticError):
+        convolve(counts, factor, most=10**4)

@@ -20,7 +20,7 @@ from tacit.release import iterative
 from tacit.release.hypothesis.noisy_table import NoisyTable, half_width_within
 from tacit.release.iterative import Weights
 from tacit.release.online import Online, measure_around
-from tacit.release.public import expected_noise
+from tacit.release.public import Public, expected_noise
 from tacit.session import Session
 from tacit.trusted.ledger import Ledger
 
@@ -196,7 +196,7 @@ def loss_of(session: Session) -> Loss:
     return Loss(session.total.measure, session.total.atoms // 50)
 
 
-def test_the_table_and_the_answer_are_one_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_between_a_table_and_its_answer_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     query = Query.all([Query.among(DOMAIN, "a", [1]), Query.among(DOMAIN, "b", [2, 3])])
     table = marginal(DOMAIN, "a", "b")
     settled = []
@@ -206,7 +206,7 @@ def test_the_table_and_the_answer_are_one_transaction(tmp_path: Path, monkeypatc
         settled.append(len(outcomes))
         return settle(self, reservation, outcomes, **more)
 
-    def cut(self: Ledger, reservation: Any, outcomes: Any, **more: Any) -> Any:
+    def cut(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
     with start(tmp_path) as session:
@@ -220,10 +220,19 @@ def test_the_table_and_the_answer_are_one_transaction(tmp_path: Path, monkeypatc
             None,
             None,
         ]  # what was reserved is spent, and nothing was said
+        lone = Query.among(DOMAIN, "c", [0])
+        with monkeypatch.context() as patch:
+            patch.setattr(Public, "tell", cut)
+            with pytest.raises(KeyboardInterrupt):
+                measure_around(session._public, curator, lone, loss_of(session), TEN, "")
+        before, table_of_c = session.spent, session._public.find([marginal(DOMAIN, "c")])[0]
+        assert isinstance(table_of_c, Measured)
+        _, late = measure_around(session._public, curator, lone, loss_of(session), TEN, "")
+        assert (late.value, session.spent) == (int(table_of_c.values[0]), before)  # the table was there, and tells it
         with monkeypatch.context() as patch:
             patch.setattr(Ledger, "settle", watch)
             measured, told = measure_around(session._public, curator, query, loss_of(session), TEN, "words")
-        assert settled == [2]
+        assert settled == [1, 1]  # the table, and then what follows from it
         assert isinstance(told, Told)
         said = NoisyTable(measured, DOMAIN, N, 0.95).estimate(query)
         assert (told.value, told.bars, told.note) == (said.value, (TEN,), "words")

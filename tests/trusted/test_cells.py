@@ -82,6 +82,19 @@ def test_without_a_mistake_it_loads() -> None:
     assert read_records(Planted(), DOMAIN, person="id", rows_per_person=2).rows == 3
 
 
+def test_no_code_beyond_an_attribute_is_taken_for_a_cell() -> None:
+    """Whatever a dialect's expression comes to: the two reserved codes, all above them, and bits that no slot has.
+
+    A code that spills into the next attribute's bits is one of that attribute: it costs accuracy, since what decides on
+    a row's cell are that row's values still, and it is refused wherever the sum is none of its codes.
+    """
+    size = DOMAIN["age"].size
+    assert read_records(Planted(say=codes(str(size - 1))), DOMAIN).rows == 4
+    for code in (*range(size, 2 ** DOMAIN.slots[0].bits), 2**40):
+        with pytest.raises(DataError):
+            read_records(Planted(say=codes(str(code))), DOMAIN)
+
+
 NOT_ROW_WISE = {
     "an aggregate": codes("SUM(data.v0)"),
     "a window": codes("ROW_NUMBER() OVER (ORDER BY data.v0)"),

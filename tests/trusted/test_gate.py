@@ -377,3 +377,61 @@ def test_a_gate_of_another_ledger_is_refused(curator: Curator, tmp_path: Path) -
     public_of(other).tell([FreeAnswer(WOMEN, 70, "")], gate)
     assert other.resume_gate() is not None
     other._ledger.close()
+
+
+class LooksLikeAGate:
+    """Whatever it holds, it was never opened."""
+
+    def __init__(self, gate: Gate, held: Any) -> None:
+        self._ledger, self._held, self._asked, self.terms, self.threshold = gate._ledger, held, None, gate.terms, 0.0
+
+
+def test_what_only_looks_like_a_gate_is_refused(curator: Curator) -> None:
+    gate = curator.open_gate(10_000, EPSILON)
+    assert gate.first_above([WOMEN], [Distance(0)]) is None
+    for held in (gate._held, replace(gate._held, value="0"), replace(gate._held, token="0")):
+        with pytest.raises(InvalidQuery):
+            public_of(curator).tell([FreeAnswer(WOMEN, 70, "")], LooksLikeAGate(gate, held))  # type: ignore[arg-type]
+    public_of(curator).tell([FreeAnswer(WOMEN, 70, "")], gate)  # it was not touched
+
+
+def values_in(error: BaseException) -> str:
+    """All that a verbose traceback would print."""
+    found, frame = list[str](), error.__traceback__
+    assert error.__context__ is None
+    while frame is not None:
+        if "tacit" in frame.tb_frame.f_code.co_filename and "tests" not in frame.tb_frame.f_code.co_filename:
+            found.append(f"{frame.tb_frame.f_code.co_name} {frame.tb_frame.f_locals!r}")
+        frame = frame.tb_next
+    return "\n".join(found)
+
+
+def interrupted_look(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What tracebacks show after Ctrl-C in the middle of a look: of a gate, and of a measurement."""
+    gate, noise, shown = curator.open_gate(10, EPSILON), "123456789", list[str]()
+    curator._ledger.log._file.transact(lambda db: db.execute("UPDATE private SET value = ?", (noise,)))
+
+    def interrupt(*_: Any) -> Any:
+        truth = 987654321  # noqa: F841 - what a frame would show
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Records, "answer", interrupt)
+    looks = (lambda: gate.first_above([WOMEN], [Distance(0)]), lambda: curator.measure([WOMEN], EPSILON))
+    for look in looks:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            look()
+        shown.append(values_in(caught.value))
+    return shown
+
+
+def test_an_interrupt_shows_neither_noise_nor_truth(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text in interrupted_look(curator, monkeypatch):
+        assert "123456789" not in text
+        assert "987654321" not in text
+        assert "first_passing" not in text.replace("function first_passing", "")
+
+
+def test_planted_interrupts_with_their_frames(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("gate", "curator"):
+        monkeypatch.setattr(f"tacit.trusted.{module}.unseen", lambda look, failed: look())
+    assert "first_passing" in interrupted_look(curator, monkeypatch)[0]

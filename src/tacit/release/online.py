@@ -359,8 +359,9 @@ def measure_around(
 ) -> tuple[Measured, Measured | Told]:
     """The whole table of a query's attributes, for at most `loss`, and the query's answer from that table.
 
-    Both are stored in one transaction, so that no crash parts them. A table that was measured before with the same
-    noise is read back for nothing. `bar` is for that noise: the caller works it out from `expected_noise`.
+    A table that was measured before with the same noise is read back for nothing: so a crash between the table and its
+    answer loses nothing, as whoever asks again finds the table, and the answer follows from it. `bar` is for that
+    noise: the caller works it out from `expected_noise`.
     """
     if query.is_constant or query.complement:
         raise InvalidQuery("a table is measured around a query that depends on some attributes, not a complement.")
@@ -373,7 +374,7 @@ def measure_around(
 
     told(np.zeros(shape, dtype=np.int64))  # refuses widths and words that cannot be stored before anything is paid
     with public.turn():
-        measured = curator.measure([table], loss, lambda new: told(new.values))[0]
+        measured = curator.measure([table], loss)[0]
         if measured.noise != expected_noise(public, table, loss):
             raise InvalidQuery("the table was measured before with other noise, which the bar is not for.")
         answer = public.find([query])[0]

@@ -229,7 +229,6 @@ class Recall:
         self,
         questions: Sequence[Question],
         loss: Loss,
-        then: object = None,
         start: object = None,
         *,
         anew: bool = False,

@@ -18,7 +18,6 @@ from tacit.model.entry import (
     MOST_BESIDE,
     Comparison,
     Entry,
-    FreeAnswer,
     Measured,
     Measurement,
     Selection,
@@ -33,14 +32,13 @@ from tacit.model.request import Candidate, Chosen, Compared, Comparisons, Declar
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Question, key, unit
 from tacit.store.chain import Line
-from tacit.trusted.gate import Gate, first_passing, shown
+from tacit.trusted.gate import Gate, first_passing, shown, unseen
 from tacit.trusted.ledger import Ledger, Outcome
 from tacit.trusted.noise import add_noise, draw_geometric, noisy_max
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import Charge, choice_terms, far_terms, noise_of, passing_terms, price_of, truth
 
 Counts = NDArray[np.int64]
-Follows = Callable[[Measurement], FreeAnswer]
 
 
 class Curator:
@@ -54,7 +52,6 @@ class Curator:
         self,
         questions: Sequence[Question],
         loss: Loss,
-        then: Follows | None = None,
         start: Start | None = None,
         *,
         anew: bool = False,
@@ -63,8 +60,7 @@ class Curator:
 
         With `anew` it is measured once more, for a new price, and kept beside what there is.
 
-        `then` makes a free answer of each new noisy one, which it sees before that is durable; both are stored in one
-        transaction, so that no crash parts them. `start` is a public mark, kept with what is new.
+        `start` is a public mark, kept with what is new.
 
         Guarantee: each new question costs at most `loss` of the session's total, whose sum the ledger never lets pass
             the budget; nothing is returned before it and its charge are durable.
@@ -86,7 +82,7 @@ class Curator:
                 found = self._ledger.find_many(keys)
             new = {k: question for k, question in zip(keys, questions, strict=True) if k not in found}
             if new:
-                found |= self._measure(new, loss, then, start)
+                found |= self._measure(new, loss, start)
         measured = [one for k in keys if isinstance(one := released(found[k], loss.measure), Measured)]
         if len(measured) < len(keys):  # told meanwhile, by somebody who did not wait for a turn
             raise AnswerWithheld("The question was answered meanwhile; ask again. What was reserved stays spent.")
@@ -163,20 +159,14 @@ class Curator:
     def _paid(self, cost: Loss, purpose: str, draw: Callable[[], list[Outcome]]) -> list[Line]:
         """Reserve, look, settle. What is true, and the noise, stay within `draw`: no later traceback shows them."""
         intent = self._ledger.reserve(cost, purpose=purpose)
-        # From here on the data are looked at. Whatever goes wrong now, the reservation stays spent; and what went wrong
-        # may depend on the data, so nothing is said about it.
-        try:
-            outcomes = draw()
-        except Exception:
-            outcomes = []
+        # From here on the data are looked at. Whatever goes wrong now, the reservation stays spent.
+        outcomes = unseen(draw, list[Outcome]())
         if not outcomes:
             raise AnswerWithheld("The answer could not be worked out. What was reserved for it stays spent.")
         return self._ledger.settle(intent, outcomes)
 
-    def _measure(
-        self, questions: dict[str, Question], loss: Loss, then: Follows | None, start: Start | None
-    ) -> dict[str, Line]:
-        """New measurements, by their keys, and what follows from each."""
+    def _measure(self, questions: dict[str, Question], loss: Loss, start: Start | None) -> dict[str, Line]:
+        """New measurements, by their keys."""
         domain, people = self.declared.domain, self.declared.rows_per_person
         noises = {k: noise_of(question, domain, loss, people) for k, question in questions.items()}
         prices = {k: price_of(q, domain, noises[k], loss.measure, people).atoms for k, q in questions.items()}
@@ -187,13 +177,10 @@ class Curator:
             for k, question in questions.items():
                 measurement = Measurement(question, drawn[k], unit(question), noises[k], start)
                 outcomes.append(Outcome(k, prices[k], *encode(measurement)))
-                if then is not None:
-                    free = then(measurement)
-                    outcomes.append(Outcome(free.question.key, 0, *encode(free)))
             return outcomes
 
         lines = self._paid(Loss(loss.measure, sum(prices.values())), f"measure {len(questions)}", draw)
-        return dict(zip(questions, lines if then is None else lines[::2], strict=True))
+        return dict(zip(questions, lines, strict=True))
 
 
 def _add_noise_together(truths: dict[str, Counts], noises: dict[str, Noise]) -> dict[str, Counts]:

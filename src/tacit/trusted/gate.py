@@ -6,7 +6,8 @@ first that does. Then it is shut, for good and for everybody.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from tacit.errors import AnswerWithheld, InvalidQuery
 from tacit.model.budget import Loss
@@ -22,6 +23,7 @@ from tacit.trusted.loss import Sensitivity, gate_price, gate_scales
 from tacit.trusted.noise import draw_geometric
 from tacit.trusted.records import Records
 
+T = TypeVar("T")
 _CHUNK = 256  # comparisons drawn at a time
 
 
@@ -84,13 +86,13 @@ class Gate:
             held = self._ledger.take_private(self._intent)
             if held is None:
                 raise InvalidQuery("the gate is shut, or held until what it said is stored.")
+            found: int | None = -1
+            scales = self.terms.threshold_scale * GRID, self.terms.comparison_scale * GRID
             try:
-                scales = self.terms.threshold_scale * GRID, self.terms.comparison_scale * GRID
-                found = first_passing(self._records, asked, scales, int(held.value))
-            except Exception:  # what went wrong may depend on the data, so nothing is said about it
-                found = -1
-            if found is not None:
-                del held  # the noise is of no more use, and no traceback shows it
+                found = unseen(lambda: first_passing(self._records, asked, scales, int(held.value)), found)
+            finally:
+                if found is not None:
+                    del held  # the noise is of no more use, and no traceback shows it
             if found == -1:
                 raise AnswerWithheld("The answers could not be worked out, and the gate is lost with what it cost.")
             if found is not None:
@@ -135,6 +137,22 @@ def _store(
     raise AnswerWithheld(
         "The answers could not be stored, so none is shown; a gate that was open is lost with its cost."
     )
+
+
+def unseen(look: Callable[[], T], failed: T) -> T:
+    """What a look at the data comes to.
+
+    Guarantee: what goes wrong in it may depend on the data, so nothing is said about it; an interrupt goes on without
+        the frames that it met, in which true values and noise stand.
+    """
+    try:
+        return look()
+    except Exception:
+        return failed
+    except BaseException as error:
+        interrupt = error.with_traceback(None)
+    interrupt.__context__ = None
+    raise interrupt
 
 
 def first_passing(records: Records, asked: Comparisons, scales: tuple[float, float], noise: int) -> int | None:
