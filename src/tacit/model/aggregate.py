@@ -10,67 +10,23 @@ Everything is post-processing of noisy counts: a bug here costs accuracy, never 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
-from tacit.model.attribute import Attribute
 from tacit.model.describe import describe
 from tacit.model.domain import Domain
-from tacit.model.facts import joined
-from tacit.model.query import GRID, MAX_TABLE, Query
-from tacit.model.values import Days, Listed
+from tacit.model.formula import Figure, Formula, Middles, Weighed, check_unweighted, ratio
+from tacit.model.query import MAX_TABLE, Query
+from tacit.model.values import Days
 
 Floats = NDArray[np.float64]
 RANGE_SHARE = 0.1  # of the budget, for the release of all ranges of one attribute
 EVERYONE = Query.constant(everyone=True)
 _MAY_BE_ZERO = "the count that is divided by may be 0: nothing is guaranteed"
-
-
-class Figure(NamedTuple):
-    """A value, and how far off it can be; None where nothing is guaranteed."""
-
-    value: float
-    error: float | None
-
-
-@dataclass(frozen=True)
-class Weighed:
-    """The sum, over the rows of a condition, of a weight in [0, 1] that one attribute gives; without one, a count."""
-
-    where: Query
-    name: str = ""
-    weights: tuple[float, ...] = ()
-
-    def query(self, domain: Domain, inside: Sequence[Query] = ()) -> Query:
-        """The question that has this sum for an answer, among the rows that also lie `inside`."""
-        weighed = [Query.weighted(domain, [self.name], self.weights)] if self.name else []
-        return Query.all([self.where, *inside, *weighed]) if inside or weighed else self.where
-
-    @property
-    def rounding(self) -> float:
-        """How far a weight is from the grid that questions live on, at most."""
-        w = np.asarray(self.weights, dtype=np.float64)
-        return float(np.abs(np.rint(w * GRID) / GRID - w).max(initial=0.0))
-
-
-@dataclass(frozen=True)
-class Formula:
-    """The weighted counts that a value is made of, and how it is put together from them and the number of rows.
-
-    Without parts the value follows from the condition alone; `constant` says why, to whom asks it of each group.
-    """
-
-    parts: tuple[Weighed, ...]
-    put_together: Callable[[Sequence[Figure], int], Figure]
-    note: str = ""
-    doubt: str = ""  # what is said where nothing is guaranteed
-    constant: str = ""
-    limits: Callable[[int], tuple[float, float]] = lambda _: (-math.inf, math.inf)  # of the value, for so many rows
 
 
 @dataclass(frozen=True)
@@ -101,7 +57,7 @@ class Fraction:
 
     def __post_init__(self) -> None:
         for condition in (self.where, self.given):
-            _check_unweighted(condition)
+            check_unweighted(condition)
         if self.given.is_constant and not self.given.is_everyone:
             raise InvalidQuery("no row can meet the condition below the line, so there is no fraction.")
         some = Query.all([self.where, self.given])
@@ -295,109 +251,11 @@ def mean(domain: Domain, name: str, where: Query = EVERYONE, share: float | None
     return Fraction(true, Query.all([where, known]))
 
 
-@dataclass(frozen=True, eq=False)
-class Middles:
-    """The number that stands for each bin of an attribute, NaN where a condition allows no row."""
-
-    domain: Domain
-    name: str
-    where: Query
-    values: Floats
-    rounding: float
-
-    @classmethod
-    def of(cls, domain: Domain, name: str, where: Query) -> Middles:
-        """The middles of an attribute's bins; refuses attributes that have no numbers."""
-        _check_unweighted(where)
-        attribute = domain[name]
-        if attribute.size > MAX_TABLE:
-            raise InvalidQuery(f"{name} has {attribute.size:,} values; at most {MAX_TABLE:,} can be weighed.")
-        values, rounding = _middles(name, attribute)
-        allowed = _possible(where, name, attribute.size)[: attribute.bins]
-        return cls(domain, name, where, np.where(allowed, values, np.nan), rounding)
-
-    @property
-    def inside(self) -> NDArray[np.bool_]:
-        return ~np.isnan(self.values)
-
-    @property
-    def low(self) -> float:
-        if not self.inside.any():
-            raise InvalidQuery(f"no row that meets the condition has a value of {self.name}, so there is no mean.")
-        return float(np.nanmin(self.values))
-
-    @property
-    def span(self) -> float:
-        return float(np.nanmax(self.values)) - self.low
-
-    @property
-    def places(self) -> Floats:
-        """Where each value lies between the least and the largest, from 0 to 1; 0 for those that no row has."""
-        return np.where(self.inside, (self.values - self.low) / self.span, 0.0)
-
-    def weighed(self, weights: NDArray[np.generic]) -> Weighed:
-        """The sum of these weights, one for each bin; rows outside the bins weigh nothing."""
-        padded = np.zeros(self.domain[self.name].size)
-        padded[: len(weights)] = np.minimum(weights.astype(np.float64), 1.0)
-        return Weighed(self.where, self.name, tuple(padded.tolist()))
-
-    def note(
-        self, words: str = "a value is taken for the middle of its bin, off by at most {0:g} beyond the error bar"
-    ) -> str:
-        """What has to be said of values that stand for their bins."""
-        other = self.domain[self.name].other
-        left_out = "" if other is None else f"rows whose {self.name} is {other} are left out"
-        return joined((words.format(self.rounding) if self.rounding else "", left_out))
-
-
-def ratio(top: Figure, bottom: Figure) -> Figure:
-    """A part by its whole, cut to [0, 1], and how far off it can be where both bars hold.
-
-    The extremes of t/b over the two intervals are at their ends, since b stays above 0; where it may not, the truth may
-    have no value at all, and nothing is promised.
-    """
-    value = min(max(top.value / max(bottom.value, 1.0), 0.0), 1.0)
-    if top.error is None or bottom.error is None or bottom.value - bottom.error <= 0:
-        return Figure(value, None)
-    high = min(1.0, max(0.0, top.value + top.error) / (bottom.value - bottom.error))
-    low = max(0.0, top.value - top.error) / (bottom.value + bottom.error)
-    return Figure(value, max(high - value, value - low, 0.0))
-
-
 def check_share(share: float) -> None:
     """Refuse what is not a share of the budget."""
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
         raise InvalidQuery(f"share is a fraction of the budget, above 0 and at most 1, not {share!r}.")
 
 
-def _check_unweighted(where: Query) -> None:
-    if where.unit > 1:
-        raise InvalidQuery("rows are chosen by conditions, not by weights.")
-
-
 def _where(where: Query, domain: Domain) -> str:
     return "" if where.is_everyone else f" where {describe(where, domain)}"
-
-
-def _middles(name: str, attribute: Attribute) -> tuple[Floats, float]:
-    if isinstance(attribute.values, Listed):
-        if isinstance(attribute.values.values[0], str):
-            raise InvalidQuery(f"{name} is not a number, so it has no sum and no mean.")
-        return np.array([float(value) for value in attribute.values.values]), 0.0
-    if isinstance(attribute.values, Days):
-        raise InvalidQuery(f"{name} has dates, which have a median but no sum and no mean.")
-    edges = np.array([attribute.edge(i) for i in range(attribute.bins + 1)], dtype=np.float64)
-    lows, highs = edges[:-1], edges[1:] - attribute.values.whole
-    return (lows + highs) / 2, float((highs - lows).max() / 2)
-
-
-def _possible(where: Query, name: str, size: int) -> NDArray[np.bool_]:
-    """Which values of an attribute a row that meets the condition can have (all, where that is not plain to see)."""
-    if where.is_constant:
-        return np.full(size, where.is_everyone)
-    factor = next((factor for factor in where.factors if name in factor.scope), None)
-    if factor is None or (where.complement and len(where.factors) > 1):
-        return np.ones(size, dtype=np.bool_)
-    weights = factor.flipped().weights if where.complement else factor.weights
-    others = tuple(axis for axis, other in enumerate(factor.scope) if other != name)
-    return np.asarray(weights.max(axis=others) > 0)

@@ -14,10 +14,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from tacit.model.aggregate import Figure, Weighed
 from tacit.model.answer import Answer, Limits, QuantileAnswer
 from tacit.model.ask import Ask, Cdf, Count, Crosstab, Histogram, Mean, Quantile, Range, Select, Stat
 from tacit.model.facts import EXACT, Facts, joined
+from tacit.model.formula import Figure, Weighed
 from tacit.model.query import Query
 from tacit.model.table import CdfAnswer, Listing, Row, Table
 from tacit.model.workload import Marginal

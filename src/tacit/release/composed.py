@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.errors import InvalidQuery
-from tacit.model.aggregate import Figure, Weighed
 from tacit.model.ask import Aggregate, Group
 from tacit.model.facts import EXACT, Facts
+from tacit.model.formula import Figure, Weighed
 from tacit.model.query import Query
 from tacit.model.workload import Marginal, marginal
 from tacit.release.estimate import TableEstimate

@@ -12,17 +12,18 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tacit.errors import BudgetExhausted, InvalidBudget, InvalidQuery
-from tacit.model.aggregate import Figure
 from tacit.model.ask import Ask, Count, Fraction, Mean, Sum
 from tacit.model.budget import Loss, Measure, percent_of
 from tacit.model.describe import describe
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.facts import ANSWER, EXACT, FREE, NOISE, joined
+from tacit.model.formula import Figure
 from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.release.estimate import Estimate, of_stored
+from tacit.release.need import DryRun
 from tacit.release.public import Public, buyer
 from tacit.trusted.sensitivity import noise_of, price_of
 
@@ -122,24 +123,31 @@ class Dial:
             return wanted
         return price_of(question, domain, noise_of(question, domain, least, people), measure, people)
 
-    def narrowest(self, one: Wanted) -> float | None:
-        """The half width that all that is left buys; None where it buys nothing."""
+    def dry_run(self, one: Wanted) -> DryRun:
+        """What a fresh answer, as sharp as wanted, would cost."""
+        price, left = self.price(one), self._public.left
+        if price <= left:
+            return DryRun(False, price, "bought fresh, by itself")
+        rest = f"{percent_of(left, self._public.total)}, which buys {self._at_best(one)}"
+        return DryRun(False, price, f"it costs more than is left, {rest}: it is refused")
+
+    def _at_best(self, one: Wanted) -> str:
+        """The half width that all that is left buys, in words."""
         public = self._public
         try:
             noise = noise_of(one.query.core, public.domain, public.left, public.rows_per_person)
         except InvalidBudget:
-            return None
-        return one.width(quantile(noise, self._confidence))
+            return "nothing"
+        return f"± {one.width(quantile(noise, self._confidence)):,.4g} at best"
 
     def buy(self, one: Wanted) -> Estimate:
         """A fresh answer, as sharp as wanted."""
         price, left = self.price(one), self._public.left
         if self._curator is not None and not price <= left:
-            best, whole = self.narrowest(one), self._public.total
-            buys = "nothing" if best is None else f"± {best:,.4g} at best"
+            whole = self._public.total
             raise BudgetExhausted(
                 f"± {one.width(one.steps):,.4g} costs {percent_of(price, whole)} of the budget, and "
-                f"{percent_of(left, whole)} is left, which buys {buys}."
+                f"{percent_of(left, whole)} is left, which buys {self._at_best(one)}."
             )
         measured = buyer(self._public, self._curator).measure([one.query.core], price, anew=True)[0]
         if quantile(measured.noise, self._confidence) > one.steps:

@@ -127,17 +127,9 @@ class Parts:
 
     def price_within(self, one: Wanted) -> DryRun:
         """What that would cost. Looks at the ledger and at public parameters, never at data."""
-        left, total = self._public.left, self._public.total
         if self._sharp_enough(one) is not None:
-            return DryRun(True, Loss(left.measure, 0), "it is known as well as that")
-        price = self._dial.price(one)
-        if price <= left:
-            return DryRun(False, price, "bought fresh, by itself")
-        best = self._dial.narrowest(one)
-        buys = "nothing" if best is None else f"± {best:,.4g} at best"
-        return DryRun(
-            False, price, f"it costs more than is left, {percent_of(left, total)}, which buys {buys}: it is refused"
-        )
+            return DryRun(True, Loss(self._public.total.measure, 0), "it is known as well as that")
+        return self._dial.dry_run(one)
 
     def _sharp_enough(self, one: Wanted) -> Estimate | None:
         if self.price([one.query]).known:
