@@ -316,3 +316,15 @@ def test_a_query_sees_no_python_variable_and_fetches_no_extension() -> None:
     assert len(frame) == 1
     assert refused("SELECT * FROM frame", AGE) == "the query could not be read."
     assert refused("SELECT * FROM 'https://example.org/a.parquet'", AGE) == "the query could not be read."
+
+
+@pytest.mark.parametrize(
+    "more", ["; COPY (SELECT 1) TO '{}'", "; ATTACH '{}'", "; SELECT 2", "; CREATE TABLE t (x INT); SELECT 1 AS age"]
+)
+def test_a_query_is_one_statement_that_only_reads(tmp_path: Path, more: str) -> None:
+    written = tmp_path / "written"
+    with pytest.raises(DataError, match="one SELECT statement"):
+        read_records(open_source("SELECT 1 AS age" + more.format(written)), AGE)
+    assert not written.exists()
+    assert read_records(open_source("WITH a AS (SELECT 1 AS age) SELECT * FROM a;"), AGE).rows == 1
+    assert read_records(open_source("FROM (SELECT 1 AS age)"), AGE).rows == 1

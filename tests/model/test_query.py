@@ -331,3 +331,12 @@ def test_keys_are_pinned() -> None:
     weighted = Query.weighted(domain, ["age"], [i / 10 for i in range(10)])
     keys = [query.key[:16] for query in (woman, woman & young, woman | young, weighted)]
     assert keys == ["f50db4123a05a358", "296398137366bf9d", "031e48f2187cfdcb", "c2f37944847a9c95"]
+
+
+def test_a_range_of_a_wide_attribute_may_begin_anywhere() -> None:
+    """One attribute is no tie, however many bins it has."""
+    bins = 2**20 + 8
+    domain = Domain({"x": integer(0, bins - 1)})
+    above, below = (Query.among(domain, "x", some) for some in (range(5, bins), range(bins - 5)))
+    both = above & below
+    assert both.key == Query.among(domain, "x", range(5, bins - 5)).key

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import subprocess
+import sys
+import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -21,7 +25,7 @@ from tacit.cli import main
 from tacit.config import read_config
 from tacit.serve import dataset
 from tacit.serve.admission import Limits
-from tacit.serve.api import ENDPOINTS
+from tacit.serve.api import ENDPOINTS, sweep
 from tacit.serve.keys import revoke_key
 from tacit.serve.openapi import document
 from tacit.serve.refusal import INTERNAL
@@ -393,3 +397,34 @@ def test_sixteen_threads_pay_what_the_ledger_says(serve: Serve, mechanism: str) 
         assert round(open_gate * 10**12) in (0, *gates)
     assert paid + open_gate == pytest.approx(spent, abs=1e-9)
     assert spent <= float(served.people.session.total)
+
+
+def test_an_audit_log_that_cannot_be_synced_is_said_to_be_that(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tacit.serve.dataset.os.fsync", full)
+        withheld = served.ana.post("/v1/people/ask", json={"question": {"count": {"sex": "F"}}})
+    refused(withheld, 503, "audit")
+    assert withheld.json()["error"]["nothing_spent"] is False
+    assert served.ask({"count": {"sex": "F"}})["cost"] == {"rho": 0.0}  # it was kept, and is told once it is noted
+
+
+def test_a_file_of_keys_that_is_moved_away_is_no_internal_error(served: Served) -> None:
+    path = served.state.keys.path
+    path.rename(path.with_name("elsewhere"))
+    refused(served.ana.get("/v1/whoami"), 503, "keys")
+    path.with_name("elsewhere").rename(path)
+    assert served.ana.get("/v1/whoami").status_code == 200
+
+
+def test_what_a_killed_server_was_sending_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    folders = [tmp_path / f"tacit-published-{number}-x" for number in (int(dead.stdout), os.getpid(), "nobody")]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "people.tacit.jsonl").write_text("public")
+    sweep()
+    assert [folder.exists() for folder in folders] == [False, True, True]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 from pathlib import Path
 
@@ -156,3 +157,37 @@ def test_the_audit_log_is_bounded_and_survives_a_torn_line(tmp_path: Path) -> No
     log.write([{"who": "bob", "number": 200}], paid=True)
     assert [record["number"] for record in log.last(2)] == [200, 199]
     log.close()
+
+
+@pytest.mark.parametrize("how", ["unlinked", "moved", "replaced"])
+def test_an_audit_log_that_is_taken_away_is_noticed(tmp_path: Path, caplog: pytest.LogCaptureFixture, how: str) -> None:
+    path = tmp_path / "people.audit"
+    log = Audit(path)
+    log.write([{"who": "ana", "number": 1}], paid=True)
+    if how == "unlinked":
+        path.unlink()
+    else:
+        path.rename(tmp_path / "elsewhere")
+    if how == "replaced":
+        path.write_text("")
+    log.write([{"who": "ana", "number": 2}], paid=True)
+    log.sync()
+    newest = log.last(5)
+    assert [record.get("number") for record in newest] == [2, None]
+    assert "taken away" in newest[1]["note"]
+    assert "taken away" in caplog.text
+    log.close()
+
+
+def test_a_file_of_keys_on_a_read_only_disk_is_called_that(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_key(file, "ana", "analyst")
+
+    class ReadOnly(sqlite3.OperationalError):
+        sqlite_errorname = "SQLITE_READONLY_DIRECTORY"
+
+    def connect(*_: object, **__: object) -> sqlite3.Connection:
+        raise ReadOnly
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    with pytest.raises(ConfigError, match="cannot be written where it is"):
+        KeyRing(file)

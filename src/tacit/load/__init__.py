@@ -112,7 +112,7 @@ def open_source(data: object, table: str | None = None) -> Source:
         return data
     import duckdb
 
-    from tacit.load.engines import DuckDB, Postgres, Spark
+    from tacit.load.engines import DuckDB, Postgres, Spark, selected
 
     if isinstance(data, str) and is_address(data):
         if not table:
@@ -125,7 +125,7 @@ def open_source(data: object, table: str | None = None) -> Source:
         text = os.fspath(data)
         if isinstance(text, str) and "\0" not in text:
             if isinstance(data, str) and is_query(text):
-                return Source(DuckDB("the query", lambda connection, _: connection.sql(text)))
+                return Source(DuckDB("the query", lambda connection, _: selected(connection, text)))
             return _path(text, table)
     if isinstance(data, duckdb.DuckDBPyRelation):
         return Source(DuckDB("the relation", lambda *_: data, ours=False))

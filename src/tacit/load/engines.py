@@ -128,6 +128,14 @@ def is_database(path: str) -> bool:
         return file.read(12)[8:] == b"DUCK"
 
 
+def selected(connection: Any, text: str) -> Any:
+    """What a query says, if it is one statement that only reads. DuckDB would run all that follows a semicolon, too."""
+    statements = connection.extract_statements(text)
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise DataError("a query is one SELECT statement, and nothing follows it.")
+    return connection.sql(text)
+
+
 def attached(connection: Any, path: str, table: exp.Table) -> Any:
     """A table of a database file, which is opened for reading only."""
     connection.execute(f"ATTACH {exp.Literal.string(path).sql('duckdb')} AS attached (READ_ONLY)")

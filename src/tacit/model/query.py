@@ -281,7 +281,7 @@ def _join(a: Factor, b: Factor) -> Factor:
 
 
 def _check_size(scope: Sequence[str], shape: Sequence[int]) -> None:
-    if len(scope) > MAX_JOINED or math.prod(shape) > MAX_TABLE:
+    if len(scope) > 1 and (len(scope) > MAX_JOINED or math.prod(shape) > MAX_TABLE):  # one attribute is no tie
         raise InvalidQuery(
             f"the question ties {len(scope)} attributes together ({', '.join(scope)}: {math.prod(shape):,} values); "
             f"at most {MAX_JOINED} attributes and {MAX_TABLE:,} values can be. A conjunction has no such limit."

@@ -7,6 +7,8 @@ may take a while is a plain function, and is called in a thread of the pool.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
@@ -243,7 +245,7 @@ def history(call: Call) -> schema.HistoryReply:
 
 def published(call: Call) -> Response:
     """All that was ever released, as one file that answers without the data (`tacit.read`)."""
-    folder = tempfile.mkdtemp(prefix="tacit-published-")
+    folder = tempfile.mkdtemp(prefix=f"{_PUBLISHED}{os.getpid()}-")
     path = Path(folder) / f"{call.about.name}.tacit.jsonl"
     try:
         publish(call.about.session, path)
@@ -251,6 +253,21 @@ def published(call: Call) -> Response:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return _Once(path, media_type="application/jsonl", filename=path.name)
+
+
+_PUBLISHED = "tacit-published-"
+
+
+def sweep() -> None:
+    """Remove the copies that a server left behind which was killed while it sent them."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PUBLISHED}*"):
+        number = folder.name.removeprefix(_PUBLISHED).split("-")[0]
+        with contextlib.suppress(OSError, ValueError, OverflowError):
+            try:
+                os.kill(int(number), 0)
+            except ProcessLookupError:
+                if folder.stat().st_uid == os.getuid():
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Once(FileResponse):

@@ -23,7 +23,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tacit.serve.admission import MAX_BODY, check_owner, read_body, too_large
-from tacit.serve.api import ENDPOINTS, Call, Endpoint, Server, outcome, server_of
+from tacit.serve.api import ENDPOINTS, Call, Endpoint, Server, outcome, server_of, sweep
 from tacit.serve.refusal import Refusal, log, refusal_of
 from tacit.serve.schema import parse
 
@@ -47,6 +47,7 @@ def make_app(server: Server, *, pages: Sequence[BaseRoute] = (), ready: Callable
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        sweep()
         ready()
         try:
             yield

@@ -11,7 +11,7 @@ import os
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -82,7 +82,19 @@ class Audit:
         lines = (json.dumps({"time": now, **record}, ensure_ascii=False, allow_nan=False) + "\n" for record in records)
         text = "".join(lines).encode()
         with self._lock:
-            if os.fstat(self._file).st_size + len(text) > self._max:
+            if not self._in_place():
+                # What was in it is gone, or somebody has it elsewhere. The new file begins by saying so.
+                log.error("the audit log %s was taken away; a new one is begun", self.path.name)
+                taken, self._file = self._file, self._open()
+                os.close(taken)
+                about = {
+                    "time": now,
+                    "who": "the server",
+                    "role": "owner",
+                    "note": "the log before this was taken away",
+                }
+                text = (json.dumps(about) + "\n").encode() + text
+            elif os.fstat(self._file).st_size + len(text) > self._max:
                 self._rotate()
             written = 0
             while written < len(text):
@@ -97,6 +109,9 @@ class Audit:
             file, self._unsynced = os.dup(self._file), False
         try:  # without the lock, so that what is free need not wait for the disk
             os.fsync(file)
+        except OSError:
+            self._unsynced = True  # whoever comes next is not shown anything either before it is on the disk
+            raise
         finally:
             os.close(file)
 
@@ -124,6 +139,13 @@ class Audit:
     def _open(self) -> int:
         return os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
+    def _in_place(self) -> bool:
+        """Whether what is written still arrives in the file that the owner reads."""
+        try:
+            return os.path.samestat(os.stat(self.path), os.fstat(self._file))
+        except FileNotFoundError:
+            return False
+
     def _tail(self) -> bytes:
         return os.pread(self._file, 1, os.fstat(self._file).st_size - 1)
 
@@ -146,7 +168,7 @@ class Dataset:
     def __init__(self, name: str, session: Session, ledger: Path, keys: KeyRing, lock: ServerLock) -> None:
         self.name, self.session, self._keys, self._lock = name, session, keys, lock
         self.audit = Audit(Path(f"{os.path.realpath(ledger)}.audit"))
-        self.writer = Writer(session, name, sync=self.audit.sync)
+        self.writer = Writer(session, name, sync=self._sync)
         self.shown: dict[str, tuple[int, Any]] = {}  # what the pages have worked out, by how much was spent then
         self._repeats: OrderedDict[str, Answer] = OrderedDict()
         self._mutex = threading.Lock()
@@ -317,8 +339,14 @@ class Dataset:
             self._audit([line | {"refused": code_of(error)}], paid=False)
 
     def _audit(self, records: list[dict[str, Any]], *, paid: bool) -> None:
+        self._noted(lambda: self.audit.write(records, paid=paid), paid=paid)
+
+    def _sync(self) -> None:
+        self._noted(self.audit.sync, paid=True)
+
+    def _noted(self, work: Callable[[], None], *, paid: bool) -> None:
         try:
-            self.audit.write(records, paid=paid)
+            work()
         except OSError:
             log.error("the audit log cannot be written")
             raise Refusal(

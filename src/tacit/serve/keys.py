@@ -160,8 +160,12 @@ class KeyRing:
                     self._db.close()
                     self._open()
                 return work(self._db)
-            except (sqlite3.Error, OSError):
-                raise ConfigError(f"{self.path.name} cannot be used as a file of keys.") from None
+            except (sqlite3.Error, OSError, ConfigError):
+                from tacit.serve.refusal import Refusal, log  # keys are made without a server, too
+
+                log.error("the file of keys %s is gone, cannot be read, or is none", self.path)
+                words = "The keys cannot be read now; the server's log tells the owner why."
+                raise Refusal(503, "keys", words, retry_after=30) from None
 
 
 def digest(secret: str) -> bytes:
@@ -206,8 +210,11 @@ def _connect(path: Path, *, make: bool) -> sqlite3.Connection:
         raise ConfigError(f"there is no file of keys {path.name}; make the first key.") from None
     except OSError:
         raise ConfigError(f"{path.name} cannot be opened as a file of keys.") from None
-    except sqlite3.Error:
-        raise ConfigError(f"{path.name} is not a file of keys.") from None
+    except sqlite3.Error as error:
+        why = "is not a file of keys"
+        if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_IOERR")):
+            why = "cannot be written where it is; a server counts in it who has spent how much"
+        raise ConfigError(f"{path.name} {why}.") from None
 
 
 @contextmanager
