@@ -29,7 +29,7 @@ from tacit.release.dial import wanted
 from tacit.release.epsilon import epsilon_spent
 from tacit.release.estimate import Answerer, repeated
 from tacit.release.evidence import Setting, one_answer
-from tacit.release.history import Past, history
+from tacit.release.history import History, history
 from tacit.release.need import DryRun as DryRun  # what `dry_run` gives: for those who import it from here
 from tacit.release.need import Need, Part
 from tacit.release.parts import Parts
@@ -133,7 +133,7 @@ class Session(Questions):
         return getattr(self._mechanism, "knowledge", None)
 
     @property
-    def history(self) -> list[Past]:
+    def history(self) -> History:
         """Everything bought so far, oldest first."""
         return history(self._public)
 

@@ -46,6 +46,15 @@ class Answered(Framed):
 
         return notebook(**self._page(), grey=self.says == "nothing")
 
+    def plot(self, **options: Any) -> Any:
+        """The answer with its error bars, drawn by matplotlib, or by Altair where that is not there.
+
+        Gives matplotlib's axes (`ax=` draws into yours) or Altair's chart. `chart` draws one that needs neither.
+        """
+        from tacit.show.plot import plot
+
+        return plot(self.frame(), self.question, **options)
+
     @property
     def error(self) -> float | None:
         """The half width of the bar that is shown: the narrowest that is proved; None where none is."""
@@ -114,6 +123,9 @@ class Answer(Answered):
     def frame(self) -> Frame:
         """One row: the question, its value and error, and what else the answer says of itself."""
         return Frame((*one_row(question=self.question, value=self.value, error=self.error), *fact_columns(self)))
+
+    def __float__(self) -> float:
+        return float(self.value)
 
     def __str__(self) -> str:
         return f"{number(self.value)} {bar_words(self)}"

@@ -13,6 +13,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
+from html import escape
 from typing import Any, NamedTuple
 
 from tacit.errors import InvalidDomain, InvalidQuery
@@ -164,6 +165,13 @@ class Domain:
         if wrong:  # all of it at once: an owner mends a draft in one round
             raise InvalidDomain("\n".join(wrong))
         return cls(made)
+
+    def _repr_html_(self) -> str:
+        rows = (
+            f"<tr><td>{escape(name)}</td><td>{a.kind}</td><td>{escape(a.takes)}</td><td>{a.size:,} values</td></tr>"
+            for name, a in self.items()
+        )
+        return f"<table>{''.join(rows)}</table>"
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{name}: {a.kind} {a.size}" for name, a in self.items())

@@ -48,6 +48,13 @@ class Table(Answered):
         """Each combination of labels with its value, the last attribute fastest."""
         yield from zip(product(*self.labels), self.values.ravel().tolist(), strict=True)
 
+    def __iter__(self) -> Iterator[tuple[tuple[str, ...], float]]:
+        return self.rows()
+
+    def __len__(self) -> int:
+        """How many combinations there are."""
+        return int(self.values.size)
+
     def _values(self) -> dict[str, Any]:
         rows = [[*labels, value] for labels, value in self.rows()]
         return {"columns": [*self.names, "value"], "rows": rows, "error": self.error, "says": self.says}
@@ -120,6 +127,16 @@ class Listing(Answered):
     def rows(self) -> Iterator[tuple[tuple[str, ...], tuple[float, ...]]]:
         """Each row's labels with its values."""
         yield from ((row.labels, row.values) for row in self.listed)
+
+    def __iter__(self) -> Iterator[tuple[tuple[str, ...], tuple[float, ...]]]:
+        return self.rows()
+
+    def __len__(self) -> int:
+        return len(self.listed)
+
+    def __bool__(self) -> bool:
+        """True: an answer without rows is an answer."""
+        return True
 
     def _values(self) -> dict[str, Any]:
         rows = [[*row.labels, *row.values] for row in self.listed]

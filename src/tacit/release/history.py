@@ -27,9 +27,19 @@ class Past:
     percent: float
 
 
-def history(public: Public) -> list[Past]:
+class History(list[Past]):
+    """Everything bought so far, oldest first."""
+
+    def _repr_html_(self) -> str:
+        from tacit.show.pages import notebook
+
+        rows = [[str(one.receipt.entry), one.question, f"{one.percent:.3g} %"] for one in self]
+        return notebook(head=["entry", "bought", "of the budget"], rows=rows, notes=[])
+
+
+def history(public: Public) -> History:
     """Oldest first."""
-    return [
+    return History(
         Past(
             question=_WORDS[kind] + describe(question, public.domain) if question else _WORDS["gate"],
             cost=cost,
@@ -38,4 +48,4 @@ def history(public: Public) -> list[Past]:
             percent=cost.atoms / (public.total.atoms / 100),
         )
         for kind, question, cost, receipt in public.purchases()
-    ]
+    )

@@ -73,3 +73,9 @@ class DryRun:
         whole = self.total
         most = str(self.cost_at_most) if whole is None else f"{percent_of(self.cost_at_most, whole)} of the budget"
         return f"at most {most}: {self.why}"
+
+    def _repr_html_(self) -> str:
+        from tacit.show.pages import notebook
+
+        price, _, why = str(self).partition(": ")
+        return notebook(question="what it would cost", value=price, bar="", small=why)
