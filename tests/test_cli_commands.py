@@ -15,8 +15,8 @@ import pytest
 
 from people import answered, configuration, refused, tacit
 from support import PATIENCE
-from tacit.cli.ask import Statement, split
 from tacit.cli.show import curve, error_bar
+from tacit.cli.statements import Statement, split
 from tacit.errors import InvalidQuery
 
 CONFIG = configuration("sex", "age", "smoker", epsilon=8.0, mechanism="direct", questions=40).replace(
@@ -249,7 +249,7 @@ def test_every_kind_of_question_of_a_published_file(folder: Path) -> None:
 
 
 def test_synthetic_rows_follow_their_seed(folder: Path) -> None:
-    refused(tacit("synthesize", "--rows", "5", "-o", "a.csv"), "fresh answers")
+    refused(tacit("synthesize", "--rows", "5", "-o", "a.csv"), "nothing is published yet")
     (folder / "tacit.toml").write_text(CONFIG.replace('"direct"', '"histogram"').replace("people.tacit", "other.tacit"))
     tacit("table", "sex", "smoker")
     before = spent()
@@ -354,3 +354,65 @@ def test_small_pictures() -> None:
     assert {len(line) for line in lines} == {16}
     steep = curve([0, 1, 1.001, 2], [0.0, 0.0, 1.0, 1.0], 0.0, width=10, height=4)
     assert all(set(line[6:]) != {chr(0x2800)} for line in steep)  # no gap where it jumps
+
+
+# -- files, stopping, completion ---------------------------------------------------------------------------------------
+
+
+def test_an_answer_is_written_as_its_file_ends(folder: Path) -> None:
+    table = "SELECT sex, COUNT(*) FROM data GROUP BY sex"
+    for name, words in (
+        ("t.csv", "sex,value,error\n"),
+        ("t.json", '"columns"'),
+        ("t.md", "| sex |"),
+        ("t.svg", "<svg"),
+    ):
+        done = tacit("ask", "-o", name, table)
+        assert done.exit_code == 0, done.output
+        assert words in (folder / name).read_text()
+    refused(tacit("ask", "-o", "t.pdf", table), "t.pdf does not", code=2)
+    refused(tacit("ask", "-o", "t.csv", table, F), "one question", code=2)
+    refused(tacit("report", "-o", "r.pdf"), "ends in .html", code=2)
+    assert not (folder / "r.pdf").exists()
+
+
+def test_who_stops_a_command_is_told_what_was_spent(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tacit.session import Session
+
+    before = spent()
+    answer = Session.answer
+
+    def stop(*given: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    def stop_late(*given: object, **more: object) -> None:
+        answer(*given, **more)  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Session, "answer", stop)
+    early = tacit("ask", F)
+    assert early.exit_code == 130
+    assert early.stderr == "tacit: Stopped. Nothing was spent.\n"
+    assert spent() == before
+    monkeypatch.setattr(Session, "answer", stop_late)
+    late = tacit("ask", F)
+    assert late.exit_code == 130
+    assert "2.5 % of the budget was spent in this run; what it bought is kept" in late.stderr
+    assert spent() > before
+
+
+def test_nothing_left_is_an_exhausted_budget_also_after_a_rollback(folder: Path) -> None:
+    (folder / "tacit.toml").write_text(CONFIG.replace('"direct"', '"histogram"').replace("questions = 40\n", ""))
+    assert tacit("status").exit_code == 0
+    kept = (folder / "people.tacit").read_bytes()
+    assert tacit("ask", F).exit_code == 0
+    for name in ("people.tacit-wal", "people.tacit-shm"):
+        (folder / name).unlink(missing_ok=True)
+    (folder / "people.tacit").write_bytes(kept)
+    refused(tacit("ask", "--accept-rollback", "restored", F), "nothing of the budget is left", code=3)
+
+
+def test_completion_scripts(folder: Path) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert "_TACIT_COMPLETE" in tacit("completion", shell).stdout
+    refused(tacit("completion", "csh"), code=2)

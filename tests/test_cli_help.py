@@ -25,7 +25,7 @@ WHERE age >= 20 GROUP BY smoker;
 """
 WORDS = [
     "init", "check", "try", "plan", "start", "ask", "table", "cdf", "quantile", "status", "history", "publish",
-    "synthesize", "report", "verify", "serve", "token", "demo", "bench",
+    "synthesize", "report", "verify", "serve", "token", "demo", "bench", "completion",
 ]  # fmt: skip
 
 

@@ -68,9 +68,11 @@ def test_questions_errors_and_commands(session: tacit.Session) -> None:
         session,
         "SELECT COUNT(*) FROM data WHERE sex = 'F';",
         "SELECT COUNT(*) FROM data WHERE sexx = 'F'",
-        "",
-        KeyboardInterrupt,  # drops the line
-        "SELECT COUNT(*) FROM data WHERE NOT sex = 'M'",
+        "",  # sends it, as a semicolon does
+        "SELECT nonsense",
+        KeyboardInterrupt,  # drops what was begun
+        "SELECT COUNT(*)",
+        "  FROM data WHERE NOT sex = 'M';",
         "\\c SELECT COUNT(*) FROM data WHERE sex = 'F'",
         "\\c SELECT COUNT(*) FROM data WHERE age < 50",
         "\\d",
@@ -88,6 +90,25 @@ def test_questions_errors_and_commands(session: tacit.Session) -> None:
     assert said.count(HELP.splitlines()[0]) == 2
     assert "\\x is not a command here" in said
     assert len(session.history) == 1
+
+
+def test_a_statement_goes_on_until_its_semicolon(session: tacit.Session) -> None:
+    said = spoken(session, "SELECT COUNT(*) FROM data", "WHERE sex = ';' OR", "sex = 'F'; SELECT COUNT(*) FROM data;")
+    assert "no value ';'" in said  # the semicolon in the text ended nothing
+    both = spoken(session, "SELECT COUNT(*) FROM data WHERE sex = 'F';  SELECT COUNT(*) FROM data;")
+    assert "of 500 rows" in both
+    assert "500 ± 0" in both or "500 (" in both
+
+
+def test_modes_and_timing(session: tacit.Session) -> None:
+    table = "SELECT sex, COUNT(*) FROM data GROUP BY sex;"
+    said = spoken(session, ".mode csv", table, ".mode markdown", table, ".mode json", table, ".mode xml")
+    assert "sex,value,error\nF," in said
+    assert "| sex | value | error |\n| --- | --- | --- |\n| F | " in said
+    assert '"columns": ["sex", "value"]' in said
+    assert "The modes are table, csv, json, markdown; this is json." in said
+    timed = spoken(session, "\\timing", table, "\\timing", table)
+    assert timed.count(" ms") == 1
 
 
 def test_leaving(session: tacit.Session) -> None:

@@ -13,11 +13,12 @@ from typing import Any, NoReturn
 import click
 
 from tacit import __version__
-from tacit.cli import ask, bench, demo, draft, own, publish, rehearse, serve
+from tacit.cli import ask, bench, completion, demo, draft, own, publish, rehearse, serve
+from tacit.cli.options import STOPPED
 from tacit.cli.show import as_document
 from tacit.errors import BudgetExhausted, TacitError
 
-EXIT_REFUSED, EXIT_USAGE, EXIT_EXHAUSTED = 1, 2, 3
+EXIT_REFUSED, EXIT_USAGE, EXIT_EXHAUSTED, EXIT_STOPPED = 1, 2, 3, 130
 
 
 class Commands(click.Group):
@@ -44,6 +45,10 @@ class Commands(click.Group):
             ctx.exit(EXIT_EXHAUSTED if isinstance(error, BudgetExhausted) else EXIT_REFUSED)
         except click.UsageError as error:
             _wrong_usage(ctx, error)
+        except (KeyboardInterrupt, click.Abort) as stopped:
+            spent = ctx.meta.get(STOPPED, "Nothing was spent.")
+            _complain(ctx, f"Stopped. {spent}", "stopped", "Stopped.", nothing_spent=spent.startswith("Nothing"))
+            ctx.exit(EXIT_STOPPED if isinstance(stopped, KeyboardInterrupt) else EXIT_REFUSED)
         except BrokenPipeError:  # the reader of our output has gone, as in `tacit ask … | head -1`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(0)
@@ -88,10 +93,11 @@ def main() -> None:
     With --json, each answer is a JSON document on a line of standard output, and a refusal is one on standard error:
     {"error": {"code": …, "message": …, "nothing_spent": …}}.
 
-    Exit codes: 0 answered, 1 refused (nothing was spent unless it says so), 2 wrong usage, 3 budget exhausted.
+    Exit codes: 0 answered, 1 refused (nothing was spent unless it says so), 2 wrong usage, 3 budget exhausted,
+    130 stopped with Ctrl-C.
     """
 
 
-for _room in (draft, rehearse, own, ask, publish, serve, demo, bench):  # in the order of need
+for _room in (draft, rehearse, own, ask, publish, serve, demo, bench, completion):  # in the order of need
     for _command in _room.COMMANDS:
         main.add_command(_command)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import csv
-import re
 import sys
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +24,7 @@ from tacit.cli.options import (
     writing,
 )
 from tacit.cli.show import (
+    as_text,
     console,
     escape,
     print_answer,
@@ -36,18 +34,16 @@ from tacit.cli.show import (
     say,
     show,
 )
-from tacit.errors import ConfigError, InvalidQuery, TacitError
+from tacit.cli.statements import Statement, condition_of, placed, read_statements
+from tacit.errors import InvalidQuery, TacitError
 
 if TYPE_CHECKING:
     from tacit.model.table import CdfAnswer, Table
     from tacit.release.answering import Answers
     from tacit.session import DryRun, Session
 
+FORMS = {".csv": "csv", ".json": "json", ".md": "markdown", ".svg": "svg"}  # what a file is written as, by its ending
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # shown below a curve
-MAX_STATEMENTS = 10_000
-MAX_TEXT = 16 * 2**20  # bytes of a file of questions
-_PLACE = re.compile(r"\(line (\d+), column (\d+)\)")
-_ROWS = "SELECT COUNT(*) FROM data WHERE "  # makes a statement of a condition
 
 
 @click.command()
@@ -62,10 +58,12 @@ _ROWS = "SELECT COUNT(*) FROM data WHERE "  # makes a statement of a condition
     help="Buy each count, sum, or share of all rows by itself, within ± W, unless it is known so well.",
 )
 @click.option("--yes", is_flag=True, help="With --within, buy without asking back.")
+@click.option("--output", "-o", metavar="FILE", help="Write the answer to this file: .csv, .json, .md or .svg.")
 @asker_options
 def ask(
     options: Options,
     questions: tuple[str, ...],
+    output: str | None,
     file: str | None,
     dry_run: bool,
     bars: bool,
@@ -87,6 +85,7 @@ def ask(
       tacit ask --within 50 --dry-run "SELECT COUNT(*) FROM data WHERE smoker"
       tacit ask --within 50 --yes "SELECT COUNT(*) FROM data WHERE smoker"
       tacit ask --file queries.sql --json
+      tacit ask -o smokers.csv "SELECT smoker, COUNT(*) FROM data GROUP BY smoker"
       tacit ask --published people-public.tacit "SELECT COUNT(*) FROM data WHERE sex = 'F'"
     """
     statements = [Statement(question) for question in questions] + ([] if file is None else read_statements(file))
@@ -94,6 +93,12 @@ def ask(
         raise click.UsageError("give a question or --file; a prompt opens without one, but only on a terminal.")
     if (within is not None and not statements) or (yes and within is None):
         raise click.UsageError("--within is about a question, and --yes about --within.")
+    if output is not None:
+        if len(statements) != 1 or dry_run:
+            raise click.UsageError("--output takes the answer of one question.")
+        if Path(output).suffix.lower() not in FORMS:
+            raise click.UsageError(f"the file ends in {', '.join(FORMS)}; {Path(output).name} does not.")
+        check_writable(output)
     with opened(options) as session:
         if not statements:
             from tacit.cli.prompt import talk
@@ -121,6 +126,8 @@ def ask(
                 with placed(statement):  # the first may buy what the session starts from, and shows a bar
                     answer = starting(session, "" if i else "answer", work)
                 _show(answer, session, options, bars=bars)
+                if output is not None:
+                    _write(answer, output)
 
 
 @click.command()
@@ -143,7 +150,7 @@ def table(options: Options, names: tuple[str, ...], where: str | None, svg: str 
     if svg is not None and len(names) > 2:
         raise click.UsageError(f"a picture shows one or two attributes, not {len(names)}.")
     check_writable(svg, csv_file)
-    condition = _condition(where)
+    condition = condition_of(where)
     with opened(options) as session:
         with placed(condition) as rows:
             found = starting(session, "table", partial(session.table, *names, where=rows))
@@ -197,7 +204,7 @@ def quantile(options: Options, name: str, shares: tuple[float, ...], where: str 
       tacit quantile age 0.25 0.5 0.75 --json
       tacit quantile age 0.5 --where "sex = 'F'"
     """
-    condition = _condition(where)
+    condition = condition_of(where)
     with opened(options) as session, all_told(session), placed(condition) as rows:
         ask = partial(session.quantile, name, where=rows)
         found = starting(session, "quantiles", lambda: [ask(share) for share in shares])
@@ -263,112 +270,27 @@ def _draw(answer: Table | CdfAnswer, svg: str | None) -> None:
             answer.chart().save(path)
 
 
+def _write(answer: Answers, output: str) -> None:
+    """Write an answer in the form that the file's ending says."""
+    from tacit.model.table import CdfAnswer, Listing, Table
+
+    form = FORMS[Path(output).suffix.lower()]
+    with writing(output, paid=True) as path:
+        if form != "svg":
+            path.write_text(as_text(answer, form), encoding="utf-8")
+        elif isinstance(answer, Table | CdfAnswer | Listing):
+            answer.chart().save(path)
+        else:
+            raise InvalidQuery("one number has no picture: write it to a .csv, .json or .md file. The answer is kept.")
+    say(f"Wrote {output}.")
+
+
 def _write_csv(table: Table, path: str) -> None:
     with writing(path, paid=True) as file, file.open("w", encoding="utf-8", newline="") as out:
         writer = csv.writer(out)
         writer.writerow([*table.names, "rows", "error"])
         writer.writerows([*labels, value, table.error] for labels, value in table.rows())
     say(f"Wrote {table.values.size:,} rows to {path}.")
-
-
-# -- statements, and where each begins, so that a refusal names its place ----------------------------------------------
-
-
-@dataclass(frozen=True)
-class Statement:
-    """One statement, and where it begins in `file`; one that was typed begins at line 1 of no file."""
-
-    text: str
-    file: str = ""
-    line: int = 1
-    column: int = 1
-
-    def placed(self, sentence: str) -> str:
-        """A refusal of this statement, with its places counted from the beginning of the file.
-
-        >>> Statement("SELECT agee", "week.sql", line=5, column=3).placed("unknown column 'agee' (line 1, column 8)")
-        "week.sql, line 5: unknown column 'agee' (line 5, column 10)"
-        """
-
-        def place(found: re.Match[str]) -> str:
-            line, column = int(found[1]), int(found[2])
-            return f"(line {line + self.line - 1}, column {column + (self.column - 1 if line == 1 else 0)})"
-
-        file = f"{self.file}, line {self.line}: " if self.file else ""
-        return file + _PLACE.sub(place, sentence)
-
-
-@contextmanager
-def placed(statement: Statement | None) -> Iterator[str | None]:
-    """The text of a statement; a refusal of it says where it stands."""
-    try:
-        yield None if statement is None else statement.text
-    except TacitError as error:
-        if statement is not None:
-            error.sentence = statement.placed(error.sentence)
-        raise
-
-
-def _condition(where: str | None) -> Statement | None:
-    """The statement that counts the rows of a condition, which begins where the condition does."""
-    if where is None:
-        return None
-    if not where.strip():
-        raise click.UsageError("--where has no condition.")
-    return Statement(_ROWS + where, column=1 - len(_ROWS))
-
-
-def read_statements(path: str) -> list[Statement]:
-    """The statements of a file; "-" is standard input."""
-    shown = "standard input" if path == "-" else Path(path).name or path
-    try:
-        if path == "-":
-            raw = sys.stdin.buffer.read(MAX_TEXT + 1)
-        else:
-            with Path(path).open("rb") as file:
-                raw = file.read(MAX_TEXT + 1)
-        text = raw.decode("utf-8-sig")
-    except FileNotFoundError:
-        raise ConfigError(f"there is no file {path}.") from None
-    except (OSError, UnicodeDecodeError):
-        raise ConfigError(f"{shown} cannot be read as a text file.") from None
-    if len(raw) > MAX_TEXT:
-        raise ConfigError(f"{shown} is larger than {MAX_TEXT // 2**20} MiB; ask its questions in parts.")
-    return split(text, shown)
-
-
-def split(text: str, file: str = "") -> list[Statement]:
-    """Cut at the semicolons that are not part of a string, a name or a comment.
-
-    >>> [one.text for one in split("SELECT 1 WHERE a = ';'; -- the next; one\\nSELECT 2;;")]
-    ["SELECT 1 WHERE a = ';'", 'SELECT 2']
-    """
-    from sqlglot import TokenType
-    from sqlglot.dialects.duckdb import DuckDB
-    from sqlglot.errors import SqlglotError
-
-    try:
-        tokens = DuckDB().tokenize(text)
-    except SqlglotError:
-        where = f"{file or 'the text'} cannot be read"
-        raise InvalidQuery(f"{where}: a quotation mark or a comment is opened and never closed.") from None
-    parts: list[list[int]] = [[]]
-    for token in tokens:
-        if token.token_type == TokenType.SEMICOLON:
-            parts.append([])
-        else:
-            parts[-1] += [token.start, token.end + 1]
-    ends = [(part[0], part[-1]) for part in parts if part]
-    if not ends:
-        raise InvalidQuery(f"{file or 'the text'} has no statement.")
-    if len(ends) > MAX_STATEMENTS:
-        raise InvalidQuery(f"{file or 'the text'} has {len(ends):,} statements; {MAX_STATEMENTS:,} at most.")
-    starts = [0, *(found.end() for found in re.finditer("\n", text))]  # of the lines
-    made = []
-    for start, end in ends:
-        line = bisect_right(starts, start)
-        made.append(Statement(text[start:end], file, line, start - starts[line - 1] + 1))
-    return made
 
 
 COMMANDS = (ask, table, cdf, quantile)

@@ -17,12 +17,14 @@ from tacit.cli.show import advance, say, waiting
 from tacit.errors import ConfigError, NotStarted
 
 if TYPE_CHECKING:
+    from tacit.model.budget import Loss
     from tacit.release.offer import Started
     from tacit.session import Session
 
     Command = Callable[..., Any]
 
 T = TypeVar("T")
+STOPPED = "tacit.stopped"  # where a command that is interrupted leaves what it has spent
 config_option = click.option(
     "--config", "-c", default="tacit.toml", show_default=True, envvar="TACIT_CONFIG", help="The configuration file."
 )
@@ -102,7 +104,22 @@ def opened(options: Options) -> Iterator[Session]:
         with waiting("Reading what was published"):
             session = read(options.published)
     with session:
-        yield session
+        before = session.spent
+        try:
+            yield session
+        except (KeyboardInterrupt, click.Abort):
+            click.get_current_context().meta[STOPPED] = _spent_since(session, before)
+            raise
+
+
+def _spent_since(session: Session, before: Loss) -> str:
+    """What was spent in this run, for somebody who stopped it."""
+    from tacit.model.budget import percent_of
+
+    if session.spent == before:
+        return "Nothing was spent."
+    spent = percent_of(session.spent - before, session.total)
+    return f"{spent} of the budget was spent in this run; what it bought is kept, and asking again is free."
 
 
 def at_terminal() -> bool:

@@ -1,15 +1,18 @@
-"""The prompt of `tacit ask`: a line, an answer, until Ctrl-D. History and completion come from readline."""
+"""The prompt of `tacit ask`: a statement, an answer, until Ctrl-D. History and completion come from readline."""
 
 from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit.cli.options import starting
-from tacit.cli.show import escape, print_answer, print_dry_run
+from tacit.cli.show import as_text, escape, print_answer, print_dry_run
+from tacit.cli.statements import split
 from tacit.errors import TacitError
 
 if TYPE_CHECKING:
@@ -18,12 +21,15 @@ if TYPE_CHECKING:
     from tacit.model.domain import Domain
     from tacit.session import Session
 
-PROMPT = "tacit> "
+PROMPT, MORE = "tacit> ", "  ...> "
+MODES = ("table", "csv", "json", "markdown")
 HELP = """\
-SELECT COUNT(*) FROM data WHERE …      a question; what is already known is free
+SELECT COUNT(*) FROM data WHERE …;     a question, over several lines if you like, up to ; or an empty line
 \\c QUESTION    what it could cost, without asking it
 \\d             the columns that may be asked about, with their values
 \\b             the budget
+.mode MODE     how answers are shown: table, csv, json or markdown
+\\timing        say how long each answer took, or no longer
 \\h             this help
 \\q             leave (so does Ctrl-D; Ctrl-C drops the line)
 Tab completes words, columns and values; the arrow keys bring back earlier lines."""
@@ -31,7 +37,7 @@ KEYWORDS = (
     "SELECT", "COUNT(*)", "SUM(", "AVG(", "MEDIAN(", "FROM", "data", "WHERE", "GROUP BY", "ORDER BY", "LIMIT", "AND",
     "OR", "NOT", "IN", "BETWEEN", "IS NULL", "TRUE", "FALSE", "DATE",
 )  # fmt: skip
-COMMANDS = ("\\b", "\\c", "\\d", "\\h", "\\q")
+COMMANDS = ("\\b", "\\c", "\\d", "\\h", "\\q", "\\timing")
 MOST_VALUES, MOST_LINES = 100, 1000  # offered for one column; remembered
 _WORD = re.compile(r"'[^']*$|[^\s'\"(),=<>]*$")
 _COLUMN_BEFORE = re.compile(
@@ -39,33 +45,64 @@ _COLUMN_BEFORE = re.compile(
 )
 
 
+@dataclass
+class Manner:
+    """How answers are shown at this prompt."""
+
+    mode: str = "table"
+    timing: bool = False
+
+
 def talk(session: Session, to: Console, read: Callable[[str], str] | None = None) -> None:
     """Read questions and print answers until the end of input. Errors do not end it."""
     lines = read or completing(session.domain)
     to.print(f"{session.rows:,} rows, {len(session.domain)} columns. \\h for help, Ctrl-D to leave.", style="dim")
+    manner, begun = Manner(), list[str]()
     while True:
         try:
-            line = lines(PROMPT).strip()
-        except KeyboardInterrupt:  # drops the line, as in a shell
+            line = lines(MORE if begun else PROMPT).strip()
+        except KeyboardInterrupt:  # drops what was begun, as in a shell
+            begun.clear()
             to.print()
             continue
         except EOFError:
             to.print()
             return
-        if line in ("\\q", "exit", "quit"):
+        if not begun and line in ("\\q", "exit", "quit", ".quit", ".exit"):
             return
-        if line:
-            try:
-                _obey(line, session, to)
-            except TacitError as error:
-                to.print(f"[red]tacit:[/] {escape(str(error))}")
+        try:
+            if not begun and line.startswith(("\\", ".")):
+                _obey(line, session, manner, to)
+                continue
+            begun += [line] if line else []
+            if begun and (not line or _is_whole(begun)):
+                text = "\n".join(begun)
+                begun.clear()
+                for statement in split(text):
+                    _answer(statement.text, session, manner, to)
+        except TacitError as error:
+            to.print(f"[red]tacit:[/] {escape(str(error))}")
 
 
-def _obey(line: str, session: Session, to: Console) -> None:
-    if not line.startswith("\\"):
-        answer = starting(session, "answer", lambda: session.ask(line.rstrip("; ")))
+def _is_whole(lines: list[str]) -> bool:
+    """Whether the last line ends a statement: with a semicolon that is not part of a text."""
+    text = "\n".join(lines)
+    return text.endswith(";") and text.count("'") % 2 == 0
+
+
+def _answer(question: str, session: Session, manner: Manner, to: Console) -> None:
+    begun = time.perf_counter()
+    answer = starting(session, "answer", lambda: session.ask(question))
+    took = time.perf_counter() - begun
+    if manner.mode == "table":
         print_answer(answer, session.rows, to)
-        return
+    else:
+        to.print(as_text(answer, manner.mode), markup=False, end="")
+    if manner.timing:
+        to.print(f"{1000 * took:,.0f} ms", style="dim")
+
+
+def _obey(line: str, session: Session, manner: Manner, to: Console) -> None:
     command, _, rest = line.partition(" ")
     if command == "\\c" and rest.strip():
         question = rest.strip().rstrip("; ")
@@ -79,6 +116,13 @@ def _obey(line: str, session: Session, to: Console) -> None:
         from tacit.model.budget import percent_of
 
         to.print(f"{session.budget}; {percent_of(session.spent, session.total)} of it is spent")
+    elif command == ".mode" and rest.strip() in MODES:
+        manner.mode = rest.strip()
+    elif command == ".mode":
+        to.print(f"The modes are {', '.join(MODES)}; this is {manner.mode}.")
+    elif command == "\\timing":
+        manner.timing = not manner.timing
+        to.print(f"Timing is {'on' if manner.timing else 'off'}.")
     elif command == "\\h":
         to.print(HELP, markup=False)
     else:

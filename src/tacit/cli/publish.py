@@ -150,6 +150,8 @@ def report(options: Options, output: str, title: str | None, force: bool) -> Non
     """
     from tacit.show.report import report as write
 
+    if Path(output).suffix.lower() not in (".html", ".htm"):
+        raise click.UsageError(f"a report is a page: the file ends in .html, and {Path(output).name} does not.")
     _free(output, force)
     with opened(options) as session, waiting("Drawing"), writing(output) as path:
         write(session, path, title=title)

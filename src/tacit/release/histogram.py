@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InvalidDomain, InvalidQuery
+from tacit.errors import BudgetExhausted, InvalidDomain, InvalidQuery
 from tacit.model.budget import Loss, Measure
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
@@ -139,6 +139,10 @@ class NoisyHistogram:
         """The histogram, which the session's start buys, and what was paid for it now."""
         known, cost = self._read(), Loss(self._public.total.measure, 0)
         if known is None:
+            if not self._public.left.atoms:  # as after an older copy of the ledger was accepted
+                raise BudgetExhausted(
+                    "What the answers start from has to be bought, and nothing of the budget is left."
+                )
             bought = buyer(self._public, self._curator).measure([self._cells], self._public.left)[0]
             known, cost = Purchase(bought, self._public.domain, self._public.rows, self._confidence), bought.cost
             self._known = known
