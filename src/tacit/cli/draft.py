@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 # Columns that name somebody: better left out of what can be asked about. The first group may say whose row it is.
 _WHOSE = re.compile(r"(.*_)?(id|uid|uuid|guid|mrn|ssn|person|patient|subject|user|customer|client|member)")
-_NAMES = re.compile(r"(.*_)?(name|surname|lastname|firstname|rownames?|index|key|e?mail|phone|address|seqn)")
+_NAMES = re.compile(
+    r"names?|(.*_)?((first|last|full|sur|given|family|middle|user|nick)_?name|e?mail|phone|address)|rownames?|index|seqn"
+)
+FEW = 0.01  # values for each row: what has fewer is no identifier, whatever it is called
 IDENTIFIES = 0.9  # the share of the rows with a value of their own from which on a column looks like an identifier
 
 
@@ -228,10 +231,11 @@ def identifies(column: TableColumn, seen: Seen | None) -> bool:
     """Whether a column names somebody: by what it is called, or since nearly every row has a value of its own."""
     if column.type not in ("text", "number", "decimal"):
         return False
-    name = column.name.lower()
-    if says_whose(column.name) or _NAMES.fullmatch(name) or column.name.endswith("Name"):
+    if _NAMES.fullmatch(column.name.lower()):
         return True
-    return seen is not None and seen.different >= IDENTIFIES and not column.fractions
+    if seen is None:
+        return says_whose(column.name)
+    return seen.different >= (FEW if says_whose(column.name) else IDENTIFIES) and not column.fractions
 
 
 def says_whose(name: str) -> bool:

@@ -187,7 +187,7 @@ def try_(questions: tuple[str, ...], config: str, rows: int, seed: int, as_json:
     with _rehearsal(config, rows, seed) as (session, base):
         if not as_json:
             say(f"A rehearsal: {rows:,} made-up rows, which say nothing about yours. Nothing is spent.")
-            say(base)
+            say(base or "There is nothing to buy before the first question.")
         for question in questions:
             answer = session.ask(question)
             if as_json:

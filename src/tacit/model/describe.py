@@ -13,10 +13,10 @@ from tacit.model.domain import Domain
 from tacit.model.query import Factor, Query, Weights
 from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
-from tacit.model.values import Days, Integers, Listed, Reals
+from tacit.model.values import Days, Listed, Reals
 from tacit.model.workload import Marginal, Product, Question, Strategy, Tree
 
-MOST_EDGES = 12  # of a numeric attribute, that are named
+MOST_EDGES, MOST_LISTED = 12, 12  # edges of a numeric attribute, and values of a category, that are named
 
 
 def values_of(attribute: Attribute) -> str:
@@ -31,18 +31,20 @@ def values_of(attribute: Attribute) -> str:
     '2020-01-01 to 2024-12-31 by month'
     """
     values, words = attribute.values, attribute.takes
-    if isinstance(values, Integers) and values.width > 1:
-        words += f" in steps of {values.width}"
+    if isinstance(values, Listed):
+        words = ", ".join(values.label(i) for i in range(min(values.bins, MOST_LISTED)))
+        words += f", … ({values.bins:,} values)" if values.bins > MOST_LISTED else ""
     elif isinstance(values, Reals):
         words += _cuts(values)
     elif isinstance(values, Days):
         words += f" by {values.by}"
+    elif values.width > 1:
+        words += f" in steps of {values.width}"
     if attribute.part is not None:
         words = f"the {attribute.part} of {attribute.of}: {words}"
     if attribute.clamp:
         words += "; what lies outside counts at the ends"
-    listed = isinstance(values, Listed) and attribute.size <= 8  # which `takes` names all of
-    return words + "".join(f"; or {extra}" for extra in (() if listed else attribute.extras))
+    return words + "".join(f"; or {extra}" for extra in attribute.extras)
 
 
 def _cuts(values: Reals) -> str:
