@@ -15,8 +15,10 @@ from click.testing import CliRunner
 import tacit as package
 from people import answered, refused, tacit
 from tacit.cli import main
-from tacit.cli.draft import says_whose
+from tacit.cli.draft import identifies, says_whose
 from tacit.errors import DataError, InvalidDomain, InvalidQuery
+from tacit.load.columns import TableColumn
+from tacit.load.engines import Seen
 from tacit.model import sql
 from tacit.model.describe import values_of
 
@@ -97,9 +99,24 @@ def test_at_a_terminal_the_five_things_are_asked_for(folder: Path, monkeypatch: 
     assert "person" not in tomllib.loads((folder / "tacit.toml").read_text())["data"]
 
 
+def test_a_draft_says_how_a_time_with_a_zone_becomes_local(folder: Path) -> None:
+    times = "SELECT CAST(moment AS TIMESTAMPTZ) AS seen, ward FROM 'visits.csv'"
+    duckdb.sql(f"COPY ({times}) TO 'zoned.parquet'")
+    assert tacit("init", "zoned.parquet").exit_code == 0
+    (line,) = (line for line in (folder / "tacit.toml").read_text().splitlines() if "AT TIME ZONE" in line)
+    source = tomllib.loads(line.removeprefix("# "))["source"]
+    assert tacit("init", source, "-o", "local.toml").exit_code == 0
+    assert tomllib.loads((folder / "local.toml").read_text())["domain"]["seen_hour"]["of"] == "seen"
+
+
 def test_names_that_say_whose_row_it_is() -> None:
     assert all(map(says_whose, ("id", "subject_id", "patient", "UUID", "customerId")))
     assert not any(map(says_whose, ("age", "paid", "width", "humid", "idle")))
+    text = [TableColumn(name, "text") for name in ("last_name", "e_mail", "clinic_name", "payor")]
+    assert [identifies(column, None) for column in text] == [True, True, False, False]
+    few, many = (Seen(0, 9, True, None, False, different) for different in (0.001, 0.7))
+    assert not identifies(TableColumn("test_id", "number"), few)  # called so, but it names kinds of tests
+    assert identifies(TableColumn("test_id", "number"), many)
 
 
 # -- check -------------------------------------------------------------------------------------------------------------

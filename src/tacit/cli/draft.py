@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # Columns that name somebody: better left out of what can be asked about. The first group may say whose row it is.
 _WHOSE = re.compile(r"(.*_)?(id|uid|uuid|guid|mrn|ssn|person|patient|subject|user|customer|client|member)")
 _NAMES = re.compile(
-    r"names?|(.*_)?((first|last|full|sur|given|family|middle|user|nick)_?name|e?mail|phone|address)|rownames?|index|seqn"
+    r"names?|(.*_)?((first|last|full|sur|given|family|middle|user|nick)_?name|(e_?)?mail|phone|address)|rownames?|index|seqn"
 )
 FEW = 0.01  # values for each row: what has fewer is no identifier, whatever it is called
 IDENTIFIES = 0.9  # the share of the rows with a value of their own from which on a column looks like an identifier
