@@ -164,9 +164,9 @@ def test_describe_tells_names_and_coarse_types(tmp_path: Path) -> None:
     source = open_source(frame)
     assert isinstance(source, Source)
     assert source.describe() == (
-        TableColumn("age", "number"),
+        TableColumn("age", "number", fractions=True),  # pandas has no whole numbers with gaps
         TableColumn("sex", "text"),
-        TableColumn("income", "number"),
+        TableColumn("income", "number", fractions=True),
         TableColumn("married", "boolean"),
         TableColumn("born", "timestamp"),
         TableColumn("zoned", "zoned"),
@@ -255,9 +255,10 @@ def test_rows_that_fall_nowhere_are_refused_without_a_value_or_a_count() -> None
     frame = pd.DataFrame({"age": [4711.0, 5, None], "sex": [SECRET, "F", "F"]})
     domain = Domain({"age": integer(0, 99), "sex": category(["F"])})
     assert refused(frame, domain) == (
-        'age has values outside what is declared (0 to 99): add other="other" or clamp=True to it, or declare more; '
-        'age has missing values and declares no label for them: add missing="unknown" to it; '
-        'sex has values outside what is declared (F): add other="other" to it, or declare more.'
+        'age has values outside what is declared (0 to 99): add other = "other" or clamp = true to it, '
+        "or declare more; "
+        'age has missing values and declares no label for them: add missing = "unknown" to it; '
+        'sex has values outside what is declared (F): add other = "other" to it, or declare more.'
     )
     assert refused(frame.head(0), domain) == "the table has no rows."
 

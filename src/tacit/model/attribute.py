@@ -173,8 +173,8 @@ class Attribute:
     def undeclared(self, name: str, *, missing: bool) -> str:
         """What to declare where rows have no value, or one outside: the words of a refusal."""
         if missing:
-            return f'{name} has missing values and declares no label for them: add missing="unknown" to it'
-        remedy = 'other="other"' + (" or clamp=True" if self.ordered else "")
+            return f'{name} has missing values and declares no label for them: add missing = "unknown" to it'
+        remedy = 'other = "other"' + (" or clamp = true" if self.ordered else "")
         return f"{name} has values outside what is declared ({self.takes}): add {remedy} to it, or declare more"
 
     def point(self, name: str, value: Value) -> Point:
