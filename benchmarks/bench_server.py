@@ -164,7 +164,7 @@ def compare(config: Path, seen: Seen) -> str:
     first: dict[Query, dict[str, Any]] = {}
     sources: Counter[str] = Counter()
     for question, answer in seen.answers():
-        query, cost = _query(question, settings.domain), round(answer["cost"]["rho"] * ATOMS)
+        query, cost = _query(question, settings.domain), round(sum(answer["cost"].values()) * ATOMS)
         assert not (cost and charges[query.core.key]), f"charged twice: {question}"
         charges[query.core.key] += cost
         sources[answer["source"]] += 1

@@ -211,7 +211,7 @@ def run(case: Case, seed: int) -> Run:
             folder / "theorem.tacit",
             make="new",
             budget=case.budget,
-            total=_times(ALLOWED, total(case.budget)),
+            total=_times(ALLOWED, total(case.budget, "rho" if case.delta else "epsilon")),
             binding={"domain": case.domain.key, "data": records.fingerprint},
             anchor=Anchor(folder / "anchors.sqlite"),
         )
@@ -303,7 +303,7 @@ def _times(factor: int, loss: Loss) -> Loss:
 
 def _loss(epsilon: float, case: Case) -> Loss:
     """An epsilon of the theorem in the ledger's measure; a pure epsilon costs epsilon²/2 in rho."""
-    return Loss(case.budget.measure, math.floor((epsilon**2 / 2 if case.delta else epsilon) * ATOMS))
+    return Loss("rho" if case.delta else "epsilon", math.floor((epsilon**2 / 2 if case.delta else epsilon) * ATOMS))
 
 
 def _answers(case: Case, hypothesis: Hypothesis) -> Fractions:

@@ -67,7 +67,7 @@ def test_status_shows_the_budget_and_what_was_bought(folder: Path) -> None:
     assert facts["rows"] == 301
     assert facts["cells"] == 40
     assert [past["question"] for past in facts["history"]] == ["active = true"]
-    assert facts["spent"]["rho"] + facts["left"]["rho"] == pytest.approx(facts["total"]["rho"], rel=1e-12)
+    assert facts["spent"]["gdp"] + facts["left"]["gdp"] == pytest.approx(facts["total"]["gdp"], rel=1e-12)
     assert 0 < facts["epsilon_spent"] < 5
     text = tacit("status").stdout
     assert "301 rows" in text
@@ -78,7 +78,7 @@ def test_dry_run_spends_nothing(folder: Path) -> None:
     (folder / "tacit.toml").write_text(CONFIG)
     question = "SELECT COUNT(*) FROM data WHERE active"
     assert "% of the budget" in tacit("ask", "--dry-run", question).stdout
-    assert json.loads(tacit("status", "--json").stdout)["spent"] == {"rho": 0.0}
+    assert json.loads(tacit("status", "--json").stdout)["spent"] == {"gdp": 0.0}
     tacit("ask", question)
     assert "free" in tacit("ask", "--dry-run", question).stdout
 
@@ -86,7 +86,7 @@ def test_dry_run_spends_nothing(folder: Path) -> None:
 def test_one_bad_question_of_several_spends_nothing(folder: Path) -> None:
     (folder / "tacit.toml").write_text(CONFIG)
     refused(tacit("ask", "SELECT COUNT(*) FROM data WHERE active", "SELECT COUNT(*) FROM data WHERE agee = 3"), "agee")
-    assert json.loads(tacit("status", "--json").stdout)["spent"] == {"rho": 0.0}
+    assert json.loads(tacit("status", "--json").stdout)["spent"] == {"gdp": 0.0}
 
 
 def test_an_exhausted_budget_has_its_own_exit_code(folder: Path) -> None:

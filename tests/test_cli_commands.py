@@ -36,20 +36,20 @@ def folder(here: Path) -> Path:
 
 def spent() -> float:
     (facts,) = answered("status")
-    return float(facts["spent"]["rho"])
+    return float(facts["spent"]["gdp"])
 
 
 def test_prices_are_per_cent_of_the_budget_and_units_are_behind_a_flag(folder: Path) -> None:
     for words in (["ask", "--dry-run", F], ["ask", F], ["table", "smoker"], ["quantile", "age", "0.5"], ["history"]):
         shown = tacit(*words).stdout
         assert "2.5 %" in shown or "10 %" in shown, shown
-        assert "rho" not in shown
-    assert "rho" not in tacit("status").stdout
+        assert "gdp" not in shown
+    assert "gdp" not in tacit("status").stdout
     for words in (["ask", "--dry-run", F], ["ask", F], ["table", "smoker"], ["quantile", "age", "0.5"], ["history"]):
-        assert "rho = " in tacit(*words, "--units").stdout or words[:2] == ["ask", "--dry-run"]  # which is known now
-    assert "rho = " in tacit("status", "--units").stdout
+        assert "gdp = " in tacit(*words, "--units").stdout or words[:2] == ["ask", "--dry-run"]  # which is known now
+    assert "gdp = " in tacit("status", "--units").stdout
     other = "SELECT COUNT(*) FROM data WHERE sex = 'M' AND smoker"
-    assert "rho = " in tacit("ask", "--dry-run", other, "--units").stdout
+    assert "gdp = " in tacit("ask", "--dry-run", other, "--units").stdout
     assert answered("history")[0]["percent"] == pytest.approx(2.5)
     assert answered("ask", other)[0]["percent"] == pytest.approx(2.5)
 
@@ -97,12 +97,12 @@ def test_splitting_keeps_letters_beyond_ascii_and_places() -> None:
 def test_dry_run_spends_nothing_and_says_what_is_known(folder: Path) -> None:
     (new,) = answered("ask", "--dry-run", F)
     assert (new["question"], new["known"]) == (F, False)
-    assert new["cost_at_most"]["rho"] > 0
+    assert new["cost_at_most"]["gdp"] > 0
     assert spent() == 0
     tacit("ask", F)
     (known,) = answered("ask", "--dry-run", "SELECT COUNT(*) FROM data WHERE NOT sex <> 'F'")
     assert known["known"]
-    assert known["cost_at_most"] == {"rho": 0.0}
+    assert known["cost_at_most"] == {"gdp": 0.0}
 
 
 def test_one_bar_is_shown_and_all_are_behind_a_word(folder: Path) -> None:

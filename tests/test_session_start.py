@@ -146,8 +146,8 @@ def unstarted(here: Path) -> Path:
 def test_the_command_says_it_asks_and_buys(unstarted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (said,) = answered("start", "--dry-run")
     assert (said["bought"], said["percent"]) == (False, 100.0)
-    assert "rho" not in command("start", "--dry-run").stdout
-    assert "cost rho = " in command("start", "--dry-run", "--units").stdout
+    assert "gdp" not in command("start", "--dry-run").stdout
+    assert "cost gdp = " in command("start", "--dry-run", "--units").stdout
     refused(command("start"), "--yes", "100 % of the budget", code=2)
     refused(command("ask", WOMEN), "not started", "100 % of the budget", "Nothing was spent")
     for words in (["table", "sex"], ["quantile", "age", "0.5"], ["cdf", "age"]):
@@ -155,11 +155,11 @@ def test_the_command_says_it_asks_and_buys(unstarted: Path, monkeypatch: pytest.
     monkeypatch.setattr(options, "at_terminal", lambda: True)
     monkeypatch.setattr("tacit.cli.own.at_terminal", lambda: True)
     assert command("start", given="n\n").exit_code == 1
-    assert answered("status")[0]["spent"] == {"rho": 0.0}
+    assert answered("status")[0]["spent"] == {"gdp": 0.0}
     (bought,) = answered("start", "--yes")
     assert (bought["bought"], round(bought["percent"], 6)) == (True, 100.0)
     assert answered("start")[0]["percent"] == 0.0
-    assert answered("ask", WOMEN)[0]["cost"] == {"rho": 0.0}
+    assert answered("ask", WOMEN)[0]["cost"] == {"gdp": 0.0}
 
 
 def test_at_a_terminal_a_question_asks_whether_to_start(unstarted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +167,7 @@ def test_at_a_terminal_a_question_asks_whether_to_start(unstarted: Path, monkeyp
     said = command("ask", WOMEN, given="n\n")
     assert said.exit_code == 1
     assert "Buy it now?" in said.stderr
-    assert answered("status")[0]["spent"] == {"rho": 0.0}
+    assert answered("status")[0]["spent"] == {"gdp": 0.0}
     said = command("ask", WOMEN, given="y\n")
     assert said.exit_code == 0
     assert "100 % of the budget" in said.stderr
@@ -175,5 +175,5 @@ def test_at_a_terminal_a_question_asks_whether_to_start(unstarted: Path, monkeyp
 
 
 def test_a_question_with_start_buys_it_at_once(unstarted: Path) -> None:
-    assert answered("ask", WOMEN, "--start")[0]["cost"]["rho"] > 0
+    assert answered("ask", WOMEN, "--start")[0]["cost"]["gdp"] > 0
     refused(command("ask", "--published", "p", "--start", WOMEN), "not with them", code=2)

@@ -128,8 +128,9 @@ def test_more_than_is_left_is_refused_with_the_narrowest_bar_that_is_not(tmp_pat
             session.ask(WOMEN, within=1)
         assert session.spent.atoms == 0
         best = int(str(refused.value).split("± ")[-1].split()[0])
+        assert "it is refused" in session.dry_run(WOMEN, within=best - 1).why
         assert session.ask(WOMEN, within=best).error == best
-        assert session.spent.atoms > 0.9 * session.total.atoms
+        assert session.spent.atoms > 0.8 * session.total.atoms  # a row less costs about a fifth more
 
 
 def test_sums_are_bought_too_and_what_depends_on_values_is_refused(tmp_path: Path) -> None:
@@ -227,20 +228,20 @@ def table(here: Path) -> Path:
 def test_the_command_says_the_price_asks_and_buys(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (said,) = answered("ask", "--within", "8", "--dry-run", SMOKERS)
     assert (said["known"], said["within"]) == (False, 8.0)
-    price = said["cost_at_most"]["rho"]
+    price = said["cost_at_most"]["gdp"]
     refused(command("ask", "--within", "8", SMOKERS), "--yes", "% of the budget", code=2)
     refused(command("ask", "--yes", SMOKERS), "--yes about --within", code=2)
     refused(command("ask", "--within", "0.001", "--yes", SMOKERS), "which buys ±", "Nothing was spent", code=3)
     monkeypatch.setattr("tacit.cli.ask.at_terminal", lambda: True)
     assert command("ask", "--within", "8", SMOKERS, given="n\n").exit_code == 1
-    assert answered("status")[0]["spent"] == {"rho": 0.0}
+    assert answered("status")[0]["spent"] == {"gdp": 0.0}
     bought = command("ask", "--within", "8", SMOKERS, given="y\n")
     assert bought.exit_code == 0, bought.output
     assert "Buy this for" in bought.stderr
-    assert answered("status")[0]["spent"] == {"rho": price}
+    assert answered("status")[0]["spent"] == {"gdp": price}
     (again,) = answered("ask", "--within", "8", SMOKERS)  # known as well as that: nothing to ask
     assert again["error"] <= 8
-    assert again["cost"]["rho"] == 0.0
+    assert again["cost"]["gdp"] == 0.0
 
 
 @pytest.mark.parametrize("name", ["direct", "iterative"])

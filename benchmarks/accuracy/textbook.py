@@ -31,7 +31,8 @@ class TextbookWeights:
     def __init__(self, records: Records, budget: Budget, *, questions: int, hits: int) -> None:
         self._records, self._left = records, hits
         self.hard: int | None = 0
-        terms = Terms.of(total(budget), hits=hits, confidence=0.95)
+        whole = total(budget, "rho" if budget.delta else "epsilon")  # nearly all of it goes to gates
+        terms = Terms.of(whole, hits=hits, confidence=0.95)
         self._threshold = terms.threshold(questions)
         self._scales = terms.threshold_scale * GRID, terms.comparison_scale * GRID
         self._noise = noise_for(terms.answer_loss, ONE_COUNT, unit=1)

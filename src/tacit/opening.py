@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tacit.errors import ConfigError, LedgerError, TacitError
 from tacit.load import open_source
 from tacit.model.attribute import Attribute
-from tacit.model.budget import Budget
+from tacit.model.budget import MEASURES, Budget, Measure
 from tacit.model.domain import Domain
 from tacit.release.mechanisms import MECHANISMS, Choice, check_names
 from tacit.release.public import Public
@@ -41,9 +41,10 @@ IDENTITY = ("budget", "total", "domain", "data", "person", "rows_per_person", "p
 
 @dataclass(frozen=True)
 class MadeWith:
-    """What everybody may know about a ledger's terms: its budget, and the settings that were chosen with it."""
+    """What everybody may know about a ledger's terms: its budget, what that is counted in, and the settings."""
 
     budget: Budget
+    measure: Measure
     settings: dict[str, str]
 
 
@@ -128,10 +129,12 @@ def open_session(
     if made_with is not None:
         choice, confidence = _recalled(made_with, named)
         written = made_with.settings  # as it was written, whatever this version would write
+        measure = made_with.measure
     else:
         choice = choose(mechanism, domain, budget, rows.rows, named, rows_per_person=people)
         confidence = checked(Common, named).confidence
         written = _written(choice, confidence)
+        measure = choice.measure(budget)
     MECHANISMS[choice.mechanism].check(domain)
     if drawn_to is not None and not getattr(choice.settings, "warm", 0):
         raise ConfigError(f"a prior is for a warm start, and mechanism = {choice.mechanism}, as it is set, has none.")
@@ -140,7 +143,12 @@ def open_session(
         binding = {**binding, "prior": drawn_to.digest}
     if person is not None:  # ledgers where a row is the unit say nothing of it
         binding = {**binding, "person": person, "rows_per_person": str(people)}
-    terms: dict[str, Any] = {"budget": budget, "total": total(budget), "binding": binding, "anchor": remembered}
+    terms: dict[str, Any] = {
+        "budget": budget,
+        "total": total(budget, measure),
+        "binding": binding,
+        "anchor": remembered,
+    }
     book = Ledger.open(path, make="missing", **terms, accept_rollback=accept_rollback)
     public, curator = doors(rows, book, drawn_to)
     mechanism_of = choice.build(public, curator, confidence, progress)
@@ -235,10 +243,12 @@ def _made_with(path: Path) -> MadeWith | None:
         return None
     try:
         epsilon, delta = json.loads(terms["budget"])
-        budget = Budget(epsilon=epsilon, delta=delta)
+        budget, measure = Budget(epsilon=epsilon, delta=delta), json.loads(terms["total"])[0]
+        if measure not in MEASURES:
+            raise ValueError
     except (TacitError, KeyError, ValueError, TypeError):
         raise LedgerError(f"{path.name} is damaged.") from None
-    return MadeWith(budget, {name: value for name, value in terms.items() if name not in IDENTITY})
+    return MadeWith(budget, measure, {name: value for name, value in terms.items() if name not in IDENTITY})
 
 
 def _written(choice: Choice, confidence: float) -> dict[str, str]:

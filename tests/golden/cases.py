@@ -228,10 +228,10 @@ def prices() -> dict[str, list[list[Any]]]:
     """What noise costs and what a loss buys, over a grid; amounts are in atoms, scales are exact."""
     moves = [Sensitivity(1, 1), Sensitivity(2, 2), Sensitivity(6, 18), Sensitivity(40, 130)]
     scales = [0.5, 1.0, 3.7, 100.0, 12345.678, 2.0**40]
-    measures: tuple[Measure, ...] = ("epsilon", "rho")
+    measures: tuple[Measure, ...] = ("epsilon", "rho", "gdp")
     losses = [Loss(m, a) for m in measures for a in (1_000, 10**9, 31_415_926_535, 10**12, 20 * 10**12)]
     budgets = [(1.0, 1e-9), (20.0, 1e-6), (0.01, 1e-9), (3.0, 0.0), (100.0, 1e-12)]
-    laws = [("laplace", "epsilon"), ("laplace", "rho"), ("gaussian", "rho")]
+    laws = [("laplace", "epsilon"), *((kind, measure) for measure in measures[1:] for kind in ("laplace", "gaussian"))]
     noises = [Noise(kind, scale) for kind in ("laplace", "gaussian") for scale in scales[:5]]
     found: dict[str, list[list[Any]]] = {
         "price": [
@@ -252,6 +252,7 @@ def prices() -> dict[str, list[list[Any]]]:
         "gate": [[m, s, 2 * s, d, gate_price(s, 2 * s, d, m).atoms] for m in measures for s in scales for d in (1, 6)],
         "gate_scales": [[x.measure, x.atoms, d, *gate_scales(x, d)] for x in losses for d in (1, 6)],
         "total": [[e, d, total(tacit.Budget(epsilon=e, delta=d)).atoms] for e, d in budgets],
+        "total_rho": [[e, d, total(tacit.Budget(epsilon=e, delta=d), "rho").atoms] for e, d in budgets if d],
         "rho_from": [[e, d, rho_from(e, d)] for e, d in budgets if d],
         "epsilon_from": [[rho, d, epsilon_from(rho, d)] for rho in (1e-6, 0.01, 1.0, 30.0) for d in (1e-6, 1e-12)],
         "variance": [[n.kind, n.scale, variance(n)] for n in noises],

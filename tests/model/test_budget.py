@@ -104,7 +104,7 @@ def test_bad_deltas_are_refused(bad: Any) -> None:
 def test_a_delta_that_means_nothing_is_refused() -> None:
     with pytest.raises(InvalidBudget, match="delta is 0 or at least 1e-100, not 1e-200"):
         Budget(epsilon=1.0, delta=1e-200)
-    assert Budget(epsilon=1.0, delta=1e-100).measure == "rho"
+    assert Budget(epsilon=1.0, delta=1e-100).measure == "gdp"
 
 
 def test_epsilon_has_no_default_and_delta_is_the_strictest() -> None:
@@ -116,7 +116,7 @@ def test_epsilon_has_no_default_and_delta_is_the_strictest() -> None:
 
 def test_delta_zero_is_pure_and_anything_else_is_not() -> None:
     pure, approximate = Budget(epsilon=1, delta=0), Budget(epsilon=1, delta=1e-9)
-    assert (pure.measure, approximate.measure) == ("epsilon", "rho")
+    assert (pure.measure, approximate.measure) == ("epsilon", "gdp")
     assert (str(pure), str(approximate)) == ("epsilon = 1 (pure)", "epsilon = 1, delta = 1e-09")
     assert pure == Budget(epsilon=1.0, delta=0.0)
     assert isinstance(pure.epsilon, float)

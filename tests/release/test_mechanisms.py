@@ -25,6 +25,7 @@ class HalfSettings(Struct, frozen=True, kw_only=True):
     """A mechanism of one's own: fresh noise from a part of the budget."""
 
     free: ClassVar[tuple[str, ...]] = ()
+    gated: ClassVar[float] = 0.0
     questions: Whole = 4
     part: Share = 0.5
 

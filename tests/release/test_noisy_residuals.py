@@ -322,7 +322,7 @@ def test_what_learns_has_bars_from_it_and_its_own_say(tmp_path: Path) -> None:
     true = 100
     with curating(tmp_path, DATA, SMALL, BUDGET) as curator:
         public = public_of(curator)
-        (measured,) = curator.measure([question], Loss.of("rho", 1.0), start=Start(0))
+        (measured,) = curator.measure([question], Loss.of("gdp", 1.0), start=Start(0))
         learning, other = Bought(public, 0.95, learned=True), Bought(public, 0.95, learned=False)
         learning.catch_up()
         other.catch_up()
@@ -374,7 +374,7 @@ def test_a_report_draws_each_attribute_of_the_release(tmp_path: Path) -> None:
         start=True, data=DATA, domain=SMALL, budget=BUDGET, ledger=tmp_path / "l", mechanism="direct"
     ) as session:
         assert session._curator is not None
-        session._curator.measure([residuals(SMALL, 2)], Loss.of("rho", 0.1))
+        session._curator.measure([residuals(SMALL, 2)], Loss.of("gdp", 0.1))
         (event,) = [one for one in events(session) if isinstance(one.answer, Measured)]
         assert event.kind == "table"
         shown = list(pictures(event, session))

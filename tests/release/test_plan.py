@@ -77,10 +77,10 @@ def test_least_epsilon_is_the_least() -> None:
 
 
 def test_fresh_noise_as_it_was_measured_on_adult() -> None:
-    """bench_warm_start: 0.0134 and 0.071 for 20,000 questions."""
+    """bench_warm_start: 0.0134 and 0.071 for 20,000 questions, by zCDP's total; the exact curve's takes 4.9 % off."""
     found = adult().forecasts[0]
-    assert found.mean == pytest.approx(0.0134, rel=0.02)
-    assert found.largest == pytest.approx(0.071, rel=0.1)
+    assert found.mean == pytest.approx(0.0134 * 0.951, rel=0.02)
+    assert found.largest == pytest.approx(0.071 * 0.951, rel=0.1)
 
 
 @pytest.mark.parametrize(

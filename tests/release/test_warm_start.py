@@ -142,10 +142,10 @@ def test_three_attributes_show_what_no_pair_does(make: Make) -> None:
 def test_what_is_wanted_follows_from_what_is_public(make: Make) -> None:
     """Single attributes first, pairs where there is some budget, triples where there is much; each on those within."""
     curator = make()
-    sizes = [max(map(len, scopes(curator, Loss("rho", atoms)))) for atoms in (10**4, 10**9, 10**12)]
+    sizes = [max(map(len, scopes(curator, Loss("gdp", atoms)))) for atoms in (10**4, 10**9, 10**12)]
     assert sizes == [1, 2, 3]
     for atoms in (10**6, 10**8, 10**10, 10**12):
-        found = set(scopes(curator, Loss("rho", atoms)))
+        found = set(scopes(curator, Loss("gdp", atoms)))
         assert all(set(combinations(scope, size)) <= found for scope in found for size in range(1, len(scope)))
     assert public_of(curator).spent.atoms == 0
     pure = make(Budget(epsilon=2.0, delta=0.0), name="pure")
@@ -158,7 +158,7 @@ def test_what_is_wanted_follows_from_what_is_public(make: Make) -> None:
 
 def test_too_little_for_anything_ends_with_a_distribution(make: Make) -> None:
     curator = make()
-    built = warm_start(public_of(curator), curator, loss=Loss("rho", 10**5))
+    built = warm_start(public_of(curator), curator, loss=Loss("gdp", 10**5))
     assert np.isfinite(built.hypothesis.marginal(DOMAIN.names)).all()
     assert public_of(curator).spent.atoms <= 10**5
 
@@ -247,8 +247,8 @@ def test_progress_reaches_its_total(make: Make) -> None:
     ("arguments", "error_type"),
     [
         ({"loss": Loss("epsilon", 10**9)}, InvalidBudget),
-        ({"loss": Loss("rho", 0)}, InvalidBudget),
-        ({"loss": Loss("rho", 10**15)}, BudgetExhausted),
+        ({"loss": Loss("gdp", 0)}, InvalidBudget),
+        ({"loss": Loss("gdp", 10**15)}, BudgetExhausted),
     ],
 )
 def test_what_is_refused_costs_nothing(make: Make, arguments: dict[str, Any], error_type: type[Exception]) -> None:

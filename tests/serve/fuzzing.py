@@ -197,7 +197,7 @@ class Judge:
             if response.status == 200 and path.endswith(("/ask", "/ask_many")) and method == "POST":
                 got = response.json()
                 for answer in got.get("answers") or [got["answer"]]:
-                    self.charged += round(answer["cost"]["rho"] * 10**12)
+                    self.charged += round(sum(answer["cost"].values()) * 10**12)
             self.unsure += response.status in (403, 409) and b'"nothing_spent": false' in response.body
 
     def _problems(self, method: str, path: str, response: Response) -> Iterator[str]:

@@ -49,7 +49,7 @@ class Witness:
                 words, same = json.dumps(question), same_of(answer)
                 if self.shown.setdefault(words, same) != same:
                     self.violations.append(f"two answers to {words}")
-                self.charged += round(answer["cost"]["rho"] * ATOMS)
+                self.charged += round(sum(answer["cost"].values()) * ATOMS)
                 self.fresh.append(words)
 
 
@@ -173,7 +173,7 @@ def _question(seen: Witness, rng: random.Random) -> Any:
 def _look(seen: Witness, server: Plain, stored: int, rng: random.Random) -> None:
     """Hold a new server against what was seen. A reader asks: what is lost is refused to one, never bought again."""
     budget = server.call("GET", BUDGET).json()
-    spent, total = (round(budget[name]["rho"] * ATOMS) for name in ("spent", "total"))
+    spent, total = (round(sum(budget[name].values()) * ATOMS) for name in ("spent", "total"))
     if spent < max(stored, seen.spent):
         seen.violations.append(f"the budget grew: {spent} atoms are spent and {max(stored, seen.spent)} were")
     if not seen.charged <= spent <= total:
@@ -189,7 +189,7 @@ def _look(seen: Witness, server: Plain, stored: int, rng: random.Random) -> None
         for question, answer in zip(some, response.json()["answers"], strict=True):
             if same_of(answer) != seen.shown[json.dumps(question)]:
                 seen.violations.append(f"an answer was seen and is another now: {question}")
-            if answer["cost"]["rho"]:
+            if sum(answer["cost"].values()):
                 seen.violations.append(f"a repeat was charged: {question}")
     seen.spent, seen.fresh = spent, []
     server.close()

@@ -78,9 +78,9 @@ class Told:
             self.statuses[note["status"]] += 1
             if "unsure" in note:
                 self.unsure[note["dataset"]] += 1
-            for rho in note.get("rho", ()):
+            for cost in note.get("costs", ()):
                 self.answers += 1
-                self.atoms[note["dataset"]] += round(rho * ATOMS)
+                self.atoms[note["dataset"]] += round(cost * ATOMS)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sources = {"narrow": str(folder / "narrow.json"), "served": f"{server.address}/v1/openapi.json"}
             everything = {"question": {"cdf": "age", "share": 1}}  # from here on this one has nothing left
             bought = Plain(server.address, keys["olga"]).call("POST", "/v1/scarce/ask", everything).json()["answer"]
-            told.atoms["scarce"] += round(bought["cost"]["rho"] * ATOMS)
+            told.atoms["scarce"] += round(sum(bought["cost"].values()) * ATOMS)
             number, before = 0, 0
             while told.statuses.total() < options.requests:
                 assert time.monotonic() - start < options.seconds, (
@@ -242,7 +242,9 @@ def accounted_for(folder: Path, name: str, told: Told) -> str:
     assert bought + gates == spent <= total, "the ledger's total is not the sum of its own entries"
     logs = sorted(folder.glob(f"{name}.tacit.audit*"))
     records = [json.loads(line) for log in logs for line in log.read_text().splitlines()]
-    costs = [(round(record["cost"]["rho"] * ATOMS), "refused" in record) for record in records if "cost" in record]
+    costs = [
+        (round(sum(record["cost"].values()) * ATOMS), "refused" in record) for record in records if "cost" in record
+    ]
     cut = sum(atoms for atoms, refused in costs if refused)  # of requests that were refused half-way, and said so
     assert sum(atoms for atoms, _ in costs) + gates == spent, "the audit log does not have every charge"
     assert told.atoms[name] + cut + gates == spent, "something was charged that no answer told"

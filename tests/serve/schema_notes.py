@@ -25,7 +25,7 @@ def after_call(context: Any, case: Any, response: Any) -> None:
     if response.status_code == 200 and path.endswith(("/ask", "/ask_many")) and case.method.upper() == "POST":
         got = json.loads(response.content)
         answers = got.get("answers") or [got["answer"]]
-        note |= {"dataset": dataset, "rho": [answer["cost"]["rho"] for answer in answers]}
+        note |= {"dataset": dataset, "costs": [sum(answer["cost"].values()) for answer in answers]}
     elif b'"nothing_spent": false' in response.content:
         note |= {"dataset": dataset, "unsure": True}
     with _LOCK:

@@ -46,7 +46,7 @@ def _value(answer: dict[str, Any]) -> None:
 
 
 def _cost(answer: dict[str, Any]) -> None:
-    answer["cost"]["rho"] *= 2
+    answer["cost"]["gdp"] *= 2
 
 
 TAMPERED: dict[str, Tamper] = {"two answers|lost or changed": _value, "not the sum of the charges": _cost}

@@ -597,7 +597,7 @@ def test_the_same_answer_elsewhere(site: Site, tmp_path: Path, monkeypatch: pyte
         headers = dict(words[i + 1].split(": ", 1) for i, word in enumerate(words) if word == "-H")
         body = words[words.index("-d") + 1].encode()
         answer = site.open().post("/v1/people/ask", content=body, headers=headers).json()["answer"]
-        assert answer["cost"] == {"rho": 0.0}
+        assert answer["cost"] == {"gdp": 0.0}
         if given == statement:
             assert str(answer["value"]) == value[1]
 

@@ -26,9 +26,9 @@ def test_the_owner_starts_and_nobody_else(serve: Serve) -> None:
     assert served.people.session.spent.atoms == 0
     bought = served.olga.post("/v1/people/start").json()
     assert bought["bought"] is True
-    assert bought["cost"] == {"rho": float(served.people.session.spent)}
+    assert bought["cost"] == {"gdp": float(served.people.session.spent)}
     assert served.olga.post("/v1/people/start").json()["percent"] == 0
-    assert served.ask(WOMEN, "rea")["cost"] == {"rho": 0.0}
+    assert served.ask(WOMEN, "rea")["cost"] == {"gdp": 0.0}
     lines = [line for line in served.people.audit.last(10) if line.get("question") == "start"]
     assert [(line["who"], "cost" in line) for line in lines] == [("olga", False), ("olga", True)]
 

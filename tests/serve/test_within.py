@@ -20,13 +20,13 @@ def test_the_price_is_said_and_the_answer_is_as_sharp_as_asked(serve: Serve) -> 
     assert served.ask(WOMEN)["value"] == plain["value"]  # remembered by the server
     body = {"question": WOMEN, "within": 9}
     price = served.ana.post("/v1/people/cost", json=body).json()
-    assert (price["known"], price["cost_at_most"]["rho"] > 0) == (False, True)
+    assert (price["known"], price["cost_at_most"]["gdp"] > 0) == (False, True)
     assert served.rea.post("/v1/people/ask", json=body).json()["error"]["code"] == "would_spend"
     sharp = served.ana.post("/v1/people/ask", json=body).json()["answer"]
     assert sharp["error"] <= 9 < plain["error"]
     assert (sharp["cost"], sharp["kind"]) == (price["cost_at_most"], "count")
     again = served.rea.post("/v1/people/ask", json=body).json()["answer"]  # known now, for who may not spend too
-    assert (again["value"], again["cost"]) == (sharp["value"], {"rho": 0.0})
+    assert (again["value"], again["cost"]) == (sharp["value"], {"gdp": 0.0})
     later = served.ask({"count": {"sex": "F"}})
     assert later["value"] == plain["value"]
     assert "a sharper answer was bought" in later["note"]

@@ -139,7 +139,7 @@ def test_a_client_that_leaves_loses_nothing(serve: Serve) -> None:
     blocked.result(PATIENCE)
     answer = left.result(PATIENCE)[0]  # computed and stored although the client is gone
     again = served.ask({"count": {"sex": "F"}})
-    assert (again["value"], again["entry"], again["cost"]) == (answer.value, answer.receipt.entry, {"rho": 0.0})
+    assert (again["value"], again["entry"], again["cost"]) == (answer.value, answer.receipt.entry, {"gdp": 0.0})
 
 
 def test_a_second_server_is_refused_and_python_is_not(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_several_data_sets_have_budgets_of_their_own(tmp_path: Path) -> None:
     with TestClient(make_app(state), headers={"authorization": f"Bearer {secret}"}) as client:
         assert client.get("/v1/datasets").json() == {"datasets": ["others", "people"]}
         client.post("/v1/people/ask", json={"question": {"count": {"sex": "F"}}})
-        spent = {name: client.get(f"/v1/{name}/budget").json()["spent"]["rho"] for name in names}
+        spent = {name: client.get(f"/v1/{name}/budget").json()["spent"]["gdp"] for name in names}
     assert spent["people"] > 0
     assert spent["others"] == 0
 
@@ -228,7 +228,7 @@ def test_kill_and_restart_lose_nothing(tmp_path: Path, processes: Any) -> None:
     assert {k: again[k] for k in ("value", "error", "entry", "seal")} == {
         k: told[k] for k in ("value", "error", "entry", "seal")
     }
-    assert (again["source"], again["cost"]) == ("repeat", {"rho": 0.0})
+    assert (again["source"], again["cost"]) == ("repeat", {"gdp": 0.0})
     with (
         httpx2.Client(base_url=second.said, headers=headers, timeout=PATIENCE) as client,
         ThreadPoolExecutor(8) as pool,

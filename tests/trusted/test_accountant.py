@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.exact.bounds import delta_from
-from tacit.model.budget import Budget, Loss
+from tacit.exact.gaussian import within
+from tacit.model.budget import Budget, Loss, Measure
 from tacit.release.epsilon import epsilon_spent
 from tacit.trusted.loss import admits, total
 
@@ -44,11 +45,19 @@ def test_epsilon_spent_is_what_the_budget_promised() -> None:
     pure = Budget(epsilon=2.0, delta=0)
     assert epsilon_spent(Loss.of("epsilon", 0.7), pure) == 0.7
     approximate = Budget(epsilon=1.0, delta=1e-9)
-    whole = total(approximate)
-    assert epsilon_spent(whole, approximate) == pytest.approx(1.0, rel=1e-9)
-    half = epsilon_spent(whole.split(2), approximate)
-    assert 0.5 < half < 0.75  # half of rho is about 1/sqrt(2) of epsilon: catches a linear display
-    assert delta_from(float(whole.split(2)), half) <= 1e-9
-    assert epsilon_spent(Loss("rho", 0), approximate) == 0
-    with pytest.raises(ValueError, match="rho"):
-        epsilon_spent(Loss("epsilon", 1), approximate)
+    measures: tuple[Measure, ...] = ("rho", "gdp")
+    for measure in measures:
+        whole = total(approximate, measure)
+        assert epsilon_spent(whole, approximate) == pytest.approx(1.0, rel=1e-9)
+        assert epsilon_spent(whole, approximate) <= 1 + 1e-12
+        half = epsilon_spent(whole.split(2), approximate)
+        assert 0.5 < half < 0.75  # half of rho is about 1/sqrt(2) of epsilon: catches a linear display
+        if measure == "rho":
+            assert delta_from(float(whole.split(2)), half) <= 1e-9
+        else:
+            assert within(whole.split(2).exact, half, 1e-9)
+            assert not within(whole.split(2).exact, half * (1 - 1e-9), 1e-9)
+        assert epsilon_spent(Loss(measure, 0), approximate) == 0
+    for spent, budget in ((Loss("epsilon", 1), approximate), (Loss("rho", 1), pure)):
+        with pytest.raises(ValueError, match="no spending"):
+            epsilon_spent(spent, budget)

@@ -14,7 +14,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_ndtr
 
 from tacit.errors import InvalidBudget
-from tacit.exact.bounds import delta_from, rho_from
+from tacit.exact.bounds import delta_from, rho_from, root_above
 from tacit.model.budget import Budget, Loss, Measure
 from tacit.model.noise_law import Noise
 from tacit.release.epsilon import epsilon_from
@@ -24,7 +24,7 @@ COUNT, PARTITION = Sensitivity(l1=1, l2_squared=1), Sensitivity(l1=2, l2_squared
 EPSILONS = (1e-9, 1e-4, 0.1, 1.0, 10.0, 1000.0)
 DELTAS = (1e-100, 1e-30, 1e-9, 1e-3, 0.1, 0.5)
 
-measures: st.SearchStrategy[Measure] = st.sampled_from(("epsilon", "rho"))
+measures: st.SearchStrategy[Measure] = st.sampled_from(("epsilon", "rho", "gdp"))
 sensitivities = st.sampled_from((COUNT, PARTITION, Sensitivity(3, 5), Sensitivity(40, 80), Sensitivity(7, 49)))
 units = st.sampled_from((1, 3, 2**20))
 
@@ -39,6 +39,9 @@ def test_prices_by_hand() -> None:
     assert price(Noise("laplace", 4.0), PARTITION, 1, "rho") == Loss.of("rho", 0.125)
     assert price(Noise("gaussian", 4.0), PARTITION, 1, "rho") == Loss.of("rho", 0.0625)
     assert price(Noise("gaussian", 4.0), PARTITION, 8, "rho") == Loss.of("rho", 4.0)
+    assert price(Noise("gaussian", 4.0), PARTITION, 1, "gdp") == Loss.of("gdp", Fraction(10, 159))  # 1/(16 - 1/10)
+    assert price(Noise("gaussian", 0.25), COUNT, 1, "gdp") == Loss.of("gdp", 32.0)  # 4/(2 scale²)
+    assert price(Noise("laplace", 4.0), PARTITION, 1, "gdp") == Loss.of("gdp", Fraction(355, 4 * 452))
     assert price(Noise("laplace", 3.0), COUNT, 1, "epsilon").atoms == 333333333334  # rounded up
     assert price(Noise("laplace", 1.0), Sensitivity(0, 0), 1, "epsilon").atoms == 0
     with pytest.raises(ValueError, match="pure"):
@@ -67,7 +70,8 @@ def test_noise_for_a_loss_costs_at_most_that_and_wastes_nothing(
     assert charged.atoms > atoms * (1 - 1e-9) - 1
     less = Noise(noise.kind, math.nextafter(noise.scale, 0))  # the least scale: one float less is too dear
     scale = Fraction(less.scale)
-    exact = sensitivity.l1 * unit / scale if measure == "epsilon" else sensitivity.l2_squared * unit**2 / scale**2 / 2
+    square = max(scale**2 - Fraction(1, 10), scale**2 / 4) if measure == "gdp" else scale**2
+    exact = sensitivity.l1 * unit / scale if measure == "epsilon" else sensitivity.l2_squared * unit**2 / square / 2
     assert exact > loss.exact
 
 
@@ -89,6 +93,8 @@ def test_planted_bugs_would_fail_that_test(measure: Measure, atoms: int, sensiti
 def test_the_kind_follows_the_measure_and_nonsense_is_refused() -> None:
     assert noise_for(Loss.of("epsilon", 0.5), COUNT, 1) == Noise("laplace", 2.0)
     assert noise_for(Loss.of("rho", 0.5), COUNT, 1) == Noise("gaussian", 1.0)
+    assert noise_for(Loss.of("gdp", 8.0), COUNT, 1) == Noise("gaussian", root_above(Fraction(13, 80)))  # 1/16 + 1/10
+    assert noise_for(Loss.of("gdp", 32.0), COUNT, 1) == Noise("gaussian", 0.25)  # 4/64 is less than 1/64 + 1/10
     for loss in (Loss("epsilon", 0), Loss("rho", -1), Loss("epsilon", 1)):
         with pytest.raises(InvalidBudget):
             noise_for(loss, PARTITION, 2**20)
@@ -172,10 +178,11 @@ def test_edges_of_the_conversions() -> None:
 def test_totals_round_down() -> None:
     # Catches a total rounded up, or taken from the binary float instead of the decimal the owner wrote.
     assert total(Budget(epsilon=0.1, delta=0)) == Loss("epsilon", 10**11)
-    assert total(Budget(epsilon=1.0, delta=1e-9)) == Loss("rho", 14973057673)
+    assert total(Budget(epsilon=1.0, delta=1e-9)) == Loss("gdp", 16557415245)
+    assert total(Budget(epsilon=1.0, delta=1e-9), "rho") == Loss("rho", 14973057673)
     for epsilon in (0.01, 0.3, 7.0):
         for delta in (1e-12, 1e-5):
-            loss = total(Budget(epsilon=epsilon, delta=delta))
+            loss = total(Budget(epsilon=epsilon, delta=delta), "rho")
             assert delta_from(float(loss), epsilon) <= delta
             assert delta_from(float(loss + Loss("rho", 2)), epsilon) > delta
 
@@ -184,3 +191,9 @@ def test_a_budget_too_small_to_count_is_refused() -> None:
     with pytest.raises(InvalidBudget, match="smallest amount"):
         total(Budget(epsilon=1e-6, delta=1e-9))
     assert total(Budget(epsilon=1e-9, delta=0)) == Loss("epsilon", 1000)
+    measures: tuple[Measure, ...] = ("rho", "gdp")
+    for measure in measures:  # what is pure has no other total, and what is not has no pure one
+        with pytest.raises(InvalidBudget, match="not counted"):
+            total(Budget(epsilon=1.0, delta=0), measure)
+    with pytest.raises(InvalidBudget, match="not counted"):
+        total(Budget(epsilon=1.0, delta=1e-9), "epsilon")

@@ -41,7 +41,7 @@ start_option = click.option(
     "--start", is_flag=True, help="Buy what the answers start from, where that is still to do: see `tacit start`."
 )
 units_option = click.option(
-    "--units", is_flag=True, help="Prices also as privacy loss, in rho or epsilon; --json has both in any case."
+    "--units", is_flag=True, help="Prices also as privacy loss, in gdp, rho or epsilon; --json has both in any case."
 )
 where_option = click.option("--where", metavar="CONDITION", help="Use only the rows that meet this SQL condition.")
 svg_option = click.option("--svg", metavar="FILE", help="Also draw the answer, to this SVG file.")

@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, get_args
 
 from tacit.errors import InvalidBudget
 
-Measure = Literal["epsilon", "rho"]
-ATOMS = 10**12  # one unit of epsilon or rho is this many atoms; charges round up to whole atoms, budgets down
+Measure = Literal["epsilon", "rho", "gdp"]
+MEASURES = get_args(Measure)
+ATOMS = 10**12  # one unit of a measure is this many atoms; charges round up to whole atoms, budgets down
+PURE = {"rho": Fraction(1, 2), "gdp": Fraction(355, 452)}  # the price of what is epsilon-DP, over epsilon²
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """An amount of privacy loss, in pure epsilon or in zCDP's rho.
+    """An amount of privacy loss: in pure epsilon, in zCDP's rho, or in gdp, half the square of Gaussian privacy's mu.
 
     >>> Loss.of("epsilon", Fraction(1, 3)) + Loss.of("epsilon", 0.1)
     Loss('epsilon', 433333333334)
@@ -27,14 +29,24 @@ class Loss:
     atoms: int
 
     def __post_init__(self) -> None:
-        if type(self.atoms) is not int or self.measure not in ("epsilon", "rho"):
-            raise InvalidBudget(f"a loss is a whole number of atoms of epsilon or rho, not {self.atoms!r}.")
+        if type(self.atoms) is not int or self.measure not in MEASURES:
+            raise InvalidBudget(f"a loss is a whole number of atoms of {', '.join(MEASURES)}, not {self.atoms!r}.")
 
     @classmethod
     def of(cls, measure: Measure, amount: Fraction | float) -> Loss:
         """The loss `amount`, rounded up to whole atoms. A float means the decimal that it prints as."""
         exact = amount if isinstance(amount, Fraction) else Fraction(repr(amount))
         return cls(measure, math.ceil(exact * ATOMS))
+
+    @classmethod
+    def of_pure(cls, measure: Measure, epsilon: Fraction) -> Loss:
+        """The loss of what is epsilon-DP; in rho and gdp also of what has bounded range 2 epsilon.
+
+        Guarantee: such a mechanism is epsilon-DP, rho-zCDP or mu-GDP; returned is epsilon, rho or mu²/2, rounded up.
+        Formula: epsilon; rho = epsilon²/2; mu²/2 = (pi/4) epsilon², with 355/113 for pi.
+        Source: Bun & Steinke 2016, prop. 1.4; Cesar & Rogers 2021, lemma 3.4; privacy.md, "Pure pieces".
+        """
+        return cls.of(measure, epsilon if measure == "epsilon" else epsilon**2 * PURE[measure])
 
     @property
     def exact(self) -> Fraction:
@@ -83,7 +95,8 @@ def percent_of(part: Loss, total: Loss) -> str:
 class Budget:
     """The one privacy budget of a data set: (epsilon, delta). delta = 0 means pure differential privacy.
 
-    With delta = 0, losses add up in epsilon; with delta > 0, in zCDP's rho, whose total follows from both numbers.
+    With delta = 0, losses add up in epsilon; with delta > 0, in gdp, half the square of Gaussian privacy's mu, or in
+    zCDP's rho where gates take much of the budget. The total of either follows from both numbers.
 
     >>> Budget(epsilon=1.0, delta=1e-9)
     Budget(epsilon=1.0, delta=1e-09)
@@ -102,7 +115,14 @@ class Budget:
 
     @property
     def measure(self) -> Measure:
-        return "epsilon" if self.delta == 0 else "rho"
+        """What losses are counted in, unless gates take much of the budget (`Choice.measure`)."""
+        return "epsilon" if self.delta == 0 else "gdp"
+
+    def counted_in(self, measure: Measure | None) -> Measure:
+        """The measure that is named, or this budget's own. Pure budgets have one, and others two."""
+        if measure is not None and (measure == "epsilon") != (self.delta == 0):
+            raise InvalidBudget(f"{self} is not counted in {measure}.")
+        return measure or self.measure
 
     def __str__(self) -> str:
         return f"epsilon = {self.epsilon:g}" + (f", delta = {self.delta:g}" if self.delta else " (pure)")

@@ -220,8 +220,9 @@ def _header(path: Path, line: bytes) -> tuple[Header, Domain, Choice]:
         if kind.version != VERSION:
             refuse(path, f"it is of version {str(kind.version)[:20]}, and this program reads version {VERSION}")
     header = _content(path, line, Header, "its terms are wrong")
-    chosen, most = header.mechanism, total(header.budget)
+    chosen = header.mechanism
     try:
+        most = total(header.budget, header.total.measure)
         domain = _domain(header.domain)
         if header.prior is not None:
             header.prior.check(domain)
@@ -231,7 +232,6 @@ def _header(path: Path, line: bytes) -> tuple[Header, Domain, Choice]:
             and to_builtins(choice.settings) == chosen.settings
             and (header.program + chosen.reason).isprintable()
             and _HASH.fullmatch(header.origin)
-            and header.total.measure == most.measure
             and 1 <= header.total.atoms < _MOST
             and abs(header.total.atoms - most.atoms) <= 1 + most.atoms // 10**9  # the last bits may be a machine's own
         )

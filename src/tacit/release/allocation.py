@@ -66,7 +66,7 @@ class Allocation:
     rows: int
 
     def precisions(self, rho: float) -> Floats:
-        """The precision of every interaction's numbers (one over a variance in rows) that zCDP of rho pays for."""
+        """The precision of every interaction's numbers (one over a variance in rows) that this much rho or gdp buys."""
         found = np.exp([np.interp(math.log(rho), self._costs, line) for line in self._logs.T])
         found[found * self._reaches < _NEGLIGIBLE * rho] = 0.0
         kept = dict(zip(self.scopes, found[self._kind].tolist(), strict=True))
@@ -111,8 +111,8 @@ class Allocation:
         return best
 
     def expected(self, measure: Measure, amount: float) -> float:
-        """The error to expect of a question after a release for so much rho or epsilon; see `error`."""
-        if measure == "rho":
+        """The error to expect of a question after a release for so much of a measure; see `error`."""
+        if measure != "epsilon":
             return self.error(self.precisions(amount))
         return self.error(self._table_precisions(self.tables(amount), amount))
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 Distinguisher = Literal["exponential", "sparse"]
 LEAST = 0.5  # rows: a noisy cell below this is taken for this much, so that no cell is ruled out for good
+_DEARER = {"rho": 1.0, "gdp": math.pi / 2}  # what a gate of epsilon costs, over epsilon²/2
 MAX_ROUNDS = 10_000
 
 
@@ -105,7 +106,8 @@ def plan(
 
     def reached(rounds: int, loss: Loss) -> float:
         # In rho, steps of rho/(2 rounds) are as good as this epsilon in the theorem: a Gaussian answer has its scale.
-        each = float(loss) / (2 * rounds) if loss.measure == "epsilon" else math.sqrt(float(loss) / rounds)
+        pure = loss.measure == "epsilon"
+        each = float(loss) / (2 * rounds) if pure else math.sqrt(float(loss) / rounds / _DEARER[loss.measure])
         return demand(rounds) / (each * n)
 
     if alpha is None:
@@ -120,8 +122,9 @@ def plan(
         chosen = most(alpha)
     if loss is None:
         each = demand(chosen) / (alpha * n)
-        amount = 2 * chosen * each if public.total.measure == "epsilon" else chosen * each**2
-        loss = Loss.of(public.total.measure, amount)
+        measure = public.total.measure
+        amount = 2 * chosen * each if measure == "epsilon" else chosen * each**2 * _DEARER[measure]
+        loss = Loss.of(measure, amount)
         if not loss <= public.left:
             needs, left = percent_of(loss, public.total), percent_of(public.left, public.total)
             raise BudgetExhausted(

@@ -25,6 +25,11 @@ class Settings(Protocol):
     @property
     def questions(self) -> int: ...
 
+    @property
+    def gated(self) -> float:
+        """The share of the budget that hard answers are bought from, most of it by gates."""
+        ...
+
 
 class Common(Struct, frozen=True, kw_only=True):
     """confidence: of the error bars."""
@@ -36,6 +41,7 @@ class DirectSettings(Struct, frozen=True, kw_only=True):
     """questions: how many new questions the budget is shared among."""
 
     free: ClassVar[tuple[str, ...]] = ()
+    gated: ClassVar[float] = 0.0
     questions: Whole = 100
 
 
@@ -43,6 +49,7 @@ class HistogramSettings(Struct, frozen=True, kw_only=True):
     """questions: how many are expected. The answers do not depend on it."""
 
     free: ClassVar[tuple[str, ...]] = ("questions",)
+    gated: ClassVar[float] = 0.0
     questions: Whole = 10_000
 
 
@@ -65,6 +72,10 @@ class IterativeSettings(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         _check_start(self.warm, self.certify)
+
+    @property
+    def gated(self) -> float:
+        return 1 - self.warm - self.certify
 
 
 class MedianSettings(Struct, frozen=True, kw_only=True):
@@ -94,6 +105,10 @@ class MedianSettings(Struct, frozen=True, kw_only=True):
         _check_start(self.warm, self.certify)
         if self.warm and self.sampler == "fractions":
             raise ConfigError('sampler="fractions" starts from nothing: warm is 0.')
+
+    @property
+    def gated(self) -> float:
+        return 1 - self.warm - self.certify
 
 
 def _check_start(warm: float, certify: float) -> None:

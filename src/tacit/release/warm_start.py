@@ -105,8 +105,8 @@ def fit_all(
 def wanted(public: Public, loss: Loss) -> list[tuple[Wanted, Loss]]:
     """What a start for this loss measures, and what each part of it costs; from what is public.
 
-    In rho one release of all interactions that are worth it. In pure epsilon, where a row moves all the numbers of an
-    interaction a little, tables. Of an ordered attribute with very many bins a tree of two levels beside it: see
+    With delta > 0 one release of all interactions that are worth it. In pure epsilon, where a row moves all the numbers
+    of an interaction a little, tables. Of an ordered attribute with very many bins a tree of two levels beside it: see
     `ranges.choice.two_levels`.
     """
     domain, people = public.domain, public.rows_per_person

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from tacit.model.budget import MEASURES, Measure
 from tacit.serve.admission import MAX_BATCH
 from tacit.serve.keys import Role
 from tacit.serve.refusal import Refusal
@@ -29,12 +30,12 @@ T = TypeVar("T")
 Text = Annotated[str, Meta(max_length=MAX_TEXT)]
 Whole = Annotated[int, Meta(ge=0)]
 Amount = Annotated[
-    dict[Literal["epsilon", "rho"], float],
+    dict[Measure, float],
     Meta(
         min_length=1,
         max_length=1,
-        description="Privacy loss, in pure epsilon or in zCDP's rho.",
-        extra_json_schema={"propertyNames": {"enum": ["epsilon", "rho"]}},
+        description="Privacy loss: in pure epsilon, in zCDP's rho, or in gdp, half the square of Gaussian DP's mu.",
+        extra_json_schema={"propertyNames": {"enum": list(MEASURES)}},
     ),
 ]
 

@@ -6,8 +6,7 @@ Neighbours replace one row, and the number of rows is public. So, written once f
 - a partition (a marginal, a histogram: each row in exactly one cell) loses 1 in one cell and gains 1 in another:
   L1 = 2, L2² = 2, that is sqrt(2) in L2.
 
-Where the owner has declared people of up to m rows each, neighbours replace the rows of one person: up to m, one after
-the other, so that everything above moves m times as far (`Sensitivity.times`).
+Where people have up to m rows each, neighbours replace those of one person: all moves m times as far (`times`).
 """
 
 from __future__ import annotations
@@ -18,10 +17,13 @@ from fractions import Fraction
 
 from tacit.errors import InvalidBudget
 from tacit.exact.bounds import float_above, rho_from, root_above
-from tacit.model.budget import ATOMS, Budget, Loss, Measure
+from tacit.exact.gaussian import half_from
+from tacit.model.budget import ATOMS, PURE, Budget, Loss, Measure
 from tacit.model.noise_law import MAX_SCALE, Noise
 
 MOST_PER_PERSON = 10_000  # rows of one person that neighbours may differ in
+_THRESHOLD_SHARE = Fraction(1) / (1 + Fraction(2 ** (2 / 3)))  # of a gate's epsilon
+_BETWEEN = Fraction(1, 10)  # grid steps²: by how much whole noise is worth less than continuous noise, in gdp
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +52,25 @@ class Sensitivity:
 def price(noise: Noise, sensitivity: Sensitivity, unit: int, measure: Measure) -> Loss:
     """The loss of adding `noise` to every entry of a vector of that sensitivity, with `unit` grid steps to a count.
 
-    Guarantee: the noisy vector is epsilon-DP, or rho-zCDP, for the returned amount (rounded up to whole atoms).
-    Formula: laplace epsilon = L1 unit/scale, and rho = epsilon²/2; gaussian rho = L2² unit²/(2 scale²), no epsilon.
-    Source: Ghosh, Roughgarden & Sundararajan 2009; Bun & Steinke 2016, prop. 1.4; Canonne, Kamath & Steinke 2020.
+    Guarantee: the noisy vector is epsilon-DP, rho-zCDP or mu-GDP; returned is epsilon, rho or mu²/2, rounded up.
+    Formula: laplace epsilon = L1 unit/scale, then `Loss.of_pure`; gaussian rho = L2² unit²/(2 scale²), for gdp the same
+        with max(scale² - 1/10, scale²/4) for scale²; no epsilon.
+    Source: Ghosh, Roughgarden & Sundararajan 2009; Canonne, Kamath & Steinke 2020; privacy.md, "Whole Gaussian noise".
     """
     scale = Fraction(noise.scale)  # the very number the sampler uses, not its decimal
     if noise.kind == "laplace":
-        epsilon = sensitivity.l1 * unit / scale
-        return Loss.of(measure, epsilon if measure == "epsilon" else epsilon**2 / 2)
+        return Loss.of_pure(measure, sensitivity.l1 * unit / scale)
     if measure == "epsilon":
         raise ValueError("gaussian noise has no finite price in pure epsilon")
-    return Loss.of(measure, sensitivity.l2_squared * unit**2 / (2 * scale**2))
+    square = max(scale**2 - _BETWEEN, scale**2 / 4) if measure == "gdp" else scale**2
+    return Loss.of(measure, sensitivity.l2_squared * unit**2 / (2 * square))
 
 
 def noise_for(loss: Loss, sensitivity: Sensitivity, unit: int) -> Noise:
-    """The least noise whose price is at most `loss`: laplace for epsilon, gaussian for rho.
+    """The least noise whose price is at most `loss`: laplace for epsilon, gaussian for rho and gdp.
 
     Guarantee: price(noise_for(loss, ...), ...) <= loss, in exact arithmetic.
-    Formula: scale = L1 unit/epsilon, or sqrt(L2² unit²/(2 rho)), rounded up to the next float.
+    Formula: L1 unit/epsilon; sqrt(v) for rho, v = L2² unit²/(2 loss); sqrt(min(v + 1/10, 4 v)) for gdp; rounded up.
     Source: the inverse of `price`.
     """
     if sensitivity.l1 == 0:
@@ -77,7 +80,8 @@ def noise_for(loss: Loss, sensitivity: Sensitivity, unit: int) -> Noise:
     if loss.measure == "epsilon":
         scale = float_above(sensitivity.l1 * unit / loss.exact)
     else:
-        scale = root_above(sensitivity.l2_squared * unit**2 / (2 * loss.exact))
+        square = sensitivity.l2_squared * unit**2 / (2 * loss.exact)
+        scale = root_above(square if loss.measure == "rho" else min(square + _BETWEEN, 4 * square))
     if scale > MAX_SCALE:
         raise InvalidBudget(f"{loss} is too little: the noise it buys exceeds 64-bit integers.")
     return Noise("laplace" if loss.measure == "epsilon" else "gaussian", scale)
@@ -86,37 +90,35 @@ def noise_for(loss: Loss, sensitivity: Sensitivity, unit: int) -> Noise:
 def choice_price(scale: float, move: int, measure: Measure) -> Loss:
     """The loss of one `noisy_max` over scores that move by at most `move` between neighbours.
 
-    Guarantee: the choice is epsilon-DP, or rho-zCDP, for the returned amount (rounded up to whole atoms).
-    Formula: epsilon = 2 move/scale; rho = epsilon²/8, because the choice has bounded range epsilon.
-    Source: McSherry & Talwar 2007; Cesar & Rogers 2021, lemma 3.4; McKenna & Sheldon 2020 for permute-and-flip.
+    Guarantee: the choice is epsilon-DP, rho-zCDP or mu-GDP; returned is epsilon, rho or mu²/2, rounded up.
+    Formula: epsilon = 2 move/scale; otherwise `Loss.of_pure` of epsilon/2, as the choice has bounded range epsilon.
+    Source: McSherry & Talwar 2007; Cesar & Rogers 2021; McKenna & Sheldon 2020 for permute-and-flip.
     """
-    epsilon = 2 * move / Fraction(scale)
-    return Loss.of(measure, epsilon if measure == "epsilon" else epsilon**2 / 8)
+    return Loss.of_pure(measure, (2 if measure == "epsilon" else 1) * move / Fraction(scale))
 
 
 def choice_scale(loss: Loss, move: int) -> float:
     """The least scale of `noisy_max` whose price is at most `loss`.
 
     Guarantee: choice_price(choice_scale(loss, move), move, ...) <= loss.
-    Formula: 2 move/epsilon, with epsilon = sqrt(8 rho) for rho.
+    Formula: 2 move/epsilon, with epsilon = 2 sqrt(loss/w) for rho and gdp, w as in `Loss.of_pure`.
     Source: the inverse of `choice_price`.
     """
     if loss.atoms <= 0:
         raise InvalidBudget(f"A choice costs more than {loss}.")
     if loss.measure == "epsilon":
         return float_above(2 * move / loss.exact)
-    return root_above(move**2 / (2 * loss.exact))
+    return root_above(move**2 * PURE[loss.measure] / loss.exact)
 
 
 def gate_price(threshold_scale: float, comparison_scale: float, move: int, measure: Measure) -> Loss:
     """The loss of one gate (AboveThreshold, shut at its first hit) over values that move by at most `move`.
 
-    Guarantee: all that a gate ever says is epsilon-DP, or rho-zCDP, for the returned amount, however many questions.
-    Formula: epsilon = move/threshold_scale + 2 move/comparison_scale; rho = epsilon²/2.
-    Source: docs/understand/privacy.md, "The gate": one-sided exponential noise; Bun & Steinke 2016, prop. 1.4 for rho.
+    Guarantee: all that a gate ever says, to any number of questions, is epsilon-DP, and so costs what is returned.
+    Formula: epsilon = move/threshold_scale + 2 move/comparison_scale, then `Loss.of_pure`.
+    Source: docs/understand/privacy.md, "The gate": one-sided exponential noise.
     """
-    epsilon = move / Fraction(threshold_scale) + 2 * move / Fraction(comparison_scale)
-    return Loss.of(measure, epsilon if measure == "epsilon" else epsilon**2 / 2)
+    return Loss.of_pure(measure, move / Fraction(threshold_scale) + 2 * move / Fraction(comparison_scale))
 
 
 def gate_scales(loss: Loss, move: int) -> tuple[float, float]:
@@ -129,8 +131,8 @@ def gate_scales(loss: Loss, move: int) -> tuple[float, float]:
     """
     if loss.atoms <= 0:
         raise InvalidBudget(f"A gate costs more than {loss}.")
-    # sqrt(2 rho), rounded down; the split need not be exact, only its sum must not exceed what is paid for
-    epsilon = loss.exact if loss.measure == "epsilon" else 1 / Fraction(root_above(1 / (2 * loss.exact)))
+    # sqrt(loss/w), rounded down; the split need not be exact, only its sum must not exceed what is paid for
+    epsilon = loss.exact if loss.measure == "epsilon" else 1 / Fraction(root_above(PURE[loss.measure] / loss.exact))
     first = epsilon * _THRESHOLD_SHARE
     scales = float_above(move / first), float_above(2 * move / (epsilon - first))
     if max(scales) > 2.0**53:  # one-sided noise must never meet the limit of 64 bits: here the chance is e^-1024
@@ -138,34 +140,31 @@ def gate_scales(loss: Loss, move: int) -> tuple[float, float]:
     return scales
 
 
-_THRESHOLD_SHARE = Fraction(1) / (1 + Fraction(2 ** (2 / 3)))
+def total(budget: Budget, measure: Measure | None = None) -> Loss:
+    """The whole budget as an amount that charges are summed against; in `budget.measure` by default.
 
-
-def total(budget: Budget) -> Loss:
-    """The whole budget as an amount that charges are summed against.
-
-    Guarantee: mechanisms whose losses sum to at most this are together (epsilon, delta)-DP.
-    Formula: epsilon itself if delta = 0, otherwise rho_from(epsilon, delta); rounded down to whole atoms.
-    Source: see `exact.bounds.delta_from`.
+    Guarantee: mechanisms whose losses in this measure sum to at most this are together (epsilon, delta)-DP.
+    Formula: epsilon itself, or the exact curve of the Gaussian for gdp, zCDP's for rho; rounded down to whole atoms.
+    Source: see `exact.gaussian.within` and `exact.bounds.delta_from`.
     """
-    if budget.measure == "epsilon":
+    measure = budget.counted_in(measure)
+    if measure == "epsilon":
         exact = Fraction(repr(budget.epsilon))  # the decimal the owner wrote
     else:
-        exact = Fraction(rho_from(budget.epsilon, budget.delta))
+        exact = Fraction((half_from if measure == "gdp" else rho_from)(budget.epsilon, budget.delta))
     atoms = math.floor(exact * ATOMS)
     if atoms == 0:
-        raise InvalidBudget(f"{budget} is less than the smallest amount that is counted, {budget.measure} = 1e-12.")
-    return Loss(budget.measure, atoms)
+        raise InvalidBudget(f"{budget} is less than the smallest amount that is counted, {measure} = 1e-12.")
+    return Loss(measure, atoms)
 
 
 def admits(spent: int, request: int, total: int) -> bool:
     """A privacy filter: whether one more charge may follow what was spent, all in atoms of one measure.
 
-    The questions, their mechanisms and their prices may depend on everything released before; only `total` is fixed.
-
-    Guarantee: all releases together are total-DP (pure epsilon) or total-zCDP (rho), however adaptively chosen.
+    Guarantee: all releases together are epsilon-DP, rho-zCDP or mu-GDP, of total or mu²/2 = total. The questions, their
+        mechanisms and their prices may depend on everything released before; only `total` is fixed.
     Formula: spent + request <= total.
-    Source: Rogers, Roth, Ullman & Vadhan 2016 (pure); Feldman & Zrnic 2021, Whitehouse et al. 2023 (zCDP).
+    Source: docs/understand/privacy.md, step 4 and "The filter".
     """
     if spent < 0 or request < 0:
         raise ValueError("a charge cannot be negative: nothing gives budget back")

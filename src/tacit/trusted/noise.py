@@ -60,10 +60,10 @@ def draw_geometric(scale: float, size: int) -> NDArray[np.int64]:
 def noisy_max(scores: NDArray[np.int64], scale: float, measure: Measure) -> int:
     """The place of a large score.
 
-    Guarantee: if every score moves by at most d between neighbours: 2d/scale-DP, and for rho (2d/scale)²/8-zCDP.
-    Formula: rho: Pr[i] ∝ exp(score_i/scale), the exponential mechanism, as the largest of scores plus Gumbel noise;
-        epsilon: permute-and-flip, the largest of scores plus exponential noise, which is never worse.
-    Source: McSherry & Talwar 2007; McKenna & Sheldon 2020; Cesar & Rogers 2021 for rho; OpenDP's make_noisy_max.
+    Guarantee: if scores move by at most d between neighbours: 2d/scale-DP, and for rho and gdp of that bounded range.
+    Formula: epsilon: permute-and-flip, the largest of scores plus exponential noise, which is never worse than this:
+        rho, gdp: Pr[i] ∝ exp(score_i/scale), the exponential mechanism, as the largest of scores plus Gumbel noise.
+    Source: McSherry & Talwar 2007; McKenna & Sheldon 2020; Cesar & Rogers 2021; OpenDP's make_noisy_max.
     """
     return int(opendp.selector(scale, pure=measure == "epsilon")(scores))
 

@@ -26,7 +26,7 @@ _SIMULATED = 4096  # up to so many leaves, trees are compared by simulation
 _LEAF = 12  # the weight of the leaves; other levels have whole weights up to it
 
 # Rows for every leaf, in units of the noise of one count, below which the decoder's prior tells more than leaves do.
-_FAINT: dict[Measure, float] = {"epsilon": 4.0, "rho": 1.0}
+_FAINT: dict[Measure, float] = {"epsilon": 4.0, "rho": 1.0, "gdp": 1.0}
 _FAINTER = 0.5  # and under pure epsilon, where levels are dear, the lower ones are then worth less noise still
 _STEP, _LOWEST = 1.55, 5  # how weights then fall, and how far
 
@@ -52,7 +52,7 @@ def choose(
     """The strategy with the least error over all intervals, or over all thresholds, of `leaves` leaves.
 
     loss: "max" is the expected largest error, "mean" the root mean squared error. The answer depends on no data.
-    Under zCDP a convolution: on a circle for intervals, where error depends on length alone, and in a row for
+    With delta > 0 a convolution: on a circle for intervals, where error depends on length alone, and in a row for
     thresholds. Its exponent was fitted once to simulated errors, which hardly change around the optimum. Under pure
     epsilon a tree of the depth, branching and weights whose variance, from the exact formula, is least; for the largest
     error, weights that rise towards the leaves, and up to 4096 leaves a simulation with a public seed decides.
@@ -77,12 +77,12 @@ def choose(
             f"empty stretches are best recognised among {about} of {leaves:,} leaves."
         )
         return StrategyChoice(tree, why)
-    if measure == "rho":
+    if measure != "epsilon":
         exponent = _exponent(leaves, loss, about)
         cyclic = about == "intervals" and exponent > 0
         where = "on a circle (intervals; the total is public)" if cyclic else "in a row (thresholds)"
         why = (
-            f"zCDP adds Gaussian noise, for which the factorisation (1 - x)^(-{exponent / 100:g}) of the prefixes "
+            f"with delta noise is Gaussian, for which the factorisation (1 - x)^(-{exponent / 100:g}) of the prefixes "
             f"{where} has the least {_said(loss)} over {about} of {leaves:,} leaves."
         )
         return StrategyChoice(Convolution(name, exponent, cyclic), why)
@@ -117,7 +117,7 @@ def two_levels(name: str, leaves: int, measure: Measure) -> Tree | None:
     first, end = intervals_of(leaves, "intervals")
 
     def error(tree: Tree) -> float:
-        price = sum(w * w for w in tree.weights) if measure == "rho" else sum(tree.weights) ** 2
+        price = sum(w * w for w in tree.weights) if measure != "epsilon" else sum(tree.weights) ** 2
         return price * float(Decoder(tree, leaves).interval_variance(first, end).mean())
 
     plain, two = (next(tree for tree in trees(name, leaves) if len(tree.branching) == depth) for depth in (1, 2))

@@ -171,12 +171,12 @@ def choose_product(
     """The product of trees with little variance over rectangles. Sensitivity and variance both multiply, so each side
     is chosen by itself.
 
-    Under zCDP it is the largest variance that is least. Under pure epsilon it is the mean one, of trees with equal
+    With delta > 0 it is the largest variance that is least. Under pure epsilon it is the mean one, of trees with equal
     weights: so fewer levels are chosen, and rectangles err less in truth and in their bars. Where the rows are very few
     for so many pairs of leaves (`choice.signal`), the weights fall to the leaves.
     """
     sides = sorted([(first, first_leaves), (second, second_leaves)])
-    if measure == "rho":
+    if measure != "epsilon":
         return Product(*(_side(name, size) for name, size in sides))
     trees = [_flat_side(name, size) for name, size in sides]
     if signal < _FAINT * first_leaves * second_leaves:
