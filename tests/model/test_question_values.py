@@ -6,6 +6,7 @@ import copy
 import hashlib
 import json
 import pickle
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -238,3 +239,19 @@ def test_planted_weights_not_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tacit.model.query.frozen", lambda weights, kind: weights)
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         test_weights_are_nobodys_to_write()
+
+
+@pytest.mark.parametrize(("unit", "kind"), [(GRID, np.int64), (GRID, np.uint32), (GRID, np.float32), (1, np.int16)])
+def test_weights_that_are_read_as_other_numbers_are_refused(unit: int, kind: type) -> None:
+    """numpy lets the dtype of an array be set, although nobody can write its bytes: four weights become two huge."""
+    domain = Domain({"x": integer(0, 3)})
+    query = Query((Factor(("x",), np.array([1, 0, 1, 1]), unit),), complement=False)
+    check(query, domain)
+    weights = query.factors[0].weights
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        weights.dtype = kind
+        weights.shape = (weights.size,)
+    for size in (2, 4, 8):
+        with pytest.raises(InvalidQuery):
+            check(query, Domain({"x": integer(0, size - 1)}))

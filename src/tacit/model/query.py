@@ -153,9 +153,13 @@ class Query:
         return tuple(sorted([name for factor in self.factors for name in factor.scope]))
 
     def fits(self, domain: Domain) -> bool:
-        """Whether the query was made for this domain, or one that looks the same to it."""
+        """Whether the query was made for this domain, or one that looks the same to it, and is as it was made."""
         sizes = domain.sizes
-        return all(factor.weights.shape == tuple([sizes.get(name) for name in factor.scope]) for factor in self.factors)
+        return all(
+            factor.weights.shape == tuple([sizes.get(name) for name in factor.scope])
+            and factor.weights.dtype == _TYPES[factor.unit]
+            for factor in self.factors
+        )
 
     @cached_property
     def is_constant(self) -> bool:
@@ -232,7 +236,10 @@ class Query:
 
 
 def frozen(values: NDArray[Any], kind: type[np.integer[Any]]) -> NDArray[Any]:
-    """A copy that is a view of bytes, which nobody can make writable: what is checked is what is looked at."""
+    """A copy that is a view of bytes, which nobody can make writable: what is checked is what is looked at.
+
+    numpy lets dtype and shape of any array be set, also of this one: `Query.fits` refuses what came of that.
+    """
     return np.frombuffer(values.astype(kind).tobytes(), dtype=kind).reshape(values.shape)
 
 
