@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks import (
     bench_accuracy,
+    bench_almost_all,
     bench_bars,
     bench_command,
     bench_coverage,
@@ -19,6 +20,7 @@ from benchmarks import (
     bench_throughput,
     bench_true_answer,
     bench_turbo,
+    bench_votes,
     bench_warm_start,
 )
 
@@ -31,6 +33,8 @@ BENCHMARKS = (
     bench_intervals,
     bench_ranges,
     bench_median_sampler,
+    bench_almost_all,
+    bench_votes,
     bench_warm_start,
     bench_turbo,
     bench_coverage,

@@ -28,6 +28,22 @@ def test_the_same_seeds_give_the_same_samples() -> None:
     assert (first.stir(1, seed=9).values(B) != first.stir(1).values(B)).any()
 
 
+def test_narrow_slabs_are_stirred_until_the_samples_have_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(width: float, sweeps: int | None) -> Fractions:
+        ensemble = Fractions.start(SMALL, 100, 1)
+        for query, answer in ((A, 0.4), (B, 0.5), (A & B, 0.3)):
+            ensemble = ensemble.restrict(query, answer, width, sweeps=sweeps)
+        return ensemble
+
+    few, enough = told(0.001, 2), told(0.01, None)
+    assert few.memory > 0.5
+    assert "not mixed" in few.note
+    assert enough.memory <= fractional.FORGOTTEN < told(0.01, 2).memory
+    assert enough.note == ""
+    monkeypatch.setattr(fractional, "MOST_SWEEPS", 20)
+    assert told(0.001, None).memory == told(0.001, 20).memory
+
+
 def test_restricting_leaves_the_old_ensemble_alone() -> None:
     before = Fractions.start(SMALL, 50, 1)
     values = before.values(A)

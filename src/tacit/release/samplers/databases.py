@@ -28,7 +28,7 @@ from tacit.model.domain import Domain
 from tacit.model.query import Factor, Query, multiply
 from tacit.model.statistic import Statistic
 from tacit.release.samplers import check_tables
-from tacit.release.samplers.diagnostics import Diagnostics, diagnose, probes
+from tacit.release.samplers.diagnostics import NOT_MIXED, Diagnostics, diagnose, probes
 from tacit.release.samplers.moves import COLD, KINDS, WARM, advance, chains, redraw, violation
 from tacit.release.samplers.slabs import Chains, Codes, Program, Slab, program, slab
 
@@ -119,7 +119,7 @@ class Ensemble:
             return ""
         if found.infeasible:
             return f"{found.infeasible:,} of {found.databases:,} databases disagree with past answers"
-        return "the databases have not mixed well, so more questions than needed may be hard"
+        return NOT_MIXED
 
     def check(self, questions: Sequence[Query | Statistic]) -> None:
         """Refuse what these databases cannot answer: statistics of a table that is too large for so many."""

@@ -20,6 +20,7 @@ PROBES = 40
 _SEED = 20_100_605  # of the probes: fixed and public
 MOST_DRIFT = 4.0  # standard errors; the largest of 40 of a mixed ensemble is beyond with probability below 0.3 %
 MOST_MEMORY = 0.5
+NOT_MIXED = "the databases have not mixed well, so more questions than needed may be hard"
 
 
 @dataclass(frozen=True)
@@ -75,9 +76,6 @@ def diagnose(
     databases = final.shape[1]
     change = np.abs(final.mean(axis=1) - halfway.mean(axis=1))
     spread = np.sqrt((final.var(axis=1) + halfway.var(axis=1)) / databases)
-    a, b = (values - values.mean(axis=1, keepdims=True) for values in (halfway, final))
-    scale = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
-    moving = scale > 0  # probes on which the databases differ at all
     return Diagnostics(
         databases=databases,
         infeasible=infeasible,
@@ -85,9 +83,17 @@ def diagnose(
         sweeps=sweeps,
         drift=float((change[spread > 0] / spread[spread > 0]).max(initial=0.0)),
         shift=float(change.max(initial=0.0)),
-        memory=float(((a * b).sum(axis=1)[moving] / scale[moving]).mean()) if moving.any() else 0.0,
+        memory=memory(halfway, final),
         median_error=max((median_error(values) for values in final), default=0.0),
     )
+
+
+def memory(before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
+    """The mean correlation, over databases, of a probe's value [k, N] with its earlier value."""
+    a, b = (values - values.mean(axis=1, keepdims=True) for values in (before, after))
+    scale = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
+    moving = scale > 0  # probes on which the databases differ at all
+    return float(((a * b).sum(axis=1)[moving] / scale[moving]).mean()) if moving.any() else 0.0
 
 
 def median_error(values: NDArray[np.float64]) -> float:

@@ -26,12 +26,15 @@ from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import Factor, Query
 from tacit.model.statistic import Statistic
-from tacit.release.samplers.diagnostics import PROBES, Diagnostics, diagnose, probes
+from tacit.release.samplers.diagnostics import MOST_MEMORY, NOT_MIXED, PROBES, Diagnostics, diagnose, memory, probes
 from tacit.release.samplers.pairs import pair_step
 from tacit.release.samplers.polytope import MAX_MASSES, Samples, Slabs, centre, dirichlet, repair, settled
 
 LARGE = 50_000  # cells from which chains start afresh around the centre: pair moves alone would be too slow
-SWEEPS = 20
+SWEEPS = 20  # at first; each further run is twice as long, until the samples have forgotten where they were
+MOST_SWEEPS = 640
+FORGOTTEN = 0.3  # over half of the last run, which is a quarter of all: 0.01 over all of them
+_SETS = 40  # random sets of atoms, whose masses show what is forgotten
 ROUNDING = 1e-9  # how far beyond a slab still counts as inside it
 MAX_ATOMS = 2**21
 MAX_BLOCK = 2**24  # cells of attributes that tables tie together, which are listed
@@ -61,6 +64,7 @@ class Fractions:
     samples: Samples
     halfway: Samples
     turn: int = 0  # how often it was stirred: every turn has random numbers of its own
+    memory: float = 0.0  # of where they were half of the last run before
     floor: ClassVar[float] = 0.0  # there is a distribution for every answer, however sharp
     least_width: ClassVar[float] = 0.0
 
@@ -81,7 +85,9 @@ class Fractions:
     def note(self) -> str:
         """What is wrong with the samples, if anything."""
         apart = float((self.slabs.violation(self.samples.values) > ROUNDING).mean())
-        return f"{apart:.0%} of the databases disagree with past answers" if apart else ""
+        if apart:
+            return f"{apart:.0%} of the databases disagree with past answers"
+        return NOT_MIXED if self.memory > MOST_MEMORY else ""
 
     def check(self, questions: Sequence[Query | Statistic]) -> None:
         """Refuse what distributions cannot answer."""
@@ -98,7 +104,7 @@ class Fractions:
         return 1 - values if query.complement else values
 
     def restrict(
-        self, query: Query | Statistic, centre: float, width: float, seed: int | None = None, sweeps: int = SWEEPS
+        self, query: Query | Statistic, centre: float, width: float, seed: int | None = None, sweeps: int | None = None
     ) -> Fractions:
         """Only the distributions on which the query is within `width` of `centre`; the samples are moved there.
 
@@ -120,14 +126,29 @@ class Fractions:
         rng = _rng(self.seed if seed is None else seed, self.turn + 1)
         masses = self.samples.masses[parent] * _shares(rng, finer.sizes, parent, len(self))
         moved = replace(self, atoms=finer, slabs=slabs, samples=_enter(rng, slabs, settled(slabs, masses)))
-        return moved.stir(sweeps, seed)
+        # Around the centre they are independent draws already, and there is little to forget.
+        return moved.stir(SWEEPS if sweeps is None and slabs.sizes.sum() >= LARGE else sweeps, seed)
 
-    def stir(self, sweeps: int = SWEEPS, seed: int | None = None) -> Fractions:
-        """Moves all samples on, by this many sweeps of pair moves."""
+    def stir(self, sweeps: int | None = None, seed: int | None = None) -> Fractions:
+        """Moves all samples on, by this many sweeps of pair moves; else by as many as they need to forget.
+
+        How many these are grows as slabs become narrow: a step is no longer than the slabs are wide.
+        """
         rng = _rng(self.seed if seed is None else seed, self.turn + 1, 1)
-        halfway = pair_step(rng, self.slabs, self.samples, sweeps // 2)
-        samples = pair_step(rng, self.slabs, halfway, sweeps - sweeps // 2)
-        return replace(self, samples=samples, halfway=halfway, turn=self.turn + 1)
+        samples, length, done = self.samples, SWEEPS if sweeps is None else sweeps, 0
+        while True:
+            halfway = pair_step(rng, self.slabs, samples, length // 2)
+            samples = pair_step(rng, self.slabs, halfway, length - length // 2)
+            kept = self._memory(halfway, samples) if length else 0.0
+            done += length
+            if sweeps is not None or kept <= FORGOTTEN or done + 2 * length > MOST_SWEEPS:
+                return replace(self, samples=samples, halfway=halfway, turn=self.turn + 1, memory=kept)
+            length *= 2
+
+    def _memory(self, before: Samples, after: Samples) -> float:
+        """What the masses of random sets of atoms have to do with what they were: 0 once that is forgotten."""
+        sets = (_rng(len(self.atoms)).random((_SETS, len(self.atoms))) < 0.5).astype(np.float64)
+        return memory(sets @ before.masses, sets @ after.masses)
 
     def draw(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
         raise InvalidQuery('fractional databases have no rows; sampler="databases" has.')
