@@ -1,6 +1,6 @@
 """Ranges over one or two ordered attributes: today's strategies against DAWA, AHP, HB and grids, as n epsilon grows.
 
-    python -m benchmarks.bench_ranges [--runs N] [--rows 1000 10000 ...] [--quick]
+    python -m benchmarks.bench_ranges [--runs N] [--rows 1000 10000 ...] [--attributes 1 2] [--quick]
 
 The shapes are DPBench's where they lie beside the repository (`../shared/data/dpbench_1d`, `dpbench_2d`), and made-up
 ones otherwise; n rows are drawn from each. 2,000 random ranges or rectangles are asked; errors are in ten-thousandths
@@ -38,10 +38,11 @@ Method = Callable[[Floats, Prices], Floats]
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
-    for words, shapes, methods in (
-        ("one attribute", line_shapes(), {**PEERS_1D, "auto": ours_1d}),
-        ("two attributes", square_shapes(), {**PEERS_2D, "auto": ours_2d}),
-    ):
+    kinds = {
+        1: ("one attribute", line_shapes(), {**PEERS_1D, "auto": ours_1d}),
+        2: ("two attributes", square_shapes(), {**PEERS_2D, "auto": ours_2d}),
+    }
+    for words, shapes, methods in (kinds[attributes] for attributes in options.attributes):
         for budget in (PURE, MILD):
             for rows in options.rows:
                 few = dict(list(shapes.items())[: 1 if options.quick else None])
@@ -146,6 +147,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.bench_ranges", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--rows", nargs="+", type=int, default=[1_000, 10_000, 100_000, 1_000_000])
+    parser.add_argument("--attributes", nargs="+", type=int, default=[1, 2], choices=[1, 2])
     parser.add_argument("--quick", action="store_true", help="one shape of each kind")
     return parser.parse_args([] if arguments is None else arguments)
 

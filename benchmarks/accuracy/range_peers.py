@@ -113,7 +113,7 @@ def _partition(counts: Floats, prices: Prices, share: float) -> NDArray[np.int64
     return _best_runs(costs)
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, fastmath=True)  # type: ignore[untyped-decorator] # sums in any order: several at a time
 def _deviations(counts: Floats, length: int) -> Floats:  # pragma: no cover - compiled
     found = np.zeros(len(counts) - length + 1)
     total = counts[:length].sum()

@@ -105,7 +105,7 @@ def test_a_single_leaf_is_refused() -> None:
 @pytest.mark.parametrize("measure", ["epsilon", "rho"])
 def test_for_few_rows_it_is_a_tree_whose_bars_are_little_wider(leaves: int, measure: Measure) -> None:
     domain, plain = Domain({"x": integer(0, leaves - 1)}), choose("x", leaves, measure)
-    assert choose("x", leaves, measure, signal=5.0 * leaves) == plain
+    assert choose("x", leaves, measure, signal=40.0 * leaves) == plain
     for faint in (0.01, 0.7):
         choice = choose("x", leaves, measure, signal=faint * leaves)
         check(choice.strategy, domain)

@@ -100,7 +100,7 @@ def test_rectangles_are_shared_likewise() -> None:
 @pytest.mark.parametrize("spans", [(), (1,), (4, 1), (12, 4, 1)])
 def test_cuts_end_in_single_bins_and_keep_to_runs(sizes: tuple[int, ...], spans: tuple[int, ...]) -> None:
     boxes = {tuple((0, size) for size in sizes)}
-    for cuts in depths(sizes, [spans] * len(sizes)):
+    for cuts in depths(sizes, [spans] * len(sizes), axis=len(sizes) - 1):
         corners = zip(*cuts.low, *cuts.first_end, *cuts.second_low, *cuts.end, strict=True)
         axes = len(sizes)
         for one in corners:

@@ -25,8 +25,8 @@ _SEED = 20170401  # of the choice of these intervals: public, and the same for e
 _SIMULATED = 4096  # up to so many leaves, trees are compared by simulation
 _LEAF = 12  # the weight of the leaves; other levels have whole weights up to it
 
-# Rows for every leaf, in units of the noise of one count, below which the decoder's prior tells more than leaves do.
-_FAINT: dict[Measure, float] = {"epsilon": 4.0, "rho": 1.0, "gdp": 1.0}
+# Rows for every leaf, in units of the noise of one count, below which the strategy is what suits the decoder's prior.
+_FAINT: dict[Measure, float] = {"epsilon": 32.0, "rho": 1.0, "gdp": 1.0}
 _FAINTER = 0.5  # and under pure epsilon, where levels are dear, the lower ones are then worth less noise still
 _STEP, _LOWEST = 1.55, 5  # how weights then fall, and how far
 

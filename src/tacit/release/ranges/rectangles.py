@@ -23,7 +23,7 @@ from tacit.model.workload import Product, Tree, leaves
 from tacit.release.ranges.band import single
 from tacit.release.ranges.choice import falling, trees, weightings
 from tacit.release.ranges.distribution import Counts
-from tacit.release.ranges.shrinkage import Corner, shared
+from tacit.release.ranges.shrinkage import Corner, box, shared
 from tacit.release.ranges.tree import consistent, interval_moments
 
 Floats = NDArray[np.float64]
@@ -63,7 +63,7 @@ class Rectangles:
         for axis, name in enumerate(self.names):
             if np.any(low[axis] < 0) or np.any(end[axis] > self._bins[axis]) or np.any(low[axis] > end[axis]):
                 raise InvalidQuery(f"{name} has the bins 0 to {self._bins[axis] - 1}, and a range goes up.")
-        values = _box(self._sums, low, end)
+        values = box(self._sums, low, end)
         return Counts(values, self._errors(values, low, end, self.confidence))
 
     def covers(self, query: Query) -> bool:
@@ -73,7 +73,7 @@ class Rectangles:
     def value(self, query: Query) -> int:
         found = self._sides(query)
         assert found is not None
-        inside = int(_box(self._sums, *found[:2]))
+        inside = int(box(self._sums, *found[:2]))
         return self.rows - inside if found[2] else inside
 
     def law(self, query: Query, confidence: float) -> float:
@@ -91,7 +91,7 @@ class Rectangles:
 
     def _errors(self, values: Floats, low: Places, end: Places, confidence: float) -> Floats:
         """As in `Distribution.counts`: the bar is about the least squares estimate, and is cut at 0 and n."""
-        raw, bar = _box(self._raw, low, end), self._bar(low, end, confidence)
+        raw, bar = box(self._raw, low, end), self._bar(low, end, confidence)
         above = np.clip(raw + bar, 0.0, self.rows) - values
         below = values - np.clip(raw - bar, 0.0, self.rows)
         return np.maximum(np.floor(np.maximum(above, below) + _DUST), 1.0)
@@ -130,11 +130,6 @@ def sums_of(cells: Floats) -> Floats:
     return np.pad(np.cumsum(np.cumsum(cells, axis=0), axis=1), ((1, 0), (1, 0)))
 
 
-def _box(sums: Floats, low: Places, end: Places) -> Floats:
-    """What lies between the corners, by sums from the origin to each of them."""
-    return np.asarray(sums[end[0], end[1]] - sums[low[0], end[1]] - sums[end[0], low[1]] + sums[low[0], low[1]])
-
-
 def least_squares(values: ArrayLike, pair: tuple[Tree, Tree], sizes: tuple[int, int], total: float) -> Floats:
     """The count of every pair of leaves."""
     nodes = np.asarray(values, dtype=np.float64).reshape([sum(t.widths(n)) for t, n in zip(pair, sizes, strict=True)])
@@ -145,12 +140,16 @@ def least_squares(values: ArrayLike, pair: tuple[Tree, Tree], sizes: tuple[int, 
 
 
 def likely(sums: Floats, pair: tuple[Tree, Tree], sizes: tuple[int, int], noise: float) -> Floats:
-    """The count of every pair of leaves: the least squares one, less what noise of this variance explains better."""
+    """The count of every pair of leaves: the least squares one, less what noise of this variance explains better.
+
+    Which attribute is cut first matters to shapes that are even along one of them: the mean of both is taken.
+    """
 
     def spread(low: Corner, end: Corner) -> Floats:
         return rectangle_variance(pair, sizes, list(low), list(end))
 
-    return shared(sums, spread, [tree.spans() for tree in pair], noise=noise)
+    spans = [tree.spans() for tree in pair]
+    return np.asarray(sum(shared(sums, spread, spans, noise=noise, axis=axis) for axis in (0, 1)) / 2)
 
 
 def rectangle_variance(

@@ -55,18 +55,24 @@ class Cuts:
 
 
 def shared(
-    sums: Floats, variance: Variance, spans: Sequence[Sequence[int]], *, noise: float, first: float = 0.5
+    sums: Floats,
+    variance: Variance,
+    spans: Sequence[Sequence[int]],
+    *,
+    noise: float,
+    first: float = 0.5,
+    axis: int = 0,
 ) -> Floats:
     """The count of every bin, from least squares sums over all bins before each place (of all axes; they start at 0).
 
     The counts are at least 0, and add up to the last of the sums. `noise` is the variance of the noise. `spans` are the
     runs of bins that were counted together, of each axis: cuts lie between them, so that noise is independent. `first`
-    is the share of the bins before the first cut.
+    is the share of the bins before the first cut, and `axis` the one that it goes across.
     """
     sizes = tuple(length - 1 for length in sums.shape)
     rows, usual = np.array([float(sums[sizes])]), USUAL
     place: Corner = tuple(np.zeros(1, dtype=np.intp) for _ in sizes)  # where each box starts
-    for cuts in depths(sizes, spans, first):
+    for cuts in depths(sizes, spans, first, axis):
         whole = rows[cuts.boxes]
         left, right, both = (
             variance(low, end)
@@ -76,7 +82,7 @@ def shared(
         with_box, unsure = (left + both - right) / 2, both > 1e-9 * left
         slope = np.divide(with_box, both, out=np.full(both.shape, 0.5), where=unsure)
         spread = np.maximum(noise * (left - np.where(unsure, slope * with_box, 0.0)), _LEAST)
-        seen = _box(sums, cuts.low, cuts.first_end) + slope * (whole - _box(sums, cuts.low, cuts.end))
+        seen = box(sums, cuts.low, cuts.first_end) + slope * (whole - box(sums, cuts.low, cuts.end))
         half, usual = _halves(whole, seen, spread, cuts.even, usual)
         rows = _twins(_with(rows, cuts.boxes, half), _with(rows, cuts.boxes, whole - half), cuts.boxes)
         starts = zip(place, cuts.second_low, strict=True)
@@ -86,19 +92,21 @@ def shared(
     return found
 
 
-def depths(sizes: tuple[int, ...], spans: Sequence[Sequence[int]], first: float = 0.5) -> Iterator[Cuts]:
-    """The cuts of all depths. A box is cut across the axis along which it is the larger part of all bins."""
+def depths(sizes: tuple[int, ...], spans: Sequence[Sequence[int]], first: float = 0.5, axis: int = 0) -> Iterator[Cuts]:
+    """The cuts of all depths. A box is cut across the axis along which it is the larger part of all bins; where that is
+    the same for several, across the preferred one."""
     low: Corner = tuple(np.zeros(1, dtype=np.intp) for _ in sizes)
     end: Corner = tuple(np.full(1, size, dtype=np.intp) for size in sizes)
     while True:
-        lengths = np.stack([(e - s) / size if size > 1 else 0 * e for s, e, size in zip(low, end, sizes, strict=True)])
+        lengths = np.stack([(e - s) / size for s, e, size in zip(low, end, sizes, strict=True)])
         lengths[np.stack([e - s < 2 for s, e in zip(low, end, strict=True)])] = 0.0
+        lengths[axis] *= 1.01  # so that of two that are as long this one is cut
         boxes, across = lengths.max(axis=0) > 0, lengths.argmax(axis=0)
         if not boxes.any():
             return
         first_end, second_low = [], []
-        for axis, (s, e) in enumerate(zip(low, end, strict=True)):
-            here, middle = boxes & (across == axis), _middle(s, e, spans[axis], first)
+        for side, (s, e) in enumerate(zip(low, end, strict=True)):
+            here, middle = boxes & (across == side), _middle(s, e, spans[side], first)
             first_end.append(np.where(here, middle, e))
             second_low.append(np.where(here, middle, s))
         corners = (tuple(side[boxes] for side in corner) for corner in (low, end, first_end, second_low))
@@ -117,6 +125,17 @@ def corridor(prefixes: Floats, raw: Floats) -> Floats:
     """
     least = np.minimum.accumulate(raw[::-1])[::-1]
     return np.clip(prefixes, least, np.maximum.accumulate(raw))
+
+
+def box(sums: Floats, low: Sequence[Places], end: Sequence[Places]) -> Floats:
+    """What lies between the corners, by sums from the origin to each of them."""
+    signs = itertools.product((1, -1), repeat=len(low))
+    return np.asarray(
+        sum(
+            math.prod(sign) * sums[tuple(e if one > 0 else s for one, s, e in zip(sign, low, end, strict=True))]
+            for sign in signs
+        )
+    )
 
 
 def _middle(low: Places, end: Places, spans: Sequence[int], first: float) -> Places:
@@ -165,17 +184,6 @@ def _kinds(whole: Floats, seen: Floats, spread: Floats, even: Floats) -> tuple[F
         means.append(share * whole)
     found = np.array(logs)
     return np.exp(np.maximum(found - found.max(axis=0), -700.0)), np.clip(np.array(means), 0.0, whole)
-
-
-def _box(sums: Floats, low: Corner, end: Corner) -> Floats:
-    """What lies between the corners, by sums from the origin to each of them."""
-    signs = itertools.product((1, -1), repeat=len(low))
-    return np.asarray(
-        sum(
-            math.prod(sign) * sums[tuple(e if one > 0 else s for one, s, e in zip(sign, low, end, strict=True))]
-            for sign in signs
-        )
-    )
 
 
 def _size(low: Corner, end: Corner) -> Places:
