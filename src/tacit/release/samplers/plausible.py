@@ -101,7 +101,9 @@ def _uncertain(found: WarmStart, domain: Domain, rows: int) -> Iterator[Uncertai
     known: dict[Axes, Interaction] = interactions_of(found.measured, domain, rows, order)
     for axes, one in known.items():
         names = tuple(domain.names[place] for place in sorted(order[axis] for axis in axes))
-        usual = STRENGTHS[min(len(axes), max(STRENGTHS))][0]
+        # A mixture has no pulls. With the middle of the prior its spread is too narrow: half a deviation above it.
+        middle, deviation = STRENGTHS[min(len(axes), max(STRENGTHS))]
+        usual = middle * math.exp(deviation / 2)
         yield Uncertain(names, one.variance, 1 / (rows * pulls[axes]) if axes in pulls else usual)
 
 
