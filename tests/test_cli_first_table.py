@@ -80,7 +80,8 @@ def test_the_five_things_are_options(folder: Path) -> None:
     assert (made["budget"]["epsilon"], made["session"]["questions"], made["session"]["ledger"]) == (0.5, 70, "v.tacit")
     assert made["data"]["rows_per_person"] == 4
     refused(tacit("init", "visits.csv", "--force", "--person", "nobody"), "there is no column nobody")
-    refused(tacit("init", "visits.csv", "--force", "--epsilon", "-1"), "epsilon")
+    for wrong in ("-1", "0"):
+        refused(tacit("init", "visits.csv", "--force", "--epsilon", wrong), "epsilon is a number from")
     refused(tacit("init", "visits.csv", "--force", "--rows-per-person", "2"), "--person", code=2)
 
 

@@ -34,7 +34,7 @@ IDENTIFIES = 0.9  # the share of the rows with a value of their own from which o
 
 
 @dataclass(frozen=True)
-class Terms:
+class DraftTerms:
     """The five things that nobody but the owner knows."""
 
     person: str | None
@@ -107,8 +107,8 @@ def init(
     is_file = not (is_query(data) or is_address(data))
     with waiting("Looking at the columns"):
         found = open_source(data, table).describe()
-    given = Terms(
-        person, rows_per_person or 3, epsilon or 1.0, questions or 10_000, bool(peek_at_values),
+    given = DraftTerms(
+        person, rows_per_person or 3, 1.0 if epsilon is None else epsilon, questions or 10_000, bool(peek_at_values),
         ledger or f"{Path(data).stem if is_file else 'data'}.tacit",
     )  # fmt: skip
     if at_terminal():
@@ -138,14 +138,14 @@ def _column(found: Sequence[TableColumn], name: str) -> str:
 
 
 def _asked(
-    given: Terms,
+    given: DraftTerms,
     found: Sequence[TableColumn],
     person: str | None,
     epsilon: float | None,
     questions: int | None,
     peek: bool | None,
     ledger: str | None,
-) -> Terms:
+) -> DraftTerms:
     """What the options do not say, asked at the terminal."""
     ask = click.prompt
     if person is None:
@@ -175,7 +175,7 @@ def _asked(
     return given
 
 
-def _say_what_next(output: str, found: Sequence[TableColumn], left_out: Sequence[str], given: Terms) -> None:
+def _say_what_next(output: str, found: Sequence[TableColumn], left_out: Sequence[str], given: DraftTerms) -> None:
     say(f"Wrote {output} with {len(found)} columns.")
     if left_out:
         say(f"Left out, since they name somebody: {', '.join(left_out)}.")
@@ -196,7 +196,7 @@ def draft(
     source: str,
     shown: str,
     table: str | None,
-    terms: Terms,
+    terms: DraftTerms,
     columns: tuple[TableColumn, ...],
     seen: Mapping[str, Seen] | None,
 ) -> str:
