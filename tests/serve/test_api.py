@@ -408,7 +408,7 @@ def test_an_audit_log_that_cannot_be_synced_is_said_to_be_that(served: Served, m
         withheld = served.ana.post("/v1/people/ask", json={"question": {"count": {"sex": "F"}}})
     refused(withheld, 503, "audit")
     assert withheld.json()["error"]["nothing_spent"] is False
-    assert served.ask({"count": {"sex": "F"}})["cost"] == {"rho": 0.0}  # it was kept, and is told once it is noted
+    assert served.ask({"count": {"sex": "F"}})["cost"] == {"gdp": 0.0}  # it was kept, and is told once it is noted
 
 
 def test_a_file_of_keys_that_is_moved_away_is_no_internal_error(served: Served) -> None:
