@@ -101,11 +101,12 @@ def check_the_ledger_is_all_it_needs(folder: Path, **changes: Any) -> None:
     queries = boxes(40, seed=4)
     with start(folder, **changes) as session:
         before = session.ask_many(queries)
-        votes = voters(session).guess(queries).values
+        votes, reach = voters(session).guess(queries).values, voters(session).reach
         made = session.synthetic(50, seed=3)
     with start(folder, **changes) as session:
         after = session.ask_many(queries)
         assert (voters(session).guess(queries).values == votes).all()
+        assert voters(session).reach == reach
         assert [a.value for a in after] == [a.value for a in before]
         assert {a.source for a in after} == {"repeat"}
         assert session.synthetic(50, seed=3) == made

@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
@@ -75,6 +74,7 @@ class Voters:
         self._waiting: list[Measured] = []  # to be learned
         self._entries, self._learned_at, self._stirred = 0, 0, 0
         self._left_out = 0  # answers that could not be learned
+        self._floor = 0.0
         self.note = ""
 
     def start_from(self, found: WarmStart, *, tables: bool) -> None:
@@ -99,8 +99,10 @@ class Voters:
     @property
     def votes(self) -> Votes:
         """The databases, after all that was learned."""
-        settled = self._start() if self._settled is None else self._settled
-        self._settled = settled
+        if self._settled is None:
+            started = self._start()
+            self._floor, self._settled = self._rows * started.floor, started
+        settled = self._settled
         while self._waiting:
             settled = self._restricted(settled, self._waiting[0])
             self._settled, self._waiting, self._stirred_votes = settled, self._waiting[1:], None
@@ -112,10 +114,15 @@ class Voters:
             self._stirred = stirred
         return self._stirred_votes
 
-    @cached_property
+    @property
     def floor(self) -> float:
-        """What a lens shows, in rows, where the databases are as good as they were at the start, or can be."""
-        return self._rows * self.votes.floor
+        """What a lens shows, in rows, where the databases are as good as they were at the start, or can be.
+
+        It stays what it was at the start, whatever is learned: so it is the same after a restart.
+        """
+        if self._settled is None:
+            _ = self.votes  # it is found when they are drawn
+        return self._floor
 
     @property
     def reach(self) -> float:
