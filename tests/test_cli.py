@@ -12,6 +12,10 @@ import pytest
 
 from people import CSV, configuration, refused, tacit
 from support import PATIENCE
+from tacit.cli.demo import _interval
+from tacit.model.answer import Answer
+from tacit.model.budget import Loss
+from tacit.model.facts import Bar, Facts
 
 CONFIG = configuration("sex", "age", "active", mechanism="direct", questions=3)
 
@@ -161,6 +165,14 @@ def test_the_demo_beats_fresh_noise_and_catches_the_worst_question() -> None:
     worst = shown["worst"]
     assert worst["source"] == "measured"
     assert abs(worst["value"] - worst["truth"]) < worst["error"] < abs(worst["published"] - worst["truth"])
+
+
+def test_the_demo_marks_a_truth_outside_of_its_bar() -> None:
+    """Also where it is so near to the end that rounding to a letter would put it there."""
+    answer = Answer("", 188.0, Facts("measured", Loss("rho", 0), 0.95, bars=(Bar(91.0, "this noise", 0.95),)))
+    assert _interval(answer, 279) == "  ├────┼────[bold green]●[/]  "
+    assert _interval(answer, 280) == "  ├────┼────┤[bold yellow]●[/] "
+    assert _interval(answer, 96) == " [bold yellow]●[/]├────┼────┤  "
 
 
 def test_a_closed_pipe_is_no_error(folder: Path) -> None:

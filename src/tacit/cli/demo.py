@@ -225,18 +225,21 @@ def _interval(answer: Answer, true: int, width: int = 15) -> str:
     low, high = place(answer.value - error), place(answer.value + error)
     letters = [" "] * low + ["─"] * (high - low + 1) + [" "] * (width - high - 1)
     letters[low], letters[high], letters[middle] = "├", "┤", "┼"
-    letters[place(true)] = f"[bold {OURS if low <= place(true) <= high else FRESH}]●[/]"
+    inside, dot = abs(true - answer.value) <= error, place(true)
+    if not inside:  # also where rounding to a letter would put it on the end of the bar
+        dot = min(dot, low - 1) if true < answer.value else max(dot, high + 1)
+    letters[dot] = f"[bold {OURS if inside else FRESH}]●[/]"
     return "".join(letters)
 
 
 def _talk(session: Session, truth: Truth, to: Console) -> None:
     """Questions of the reader's own, until an empty line."""
     from tacit.cli.prompt import completing
+    from tacit.model.describe import values_of
 
-    to.print(
-        " Now you. A condition, like  [bold]visits >= 10 AND health = 'excellent'[/]  (Tab completes; Enter leaves)"
-    )
-    to.print(" " + escape("; ".join(f"{name} {a.takes}" for name, a in session.domain.items())), style="dim")
+    to.print(" [bold]Now you.[/] A condition, like  visits >= 10 AND health = 'excellent'  (Enter leaves)")
+    for name, attribute in session.domain.items():
+        to.print(f"   {name:<12} {escape(values_of(attribute))}", style="dim")
     read = completing(session.domain)
     while True:
         try:
