@@ -289,7 +289,8 @@ class Parts:
     @property
     def _signal(self) -> float:
         """By the usual share, whatever is paid: so that what would be bought is the same every time."""
-        return signal(self._public.rows, RangesOf((), None).loss(self._public.total))
+        rows, people = self._public.rows, self._public.rows_per_person  # whose noise is so many times larger
+        return signal(rows, RangesOf((), None).loss(self._public.total)) / people
 
     def _strategy(self, names: tuple[str, ...]) -> Strategy:
         """What would be bought for one attribute or two, from public parameters alone."""
