@@ -12,9 +12,11 @@ import pandas as pd
 import pytest
 
 import tacit
+from tacit.model.ask import Stat
 from tacit.opening import choose
 from tacit.questions import MAX_BATCH
 from tacit.release.settings import IterativeSettings
+from tacit.serve import question
 from tacit.session import Session
 
 DOMAIN = tacit.Domain(
@@ -217,6 +219,49 @@ def test_a_large_batch_is_answered_in_parts(tmp_path: Path) -> None:
         with pytest.raises(tacit.InvalidQuery):
             session.ask_many([tacit.count(age=(0, 19))] * MAX_BATCH + [BAD[0]])
         assert len(session.history) == 2  # all are checked before any is asked
+
+
+@pytest.mark.parametrize("mechanism", ["direct", "iterative", "histogram"])
+def test_statistics_are_answered_under_every_mechanism(tmp_path: Path, mechanism: str) -> None:
+    with start(tmp_path, mechanism=mechanism, start=False) as session:
+        asked = tacit.stump("age", predicts="sex")
+        price = session.dry_run(asked)
+        assert not price.known
+        answer = session.ask(asked)  # though the session is not started: it is bought by itself
+        assert isinstance(answer, tacit.Answer)
+        assert answer.source == "measured"
+        assert answer.cost == price.cost_at_most == session.spent
+        assert abs(answer.value - session._curator._records.answer(asked.bind(DOMAIN))) <= answer.bars[0].width
+        again = session.ask("SELECT STUMP(age, sex) FROM data")
+        assert (again.value, again.source, again.cost.atoms) == (answer.value, "repeat", 0)  # type: ignore[union-attr]
+        assert session.dry_run(asked).known
+        both = session.ask_many(["SELECT QUANTILE_DISTANCE(age, 0.5, 0, 39) FROM data"])
+        assert both[0].cost == answer.cost
+        if mechanism != "direct":
+            session.start()
+            assert session.ask(tacit.count(sex="F")).bars  # type: ignore[union-attr]
+            assert session.ask(asked).value == answer.value  # type: ignore[union-attr]
+
+
+def test_the_owners_statistics_are_asked_by_their_names(tmp_path: Path) -> None:
+    @tacit.statistic("fullest decade", DOMAIN, "age", arguments=[(1,), (2,)])
+    def fullest(tables: Any, place: int) -> Any:
+        return np.sort(tables, axis=1)[:, -place]
+
+    with start(tmp_path, mechanism="direct") as session:
+        answer = session.ask(fullest(1))
+        forms = (
+            "SELECT FULLEST_DECADE(1) FROM data",
+            "SELECT fullest_decade(age, 1) FROM data",
+            "SELECT STATISTIC('fullest decade', 1) FROM data",
+        )
+        for sql in forms:
+            assert session.ask(sql).value == answer.value  # type: ignore[union-attr]
+        assert question.read({"statistic": "fullest decade", "arguments": [1]}, DOMAIN).ask == Stat(fullest(1))
+        for bad in ("FULLEST_DECADE(3)", "FULLEST_DECADE(sex, 1)", "STATISTIC('emptiest')", "STATISTIC()"):
+            with pytest.raises(tacit.InvalidQuery):
+                session.ask(f"SELECT {bad} FROM data")
+        assert session.spent == answer.cost  # type: ignore[union-attr]
 
 
 def test_rows_are_chosen_by_sql_words_too(tmp_path: Path) -> None:

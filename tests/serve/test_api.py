@@ -50,6 +50,11 @@ KINDS: list[Any] = [
     {"range": {"age": [20, 39]}},
     {"range": {"age": [20, 39], "pay": [0, 20]}},
     {"histogram": "age", "width": 20},
+    "SELECT STUMP(age, active) FROM data",
+    {"stump": "age", "predicts": "active"},
+    {"quantile_distance": "age", "q": 0.5, "high": 39},
+    {"largest_mean": "age", "by": ["sex"], "smallest": 0.1},
+    {"matching": "sex", "left": "F", "right": "M", "on": "active"},
 ]
 
 

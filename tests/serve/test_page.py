@@ -370,6 +370,15 @@ CLICKED: list[tuple[dict[str, Any], str]] = [
     ({"what": "sum", "of": "1", "from.1": "50"}, "SELECT SUM(age) FROM data WHERE age >= 50"),
     ({"what": "stddev", "of": "1"}, "SELECT STDDEV(age) FROM data"),
     ({"what": "variance", "of": "1"}, "SELECT VARIANCE(age) FROM data"),
+    ({"what": "stump", "of": "1", "told": "2"}, "SELECT STUMP(age, active) FROM data"),
+    (
+        {"what": "quantile_distance", "of": "1", "q": "0.5", "from.1": "20", "to.1": "39"},
+        "SELECT QUANTILE_DISTANCE(age, 0.5, 20, 39) FROM data",
+    ),
+    (
+        {"what": "quantile_distance", "of": "1", "q": "0.5", "to.1": "39"},
+        "SELECT QUANTILE_DISTANCE(age, 0.5, NULL, 39) FROM data",
+    ),
 ]
 
 

@@ -27,6 +27,7 @@ _SIZES = (3, 7, 20, 60, 100, 1_000, 10**6, 10**9, 2**41)
 _ENTRIES = 2**26  # counts that the walks have in all, about
 
 Function = Callable[..., NDArray[np.int64]]
+owned: dict[str, Callable[..., Statistic]] = {}  # what was registered here, by name: what makes the question
 
 
 def statistic(
@@ -93,9 +94,20 @@ def statistic(
             return asked
 
         question.__doc__ = function.__doc__
+        owned[name] = question
         return question
 
     return decorate
+
+
+def owners(name: object, arguments: Sequence[int | str], domain: Domain) -> Statistic:
+    """The question about a statistic that was registered in this process; whatever is no such is refused."""
+    make = owned.get(name) if isinstance(name, str) else None
+    if make is None:
+        raise InvalidQuery(f"the owner has registered no statistic called {str(name)[:60]!r}.")
+    found = make(*arguments)
+    found.check(domain)
+    return found
 
 
 def refute(found: Definition, shape: tuple[int, ...], arguments: Arguments = ()) -> str | None:

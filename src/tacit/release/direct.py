@@ -72,6 +72,9 @@ class Direct:
     def arrays(self) -> tuple[()]:
         return ()  # the released answers are all there is
 
+    def by_itself(self, statistic: Statistic) -> None:
+        """Whatever is asked is bought by itself."""
+
     def most(self, question: Query | Statistic | Marginal) -> Loss:
         return self._price
 

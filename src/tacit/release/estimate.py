@@ -96,6 +96,10 @@ class Answerer(Protocol):
         """What is known beyond the released answers, in numbers whose bits can be compared; nothing if that is all."""
         ...
 
+    def by_itself(self, statistic: Statistic) -> Loss | None:
+        """The price of a statistic that the mechanism cannot answer, so that it is bought by itself; None if it can."""
+        ...
+
     def most(self, question: Query | Statistic | Marginal) -> Loss:
         """The most that a new question could cost now."""
         ...

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
 
+STATISTIC_SHARE = 0.01  # of the budget: what a statistic costs, which no histogram answers
 MANY = 64  # bins of an attribute whose ranges are bought instead of its cells
 
 
@@ -65,9 +66,7 @@ class NoisyHistogram:
         self._known: Purchase | None = None
 
     def estimate(self, queries: Sequence[Query | Statistic], newest: Mark | None = None) -> list[Estimate]:
-        linear = [query for query in queries if isinstance(query, Query)]
-        if len(linear) < len(queries):
-            raise InvalidQuery('a histogram answers counts; mechanism="median" or "direct" answers statistics too.')
+        linear = [query for query in queries if isinstance(query, Query)]  # statistics are bought by themselves
         bought, cost = self._bought()
         table = bought.release
         estimates = [table.estimate(q) if isinstance(table, NoisyTable) else bought.estimate(q) for q in linear]
@@ -118,6 +117,10 @@ class NoisyHistogram:
 
     def arrays(self) -> tuple[()]:
         return ()  # the released answers are all there is
+
+    def by_itself(self, statistic: Statistic) -> Loss:
+        """A share of the budget: while something is left of it, the histogram is not bought yet."""
+        return Loss(self._public.total.measure, int(self._public.total.atoms * STATISTIC_SHARE))
 
     def most(self, question: Query | Statistic | Marginal) -> Loss:
         nothing, left = Loss(self._public.total.measure, 0), self._public.left

@@ -201,6 +201,14 @@ class Online(Generic[K]):
     def knows(self) -> bool:
         return self._start is not None
 
+    def by_itself(self, statistic: Statistic) -> Loss | None:
+        """The price of a hard answer, gate and all, for what the knowledge has no guess for."""
+        try:
+            self.knowledge.check([statistic])
+        except InvalidQuery:
+            return self.terms.each
+        return None
+
     def most(self, question: Query | Statistic | Marginal) -> Loss:
         questions = question.size(self._public.domain) if isinstance(question, Marginal) else 1
         ahead = self.ahead()

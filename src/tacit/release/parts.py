@@ -86,6 +86,13 @@ class Parts:
     def _asked(self, queries: Sequence[Query | Statistic], newest: Mark | None = None) -> dict[Need, Part]:
         """The answers to questions that nothing settles: those that they have already, and new ones."""
         found, new = _parted(queries, self._told(queries))
+        prices = {query: price for query in new if (price := self._by_itself(query)) is not None}
+        for statistic, price in prices.items():
+            measured = buyer(self._public, self._curator).measure([statistic], price)[0]
+            found[statistic] = of_stored(measured, statistic, self._public.rows, self._confidence, paid_now=True)
+        if prices:
+            self.bought.catch_up()
+            newest, new = None, [query for query in new if query not in prices]
         if new:
             made = self._mechanism.estimate(new, newest)
             if any(one.facts.cost.atoms for one in made):
@@ -94,6 +101,10 @@ class Parts:
                 self.bought.pass_over(made)
             found |= {query: self.bought.barred(query, one) for query, one in zip(new, made, strict=True)}
         return found
+
+    def _by_itself(self, need: Need) -> Loss | None:
+        """The price of a statistic that the mechanism cannot answer, and that is bought like this."""
+        return self._mechanism.by_itself(need) if isinstance(need, Statistic) else None
 
     def known(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
         """The answers that questions have already, each from the first that told it."""
@@ -345,7 +356,8 @@ class Parts:
         known = not atoms  # before it is cut to what is left: where that is nothing, nothing can be bought
         if len(costs) > 1:
             atoms = min(atoms, left.atoms + mechanism.set_aside.atoms)  # more than is left is never spent
-        if mechanism.learns and not any(isinstance(need, RangesOf) for need in wanted):
+        alone = any(isinstance(need, RangesOf) or self._by_itself(need) is not None for need in wanted)
+        if mechanism.learns and not alone:
             if known:
                 return DryRun(False, free, "all hard answers are used: it is free, and nothing is guaranteed")
             return DryRun(False, Loss(free.measure, atoms), "free if what is public answers it well, else bought")
@@ -358,10 +370,11 @@ class Parts:
         return DryRun(False, Loss(free.measure, atoms), why)
 
     def wants_base(self, needs: Iterable[Need]) -> bool:
-        """Whether one of these is neither known nor public, and is no release of ranges, which is bought by itself."""
+        """Whether one of these is neither known nor public, nor bought by itself, as ranges and some statistics are."""
         self.bought.catch_up()
         flat = self._mechanism.everything
         about = [need for need in dict.fromkeys(needs) if flat or not isinstance(need, RangesOf)]
+        about = [need for need in about if self._by_itself(need) is None]
         return any(cost is not None for cost in self._costs(about))
 
     def _costs(self, needs: Sequence[Need]) -> list[Loss | None]:
@@ -378,7 +391,8 @@ class Parts:
             flat = self._flat(need)
             return mechanism.most(marginal(public.domain, *need.names)) if flat else need.loss(public.total)
         if isinstance(need, Query | Statistic):
-            return None if need.is_constant else mechanism.most(need.core)
+            alone = self._by_itself(need)
+            return alone if alone is not None else None if need.is_constant else mechanism.most(need.core)
         if not mechanism.learns and next(self.bought.tables(need), None) is not None:
             return None
         if self._may_be_told(need, None) or (mechanism.learns and need.size(public.domain) <= MAX_LOOKED_UP):

@@ -11,7 +11,7 @@ import json
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from msgspec import UNSET, Meta, UnsetType, field
 
@@ -27,15 +27,18 @@ from tacit.model.ask import (
     Quantile,
     Range,
     Select,
+    Stat,
     Sum,
     Variance,
     mean,
 )
 from tacit.model.domain import Domain
-from tacit.model.expression import count
+from tacit.model.expression import count, largest_mean, matching, quantile_distance, stump
 from tacit.model.query import Query
+from tacit.model.statistic_check import owners
+from tacit.model.values import Value
 from tacit.serve.refusal import Refusal
-from tacit.serve.schema import AnyOf, Closed, Json, Pair, Text, Where, given, shaped
+from tacit.serve.schema import AnyOf, Closed, Json, Number, Pair, Scalar, Text, Where, given, shaped
 
 MAX_CELLS = 100_000  # of one table
 MAX_NAMES = 16  # attributes of one table
@@ -163,6 +166,63 @@ class HistogramBody(Asked):
         return Histogram(domain, self.histogram, given(self.width), given(self.share))
 
 
+class StumpBody(Asked):
+    """The errors of the best threshold are asked like {"stump": "age", "predicts": "ill"}."""
+
+    stump: Text
+    predicts: Text
+    value: Scalar | UnsetType = UNSET
+
+    def ask(self, domain: Domain) -> Ask:
+        return Stat(stump(self.stump, predicts=self.predicts, value=_scalar(self.value)).bind(domain))
+
+
+class QuantileDistanceBody(Asked):
+    """How far a quantile is from a range is asked like {"quantile_distance": "age", "q": 0.5, "high": 39}."""
+
+    quantile_distance: Text
+    q: Annotated[float, Meta(gt=0, le=1)]
+    low: Scalar | UnsetType = UNSET
+    high: Scalar | UnsetType = UNSET
+
+    def ask(self, domain: Domain) -> Ask:
+        asked = quantile_distance(self.quantile_distance, self.q, low=_scalar(self.low), high=_scalar(self.high))
+        return Stat(asked.bind(domain))
+
+
+class LargestMeanBody(Asked):
+    """The largest mean of groups is asked like {"largest_mean": "pay", "by": ["region"], "smallest": 0.05}."""
+
+    largest_mean: Text
+    by: Annotated[list[Text], Meta(min_length=1, max_length=MAX_NAMES)]
+    smallest: Annotated[float, Meta(gt=0, le=1)]
+
+    def ask(self, domain: Domain) -> Ask:
+        return Stat(largest_mean(self.largest_mean, by=self.by, smallest=self.smallest).bind(domain))
+
+
+class MatchingBody(Asked):
+    """A largest matching is asked like {"matching": "role", "left": "donor", "right": "patient", "on": "blood"}."""
+
+    matching: Text
+    left: Scalar
+    right: Scalar
+    on: Text
+
+    def ask(self, domain: Domain) -> Ask:
+        return Stat(matching(self.matching, self.left, self.right, on=self.on).bind(domain))
+
+
+class StatisticBody(Asked):
+    """The owner's own is asked by its name, like {"statistic": "fullest ward", "arguments": []}."""
+
+    statistic: Text
+    arguments: Annotated[list[Text | Number], Meta(max_length=MAX_NAMES)] = field(default_factory=list)
+
+    def ask(self, domain: Domain) -> Ask:
+        return Stat(owners(self.statistic, self.arguments, domain))
+
+
 KINDS = {kind.__struct_fields__[0]: kind for kind in Asked.__subclasses__()}  # its first field names a kind
 
 
@@ -196,6 +256,11 @@ def read(body: Any, domain: Domain, within: float | None = None) -> Question:
         raise Refusal(400, "bad_question", f"a question is SQL text, or an object with one of {', '.join(KINDS)}.")
     _check_size(ask, domain)
     return Question(kind, _key(body, ask), ask, within)
+
+
+def _scalar(value: object) -> Value | None:
+    """A value that may be left out."""
+    return None if value is UNSET else cast(Value, value)
 
 
 def _rows(where: Where, domain: Domain) -> Query:

@@ -1,4 +1,4 @@
-"""SQL as a way of asking, by an allow-list: counts, fractions, sums, means and quantiles, with WHERE and GROUP BY.
+"""SQL as a way of asking, by an allow-list: counts, fractions, sums, means, quantiles and statistics.
 
 The text never reaches an engine: it is read into an `Ask` about the declared attributes.
 """
@@ -20,6 +20,7 @@ from tacit.model.expression import All, Expression
 from tacit.model.sql.aggregate import aggregate
 from tacit.model.sql.condition import Reading, column, condition, only, place, plain_value, stripped, text
 from tacit.model.sql.parts import with_attributes
+from tacit.model.sql.statistic import FUNCTIONS, statistic
 
 __all__ = ["MAX_DEPTH", "MAX_LENGTH", "parse", "parse_where"]
 
@@ -146,6 +147,11 @@ def _select(select: exp.Select, read: Reading) -> Ask:
     table = select.args["from_"].this if select.args.get("from_") else None
     if not isinstance(table, exp.Table) or not only(table, "this") or table.name.lower() != "data":
         raise InvalidQuery("there is one table, and it is called data: write FROM data.")
+    alone = [one for item in select.expressions if (one := statistic(item.unalias(), read)) is not None]
+    if alone:
+        if len(select.expressions) > 1 or any(select.args.get(clause) for clause in _CLAUSES[2:]):
+            raise InvalidQuery("a statistic is asked by itself, about all rows: SELECT STUMP(age, ill) FROM data.")
+        return alone[0]
     where = select.args.get("where")
     chosen = condition(where.this, read) if where else All(())
     groups, values, places = _columns(select, chosen, read)
@@ -308,6 +314,15 @@ def _whole(node: exp.Expr | None, word: str) -> int | None:
 
 def _near(node: exp.Expr) -> str:
     """The function that was probably meant."""
-    known = ["count", "sum", "avg", "median", "quantile_cont", "percentile_cont", "count_if"]
+    known = [
+        "count",
+        "sum",
+        "avg",
+        "median",
+        "quantile_cont",
+        "percentile_cont",
+        "count_if",
+        *map(str.lower, FUNCTIONS),
+    ]
     near = difflib.get_close_matches(node.name.lower(), known, n=1) if isinstance(node, exp.Anonymous) else []
     return f" Did you mean {near[0].upper()}?" if near else ""

@@ -55,6 +55,8 @@ KINDS = {
     "sum": FormKind("A sum", "a total", "SUM({of})"),
     "stddev": FormKind("A spread", "standard deviation", "STDDEV({of})"),
     "variance": FormKind("A variance", "the spread squared", "VARIANCE({of})"),
+    "stump": FormKind("A prediction", "errors of the best threshold", "STUMP({of}, {told})"),
+    "quantile_distance": FormKind("How far a quantile is", "from a range", "QUANTILE_DISTANCE({of}, {q}, {ends})"),
 }
 
 
@@ -66,6 +68,7 @@ class Built:
     by: tuple[str, ...] = ()
     of: str = ""
     q: str = "0.5"
+    told: str = ""  # the attribute that another one predicts
     among: Mapping[str, frozenset[int]] = field(default_factory=dict)
     ends: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
@@ -114,8 +117,8 @@ def read_forms(fields: Fields, domain: Domain) -> Forms:
 
 
 def read_built(fields: Sequence[tuple[str, str]], domain: Domain) -> Built:
-    """The form's fields: what, by, of, q, in.PLACE, from.PLACE and to.PLACE."""
-    what, of, q = "count", "", "0.5"
+    """The form's fields: what, by, of, q, told, in.PLACE, from.PLACE and to.PLACE."""
+    what, of, q, told = "count", "", "0.5", ""
     by: list[str] = []
     among: dict[str, set[int]] = {}
     ends: dict[str, tuple[str, str]] = {}
@@ -125,6 +128,8 @@ def read_built(fields: Sequence[tuple[str, str]], domain: Domain) -> Built:
             what = text
         elif key == "of":
             of = _name(text, domain) if text else ""
+        elif key == "told":
+            told = _name(text, domain) if text else ""
         elif key == "q":
             q = text.strip()
         elif key == "by":
@@ -139,7 +144,7 @@ def read_built(fields: Sequence[tuple[str, str]], domain: Domain) -> Built:
     if what not in KINDS:
         raise Refusal(400, "bad_question", f"what is one of {', '.join(KINDS)}.")
     kept = {name: frozenset(places) for name, places in among.items() if len(places) < domain[name].size}
-    return Built(what, tuple(dict.fromkeys(by)), of, q, kept, ends)
+    return Built(what, tuple(dict.fromkeys(by)), of, q, told, kept, ends)
 
 
 def question(asked: Forms, domain: Domain) -> str | Json:
@@ -162,6 +167,8 @@ def clicked(built: Built, domain: Domain) -> str | Json:
         return {"cdf": built.of}
     if built.what == "table" and not built.by:
         raise InvalidQuery("a table has one attribute or more: tick them.")
+    if built.what in ("stump", "quantile_distance"):
+        return f"SELECT {_statistic(kind, built, domain)} FROM data"
     by = ", ".join(map(column, built.by))
     share = "q is a share above 0 and below 1, like 0.5 for the median"
     q = _between(built.q, 1, share) if built.what == "quantile" else ""
@@ -169,6 +176,21 @@ def clicked(built: Built, domain: Domain) -> str | Json:
     where = " AND ".join(_condition(name, built, domain) for name in domain if name in built.narrowed)
     grouped = f" GROUP BY {by}" if built.what == "table" else ""
     return f"SELECT {value} FROM data{f' WHERE {where}' if where else ''}{grouped}"
+
+
+def _statistic(kind: FormKind, built: Built, domain: Domain) -> str:
+    """A statistic, which is about all rows: the only ends that it takes are those of a quantile's range."""
+    distance, attribute = built.what == "quantile_distance", domain[built.of]
+    if set(built.narrowed) - ({built.of} if distance else set()) or built.among:
+        raise InvalidQuery(f"{kind.title.lower()} is about all rows: take the conditions away.")
+    if not distance:
+        if not built.told:
+            raise InvalidQuery("a prediction is of another attribute: choose it.")
+        return kind.sql.format(of=column(built.of), told=column(built.told))
+    pair = built.ends.get(built.of, ("", ""))
+    ends = ", ".join(_end(built.of, end, attribute) if end and attribute.ordered else "NULL" for end in pair)
+    q = _between(built.q, 1, "q is a share above 0 and below 1, like 0.5 for the median")
+    return kind.sql.format(of=column(built.of), q=q, ends=ends)
 
 
 def column(name: str) -> str:
