@@ -6,14 +6,20 @@ For each case the theorem says how many rows are needed for all answers to be wi
 beta. Tables of just so many rows are made (as counts: they cost nothing), a third of them with all rows in one cell,
 which is farthest from the uniform start. A run's error is the largest over all answers. Every run may go on to twice
 its number of updates B, each at the price that the theorem plans for it, so that B is observed and not imposed.
+
+Two more tables: the notes' theorem for nonlinear queries, with the net of all databases of n records, which has the
+data themselves; and corollaries 5.8 and 5.9 of Roth & Roughgarden, on which databases the efficient median mechanism is
+useful: their constants ask for more rows than there are people, so what is counted is the share of sampled databases on
+which the calibrated mechanism keeps its own bars.
 """
 
 from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import combinations, product
@@ -22,6 +28,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 import tacit
@@ -29,6 +36,7 @@ from tacit.model.budget import ATOMS, Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.model.request import Distance
+from tacit.model.statistic import Statistic
 from tacit.opening import doors
 from tacit.release.hypothesis.dense import Dense
 from tacit.release.offline import construct
@@ -39,6 +47,7 @@ from tacit.show.chart import Axis, Chart, Points, Polyline
 from tacit.show.chart.marks import Mark, Shape
 from tacit.store.anchor import Anchor
 from tacit.theory import lecture_8, lecture_12
+from tacit.theory.median_efficient import database_sample
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.loss import total
@@ -199,6 +208,173 @@ def main() -> None:
     print(f"  all within alpha in at least 1 - beta of the runs, and at most B updates: {'ok' if good else 'BROKEN'}")
     PICTURE.parent.mkdir(exist_ok=True)
     picture(results).save(PICTURE)
+    trivial_nets()
+    almost_all()
+
+
+@dataclass(frozen=True)
+class TrivialCase:
+    """The trivial net over the integers below `cells`, for a dozen questions of which ten are nonlinear."""
+
+    cells: int
+    alpha: float
+    epsilon: float
+    delta: float = 1e-9
+    beta: float = 0.1
+
+    @cached_property
+    def domain(self) -> Domain:
+        return Domain({"x": tacit.integer(0, self.cells - 1)})
+
+    @cached_property
+    def queries(self) -> list[Query | Statistic]:
+        """How many rows must be replaced for a quantile to be the least value, or the largest; and two counts."""
+        shares, last = (0.1, 0.25, 0.5, 0.75, 0.9), self.cells - 1
+        asked = [tacit.quantile_distance("x", q, high=0) for q in shares]
+        asked += [tacit.quantile_distance("x", q, low=last) for q in shares]
+        return [one.bind(self.domain) for one in (*asked, tacit.count(x=0), tacit.count(x=last))]
+
+    @cached_property
+    def theorem(self) -> lecture_8.TrivialNet:
+        task = lecture_8.Task(queries=len(self.queries), beta=self.beta, delta=self.delta)
+        return lecture_8.TrivialNet(task, cells=self.cells)
+
+    @cached_property
+    def n(self) -> int:
+        return math.ceil(self.theorem.n_needed(alpha=self.alpha, epsilon=self.epsilon))
+
+    @property
+    def most_updates(self) -> int:
+        """B = n log2|X|, as the theorem counts the net."""
+        return math.floor(self.n * math.log2(self.cells))
+
+
+TRIVIAL = (TrivialCase(2, 0.3, 20.0), TrivialCase(2, 0.1, 100.0), TrivialCase(3, 0.9, 160.0))
+
+
+def trivial_nets(runs: int = RUNS) -> bool:
+    """The notes' theorem: n as it asks for, every error within alpha, and at most log2 of the net's size updates."""
+    print(f"\ntrivial net, nonlinear queries: {runs} runs a case (a tenth for |X| = 3), k = 12, delta = 1e-9")
+    columns = {
+        "|X|": 4,
+        "eps": 5,
+        "n": 12,
+        "net": 12,
+        "alpha": 7,
+        "within": 8,
+        "largest": 9,
+        "updates": 9,
+        "log2 net": 10,
+    }
+    print("  " + "".join(f"{name:>{width}}" for name, width in columns.items()))
+    good = True
+    for case in TRIVIAL:
+        net = MedianNet.databases(case.domain, case.n)
+        done = [trivial(case, net, seed) for seed in range(runs if case.cells == 2 else max(1, runs // 10))]
+        within = sum(run.error <= case.alpha for run in done) / len(done)
+        updates, most = max(run.updates for run in done), math.log2(len(net))
+        good &= within >= 1 - case.beta and updates <= most
+        print(
+            f"  {case.cells:>4}{case.epsilon:>5g}{case.n:>12,}{len(net):>12,}{case.alpha:>7g}{within:>8.0%}"
+            f"{max(run.error for run in done):>9.4f}{updates:>9,}{most:>7.1f}"
+        )
+    print(f"  all within alpha in at least 1 - beta of the runs, and at most log2 of the net updates: {_said(good)}")
+    return good
+
+
+def trivial(case: TrivialCase, net: MedianNet, seed: int) -> Run:
+    rng = np.random.default_rng(seed)
+    shares = np.eye(case.cells)[seed % case.cells] if seed % 3 == 0 else rng.dirichlet(np.ones(case.cells))
+    counts = rng.multinomial(case.n, shares).astype(np.int64)
+    codes = np.flatnonzero(counts)
+    records = Records(case.domain, [codes.astype(np.uint8)], counts[codes])
+    budget = Budget(epsilon=case.epsilon, delta=case.delta)
+    with _held(records, budget) as (public, curator):
+        built = construct(
+            public,
+            curator,
+            case.queries,
+            net,
+            rounds=case.most_updates,
+            loss=public.total,
+            alpha=case.alpha,
+            confidence=1 - case.beta,
+        )
+        errors = [
+            abs(built.hypothesis.answer(query) - records.answer(query) / (query.unit * records.rows))
+            for query in case.queries
+        ]
+        return Run(max(errors), len(built.steps) - int(built.accurate))
+
+
+@contextmanager
+def _held(records: Records, budget: Budget) -> Iterator[tuple[Public, Curator]]:
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
+        ledger = Ledger.open(
+            Path(folder) / "theorem.tacit",
+            make="new",
+            budget=budget,
+            total=total(budget),
+            binding={"domain": records.domain.key, "data": records.fingerprint},
+            anchor=Anchor(Path(folder) / "anchors.sqlite"),
+        )
+        try:
+            yield doors(records, ledger)
+        finally:
+            ledger.close()
+
+
+def almost_all(databases: int = 20) -> None:
+    """Corollaries 5.8 and 5.9: databases of random populations, and uniformly random ones."""
+    print(
+        f"\nalmost all databases: {databases} a row, 100 random predicates, epsilon = 2, delta = 1e-9, 15 hard answers"
+    )
+    print(f"  {'drawn by':<18}{'|X|':>6}{'n':>8}{'useful':>8}{'largest':>9}{'hard':>6}")
+    for drawn in ("DatabaseSample", "uniformly"):
+        for attributes in (3, 4, 5):
+            domain = Domain({f"c{i}": tacit.boolean() for i in range(attributes)})
+            done = [_useful(domain, 20_000, drawn, seed) for seed in range(databases)]
+            useful, errors, hard = zip(*done, strict=True)
+            share = sum(useful) / databases
+            print(f"  {drawn:<18}{domain.size:>6}{20_000:>8,}{share:>8.0%}{max(errors):>9.4f}{max(hard):>6}")
+
+
+def _useful(domain: Domain, rows: int, drawn: str, seed: int) -> tuple[bool, float, int]:
+    """Whether all answers were within their bars, the largest error as a fraction of n, and the hard answers."""
+    rng = np.random.default_rng(seed)
+    if drawn == "DatabaseSample":
+        codes = database_sample(domain, rows, seed)
+    else:
+        codes = np.column_stack([rng.integers(size, size=rows) for size in domain.shape])
+    frame = {name: column.astype(bool) for name, column in zip(domain.names, codes.T, strict=True)}
+    queries = [
+        tacit.weigh(*domain.names, weights=rng.integers(0, 2, domain.shape).astype(float)).bind(domain)
+        for _ in range(100)
+    ]
+    with (
+        tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as name,
+        tacit.open(
+            data=pa.table(frame),
+            domain=domain,
+            budget=Budget(epsilon=2.0, delta=1e-9),
+            ledger=Path(name) / "l.tacit",
+            mechanism="median",
+            sampler="fractions",
+            hits=15,
+            questions=100,
+        ) as session,
+    ):
+        answers = session.ask_many(queries)
+        place = np.ravel_multi_index(tuple(codes.T), domain.shape)
+        counts = np.bincount(place, minlength=domain.size)
+        truth = [float(query.table(domain.names, domain.shape).ravel() @ counts) for query in queries]
+        off = [abs(answer.value - true) for answer, true in zip(answers, truth, strict=True)]
+        within = all(bool(a.bars) and o <= a.bars[0].width for a, o in zip(answers, off, strict=True))
+        return within, max(off) / rows, sum(answer.cost.atoms > 0 for answer in answers)
+
+
+def _said(good: bool) -> str:
+    return "ok" if good else "BROKEN"
 
 
 def run(case: Case, seed: int) -> Run:

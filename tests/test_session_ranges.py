@@ -244,3 +244,28 @@ def test_what_has_started_answers_them_and_offers_something_sharper(tmp_path: Pa
                 k: v for k, v in after.to_dict().items() if k in kept
             }
         assert "a later release is sharper" in session.range("age", 20, 39).note
+
+
+@pytest.mark.parametrize("strategy", ["cells", "binary tree", "two levels", "square root"])
+@pytest.mark.parametrize("budget", [MILD, PURE])
+def test_every_rung_of_the_ladder_is_bought_by_its_name(tmp_path: Path, strategy: str, budget: tacit.Budget) -> None:
+    with start(tmp_path, budget=budget) as session:
+        if (strategy, budget) == ("square root", PURE):
+            with pytest.raises(InvalidQuery, match="Gaussian noise"):
+                session.cdf("income", strategy=strategy)
+            return
+        cdf = session.cdf("income", strategy=strategy, share=0.3)
+        assert float(cdf.cost) == pytest.approx(0.3 * float(session.total), rel=1e-3)
+        assert cdf.why == f"asked for: {strategy}."
+        true = np.array([(ROWS.income < end).sum() for end in cdf.ends[:-1]])
+        assert np.abs(cdf.values[:-1] - true).max() <= cdf.error
+        spent = session.spent
+        again = session.cdf("income", strategy=strategy, share=0.3)
+        assert np.array_equal(again.values, cdf.values)
+        assert session.spent == spent
+        usual = session.cdf("age", strategy=strategy)
+        assert float(usual.cost) == pytest.approx(0.1 * float(session.total), rel=1e-3)
+        with pytest.raises(InvalidQuery, match="strategy is one of cells, binary tree"):
+            session.cdf("income", strategy="ladder")
+        with pytest.raises(InvalidQuery, match="no order"):
+            session.cdf("sex", strategy=strategy)

@@ -147,14 +147,17 @@ class Questions(ABC):
         assert isinstance(found, QuantileAnswer)
         return found
 
-    def cdf(self, name: str, *, share: float | None = None) -> CdfAnswer:
+    def cdf(self, name: str, *, share: float | None = None, strategy: str | None = None) -> CdfAnswer:
         """The cumulative counts of an ordered attribute, with a band that holds for all of them at once.
 
         It is answered from what is already bought. Where nothing tells it, or a `share` of the budget is named, one
         release of all ranges of the attribute is bought, and everything about them is free from then on, whatever share
         is named: `cdf`, `quantile`, `range`, `histogram` and `mean`. Without a share, what was told first stays.
+
+        strategy: what the release measures, instead of what is best: "cells", "binary tree", "two levels" or "square
+            root", the rungs of the ladder that docs/understand/seeds.md climbs.
         """
-        found = self.answer(Cdf(self.domain, name, share))
+        found = self.answer(Cdf(self.domain, name, share, strategy))
         assert isinstance(found, CdfAnswer)
         return found
 

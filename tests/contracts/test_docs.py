@@ -44,6 +44,7 @@ EXECUTED = {
     "docs/reference/sql.md",
     "docs/understand/guarantees.md",
     "docs/understand/mechanisms.md",
+    "docs/understand/seeds.md",
 }
 
 

@@ -9,6 +9,7 @@ alpha/20, B/100, and tables of 1/200 of the rows that are needed.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +21,9 @@ from scipy.stats import binom
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from benchmarks.bench_theorems import CASES, Case, Run, run
+from benchmarks.bench_theorems import CASES, Case, Run, TrivialCase, run, trivial
+
+from tacit.release.rules.median_net import MedianNet
 
 FALSE_ALARM = 1e-6
 RUNS, MANY = 18, 60
@@ -78,3 +81,15 @@ def test_a_hundredth_of_the_updates_is_rejected(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES, ids=name)
 def test_all_answers_are_within_alpha_in_many_runs(case: Case) -> None:
     assert accepts(runs_of(case, MANY), case.alpha, case.most_updates, case.beta)
+
+
+def test_the_trivial_net_answers_nonlinear_queries_within_alpha() -> None:
+    case = TrivialCase(2, 0.1, 160.0)
+    net = MedianNet.databases(case.domain, case.n)
+    assert len(net) == case.n + 1
+    assert case.theorem.alpha_reached(n=case.n, epsilon=160.0) <= 0.1
+    runs = [trivial(case, net, seed) for seed in range(4)]
+    assert max(run.error for run in runs) <= case.alpha
+    assert 1 <= max(run.updates for run in runs) <= math.log2(len(net)) < case.most_updates
+    # A control that must fail: a twentieth of the alpha that was asked for is not reached by chance.
+    assert max(run.error for run in runs) > case.alpha / 20

@@ -19,8 +19,8 @@ from curators import public_of
 from tacit.errors import BudgetExhausted, ConfigError, InvalidQuery
 from tacit.model.noise_law import Noise
 from tacit.model.query import GRID, Query
-from tacit.theory.figure_1 import FigureOne, MedianBasic
-from tacit.theory.median_paper import PaperConstants, Thresholds
+from tacit.theory.figure_1 import FigureOne, MedianBasic, MedianDoubling
+from tacit.theory.median_paper import PaperConstants, Phase, Thresholds
 from tacit.trusted import curator as curator_module
 from tacit.trusted.curator import Curator
 
@@ -317,3 +317,60 @@ def test_with_the_rows_that_equation_6_asks_for_it_answers_within_alpha(tmp_path
             assert abs(m.ask(query).value / query.unit - truth) <= alpha * n
         assert float(session.spent) <= constants.one_by_one * (1 + 1e-6)
         assert constants.one_by_one < 1e-4  # of epsilon = 1
+
+
+FIVE = tacit.Domain({"x": tacit.category(list("abcde"))})
+SUBSETS = [Query.among(FIVE, "x", [i for i in range(5) if mask >> i & 1]) for mask in range(1, 16)]  # 15 questions
+
+
+def doubling(session: tacit.Session, **changes: Any) -> MedianDoubling:
+    def figure(phase: Phase) -> FigureOne:
+        return FigureOne.of_phase(phase, alpha=0.2, records=12, hard=6, rows=session.rows, tolerance=0.09)
+
+    settings: dict[str, Any] = {"first": 2, "seed": 1, "confidence": 0.95}
+    assert session._curator is not None
+    return MedianDoubling(session._public, session._curator, figure, **settings | changes)
+
+
+def test_an_unknown_number_of_questions_is_answered_in_phases_that_double(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"x": list("abcde") * 400 + ["a"] * 2_000})
+    settings: dict[str, Any] = {"data": rows, "domain": FIVE, "budget": tacit.Budget(epsilon=40.0)}
+    settings |= {"ledger": tmp_path / "l.tacit", "mechanism": "direct", "questions": 10}
+    with tacit.open(**settings) as session:
+        mechanism, phases, prices = doubling(session), [], []
+        for query in SUBSETS[:9]:
+            phases.append(mechanism.phase)
+            each = mechanism.mechanism.figure.epsilon_each
+            answer = mechanism.ask(query)
+            prices.append(float(answer.facts.cost) / each)
+        assert phases == [0, 0, 1, 1, 1, 1, 2, 2, 2]  # 2 questions, then 4, then 8
+        assert all(price == pytest.approx(0.5) or price == pytest.approx(1.5) for price in prices)
+        kept, hard = mechanism.mechanism.databases.kept.tolist(), mechanism.mechanism.hard
+        assert hard <= 3  # of this phase's own questions
+    with tacit.open(**settings) as session:  # another process goes on in the same phase, with the same databases
+        again = doubling(session)
+        assert (again.asked, again.phase) == (9, 2)
+        assert (again.mechanism.databases.kept.tolist(), again.mechanism.hard) == (kept, hard)
+        assert again.ask(SUBSETS[0]).facts.cost.atoms == 0
+        for query in SUBSETS[9:]:
+            again.ask(query)
+        assert (again.asked, again.phase) == (15, 3)
+        assert session.spent <= session.total
+        truth = session._curator._records
+        assert all(abs(again.ask(q).value - truth.answer(q)) <= 0.2 * session.rows for q in SUBSETS)
+
+
+def test_phases_have_equal_parts_where_most_is_known_and_a_pure_budget(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"x": list("abcde") * 400})
+    settings: dict[str, Any] = {"data": rows, "domain": FIVE, "mechanism": "direct", "questions": 10}
+    with tacit.open(**settings, budget=tacit.Budget(epsilon=40.0), ledger=tmp_path / "l.tacit") as session:
+        mechanism = doubling(session, most=5)
+        for query in SUBSETS[:5]:
+            mechanism.ask(query)
+        with pytest.raises(BudgetExhausted, match="at most 5 questions"):
+            mechanism.ask(SUBSETS[5])
+        assert mechanism.ask(SUBSETS[4]).facts.cost.atoms == 0
+        assert session.spent <= session.total
+    settings |= {"budget": tacit.Budget(epsilon=4.0, delta=1e-9), "ledger": tmp_path / "r.tacit"}
+    with tacit.open(**settings) as session, pytest.raises(ConfigError, match="delta must be 0"):
+        doubling(session)

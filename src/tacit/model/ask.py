@@ -109,16 +109,20 @@ class Quantile:
 class Cdf:
     """The cumulative counts of an ordered attribute, from what is bought already.
 
-    Where nothing tells them, or a `share` of the budget is named, they are read off a release of all its ranges.
+    Where nothing tells them, or a `share` of the budget is named, they are read off a release of all its ranges. With a
+    `strategy` they are read off the release of that name, for the usual share if none is named.
     """
 
     domain: InitVar[Domain]
     name: str
     share: float | None = None
+    strategy: str | None = None
 
     def __post_init__(self, domain: Domain) -> None:
         object.__setattr__(self, "name", _check_ordered(domain, self.name))
         _check_share(self.share)
+        if self.strategy is not None and self.share is None:
+            object.__setattr__(self, "share", RANGE_SHARE)
 
     def words(self, domain: Domain) -> str:
         return f"cumulative counts of {self.name}"

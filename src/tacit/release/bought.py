@@ -24,7 +24,7 @@ from tacit.model.noise_law import quantile_of_sum, variance
 from tacit.model.query import Query
 from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
-from tacit.model.workload import Convolution, Marginal, Product, Tree
+from tacit.model.workload import Convolution, Marginal, Product, Strategy, Tree
 from tacit.release.estimate import Estimate, TableEstimate, of_stored
 from tacit.release.hypothesis.noisy_residuals import NoisyResiduals
 from tacit.release.hypothesis.noisy_table import NoisyTable
@@ -204,11 +204,12 @@ class Bought:
                 return one, found
         return None
 
-    def ranges_of(self, names: tuple[str, ...]) -> tuple[Purchase, Ranged] | None:
-        """The first release that was bought for the ranges of one attribute or of two, by whichever strategy."""
+    def ranges_of(self, names: tuple[str, ...], by: Strategy | None = None) -> tuple[Purchase, Ranged] | None:
+        """The first release that was bought for the ranges of one attribute or of two, by whichever strategy or one."""
         for one in self._purchases:
             strategy = not isinstance(one.measured.question, Marginal | Residuals)
-            if strategy and one.measured.start is None and one.scope == set(names):
+            wanted = by is None or one.measured.question == by
+            if strategy and wanted and one.measured.start is None and one.scope == set(names):
                 found = one.ranges(names)
                 return None if found is None else (one, found)
         return None

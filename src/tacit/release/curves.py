@@ -42,7 +42,7 @@ def needs_of(ask: Cdf | Histogram | Range | Quantile | Mean, setting: Setting) -
     """What a question about the ranges of an attribute needs: a release of them, or counts that are known apart."""
     names = ask.query.scope if isinstance(ask, Range) else (ask.name,)
     if ask.share is not None:
-        return (RangesOf(names, ask.share),)
+        return (RangesOf(names, ask.share, strategy=ask.strategy if isinstance(ask, Cdf) else None),)
     pieces = _pieces(ask, setting)
     if pieces and setting.piecewise(names, pieces):
         return once(pieces)

@@ -31,6 +31,7 @@ class RangesOf:
     names: tuple[str, ...]
     share: float | None
     intervals: tuple[Interval, ...] = ()
+    strategy: str | None = None  # a name of `ranges.choice.LADDER`; the best one without it
 
     def loss(self, total: Loss) -> Loss:
         return Loss(total.measure, int(total.atoms * (RANGE_SHARE if self.share is None else self.share)))

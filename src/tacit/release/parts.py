@@ -23,7 +23,7 @@ from tacit.release.dial import Dial, Wanted
 from tacit.release.estimate import Answerer, Estimate, TableEstimate, for_each, of_stored, repeated
 from tacit.release.need import DryRun, Interval, Need, Part, RangesOf, Released
 from tacit.release.public import Public, buyer
-from tacit.release.ranges.choice import choose, signal
+from tacit.release.ranges.choice import choose, rung, signal
 from tacit.release.ranges.distribution import Distribution
 from tacit.release.ranges.rectangles import choose_product
 from tacit.store.chain import Mark
@@ -265,16 +265,16 @@ class Parts:
         """The first purchase that tells all these ranges; with a share, the release that was bought for them."""
         if need.share is None or self._flat(need):
             return self.bought.source(need.names)
-        return self.bought.ranges_of(need.names)
+        return self.bought.ranges_of(need.names, None if need.strategy is None else self._strategy(need))
 
     def _flat(self, need: RangesOf) -> bool:
         """Whether the ranges of an attribute are read off the one release that answers everything."""
-        return self._mechanism.everything and len(need.names) == 1
+        return self._mechanism.everything and len(need.names) == 1 and need.strategy is None
 
     def _buy_ranges(self, need: RangesOf) -> Loss:
         if self._flat(need):
             return self._bought_table(marginal(self._public.domain, *need.names)).facts.cost
-        strategy = self._strategy(need.names)
+        strategy = self._strategy(need)
         return buyer(self._public, self._curator).measure([strategy], need.loss(self._public.total))[0].cost
 
     def _told_intervals(self, need: RangesOf, source: Purchase) -> dict[Interval, Estimate]:
@@ -293,6 +293,8 @@ class Parts:
     def _why(self, need: RangesOf, ranges: Ranged) -> str:
         if not isinstance(ranges, Distribution):
             return ""
+        if need.strategy is not None:
+            return f"asked for: {need.strategy}."
         size, measure = leaves(self._public.domain[ranges.name]), self._public.total.measure
         plain, now = choose(ranges.name, size, measure), choose(ranges.name, size, measure, signal=self._signal)
         return next((one.why for one in (now, plain) if one.strategy == ranges.decoder.strategy), "")
@@ -303,12 +305,14 @@ class Parts:
         rows, people = self._public.rows, self._public.rows_per_person  # whose noise is so many times larger
         return signal(rows, RangesOf((), None).loss(self._public.total)) / people
 
-    def _strategy(self, names: tuple[str, ...]) -> Strategy:
+    def _strategy(self, need: RangesOf) -> Strategy:
         """What would be bought for one attribute or two, from public parameters alone."""
         domain, measure = self._public.domain, self._public.total.measure
-        sizes = {name: leaves(domain[name]) for name in names}
+        sizes = {name: leaves(domain[name]) for name in need.names}
         if min(sizes.values()) < 2:
             raise InvalidQuery("an attribute with a single bin has no ranges.")
+        if need.strategy is not None:
+            return rung(need.strategy, *next(iter(sizes.items())), measure)
         if len(sizes) == 1:
             return choose(*next(iter(sizes.items())), measure, signal=self._signal).strategy
         (first, m), (second, n) = sorted(sizes.items())

@@ -16,9 +16,12 @@ Smith & Ullman, notes on query release
 Roth & Roughgarden 2010, "Interactive Privacy via the Median Mechanism"
     median_paper      sections 3 and 4: PaperConstants, Thresholds, agreement, easy_error, sample_records,
                       alpha_reached, doubling_phases
-    figure_1          the basic mechanism, which runs: FigureOne, MedianBasic
+    figure_1          the basic mechanism, which runs: FigureOne, MedianBasic, MedianDoubling
     median_efficient  section 5: Efficient; the grid walk (grid_start, grid_step, grid_masses, member); DatabaseSample
                       (population, database_sample)
+
+The laboratory runs what the product does not, on an open session: docs/understand/seeds.md
+    laboratory        figure_1, figure_1_doubling; every_interval, prefixes_and_differences; grid_walk
 
 What the product runs of all this stands with the product: multiplicative weights and the median over a listed net in
 `release.rules`, the two constructions in `release.offline` and `release.online`, the median mechanism in

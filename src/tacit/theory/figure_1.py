@@ -9,6 +9,7 @@ saving on easy questions, which begins with more than 360 m ln|X| questions (`Pa
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from tacit.model.request import Disagreement
 from tacit.release.estimate import Estimate, of_stored
 from tacit.release.public import Public
 from tacit.release.rules.median_net import Databases, MedianNet
-from tacit.theory.median_paper import PaperConstants, Thresholds, easy_error
+from tacit.theory.median_paper import PaperConstants, Phase, Thresholds, doubling_phases, easy_error
 from tacit.trusted.loss import Sensitivity, noise_for
 
 if TYPE_CHECKING:
@@ -66,6 +67,25 @@ class FigureOne:
             hard_limit=constants.hard_limit,
         )
 
+    @classmethod
+    def of_phase(
+        cls, phase: Phase, *, alpha: float, records: int, hard: int, rows: int, tolerance: float | None = None
+    ) -> FigureOne:
+        """Constants of one's own for a phase, or for a known number of questions: epsilon' is what its part pays for.
+
+        All its comparisons at epsilon'/2 and its hard answers, one more than the limit, at epsilon'.
+        """
+        each = phase.epsilon / (phase.questions / 2 + min(phase.questions, hard + 1))
+        gamma = 4 * math.log(max(2.0, 2 * phase.questions / phase.epsilon)) / (each * alpha * rows)
+        return cls(
+            alpha=alpha,
+            records=records,
+            epsilon_each=each,
+            thresholds=Thresholds(gamma),
+            hard_limit=hard,
+            tolerance=tolerance,
+        )
+
     def comparison_loss(self, measure: Measure) -> Loss:
         """epsilon'/2: what noise Lap(2/(alpha n epsilon')) on r costs, as r moves by less than 1/(alpha n).
 
@@ -95,8 +115,11 @@ class MedianBasic:
     same rho as figure 1's Laplace noise.
     """
 
-    def __init__(self, public: Public, curator: Curator, figure: FigureOne, *, seed: int, confidence: float) -> None:
-        self._public, self._curator, self.figure = public, curator, figure
+    def __init__(
+        self, public: Public, curator: Curator, figure: FigureOne, *, seed: int, confidence: float, since: int = 0
+    ) -> None:
+        """Hard answers from before the entry `since` of the ledger shape C, and do not count against the limit."""
+        self._public, self._curator, self.figure, self._since = public, curator, figure, since
         self.seed, self._confidence = seed, confidence
         self._reach = figure.alpha * public.rows  # alpha as a count
         if self._reach < 1:
@@ -172,7 +195,8 @@ class MedianBasic:
                 answer = int(measured.values[0]) / (measured.unit * self._public.rows)
                 values = databases.net.values(measured.question, databases.kept)
                 fits = np.abs(values - answer) <= self._tolerance
-                databases, hard = replace(databases, kept=databases.kept[fits]), hard + 1
+                databases = replace(databases, kept=databases.kept[fits])
+                hard += measured.receipt.entry > self._since
             self._known = Known(databases, hard, measured.receipt.entry)  # at once: an interrupt leaves no half of it
         return self._known
 
@@ -194,6 +218,80 @@ class MedianBasic:
         error = easy_error(alpha=self._reach, threshold=threshold, noise=noise / (GRID * self._reach) + LENS_ERROR)
         most = self._public.rows * query.unit
         return most if error >= self._public.rows else min(most, math.ceil(error * query.unit) + 1)
+
+
+class MedianDoubling:
+    """Figure 1 where nobody knows how many questions will come: phase j is run for first * 2^j of them.
+
+    Roth & Roughgarden 2010, end of section 3. A phase has its part of epsilon (`doubling_phases`), constants of its
+    own and a net of its own, in which the hard answers of earlier phases, which are public, count from the start. Which
+    phase it is follows from the number of comparisons in the ledger, so a second process goes on in the same phase.
+    Privacy does not rest on the split: every comparison and every answer is charged where it is made.
+    """
+
+    def __init__(
+        self,
+        public: Public,
+        curator: Curator,
+        figure: Callable[[Phase], FigureOne],
+        *,
+        first: int,
+        most: int | None = None,
+        seed: int,
+        confidence: float,
+    ) -> None:
+        """`figure`: the constants of a phase. `most`: of all questions, if known; then all phases have equal parts."""
+        if public.total.measure != "epsilon":
+            raise ConfigError("phases share a pure epsilon: delta must be 0.")
+        self._public, self._curator, self._figure = public, curator, figure
+        self._first, self._most, self._seed, self._confidence = first, most, seed, confidence
+        self._now: tuple[int, MedianBasic] | None = None
+
+    @property
+    def asked(self) -> int:
+        """How many questions were compared so far."""
+        return len(self._compared())
+
+    @property
+    def phase(self) -> int:
+        """The phase of the next question, from 0."""
+        return (self.asked // self._first + 1).bit_length() - 1
+
+    def ask(self, query: Query) -> Estimate:
+        """Figure 1, step 2, in the phase that it falls into. Asked again, the stored answer is given, which is free."""
+        stored = None if query.is_constant else self._public.find([query.core])[0]
+        if stored is not None:
+            return of_stored(stored, query, self._public.rows, self._confidence)
+        if self._most is not None and self.asked >= self._most:
+            raise BudgetExhausted(f"It was to answer at most {self._most:,} questions, and it has.")
+        return self.mechanism.ask(query)
+
+    @property
+    def mechanism(self) -> MedianBasic:
+        """Figure 1 as it is run in this phase."""
+        number = self.phase
+        if self._now is None or self._now[0] != number:
+            start, compared = self._first * (2**number - 1), self._compared()
+            since = compared[start] - 1 if len(compared) > start else self._public.entries
+            last = self._first * (2 ** (number + 1) - 1)
+            phase = doubling_phases(
+                questions=last if self._most is None else min(last, self._most),
+                first=self._first,
+                epsilon=float(self._public.total),
+                delta=0.0,
+                beta=1 - self._confidence,
+                most=self._most,
+            )[number]
+            figure = self._figure(phase)
+            basic = MedianBasic(
+                self._public, self._curator, figure, seed=self._seed, confidence=self._confidence, since=since
+            )
+            self._now = number, basic
+        return self._now[1]
+
+    def _compared(self) -> list[int]:
+        """The entries of all comparisons, in order."""
+        return [receipt.entry for kind, _, _, receipt in self._public.purchases() if kind == "compared"]
 
 
 def _loss(measure: Measure, epsilon: float) -> Loss:

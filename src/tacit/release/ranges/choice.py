@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.errors import InvalidQuery
 from tacit.model.budget import Loss, Measure
 from tacit.model.workload import Convolution, Tree
 from tacit.release.ranges.decoder import Decoder
@@ -139,6 +140,27 @@ def binary(name: str, leaves: int) -> Tree:
     """The textbook's tree: every node has two children."""
     depth = max(1, math.ceil(math.log2(leaves)))
     return Tree.over(name, leaves, (2,) * depth, (1,) * depth)
+
+
+# Other strategies that a user may name: the ladder of Smith & Ullman's notes, and what came after. One line each.
+LADDER: dict[str, Callable[[str, int], Tree | Convolution]] = {
+    "cells": lambda name, leaves: next(trees(name, leaves)),
+    "binary tree": binary,
+    "two levels": lambda name, leaves: next(tree for tree in trees(name, leaves) if len(tree.branching) == 2),
+    "square root": lambda name, leaves: Convolution(name, 50, cyclic=False),
+}
+
+
+def rung(strategy: str, name: str, leaves: int, measure: Measure) -> Tree | Convolution:
+    """The strategy of this name over so many leaves."""
+    if strategy not in LADDER:
+        raise InvalidQuery(f"strategy is one of {', '.join(LADDER)}, not {strategy!r}.")
+    if strategy == "two levels" and leaves < 3:
+        raise InvalidQuery(f"{name} has {leaves} leaves, too few for two levels.")
+    found = LADDER[strategy](name, leaves)
+    if isinstance(found, Convolution) and measure == "epsilon":
+        raise InvalidQuery(f"the {strategy} is for Gaussian noise, which a budget with a delta above 0 buys.")
+    return found
 
 
 def _said(loss: ErrorLoss) -> str:
