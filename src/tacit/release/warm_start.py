@@ -32,7 +32,8 @@ from tacit.store.chain import digest
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
-FIT = "interactions 1"  # a fit that is made otherwise needs another name: what was certified of this one is not its
+# A fit that is made otherwise needs another name: what was certified of this one is not its.
+FIT, FIT_OF_MIXTURES = "interactions 1", "mixture 2"
 Progress = Callable[[int, int], None]
 AnyFit = Fitted | FittedMixture
 Wanted = Residuals | Marginal | Tree
@@ -51,7 +52,8 @@ class WarmStart:
     def name(self) -> str:
         """Which guess it is: what this fit makes of these releases, and of the prior where there is one."""
         drawn_to = [] if self.prior is None else [self.prior.digest]
-        return digest([FIT, *drawn_to, *(one.receipt.seal for one in self.measured)])
+        fit = FIT_OF_MIXTURES if isinstance(self.fitted, FittedMixture) else FIT
+        return digest([fit, *drawn_to, *(one.receipt.seal for one in self.measured)])
 
     @property
     def hypothesis(self) -> Dense | Mixture:
