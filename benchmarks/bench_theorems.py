@@ -10,7 +10,7 @@ its number of updates B, each at the price that the theorem plans for it, so tha
 Two more tables: the notes' theorem for nonlinear queries, with the net of all databases of n records, which has the
 data themselves; and corollaries 5.8 and 5.9 of Roth & Roughgarden, on which databases the efficient median mechanism is
 useful: their constants ask for more rows than there are people, so what is counted is the share of sampled databases on
-which the calibrated mechanism keeps its own bars.
+which all answers of the calibrated mechanism are within a twentieth of n.
 """
 
 from __future__ import annotations
@@ -249,6 +249,7 @@ class TrivialCase:
         return math.floor(self.n * math.log2(self.cells))
 
 
+USEFUL = 0.05  # of n: the error that all answers to a database must stay within
 TRIVIAL = (TrivialCase(2, 0.3, 20.0), TrivialCase(2, 0.1, 100.0), TrivialCase(3, 0.9, 160.0))
 
 
@@ -326,9 +327,7 @@ def _held(records: Records, budget: Budget) -> Iterator[tuple[Public, Curator]]:
 
 def almost_all(databases: int = 20) -> None:
     """Corollaries 5.8 and 5.9: databases of random populations, and uniformly random ones."""
-    print(
-        f"\nalmost all databases: {databases} a row, 100 random predicates, epsilon = 2, delta = 1e-9, 15 hard answers"
-    )
+    print(f"\nalmost all databases: {databases} a row, 100 random predicates, epsilon = 2, 40 hard answers")
     print(f"  {'drawn by':<18}{'|X|':>6}{'n':>8}{'useful':>8}{'largest':>9}{'hard':>6}")
     for drawn in ("DatabaseSample", "uniformly"):
         for attributes in (3, 4, 5):
@@ -340,7 +339,7 @@ def almost_all(databases: int = 20) -> None:
 
 
 def _useful(domain: Domain, rows: int, drawn: str, seed: int) -> tuple[bool, float, int]:
-    """Whether all answers were within their bars, the largest error as a fraction of n, and the hard answers."""
+    """Whether all answers were within USEFUL, the largest error as a fraction of n, and the hard answers."""
     rng = np.random.default_rng(seed)
     if drawn == "DatabaseSample":
         codes = database_sample(domain, rows, seed)
@@ -360,7 +359,7 @@ def _useful(domain: Domain, rows: int, drawn: str, seed: int) -> tuple[bool, flo
             ledger=Path(name) / "l.tacit",
             mechanism="median",
             sampler="fractions",
-            hits=15,
+            hits=40,
             questions=100,
         ) as session,
     ):
@@ -369,8 +368,7 @@ def _useful(domain: Domain, rows: int, drawn: str, seed: int) -> tuple[bool, flo
         counts = np.bincount(place, minlength=domain.size)
         truth = [float(query.table(domain.names, domain.shape).ravel() @ counts) for query in queries]
         off = [abs(answer.value - true) for answer, true in zip(answers, truth, strict=True)]
-        within = all(bool(a.bars) and o <= a.bars[0].width for a, o in zip(answers, off, strict=True))
-        return within, max(off) / rows, sum(answer.cost.atoms > 0 for answer in answers)
+        return max(off) <= USEFUL * rows, max(off) / rows, sum(answer.cost.atoms > 0 for answer in answers)
 
 
 def _said(good: bool) -> str:
