@@ -98,7 +98,8 @@ class Middles:
 
     @property
     def span(self) -> float:
-        return float(np.nanmax(self.values)) - self.low
+        low = self.low  # which refuses where there is no value at all
+        return float(np.nanmax(self.values)) - low
 
     @property
     def places(self) -> Floats:
