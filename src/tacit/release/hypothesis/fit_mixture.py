@@ -190,9 +190,9 @@ class Problem:
         self.numbers, self.apart = 0, 0.0
         everything = range(len(domain))
         interactions = interactions_of(measured, domain, rows, everything)
+        self.pull = _pull(interactions) if pull is None else pull  # by what was measured: a prior has no noise
         if prior is not None:
             interactions = Drawn.of(prior, domain, everything, interactions, rows).with_pairs()
-        self.pull = _pull(interactions) if pull is None else pull
         for axes, known in interactions.items():
             blocks, sure = [self.blocks[axis] for axis in axes], 1 / known.variance
             if len(blocks) > 2:
