@@ -55,7 +55,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with duckdb.connect(str(folder / "warehouse.duckdb")) as engine:
         engine.execute(f"CREATE TABLE people AS SELECT * FROM read_csv('{folder / 'people.csv'}')")
         engine.execute(f"COPY people TO '{folder / 'people.parquet'}' (FORMAT parquet)")
-    (folder / "tacit.toml").write_text(configuration(*COLUMNS, ledger="first.tacit", questions=50))
+    (folder / "tacit.toml").write_text(configuration(*COLUMNS, ledger="people.tacit", questions=50))
     (folder / "people.toml").write_text(configuration(*COLUMNS, ledger="second.tacit", questions=50))
     (folder / "queries.sql").write_text(QUESTIONS)
     with pytest.MonkeyPatch.context() as patch:

@@ -141,7 +141,7 @@ def test_what_could_exceed_64_bits_is_refused_before_anything_is_paid(tmp_path: 
     rows = 2**30 + 4
     held = Records(DOMAIN, [np.zeros(1, dtype=np.uint8)] * 4, np.array([rows]))
     with curating(tmp_path, held, DOMAIN, Budget(epsilon=1.0, delta=1e-9)) as curator:
-        loss = Loss.of("rho", 1e-3)
+        loss = Loss.of("gdp", 1e-3)
         with pytest.raises(InvalidQuery, match="beyond 2\\^62"):
             curator.measure([Residuals((("a",),), (2**30,))], loss)
         assert public_of(curator).spent.atoms == 0
@@ -165,7 +165,7 @@ ROWS = pd.DataFrame({"a": PLACES % 4, "b": PLACES % 3, "c": PLACES % 5 == 0})
 MECHANISMS: dict[str, dict[str, Any]] = {
     "direct": {"questions": 50},
     "iterative": {"hits": 4, "questions": 50},
-    "median": {"hits": 4, "questions": 50, "databases": 10, "records": 30, "seed": 7},
+    "median": {"warm": 0, "hits": 4, "questions": 50, "databases": 10, "records": 30, "seed": 7},
     "histogram": {},
 }
 

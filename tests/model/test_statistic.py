@@ -221,10 +221,9 @@ def test_a_name_read_from_json_brings_no_code() -> None:
             from_dict({"kind": "statistic", **wrong})
 
 
-@pytest.mark.parametrize("sql", ["SELECT stump(age, ill) FROM data", "SELECT statistic('x') FROM data"])
-def test_sql_leads_to_no_statistic(sql: str) -> None:
+def test_sql_leads_to_no_statistic_that_has_no_name_of_its_own() -> None:
     with pytest.raises(InvalidQuery):
-        parse(sql, DOMAIN)
+        parse("SELECT statistic('x') FROM data", DOMAIN)
 
 
 # What the owner registers.

@@ -389,7 +389,7 @@ def test_a_certificate_that_says_less_than_its_bar_is_not_taken_for_one(tmp_path
         assert found is not None
         some = sample(DOMAIN, found.hypothesis, N, 1)[:1]
         for ranks, steps in (((1,), ()), ((some[0].size,), ((0, 9000), (1, 0)))):
-            weak = Certificate(base_module._name(found), base_module.SAMPLE, 1, some[0].size, ranks, steps, tuple(some))
+            weak = Certificate(found.name, base_module.SAMPLE, 1, some[0].size, ranks, steps, tuple(some))
             curator.measure([weak], session.left.split(10))
         assert base_module.certify(session._public, None, found, session.total, 0.95) is None
 

@@ -21,6 +21,7 @@ from tacit.model.query import Query
 from tacit.model.workload import GRAIN, Convolution, Marginal, Product, Strategy, Tree, marginal
 from tacit.release import parts
 from tacit.release.bought import Purchase, split
+from tacit.release.need import RangesOf
 from tacit.release.ranges.flat import FlatTable
 
 DOMAIN = tacit.Domain(
@@ -236,4 +237,7 @@ def test_ranges_that_were_bought_by_another_strategy_are_known(tmp_path: Path, m
         assert not again.cost.atoms
         assert "factorisation" in again.why
         np.testing.assert_array_equal(again.values, before.values)
-        assert session._parts._strategy(("x",)) != session._parts.bought.ranges_of(("x",))[0].measured.question
+        assert (
+            session._parts._strategy(RangesOf(("x",), None))
+            != session._parts.bought.ranges_of(("x",))[0].measured.question
+        )

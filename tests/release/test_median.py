@@ -313,7 +313,9 @@ def test_fractional_databases_vote_too(tmp_path: Path) -> None:
         assert isinstance(votes, Fractions)
         guesses = voters(session).guess(queries).values
         assert len(session.synthetic(5).to_dict()["a"]) == 5  # from the answers themselves
-        with pytest.raises(InvalidQuery, match="databases"):
+        with pytest.raises(
+            tacit.BudgetExhausted, match="Nothing was spent"
+        ):  # it is bought by itself, and not for free
             session.ask(tacit.stump("a", predicts="c"))
     with start(tmp_path, sampler="fractions", confidence=1 - 1e-9, hits=30) as session:
         assert (voters(session).guess(queries).values == guesses).all()

@@ -273,7 +273,7 @@ def test_what_serve_refuses_before_it_listens(tmp_path: Path, monkeypatch: pytes
         with pytest.raises(ConfigError, match="cannot listen"):
             run.serve([config], port=taken.getsockname()[1])
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(ConfigError, match=r"tacit\[serve\]"):
+    with pytest.raises(ConfigError, match=r"tacit-dp\[serve\]"):
         run.serve([config])
     assert not (tmp_path / "people.tacit").exists() or os.access(tmp_path / "people.tacit", os.R_OK)
 

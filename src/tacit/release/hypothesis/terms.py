@@ -348,7 +348,7 @@ def _query_tilt(table: Array, weights: Array, tilt: float, share: float, softnes
     for _ in range(_ROUNDS):
         exponents = (now - tilt) * weights
         tilted = table * np.exp(exponents - exponents.max())
-        tilted /= tilted.sum()
+        tilted /= max(float(tilted.sum()), _TINY)
         mean = float((tilted * weights).sum())
         gap = share - mean - softness * now  # falls as the tilt grows
         below, above = (now, above) if gap > 0 else (below, now)
