@@ -124,6 +124,8 @@ def open_session(
     made_with = _made_with(path)
     if made_with is not None:
         _refuse_others(path.name, made_with, {"budget": budget, "mechanism": mechanism, **named})
+    if prior is not None and _same(prior, data):
+        raise ConfigError("prior is the private table itself: a prior is public, and goes into whatever is published.")
     drawn_to = None if prior is None else read_prior(prior, domain)
     rows = read_records(open_source(data, table), domain, person=person, rows_per_person=people, progress=loading)
     if made_with is not None:
@@ -176,6 +178,13 @@ def read_prior(given: Any, domain: Domain) -> Prior:
         return Prior.of(names, *read_cells(source, domain.project(names)))
     except TacitError as error:
         raise ConfigError(f"The prior cannot be used: {error.sentence}") from None
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether both are the same object or name the same file; what is in it is not looked at."""
+    if isinstance(one, str | Path) and isinstance(other, str | Path):
+        return os.path.realpath(one) == os.path.realpath(other)
+    return one is other
 
 
 def _is_published(given: Any) -> bool:

@@ -303,6 +303,16 @@ def test_what_cannot_be_a_prior_is_refused_before_there_is_a_ledger(tmp_path: Pa
     assert not (tmp_path / "l.tacit").exists()
 
 
+def test_the_private_table_is_no_prior_of_itself(tmp_path: Path) -> None:
+    private = frame(3)
+    private.to_csv(tmp_path / "private.csv", index=False)
+    (tmp_path / "link.csv").symlink_to(tmp_path / "private.csv")
+    for data, prior in [(private, private), (tmp_path / "private.csv", str(tmp_path / "link.csv"))]:
+        with pytest.raises(ConfigError, match=r"the private table itself.*Nothing was spent"):
+            opened(tmp_path, data=data, prior=prior)
+        assert not (tmp_path / "l.tacit").exists()
+
+
 @pytest.mark.parametrize("without", [{"mechanism": "direct"}, {"warm": 0.0, "certify": 0.0}])
 def test_without_a_warm_start_a_prior_is_refused(tmp_path: Path, without: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="a prior is for a warm start"):
