@@ -308,6 +308,27 @@ def test_what_a_release_learned_answers_later_questions(tmp_path: Path, distingu
     ]
 
 
+@pytest.mark.parametrize("distinguisher", ["exponential", "sparse"])
+def test_a_bar_is_proved_for_what_is_told(tmp_path: Path, distinguisher: Any) -> None:
+    """The median of two databases is the lower one: for a question and for the rest these are not the same database."""
+    domain = tacit.Domain({"a": tacit.boolean(), "b": tacit.boolean()})
+    n, rest = 100_000, "SELECT COUNT(*) FROM data WHERE NOT (a AND b)"
+    with start(
+        tmp_path,
+        data=pd.DataFrame({"a": [True] * n, "b": [True] * n}),
+        domain=domain,
+        budget=tacit.Budget(epsilon=1.0, delta=1e-9),
+        mechanism="direct",
+        confidence=1 - 1e-9,
+    ) as session:
+        net = MedianNet(domain, np.array([[2, 0, 0, 0], [0, 0, 0, 2]]))
+        built = session.release([rest], alpha=0.5, share=0.5, rounds=3, rule=net, distinguisher=distinguisher)
+        assert built.within is not None
+        answer = session.ask(rest)
+        assert answer.error is not None
+        assert abs(answer.value) <= answer.error < n / 2  # the truth is 0
+
+
 def session_answers(folder: Path, changes: dict[str, Any]) -> list[tacit.Answer]:
     with start(folder, **changes) as session:
         return session.ask_many(THRESHOLDS)

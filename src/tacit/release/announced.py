@@ -12,6 +12,7 @@ from tacit.model.describe import describe
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.model.request import Candidate
+from tacit.model.workload import Marginal, key
 from tacit.release.bought import split
 from tacit.release.offline import MAX_ROUNDS, Constructed, Distinguisher, announce, construct, plan
 from tacit.release.public import Public
@@ -47,7 +48,9 @@ def announced(
         check_share(share)
     loss = None if share is None else Loss(public.total.measure, int(public.total.atoms * share))
     constant = [one for one in workload if isinstance(one, Query) and one.is_constant]
-    candidates = [one for one in workload if not (isinstance(one, Query) and one.is_constant)]
+    # A question and the one for all other rows are one candidate: what is proved of it is what is told.
+    cores = [one if isinstance(one, Marginal) else one.core for one in workload]
+    candidates = list({key(one): one for one in cores if not (isinstance(one, Query) and one.is_constant)}.values())
     if not candidates:
         raise InvalidQuery("every question of the workload follows from the number of rows, which is public.")
     learner = Learner(rule, public.domain, public.rows)

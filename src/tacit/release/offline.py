@@ -201,7 +201,9 @@ def construct(
 class Proof:
     """How far all answers are off, in rows, when a construction stops by itself: what may go wrong over all rounds.
 
-    A part of what may go wrong is left to bars that are read off releases: see `bought.split`.
+    A part of what may go wrong is left to bars that are read off releases: see `bought.split`. The list is taken to be
+    chosen without regard to the noise of what was bought before: whoever knows which earlier answer is far off, because
+    they bought it twice, could choose a list around it.
     """
 
     public: Public
@@ -244,10 +246,13 @@ def announce(
     known: Callable[[Sequence[Query | Statistic]], list[Estimate | None]],
     confidence: float,
 ) -> None:
-    """Tell every question of the list that has no answer yet, with the bar that was proved. Told answers stay."""
+    """Tell every question of the list that has no answer yet, with the bar that was proved. Told answers stay.
+
+    The list is the very one of the construction, cores of questions: a bar is proved for the guesses at these alone.
+    """
     if built.within is None:
         return
-    asked = list(dict.fromkeys(one.core for one in candidates if isinstance(one, Query | Statistic)))
+    asked = [one for one in candidates if isinstance(one, Query | Statistic)]
     about = f"all {len(asked):,} questions of one release at once"
     new = [one for one, answer in zip(asked, known(asked), strict=True) if answer is None]
     said = [
