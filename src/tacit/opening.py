@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -36,6 +37,7 @@ if TYPE_CHECKING:  # most sessions have no prior, and read none
     from tacit.release.hypothesis.prior import Prior
 
 # the ledger's other terms are settings
+_PRIVATE = "it is the private table itself, and a prior is public: it goes into whatever is published."
 IDENTITY = ("budget", "total", "domain", "data", "person", "rows_per_person", "prior")
 
 
@@ -124,10 +126,9 @@ def open_session(
     made_with = _made_with(path)
     if made_with is not None:
         _refuse_others(path.name, made_with, {"budget": budget, "mechanism": mechanism, **named})
-    if prior is not None and _same(prior, data):
-        raise ConfigError("prior is the private table itself: a prior is public, and goes into whatever is published.")
-    drawn_to = None if prior is None else read_prior(prior, domain)
+    check_prior(prior, data)
     rows = read_records(open_source(data, table), domain, person=person, rows_per_person=people, progress=loading)
+    drawn_to = None if prior is None else read_prior(prior, domain, rows)
     if made_with is not None:
         choice, confidence = _recalled(made_with, named)
         written = made_with.settings  # as it was written, whatever this version would write
@@ -163,8 +164,18 @@ def doors(records: Records, ledger: Ledger, prior: Prior | None = None) -> tuple
     return Public(ledger.log, curator.declared, partial(tell, ledger), prior=prior), curator
 
 
-def read_prior(given: Any, domain: Domain) -> Prior:
-    """A public table over the attributes that it shares with the domain: a published file, or any other table."""
+def check_prior(prior: Any, data: Any) -> None:
+    """Refuse the private table as its own prior, where both are one object or name one file; neither is read."""
+    paths = isinstance(prior, str | Path) and isinstance(data, str | Path)
+    if prior is not None and (os.path.realpath(prior) == os.path.realpath(data) if paths else prior is data):
+        raise ConfigError(f"The prior cannot be used: {_PRIVATE}")
+
+
+def read_prior(given: Any, domain: Domain, private: Records | None = None) -> Prior:
+    """A public table over the attributes that it shares with the domain: a published file, or any other table.
+
+    A copy of the private rows is refused, where it has all their attributes. The owner alone sees that.
+    """
     from tacit.release.hypothesis.prior import Prior
 
     try:
@@ -175,16 +186,14 @@ def read_prior(given: Any, domain: Domain) -> Prior:
         names = [name for name in domain if name.lower() in columns]
         if not names:
             raise ConfigError("it has no attribute of the domain.")
-        return Prior.of(names, *read_cells(source, domain.project(names)))
+        codes, counts = read_cells(source, domain.project(names))
+        if private is not None and len(names) == len(domain):
+            key = secrets.token_bytes(32)
+            if Records(domain, codes, counts).fingerprint(key) == private.fingerprint(key):
+                raise ConfigError(_PRIVATE)
+        return Prior.of(names, codes, counts)
     except TacitError as error:
         raise ConfigError(f"The prior cannot be used: {error.sentence}") from None
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Whether both are the same object or name the same file; what is in it is not looked at."""
-    if isinstance(one, str | Path) and isinstance(other, str | Path):
-        return os.path.realpath(one) == os.path.realpath(other)
-    return one is other
 
 
 def _is_published(given: Any) -> bool:

@@ -304,13 +304,21 @@ def test_what_cannot_be_a_prior_is_refused_before_there_is_a_ledger(tmp_path: Pa
 
 
 def test_the_private_table_is_no_prior_of_itself(tmp_path: Path) -> None:
-    private = frame(3)
-    private.to_csv(tmp_path / "private.csv", index=False)
-    (tmp_path / "link.csv").symlink_to(tmp_path / "private.csv")
-    for data, prior in [(private, private), (tmp_path / "private.csv", str(tmp_path / "link.csv"))]:
+    private, file = frame(3), str(tmp_path / "private.csv")
+    private.to_csv(file, index=False)
+    (tmp_path / "link.csv").symlink_to(file)
+    copied = private.sample(frac=1.0, random_state=1)
+    for data, prior in [
+        (private, private),
+        (file, str(tmp_path / "link.csv")),
+        (file, f"SELECT * FROM '{file}'"),
+        (private, copied),
+    ]:
         with pytest.raises(ConfigError, match=r"the private table itself.*Nothing was spent"):
             opened(tmp_path, data=data, prior=prior)
         assert not (tmp_path / "l.tacit").exists()
+    with opened(tmp_path, data=private, prior=copied[1:]) as session:  # another table, if by one row
+        assert session._public.prior is not None
 
 
 @pytest.mark.parametrize("without", [{"mechanism": "direct"}, {"warm": 0.0, "certify": 0.0}])

@@ -206,9 +206,11 @@ def _rehearsal(config: str, rows: int, seed: int) -> Iterator[tuple[Session, str
     from dataclasses import replace
 
     from tacit.config import read_config
+    from tacit.opening import check_prior
     from tacit.rehearsal import write_rows
 
     read = read_config(config)
+    check_prior(read.options.get("prior"), read.data)  # the real rows are not looked at, by this way either
     with tempfile.TemporaryDirectory() as name:
         folder, person = Path(name), read.options.get("person")
         made = folder / "made-up.csv"
