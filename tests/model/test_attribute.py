@@ -184,7 +184,11 @@ def test_what_is_no_value_is_refused(attribute: Attribute, value: Any) -> None:
         ),
         (
             lambda: integer(0, 99, width=10).below("age", 24, included=True),
-            "age cannot be cut at 25: the nearest bin edges are 20 and 30.",
+            "age cannot be cut after 24: the nearest bins end with 19 and 29.",
+        ),
+        (
+            lambda: integer(0, 99, width=10).below("age", 3, included=True),
+            "age cannot be cut after 3: the nearest bins end with 9.",
         ),
         (
             lambda: integer(17, 90, width=5).below("age", 89),

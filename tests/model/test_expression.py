@@ -295,7 +295,7 @@ def bad_conditions() -> Iterator[tuple[Any, str]]:
     yield lambda: count(age=float("nan")).bind(DOMAIN), "age takes whole numbers"
     yield lambda: count(age=5).bind(DOMAIN), "age takes 0 to 4, the question asks 5"
     yield lambda: count(age=(0, 9)).bind(DOMAIN), "age takes 0 to 4"
-    yield lambda: count(band=(-5, 3)).bind(DOMAIN), "nearest bin edges are 0 and 5"
+    yield lambda: count(band=(-5, 3)).bind(DOMAIN), "nearest bins end with -1 and 4"
     yield lambda: count(band=0).bind(DOMAIN), "lies in the bin 0–4"
     yield lambda: count(pay=(0, 2)).bind(DOMAIN), "nearest bin edges are 1.5 and 4"
     yield lambda: count(day="2020").bind(DOMAIN), "day takes dates"

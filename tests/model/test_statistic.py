@@ -154,7 +154,7 @@ def test_in_words(name: str, words: str) -> None:
         (tacit.matching("role", "donor", "patient", on="fine"), "at most 256 values"),
         (tacit.quantile_distance("ward", 0.5, high="east"), "no order"),
         (tacit.quantile_distance("age", 0.5), "low, high or both"),
-        (tacit.quantile_distance("age", 0.5, high=4), "nearest bin edges are 4 and 6"),
+        (tacit.quantile_distance("age", 0.5, high=4), "nearest bins end with 3 and 5"),
         (tacit.quantile_distance("age", 0.5, high=90), "takes 0 to 9"),
         (tacit.quantile_distance("age", 0.5, low=8, high=1), "not empty"),
         (tacit.quantile_distance("pay", 0.5, low=0), "lies in all of its bins"),

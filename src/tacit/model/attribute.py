@@ -156,8 +156,13 @@ class Attribute:
         if point == end:
             return self.bins
         if starts[index] != point:
-            near = " and ".join(self.values.show(self.edge(i)) for i in (index, index + 1))
-            raise InvalidQuery(f"{name} cannot be cut at {self.values.show(point)}: the nearest bin edges are {near}.")
+            near = [self.edge(i) for i in (index, index + 1)]
+            if included:  # in the words of the question: the last value that is in, not the first that is out
+                ends = " and ".join(self.values.show(edge - 1) for edge in near if edge > starts[0])
+                shown = self.values.show(point - 1)
+                raise InvalidQuery(f"{name} cannot be cut after {shown}: the nearest bins end with {ends}.")
+            edges = " and ".join(self.values.show(edge) for edge in near)
+            raise InvalidQuery(f"{name} cannot be cut at {self.values.show(point)}: the nearest bin edges are {edges}.")
         return index
 
     @property

@@ -1,2 +1,2 @@
 SELECT COUNT(*) FROM data WHERE age BETWEEN 20 AND 40
--- expect: refused: age cannot be cut at 41: the nearest bin edges are 40 and 50.
+-- expect: refused: age cannot be cut after 40: the nearest bins end with 39 and 49.
