@@ -58,7 +58,7 @@ def is_ledger(path: Path) -> bool:
 
 
 def inspect(path: Path, anchor: Path | None = None) -> Inspected:
-    """Derive every hash, running total and body of a ledger again, and ask its anchor. Nothing is written.
+    """Derive every hash, running total and body of a ledger again, and ask its anchor. No entry is written.
 
     Raises, naming the first entry that is wrong, or what the anchor knows better.
     """

@@ -139,7 +139,7 @@ def ask(
 def table(options: Options, names: tuple[str, ...], where: str | None, svg: str | None, csv_file: str | None) -> None:
     """Count all combinations of values of the attributes NAMES.
 
-    The table, a marginal or GROUP BY table, is bought as a whole.
+    The table, a marginal or GROUP BY table, is answered as a whole: for nothing where what was bought tells it.
 
     \b
     Examples:
@@ -167,8 +167,8 @@ def table(options: Options, names: tuple[str, ...], where: str | None, svg: str 
 def cdf(options: Options, name: str, svg: str | None) -> None:
     """Draw how the rows spread over the ordered attribute NAME.
 
-    The curve is the share of the rows up to each value, and the quantiles are listed below it. The first question about
-    the ranges of an attribute buys them all for a tenth of the budget; everything else about them is free from then on.
+    The curve is the share of the rows up to each value, and the quantiles are listed below it. Where nothing
+    that was bought tells it, all ranges of the attribute are bought for a tenth of the budget, and free from then on.
     The dotted band holds for the whole curve at once.
 
     \b

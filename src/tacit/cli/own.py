@@ -98,9 +98,9 @@ def plan(
 def start(config: str, yes: bool, dry_run: bool, accept_rollback: str | None, units: bool, as_json: bool) -> None:
     """Buy what the answers start from, once.
 
-    For most tables that is the largest purchase of all: noisy tables of the attributes and of their pairs, or one noisy
-    histogram. Most questions are free from then on. It is said first what is bought, for how much of the budget, and
-    which errors to expect; then you are asked. What is spent cannot be had back.
+    For most tables that is the largest purchase of all: one noisy release of tables of up to three attributes, or one
+    noisy histogram. Most questions are free from then on. It is said first what is bought, for how much of the budget,
+    and which errors to expect; then you are asked. What is spent cannot be had back.
 
     \b
     Examples:
@@ -113,7 +113,7 @@ def start(config: str, yes: bool, dry_run: bool, accept_rollback: str | None, un
         if not dry_run and base.cost.atoms:
             if not yes:
                 if not at_terminal():
-                    raise click.UsageError(f"say --yes to buy this: {base}")
+                    raise click.UsageError(f"say --yes to buy this: {base} Nothing was spent.")
                 say(str(base))
                 click.confirm("Buy it now?", abort=True, err=True)
             base = buy_base(session)

@@ -60,7 +60,7 @@ class Started:
 
     def __str__(self) -> str:
         if not self.what:
-            return "There is nothing to buy before the first question: every question is bought by itself."
+            return "There is nothing to buy before the first question."
         if not self.bought and not self.cost.atoms:
             return f"Too little of the budget is left for what a session starts from: {self.what}."
         price = f" for {percent_of(self.cost, self.total)} of the budget" if self.cost.atoms else ""
