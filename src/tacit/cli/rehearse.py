@@ -91,7 +91,7 @@ def _inspect(config: Config, found: Findings) -> None:
 
 
 def _inspect_column(source: Source, name: str, attribute: Attribute, found: Findings) -> None:
-    from tacit.load.inspection import fit
+    from tacit.load.tally import fit
 
     seen = fit(source, name, attribute)
     examples = f" ({seen.examples})" if seen.examples else ""
@@ -118,7 +118,7 @@ def _share(rows: int, of: int) -> str:
 
 
 def _inspect_people(source: Source, person: str, most: int, found: Findings) -> None:
-    from tacit.load.inspection import rows_by_person
+    from tacit.load.tally import rows_by_person
 
     people = rows_by_person(source, person)
     rows, counted = (sum(f(n) * k for n, k in people.items()) for f in (int, lambda n: min(n, most)))
@@ -136,7 +136,7 @@ def _inspect_people(source: Source, person: str, most: int, found: Findings) -> 
 def _suggest_person(source: Source, columns: dict[str, str], config: Config, found: Findings) -> None:
     """Point to a column that seems to say whose row it is, and repeats: that rows are protected may be a mistake."""
     from tacit.cli.draft import says_whose
-    from tacit.load.inspection import rows_by_person
+    from tacit.load.tally import rows_by_person
 
     for lower, name in columns.items():
         if says_whose(name) and lower not in {one.lower() for one in config.domain}:

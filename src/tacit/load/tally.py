@@ -1,4 +1,4 @@
-"""An owner's look at how the rows fit what is declared: exact, unpaid, and not to be passed on. For `tacit check`.
+"""How the rows fit what is declared, tallied for their owner: exact, unpaid, not to be passed on. For `tacit check`.
 
 Like everything in this package it sees rows; unlike the rest it tells numbers of them, to whoever holds them anyway.
 """
