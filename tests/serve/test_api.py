@@ -409,7 +409,7 @@ def test_an_audit_log_that_cannot_be_synced_is_said_to_be_that(served: Served, m
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr("tacit.serve.dataset.os.fsync", full)
+        patch.setattr("tacit.serve.audit.os.fsync", full)
         withheld = served.ana.post("/v1/people/ask", json={"question": {"count": {"sex": "F"}}})
     refused(withheld, 503, "audit")
     assert withheld.json()["error"]["nothing_spent"] is False

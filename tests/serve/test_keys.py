@@ -11,7 +11,7 @@ import pytest
 
 from tacit.errors import ConfigError
 from tacit.serve import list_keys, make_key, revoke_key
-from tacit.serve.dataset import Audit
+from tacit.serve.audit import Audit
 from tacit.serve.keys import KeyRing
 
 

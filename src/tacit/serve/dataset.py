@@ -6,14 +6,12 @@ Nothing here has to survive: what was asked and answered is in the ledger, and a
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
-from datetime import UTC, datetime
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
@@ -26,6 +24,7 @@ from tacit.model.ask import Count
 from tacit.model.budget import Loss
 from tacit.release.answering import Answers
 from tacit.release.offer import Started
+from tacit.serve.audit import Audit
 from tacit.serve.keys import Key, KeyRing
 from tacit.serve.question import Question
 from tacit.serve.refusal import Refusal, code_of, log
@@ -36,7 +35,6 @@ from tacit.session import DryRun, Session
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 MAX_LABELS = 10_000  # of one attribute
 MAX_REMEMBERED = 10_000  # repeats that need not wait for the writer
-MAX_FILE, FILES = 16 * 2**20, 8  # bytes of a file of the audit log, and how many there are
 FAIRNESS = "a quota is fairness between analysts; what protects the rows is the one budget that all of them share"
 
 
@@ -60,106 +58,6 @@ class ServerLock:
 
     def close(self) -> None:
         os.close(self._file)
-
-
-class Audit:
-    """Who asked what, when, and what it cost: an append-only log for the owner, PATH, and the older PATH.1, PATH.2, …
-
-    It names questions by their keys and answers by their entries in the ledger, and holds no values. It is bounded: the
-    oldest file goes when the newest is full. The ledger, not this log, is the record of the budget.
-    """
-
-    def __init__(self, path: Path, *, max_file: int = MAX_FILE, files: int = FILES) -> None:
-        self.path, self._max, self._files = path, max_file, files
-        self._lock, self._unsynced = threading.Lock(), False
-        self._file = self._open()
-        if os.fstat(self._file).st_size and not self._tail().endswith(b"\n"):  # a crash cut the last line short
-            os.write(self._file, b"\n")
-
-    def write(self, records: Sequence[dict[str, Any]], *, paid: bool) -> None:
-        """Append records, one line each, with the time. Where something was paid, `sync` has to follow."""
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        lines = (json.dumps({"time": now, **record}, ensure_ascii=False, allow_nan=False) + "\n" for record in records)
-        text = "".join(lines).encode()
-        with self._lock:
-            if not self._in_place():
-                # What was in it is gone, or somebody has it elsewhere. The new file begins by saying so.
-                log.error("the audit log %s was taken away; a new one is begun", self.path.name)
-                taken, self._file = self._file, self._open()
-                os.close(taken)
-                about = {
-                    "time": now,
-                    "who": "the server",
-                    "role": "owner",
-                    "note": "the log before this was taken away",
-                }
-                text = (json.dumps(about) + "\n").encode() + text
-            elif os.fstat(self._file).st_size + len(text) > self._max:
-                self._rotate()
-            written = 0
-            while written < len(text):
-                written += os.write(self._file, text[written:])
-            self._unsynced |= paid
-
-    def sync(self) -> None:
-        """On the disk by now: everything that was paid for."""
-        with self._lock:
-            if not self._unsynced:
-                return
-            file, self._unsynced = os.dup(self._file), False
-        try:  # without the lock, so that what is free need not wait for the disk
-            os.fsync(file)
-        except OSError:
-            self._unsynced = True  # whoever comes next is not shown anything either before it is on the disk
-            raise
-        finally:
-            os.close(file)
-
-    def last(self, limit: int) -> list[dict[str, Any]]:
-        """The newest records, newest first. A line that a crash cut short is left out."""
-        found: list[dict[str, Any]] = []
-        # Without the lock: what is written meanwhile is missed, or seen twice, and nobody has to wait.
-        for path in (self.path, *map(self._older, range(1, self._files))):
-            if not path.exists():
-                break
-            for line in reversed(path.read_bytes().splitlines()):
-                if len(found) >= limit:
-                    return found
-                try:
-                    found.append(json.loads(line))
-                except ValueError:
-                    continue
-        return found
-
-    def close(self) -> None:
-        with self._lock:
-            os.fsync(self._file)
-            os.close(self._file)
-
-    def _open(self) -> int:
-        return os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-    def _in_place(self) -> bool:
-        """Whether what is written still arrives in the file that the owner reads."""
-        try:
-            return os.path.samestat(os.stat(self.path), os.fstat(self._file))
-        except FileNotFoundError:
-            return False
-
-    def _tail(self) -> bytes:
-        return os.pread(self._file, 1, os.fstat(self._file).st_size - 1)
-
-    def _older(self, number: int) -> Path:
-        return self.path.with_name(f"{self.path.name}.{number}")
-
-    def _rotate(self) -> None:
-        os.fsync(self._file)
-        for number in range(self._files - 1, 0, -1):
-            source = self.path if number == 1 else self._older(number - 1)
-            if source.exists():
-                source.replace(self._older(number))
-        full, self._file = self._file, self._open()
-        os.close(full)
 
 
 class Dataset:
