@@ -240,12 +240,11 @@ def _show(answer: Answers, session: Session, options: Options, *, bars: bool = F
 
 
 def _dry_facts(question: str, cost: DryRun, within: float | None) -> dict[str, object]:
-    most = cost.cost_at_most
     return {
         "question": question,
         **({} if within is None else {"within": within}),
         "known": cost.known,
-        "cost_at_most": {most.measure: float(most)},
+        "cost_at_most": cost.cost_at_most.to_dict(),
         "percent": cost.percent,
         "why": cost.why,
     }

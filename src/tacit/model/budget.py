@@ -75,6 +75,10 @@ class Loss:
     def __float__(self) -> float:
         return self.atoms / ATOMS
 
+    def to_dict(self) -> dict[Measure, float]:
+        """For JSON: the amount, under the name of its measure."""
+        return {self.measure: float(self)}
+
     def __repr__(self) -> str:
         return f"Loss({self.measure!r}, {self.atoms})"
 

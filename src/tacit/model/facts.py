@@ -127,7 +127,7 @@ class Facts:
             "confidence": self.bars[0].confidence if self.bars else self.confidence,
             "bars": [{"width": bar.width, "about": bar.about, "confidence": bar.confidence} for bar in self.bars],
             "source": self.source,
-            "cost": {self.cost.measure: float(self.cost)},
+            "cost": self.cost.to_dict(),
             **({} if (percent := self.percent) is None else {"percent": percent}),
             **receipt,
             **({"note": self.note} if self.note else {}),

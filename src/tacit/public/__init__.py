@@ -142,8 +142,7 @@ class Verified:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        amounts = {"spent": {self.spent.measure: float(self.spent)}, "total": {self.total.measure: float(self.total)}}
-        return asdict(self) | amounts
+        return asdict(self) | {"spent": self.spent.to_dict(), "total": self.total.to_dict()}
 
     def __str__(self) -> str:
         return (

@@ -53,7 +53,7 @@ class Started:
             "what": self.what,
             "bought": self.bought,
             "percent": 100 * self.cost.atoms / self.total.atoms,
-            "cost": {self.cost.measure: float(self.cost)},
+            "cost": self.cost.to_dict(),
             "expects": [{"error": one.error, "about": one.about} for one in self.expects],
             "certified": [{"error": one.error, "about": one.about} for one in self.certified],
         }

@@ -28,7 +28,7 @@ from tacit.public import publish
 from tacit.release.answering import Answers
 from tacit.serve import schema
 from tacit.serve.admission import QUESTIONS_A_TOKEN, Limits, Logins, Traffic
-from tacit.serve.dataset import Dataset, amount
+from tacit.serve.dataset import Dataset
 from tacit.serve.keys import Key, KeyRing
 from tacit.serve.question import Question, read
 from tacit.serve.refusal import Refusal
@@ -198,7 +198,7 @@ async def ask_many(call: Call) -> Response:
 async def cost(call: Call) -> schema.CostReply:
     """The most that a question could cost if it were asked now. Asks nothing."""
     found = await asyncio.wrap_future(call.about.price(await _question(call)))
-    return schema.CostReply(found.known, amount(found.cost_at_most), found.percent or 0.0, found.why)
+    return schema.CostReply(found.known, found.cost_at_most.to_dict(), found.percent or 0.0, found.why)
 
 
 def base(call: Call) -> Json:
@@ -223,9 +223,9 @@ def budget(call: Call) -> schema.BudgetReply:
     left = type(total)(total.measure, max(0, total.atoms - spent.atoms))
     return schema.BudgetReply(
         budget=schema.BudgetLine(session.budget.epsilon, session.budget.delta),
-        total=amount(total),
-        spent=amount(spent),
-        left=amount(left),
+        total=total.to_dict(),
+        spent=spent.to_dict(),
+        left=left.to_dict(),
         percent_spent=100 * spent.atoms / total.atoms,
         epsilon_spent=session.epsilon_spent,
         quota=call.about.quota(call.asker),
@@ -237,7 +237,7 @@ def history(call: Call) -> schema.HistoryReply:
     after, limit = call.parameters["after"], call.parameters["limit"]
     found = [past for past in call.about.session.history if past.receipt.entry > after]
     page = [
-        schema.HistoryLine(p.question, amount(p.cost), p.percent, p.receipt.entry, p.receipt.seal)
+        schema.HistoryLine(p.question, p.cost.to_dict(), p.percent, p.receipt.entry, p.receipt.seal)
         for p in found[:limit]
     ]
     return schema.HistoryReply(page, page[-1].entry if len(found) > limit else None)

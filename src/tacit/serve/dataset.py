@@ -28,7 +28,7 @@ from tacit.serve.audit import Audit
 from tacit.serve.keys import Key, KeyRing
 from tacit.serve.question import Question
 from tacit.serve.refusal import Refusal, code_of, log
-from tacit.serve.schema import Amount, AttributeLine, DomainReply, QuotaLine
+from tacit.serve.schema import AttributeLine, DomainReply, QuotaLine
 from tacit.serve.writer import Cut, Writer, accounted
 from tacit.session import DryRun, Session
 
@@ -142,7 +142,7 @@ class Dataset:
                 self._note_refused(key, line, result)
                 return
             cost = result.cost
-            self._audit([line | ({"cost": amount(cost)} if cost.atoms else {"free": 1})], paid=cost.atoms > 0)
+            self._audit([line | ({"cost": cost.to_dict()} if cost.atoms else {"free": 1})], paid=cost.atoms > 0)
             self._count(key, cost.atoms)
 
         return self.writer.do(lambda: accounted(self.session, self.session.start), note)
@@ -152,7 +152,7 @@ class Dataset:
         if key.quota is None:
             return None
         used = Loss(self.session.total.measure, self._keys.used(self.name, key.name))
-        return QuotaLine(key.quota, amount(used), amount(self._allowed(key)), FAIRNESS)
+        return QuotaLine(key.quota, used.to_dict(), self._allowed(key).to_dict(), FAIRNESS)
 
     def close(self) -> None:
         """Finish what is queued, then let go of everything."""
@@ -215,7 +215,7 @@ class Dataset:
             return
         pairs = list(zip(questions, result, strict=True))
         paid = [
-            who | {"question": question.key, "cost": amount(answer.facts.cost), **_entry(answer)}
+            who | {"question": question.key, "cost": answer.facts.cost.to_dict(), **_entry(answer)}
             for question, answer in pairs
             if answer.facts.cost.atoms
         ]
@@ -231,7 +231,7 @@ class Dataset:
     def _note_refused(self, key: Key, line: dict[str, Any], error: BaseException) -> None:
         if isinstance(error, Cut):  # a part of it was paid for
             cost = Loss(self.session.total.measure, error.atoms)
-            self._audit([line | {"refused": code_of(error.error), "cost": amount(cost)}], paid=True)
+            self._audit([line | {"refused": code_of(error.error), "cost": cost.to_dict()}], paid=True)
             self._count(key, cost.atoms)
         else:
             self._audit([line | {"refused": code_of(error)}], paid=False)
@@ -293,8 +293,3 @@ def price(session: Session, question: Question) -> DryRun:
 def _entry(answer: Answers) -> dict[str, int]:
     receipt = answer.facts.receipt
     return {} if receipt is None else {"entry": receipt.entry}
-
-
-def amount(loss: Loss) -> Amount:
-    """A privacy loss as JSON has it."""
-    return {loss.measure: float(loss)}
