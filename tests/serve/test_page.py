@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from unittest import mock
 from urllib.parse import urlencode
 
 import pytest
@@ -29,6 +30,7 @@ from tacit.errors import InvalidQuery
 from tacit.model import sql
 from tacit.model.answer import Answer
 from tacit.model.facts import ANSWER, FREE, Bar, Facts
+from tacit.model.statistic_check import owned
 from tacit.serve.admission import Limits
 from tacit.serve.api import Server
 from tacit.serve.app import LOOPBACK, make_app
@@ -379,6 +381,15 @@ CLICKED: list[tuple[dict[str, Any], str]] = [
         {"what": "quantile_distance", "of": "1", "q": "0.5", "to.1": "39"},
         "SELECT QUANTILE_DISTANCE(age, 0.5, NULL, 39) FROM data",
     ),
+    ({"what": "stump", "of": "1", "told": "0.1"}, "SELECT STUMP(age, sex, 'M') FROM data"),
+    (
+        {"what": "largest_mean", "of": "1", "by": ["0", "2"], "smallest": "0.1"},
+        "SELECT LARGEST_MEAN(age, sex, active, 0.1) FROM data",
+    ),
+    (
+        {"what": "matching", "left": "0.0", "right": "0.1", "on": "1"},
+        "SELECT MATCHING(sex, 'F', 'M', age) FROM data",
+    ),
 ]
 
 
@@ -386,6 +397,44 @@ def test_clicking_stands_for_sql(site: Site) -> None:
     ana = site.browser("ana")
     for fields, statement in CLICKED:
         _click_and_write(site, ana, fields, statement)
+
+
+def test_the_owners_statistics_are_clicked_by_their_words(site: Site) -> None:
+    ana, domain = site.browser("ana"), site.state.datasets["people"].session.domain
+    with mock.patch.dict(owned, clear=True):
+        assert 'value="statistic"' not in ana.get("/data/people").text, "nothing is offered where none was registered"
+
+        @tacit.statistic("the page's own", domain, "sex", arguments=[(1,), (2,)])
+        def largest(tables: Any, times: int) -> Any:
+            return tables.max(axis=1) // times
+
+        shown = ana.get("/data/people").text
+        sound(shown)
+        assert "the page's own of sex (2)" in html.unescape(shown)
+        _click_and_write(
+            site, ana, {"what": "statistic", "own": "1"}, "SELECT STATISTIC('the page''s own', 2) FROM data"
+        )
+
+
+WRONG_STATISTICS = [
+    ({"what": "largest_mean", "of": "1"}, "the largest mean is of one attribute or more: tick them"),
+    ({"what": "largest_mean", "of": "1", "by": "0", "smallest": "5"}, "a share of all rows above 0 and below 1"),
+    ({"what": "matching", "left": "0.0", "right": "2.1", "on": "1"}, "values of one attribute"),
+    ({"what": "matching", "left": "0.0", "right": "0.1"}, "what fits: choose them"),
+    ({"what": "matching", "left": "0.0", "right": "0.1", "on": "1", "in.0": "1"}, "is about all rows"),
+    ({"what": "matching", "left": "0.77", "right": "0.1", "on": "1"}, "does not fit this data set"),
+    ({"what": "statistic"}, "choose one"),
+    ({"what": "statistic", "own": "99"}, "does not fit this data set"),
+]
+
+
+def test_a_statistic_that_is_not_put_together_is_refused_with_what_is_missing(site: Site) -> None:
+    ana = site.browser("ana")
+    for fields, words in WRONG_STATISTICS:
+        refused = ask(ana, {"way": "click", **fields})
+        assert refused.status_code in (400, 422), fields
+        assert words in refused.text, fields
+    assert site.spent() == 0
 
 
 def _click_and_write(site: Site, ana: TestClient, fields: dict[str, Any], statement: str) -> None:

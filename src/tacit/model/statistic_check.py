@@ -27,7 +27,7 @@ _SIZES = (3, 7, 20, 60, 100, 1_000, 10**6, 10**9, 2**41)
 _ENTRIES = 2**26  # counts that the walks have in all, about
 
 Function = Callable[..., NDArray[np.int64]]
-owned: dict[str, Callable[..., Statistic]] = {}  # what was registered here, by name: what makes the question
+owned: dict[str, list[Statistic]] = {}  # by name: one question for each list of arguments that was registered
 
 
 def statistic(
@@ -94,7 +94,7 @@ def statistic(
             return asked
 
         question.__doc__ = function.__doc__
-        owned[name] = question
+        owned[name] = [Statistic(name, onto.names, given) for given in allowed]
         return question
 
     return decorate
@@ -102,12 +102,17 @@ def statistic(
 
 def owners(name: object, arguments: Sequence[int | str], domain: Domain) -> Statistic:
     """The question about a statistic that was registered in this process; whatever is no such is refused."""
-    make = owned.get(name) if isinstance(name, str) else None
-    if make is None:
+    known = owned.get(name) if isinstance(name, str) else None
+    if known is None:
         raise InvalidQuery(f"the owner has registered no statistic called {str(name)[:60]!r}.")
-    found = make(*arguments)
+    found = Statistic(known[0].name, known[0].scope, tuple(arguments))
     found.check(domain)
     return found
+
+
+def offered(domain: Domain) -> list[Statistic]:
+    """All questions about this domain that the owner's statistics can answer, in the order they were registered."""
+    return [question for questions in owned.values() for question in questions if question.fits(domain)]
 
 
 def refute(found: Definition, shape: tuple[int, ...], arguments: Arguments = ()) -> str | None:

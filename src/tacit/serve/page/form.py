@@ -20,6 +20,7 @@ from starlette.requests import Request
 from tacit.errors import InvalidQuery
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
+from tacit.model.statistic_check import offered
 from tacit.model.values import Days, Integers, Listed
 from tacit.serve.admission import Limits, read_body
 from tacit.serve.refusal import Refusal
@@ -32,8 +33,10 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _PLACE = re.compile(r"\d{1,8}", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,20}", re.ASCII)
 _LONGEST = 60  # of what a message repeats
+_QUANTILE = "q is a share above 0 and below 1, like 0.5 for the median"
 _TYPE = re.compile(r"application/x-www-form-urlencoded(?:\s*;\s*charset=utf-8)?", re.IGNORECASE)
 Fields = list[tuple[str, str]]
+Chosen = tuple[str, int]  # an attribute and the place of one of its values
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class FormKind:
     hint: str
     sql: str
     of_one: bool = True  # about one attribute, which is chosen
+    all_rows: bool = False  # a statistic, which takes no conditions
 
 
 KINDS = {
@@ -55,8 +59,15 @@ KINDS = {
     "sum": FormKind("A sum", "a total", "SUM({of})"),
     "stddev": FormKind("A spread", "standard deviation", "STDDEV({of})"),
     "variance": FormKind("A variance", "the spread squared", "VARIANCE({of})"),
-    "stump": FormKind("A prediction", "errors of the best threshold", "STUMP({of}, {told})"),
-    "quantile_distance": FormKind("How far a quantile is", "from a range", "QUANTILE_DISTANCE({of}, {q}, {ends})"),
+    "stump": FormKind("A prediction", "errors of the best threshold", "STUMP({of}, {told})", all_rows=True),
+    "quantile_distance": FormKind(
+        "How far a quantile is", "from a range", "QUANTILE_DISTANCE({of}, {q}, {ends})", all_rows=True
+    ),
+    "largest_mean": FormKind("The largest mean", "among groups", "LARGEST_MEAN({of}, {by}, {smallest})", all_rows=True),
+    "matching": FormKind(
+        "A matching", "most pairs of two sides", "MATCHING({side}, {left}, {right}, {on})", of_one=False, all_rows=True
+    ),
+    "statistic": FormKind("The owner's own", "a statistic", "STATISTIC({own})", of_one=False, all_rows=True),
 }
 
 
@@ -68,7 +79,12 @@ class Built:
     by: tuple[str, ...] = ()
     of: str = ""
     q: str = "0.5"
-    told: str = ""  # the attribute that another one predicts
+    told: str | Chosen = ""  # the attribute that another one predicts, or one of its values
+    smallest: str = "0.05"  # the share of all rows from which on a group counts fully
+    left: Chosen | None = None  # a matching's two sides, values of one attribute
+    right: Chosen | None = None
+    on: str = ""  # the attribute that decides what fits
+    own: int | None = None  # which of the statistics that the owner offers
     among: Mapping[str, frozenset[int]] = field(default_factory=dict)
     ends: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
@@ -117,21 +133,21 @@ def read_forms(fields: Fields, domain: Domain) -> Forms:
 
 
 def read_built(fields: Sequence[tuple[str, str]], domain: Domain) -> Built:
-    """The form's fields: what, by, of, q, told, in.PLACE, from.PLACE and to.PLACE."""
-    what, of, q, told = "count", "", "0.5", ""
+    """The form's fields: those of `Built`, and in.PLACE, from.PLACE and to.PLACE."""
+    found: dict[str, Any] = {}
     by: list[str] = []
     among: dict[str, set[int]] = {}
     ends: dict[str, tuple[str, str]] = {}
     for key, text in fields:
         kind, _, place = key.partition(".")
-        if key == "what":
-            what = text
-        elif key == "of":
-            of = _name(text, domain) if text else ""
-        elif key == "told":
-            told = _name(text, domain) if text else ""
-        elif key == "q":
-            q = text.strip()
+        if key in ("what", "q", "smallest"):
+            found[key] = text.strip()
+        elif key in ("of", "on") or (key == "told" and "." not in text):
+            found[key] = _name(text, domain) if text else ""
+        elif key in ("told", "left", "right"):
+            found[key] = _chosen(text, domain) if text else None
+        elif key == "own":
+            found[key] = _number(text, len(offered(domain))) if text else None
         elif key == "by":
             by.append(_name(text, domain))
         elif kind == "in" and place:
@@ -141,10 +157,10 @@ def read_built(fields: Sequence[tuple[str, str]], domain: Domain) -> Built:
             name = _name(place, domain)
             low, high = ends.get(name, ("", ""))
             ends[name] = (text.strip(), high) if kind == "from" else (low, text.strip())
-    if what not in KINDS:
+    if found.get("what", "count") not in KINDS:
         raise Refusal(400, "bad_question", f"what is one of {', '.join(KINDS)}.")
     kept = {name: frozenset(places) for name, places in among.items() if len(places) < domain[name].size}
-    return Built(what, tuple(dict.fromkeys(by)), of, q, told, kept, ends)
+    return Built(by=tuple(dict.fromkeys(by)), among=kept, ends=ends, **found)
 
 
 def question(asked: Forms, domain: Domain) -> str | Json:
@@ -165,32 +181,50 @@ def clicked(built: Built, domain: Domain) -> str | Json:
         if built.narrowed:
             raise InvalidQuery("a distribution is about all rows: take the conditions away, or ask for a table.")
         return {"cdf": built.of}
-    if built.what == "table" and not built.by:
-        raise InvalidQuery("a table has one attribute or more: tick them.")
-    if built.what in ("stump", "quantile_distance"):
-        return f"SELECT {_statistic(kind, built, domain)} FROM data"
+    if built.what in ("table", "largest_mean") and not built.by:
+        raise InvalidQuery(f"{kind.title.lower()} is of one attribute or more: tick them.")
+    if kind.all_rows:
+        return f"SELECT {kind.sql.format(**_statistic(kind, built, domain))} FROM data"
     by = ", ".join(map(column, built.by))
-    share = "q is a share above 0 and below 1, like 0.5 for the median"
-    q = _between(built.q, 1, share) if built.what == "quantile" else ""
+    q = _between(built.q, 1, _QUANTILE) if built.what == "quantile" else ""
     value = kind.sql.format(by=by, of=column(built.of), q=q)
     where = " AND ".join(_condition(name, built, domain) for name in domain if name in built.narrowed)
     grouped = f" GROUP BY {by}" if built.what == "table" else ""
     return f"SELECT {value} FROM data{f' WHERE {where}' if where else ''}{grouped}"
 
 
-def _statistic(kind: FormKind, built: Built, domain: Domain) -> str:
-    """A statistic, which is about all rows: the only ends that it takes are those of a quantile's range."""
-    distance, attribute = built.what == "quantile_distance", domain[built.of]
+def _statistic(kind: FormKind, built: Built, domain: Domain) -> dict[str, Any]:
+    """What stands in a statistic's SQL. It is about all rows: the only ends that it takes are a quantile's range."""
+    distance = built.what == "quantile_distance"
     if set(built.narrowed) - ({built.of} if distance else set()) or built.among:
         raise InvalidQuery(f"{kind.title.lower()} is about all rows: take the conditions away.")
-    if not distance:
+    words: dict[str, Any] = {"of": column(built.of), "by": ", ".join(map(column, built.by))}
+    if distance:
+        attribute, pair = domain[built.of], built.ends.get(built.of, ("", ""))
+        ends = ", ".join(_end(built.of, end, attribute) if end and attribute.ordered else "NULL" for end in pair)
+        return words | {"q": _between(built.q, 1, _QUANTILE), "ends": ends}
+    if built.what == "stump":
         if not built.told:
             raise InvalidQuery("a prediction is of another attribute: choose it.")
-        return kind.sql.format(of=column(built.of), told=column(built.told))
-    pair = built.ends.get(built.of, ("", ""))
-    ends = ", ".join(_end(built.of, end, attribute) if end and attribute.ordered else "NULL" for end in pair)
-    q = _between(built.q, 1, "q is a share above 0 and below 1, like 0.5 for the median")
-    return kind.sql.format(of=column(built.of), q=q, ends=ends)
+        if isinstance(built.told, str):
+            return words | {"told": column(built.told)}
+        name, place = built.told
+        return words | {"told": f"{column(name)}, {literal(domain[name], place)}"}
+    if built.what == "largest_mean":
+        share = "the smallest group that counts fully is a share of all rows above 0 and below 1, like 0.05"
+        return words | {"smallest": _between(built.smallest, 1, share)}
+    if built.what == "matching":
+        if not (built.left and built.right and built.on and built.left[0] == built.right[0]):
+            raise InvalidQuery(
+                "a matching has two sides, which are values of one attribute, and what fits: choose them."
+            )
+        side, left, right = built.left[0], built.left[1], built.right[1]
+        sides = {"left": literal(domain[side], left), "right": literal(domain[side], right)}
+        return sides | {"side": column(side), "on": column(built.on)}
+    if built.own is None:
+        raise InvalidQuery("the owner's own are several: choose one.")
+    own = offered(domain)[built.own]
+    return {"own": ", ".join(_quoted(one) if isinstance(one, str) else str(one) for one in (own.name, *own.arguments))}
 
 
 def column(name: str) -> str:
@@ -293,6 +327,13 @@ def _between(text: str, most: float, words: str) -> float:
 
 def _name(place: str, domain: Domain) -> str:
     return domain.names[_number(place, len(domain))]
+
+
+def _chosen(text: str, domain: Domain) -> Chosen:
+    """A value as the form has it, by the places of its attribute and of itself: 0.2."""
+    place, _, value = text.partition(".")
+    name = _name(place, domain)
+    return name, _number(value, domain[name].size)
 
 
 def _number(text: str, below: int) -> int:

@@ -20,6 +20,7 @@ from starlette.responses import Response
 from tacit.model.answer import says_words
 from tacit.model.budget import Loss, percent_of
 from tacit.model.entry import Measured
+from tacit.model.statistic_check import offered
 from tacit.model.workload import Marginal
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import Key
@@ -105,7 +106,7 @@ def address(name: str) -> str:
 def _templates() -> Environment:
     made = environment("tacit.serve.page", styled=False)
     made.filters["picture"] = picture
-    made.globals |= {"address": address, "column": column, "span": span, "kinds": KINDS}
+    made.globals |= {"address": address, "column": column, "span": span, "kinds": KINDS, "offered": offered}
     return made
 
 
