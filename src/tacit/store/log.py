@@ -110,6 +110,7 @@ class Log:
         # The newest line that this process has seen, which must never be gone again, and the state by then.
         self._known = self.identity.origin, State(0, {})
         self._anchored = -1  # everything up to here is known to the anchor
+        self._found: Mark | None = None  # a mark of the anchor's that is in this history: the newest, as far as we know
         self._thread = threading.local()  # `reading` is there, and true, in a thread that may write nothing
 
     @classmethod
@@ -339,6 +340,7 @@ class Log:
         """
         head, seen = rows.head(db) or self.identity.origin, self._anchor.newest(self.identity.id)
         if head == self._known[0] and seen == rows.told(db, head.seq, self.identity.origin):
+            self._found = seen
             return self._known  # nobody has added anything
         why = self.identity.problem(db, rows.head(db), self._anchor, self._anchored)
         if why or not rows.holds(db, self._known[0], self.identity.origin):
@@ -371,24 +373,30 @@ class Log:
         Guarantee: when it returns, the anchor stands at `head` or after it, in the history of this file. Two copies
             that go on from one mark never both get so far: the mark that each replaces is one of its own.
         """
-        told, seen = self._file.read(partial(self._told, seq=head.seq)), self._anchor.newest(self.identity.id)
-        while True:
-            # Another copy may have gone on since `_sound` looked, and so may another process with this same file.
-            if seen is None or seen.seq < self._anchored:
-                ours = self._anchored < 0  # it never heard of this log: that is new, or the owner has accepted it
-            else:
-                ours = self._file.read(partial(self.identity.knows, seen=seen))
-            if not ours:
-                raise LedgerError("The anchor has seen another history of this ledger meanwhile.")
+        told, seen = self._file.read(partial(self._told, seq=head.seq)), self._found
+        if path is not None or seen is None or seen.seq >= told.seq:
+            seen = self._anchor.newest(self.identity.id)
+        ours = (seen is not None and seen == self._found) or self._is_ours(seen)
+        while ours:
             if seen is not None and seen.seq >= told.seq:
                 told = seen
                 if path is None:
                     break
-            seen = self._anchor.advance(self.identity.id, told, seen, path)
-            if seen == told:
+            there = self._anchor.advance(self.identity.id, told, seen, path)
+            if there == told:
                 break
+            # Another copy has gone on since we looked, or another process with this same file.
+            seen, ours = there, self._is_ours(there)
+        if not ours:
+            raise LedgerError("The anchor has seen another history of this ledger meanwhile.")
         with self._file.mutex:
-            self._anchored = max(self._anchored, told.seq)
+            self._anchored, self._found = max(self._anchored, told.seq), told
+
+    def _is_ours(self, seen: Mark | None) -> bool:
+        """Whether what the anchor has is of this history, and not older than what it was told."""
+        if seen is None or seen.seq < self._anchored:
+            return self._anchored < 0  # it never heard of this log: that is new, or the owner has accepted it
+        return self._file.read(partial(self.identity.knows, seen=seen))
 
     def _told(self, db: Any, seq: int) -> Mark:
         found = rows.told(db, seq, self.identity.origin)
