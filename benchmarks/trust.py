@@ -2,9 +2,9 @@
 
 python -m benchmarks.trust
 
-`trusted/` decides prices, looks at the truth, draws and admits charges. `exact/` draws noise by law and works out
-numbers that are exact, or rounded the safe way; `store/` keeps what was written. The files of `model/` that these three
-import are listed in a contract of the import linter, in pyproject.toml.
+`trusted/` looks at the truth, draws and admits charges. `exact/` draws noise by law, says what noise costs, and works
+out numbers that are exact, or rounded the safe way; `store/` keeps what was written. The files of `model/` that these
+three import are listed in a contract of the import linter, in pyproject.toml.
 """
 
 from __future__ import annotations

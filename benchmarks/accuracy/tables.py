@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 import tacit
+from tacit.exact.price import Sensitivity
 from tacit.load import open_source
 from tacit.model.attribute import Attribute
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.trusted.cells import read_records
-from tacit.trusted.loss import Sensitivity
 from tacit.trusted.records import Records
 
 MILD, PURE = Budget(epsilon=1.0, delta=1e-9), Budget(epsilon=1.0, delta=0.0)

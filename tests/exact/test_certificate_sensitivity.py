@@ -13,12 +13,12 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
+from tacit.exact.price import Sensitivity
 from tacit.model.attribute import category, integer
 from tacit.model.certificate import Certificate, Conjunctions
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Factor, Query
 from tacit.trusted import sensitivity as trusted
-from tacit.trusted.loss import Sensitivity
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import order_statistics, sensitivity, truth
 

@@ -16,6 +16,7 @@ import pytest
 
 import tacit
 from tacit.errors import BudgetExhausted
+from tacit.exact.price import Sensitivity, noise_for, price
 from tacit.model.budget import Loss
 from tacit.model.entry import FreeAnswer, Measured, Told
 from tacit.model.facts import Receipt
@@ -25,7 +26,6 @@ from tacit.model.request import Compared, Disagreement, look
 from tacit.release.rules.median_net import MedianNet
 from tacit.theory.figure_1 import FigureOne, MedianBasic
 from tacit.theory.median_paper import Thresholds
-from tacit.trusted.loss import Sensitivity, noise_for, price
 
 DOMAIN, WIDE = (tacit.Domain({"x": tacit.category(list("abcdef")[:cells])}) for cells in (3, 6))
 A, B, C = (Query.among(DOMAIN, "x", [i]) for i in range(3))

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tacit.exact.price import gate_price, gate_scales
 from tacit.model.budget import Loss
 from tacit.model.request import Disagreement, look
 from tacit.trusted import gate as gate_module
-from tacit.trusted.loss import gate_price, gate_scales
 
 STEPS = 8
 ROWS = 4

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tacit.exact.price import Sensitivity, noise_for, price
 from tacit.model.budget import Loss
 from tacit.model.noise_law import Noise, pmf
-from tacit.trusted.loss import Sensitivity, noise_for, price
 
 COUNT, PARTITION = Sensitivity(l1=1, l2_squared=1), Sensitivity(l1=2, l2_squared=2)
 ROWS, CELLS = 3, 3

@@ -18,6 +18,7 @@ import pytest
 from numpy.typing import NDArray
 
 from curators import curating, public_of
+from tacit.exact.price import Sensitivity
 from tacit.model.attribute import integer
 from tacit.model.budget import Budget, Loss, Measure
 from tacit.model.domain import Domain
@@ -29,7 +30,6 @@ from tacit.model.workload import Convolution, Product, Question, Tree, histogram
 from tacit.trusted import curator as curator_module
 from tacit.trusted import gate as gate_module
 from tacit.trusted.curator import Curator
-from tacit.trusted.loss import Sensitivity
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import truth
 

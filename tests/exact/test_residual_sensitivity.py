@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tacit.exact.price import Sensitivity
 from tacit.model import residuals
 from tacit.model.attribute import Attribute, category, integer
 from tacit.model.domain import Domain
 from tacit.model.residuals import Residuals, residual
-from tacit.trusted.loss import Sensitivity
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import sensitivity, truth
 

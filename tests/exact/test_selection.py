@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from tacit.exact.price import choice_price, choice_scale
 from tacit.model.budget import ATOMS, Loss, Measure
-from tacit.trusted.loss import choice_price, choice_scale
 from tacit.trusted.noise import draw_geometric, noisy_max
 
 

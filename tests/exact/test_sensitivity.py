@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tacit.exact.price import Sensitivity
 from tacit.model.attribute import boolean, category, integer, numeric
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Query
 from tacit.model.workload import Marginal, Question, histogram
-from tacit.trusted.loss import Sensitivity
 from tacit.trusted.sensitivity import sensitivity
 
 Rule = Callable[[Question, Domain], Sensitivity]

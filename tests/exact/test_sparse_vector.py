@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tacit.exact.price import gate_price, gate_scales
 from tacit.model.budget import Loss
-from tacit.trusted.loss import gate_price, gate_scales
 
 EPSILON = 1.0
 REACH = 600  # of the threshold's noise: what is left out has probability below e^-40 at every scale used here

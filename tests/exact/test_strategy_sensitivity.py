@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from tacit.exact import bounds
 from tacit.exact.bounds import convolve
+from tacit.exact.price import Sensitivity
 from tacit.model.attribute import integer
 from tacit.model.domain import Domain
 from tacit.model.workload import Convolution, Product, Strategy, Tree, kernel, leaves
-from tacit.trusted.loss import Sensitivity
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import sensitivity as strategy_sensitivity
 from tacit.trusted.sensitivity import truth as strategy_truth

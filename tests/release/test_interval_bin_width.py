@@ -7,13 +7,13 @@ from itertools import pairwise
 import pytest
 
 import tacit
+from tacit.exact.price import noise_for
 from tacit.model.attribute import integer
 from tacit.model.budget import Budget, Loss, Measure
 from tacit.model.domain import Domain
 from tacit.model.workload import Convolution, Tree
 from tacit.release.ranges.bin_width import bin_widths, noise_of
 from tacit.release.ranges.choice import choose
-from tacit.trusted.loss import noise_for
 from tacit.trusted.sensitivity import sensitivity
 
 WIDTHS = [1000 / 2**k for k in range(12)]

@@ -16,6 +16,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from tacit.exact.price import noise_for
 from tacit.model.attribute import integer
 from tacit.model.budget import Loss, Measure
 from tacit.model.domain import Domain
@@ -25,7 +26,6 @@ from tacit.model.noise_law import Noise
 from tacit.model.workload import leaves
 from tacit.release.ranges.choice import About, choose
 from tacit.release.ranges.distribution import Distribution
-from tacit.trusted.loss import noise_for
 from tacit.trusted.noise import add_noise
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import sensitivity as strategy_sensitivity

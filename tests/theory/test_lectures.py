@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit.exact.price import gate_scales
 from tacit.model.attribute import integer
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
@@ -43,7 +44,6 @@ from tacit.theory.lecture_12 import (
     weights_updates,
 )
 from tacit.theory.median_paper import Phase, doubling_phases
-from tacit.trusted.loss import gate_scales
 
 PURE = Task(queries=1000, beta=0.05, delta=0)
 APPROXIMATE = Task(queries=1000, beta=0.05, delta=1e-6)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from tacit.exact.price import noise_for
 from tacit.model.attribute import integer
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
@@ -23,7 +24,6 @@ from tacit.theory.smith_ullman import (
     square_root,
     wide_tree,
 )
-from tacit.trusted.loss import noise_for
 from tacit.trusted.sensitivity import sensitivity
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from curators import open_curator, public_of
 from tacit.errors import AnswerWithheld, BudgetExhausted, InvalidQuery, TacitError
+from tacit.exact.price import Sensitivity
 from tacit.model.attribute import category, integer
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
@@ -22,7 +23,6 @@ from tacit.release.public import Public, expected_noise
 from tacit.trusted import curator as curator_module
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
-from tacit.trusted.loss import Sensitivity
 from tacit.trusted.records import Records
 
 DOMAIN = Domain(

@@ -14,6 +14,7 @@ import pytest
 import tacit
 from curators import curating, open_curator, public_of
 from tacit.errors import AnswerWithheld, BudgetExhausted, InvalidQuery
+from tacit.exact.price import Sensitivity
 from tacit.load import open_source
 from tacit.model import statistic as registry
 from tacit.model.budget import Budget, Loss
@@ -30,7 +31,6 @@ from tacit.release.public import expected_noise
 from tacit.trusted import curator as curator_module
 from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
-from tacit.trusted.loss import Sensitivity
 from tacit.trusted.sensitivity import sensitivity
 
 DOMAIN = Domain(

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from curators import curating, public_of
 from tacit.errors import AnswerWithheld, BudgetExhausted, InvalidQuery
+from tacit.exact.price import Sensitivity, noise_for, price
 from tacit.model import request as lens_module
 from tacit.model.attribute import category
 from tacit.model.budget import Budget, Loss
@@ -24,7 +25,6 @@ from tacit.model.query import GRID, Query
 from tacit.model.request import Disagreement, Distance, Lens, look
 from tacit.trusted import curator as curator_module
 from tacit.trusted.curator import Curator
-from tacit.trusted.loss import Sensitivity, noise_for, price
 from tacit.trusted.noise import add_noise
 
 DOMAIN = Domain({"sex": category(["F", "M"])})

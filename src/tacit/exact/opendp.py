@@ -20,7 +20,7 @@ def sampler(kind: NoiseKind, scale: float) -> Any:
 
     enable_features("contrib")
     # i64 by name: Python's int would mean 32 bits. The metrics matter only to OpenDP's own privacy maps, which are not
-    # used: prices are in loss.py. For integer vectors the sampler is the discrete one at exactly this scale.
+    # used: prices are in price.py. For integer vectors the sampler is the discrete one at exactly this scale.
     vector = vector_domain(atom_domain(T="i64"))
     if kind == "laplace":
         return make_laplace(vector, l1_distance(T="i64"), scale=scale)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tacit.errors import InvalidQuery, LedgerError, TacitError
+from tacit.exact.price import Sensitivity, gate_price, price
 from tacit.model.domain import Domain
 from tacit.model.entry import (
     MOST_BESIDE,
@@ -35,7 +36,6 @@ from tacit.model.workload import Question, key, unit
 from tacit.model.workload import check as check_question
 from tacit.public.file import Contents, refuse
 from tacit.store.chain import Line, Mark, Override, State, follow
-from tacit.trusted.loss import Sensitivity, gate_price, price
 from tacit.trusted.rules import step
 from tacit.trusted.sensitivity import sensitivity
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import BudgetExhausted, InvalidQuery
+from tacit.exact.price import choice_scale, gate_scales
 from tacit.model.budget import Loss, percent_of
 from tacit.model.entry import FreeAnswer, Measured
 from tacit.model.facts import Bar
@@ -29,7 +30,6 @@ from tacit.release.hypothesis.dense import Dense
 from tacit.release.public import Public, Recall, buyer, expected_noise
 from tacit.release.rules import H, Hypothesis, TableRule, UpdateRule
 from tacit.release.rules.median_net import Databases
-from tacit.trusted.loss import choice_scale, gate_scales
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import BudgetExhausted, ConfigError, InvalidQuery
+from tacit.exact.price import gate_scales
 from tacit.model.budget import Loss
 from tacit.model.entry import FreeAnswer, Measured, Told
 from tacit.model.facts import ANSWER, FREE, NOISE, Bar
@@ -30,7 +31,6 @@ from tacit.release.hypothesis.noisy_table import answer_from, half_width_within
 from tacit.release.knowledge import Beginning, Guesses, Knowledge
 from tacit.release.public import Public, Recall, Unchecked, buyer, expected_noise, past
 from tacit.store.chain import Mark
-from tacit.trusted.loss import gate_scales
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.errors import BudgetExhausted, ConfigError, InvalidQuery
+from tacit.exact.price import Sensitivity, noise_for
 from tacit.model.budget import Loss, Measure
 from tacit.model.entry import FreeAnswer
 from tacit.model.facts import ANSWER, Bar
@@ -26,7 +27,6 @@ from tacit.release.estimate import Estimate, of_stored
 from tacit.release.public import Public
 from tacit.release.rules.median_net import Databases, MedianNet
 from tacit.theory.median_paper import PaperConstants, Phase, Thresholds, doubling_phases, easy_error
-from tacit.trusted.loss import Sensitivity, noise_for
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator

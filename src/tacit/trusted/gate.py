@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from tacit.errors import AnswerWithheld, InvalidQuery
+from tacit.exact.price import Sensitivity, gate_price, gate_scales
 from tacit.model.budget import Loss
 from tacit.model.entry import FreeAnswer, GateTerms, Intent, Shut, decode, encode
 from tacit.model.facts import Receipt
@@ -19,7 +20,6 @@ from tacit.model.statistic import Statistic
 from tacit.store.chain import Line
 from tacit.store.log import Held
 from tacit.trusted.ledger import Ledger, Outcome
-from tacit.trusted.loss import Sensitivity, gate_price, gate_scales
 from tacit.trusted.noise import draw_geometric
 from tacit.trusted.records import Records
 
@@ -50,8 +50,8 @@ class Gate:
 
         Guarantee: the whole price is reserved, durably, before anything is compared; the threshold's noise is stored
             with it, outside everything that is hashed or shown.
-        Formula: `loss.gate_scales`, for a value that moves by one count for each row that a person may have: a lens is
-            1-Lipschitz, so m replaced rows move it by at most m counts.
+        Formula: `exact.price.gate_scales`, for a value that moves by one count for each row that a person may have: a
+            lens is 1-Lipschitz, so m replaced rows move it by at most m counts.
         """
         threshold = count(threshold, "a threshold")
         move = Sensitivity(1, 1).times(records.rows_per_person).l1 * GRID
@@ -158,7 +158,7 @@ def unseen(look: Callable[[], T], failed: T) -> T:
 def first_passing(records: Records, asked: Comparisons, scales: tuple[float, float], noise: int) -> int | None:
     """One run of AboveThreshold with the threshold's noise already drawn: the place of the first hit, or None.
 
-    Guarantee: `loss.gate_price(*scales)` for all that is ever learned with one draw of `noise` of scale scales[0].
+    Guarantee: `exact.price.gate_price(*scales)` for all that is ever learned with one draw of `noise` of scales[0].
     Formula: lens(truth) + Geometric(scales[1]) >= threshold + noise, both noises less their means, on the fine grid.
     Source: docs/understand/privacy.md, "The gate".
     """

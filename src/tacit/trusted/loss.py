@@ -1,143 +1,19 @@
-"""What an amount of noise costs, and how much noise an amount of loss buys. Exact rationals; called by the curator.
+"""The whole budget as one amount, and whether one more charge fits into it. Exact; called by the ledger's rules.
 
-Neighbours replace one row, and the number of rows is public. So, written once for all of Tacit:
-
-- one count moves by at most 1: L1 = 1, L2² = 1;
-- a partition (a marginal, a histogram: each row in exactly one cell) loses 1 in one cell and gains 1 in another:
-  L1 = 2, L2² = 2, that is sqrt(2) in L2.
-
-Where people have up to m rows each, neighbours replace those of one person: all moves m times as far (`times`).
+What a single release costs is worked out in `exact/price.py`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 from tacit.errors import InvalidBudget
-from tacit.exact.bounds import float_above, rho_from, root_above
+from tacit.exact.bounds import rho_from
 from tacit.exact.gaussian import half_from
-from tacit.model.budget import ATOMS, PURE, Budget, Loss, Measure
-from tacit.model.noise_law import MAX_SCALE, Noise
+from tacit.model.budget import ATOMS, Budget, Loss, Measure
 
 MOST_PER_PERSON = 10_000  # rows of one person that neighbours may differ in
-_THRESHOLD_SHARE = Fraction(1) / (1 + Fraction(2 ** (2 / 3)))  # of a gate's epsilon
-_BETWEEN = Fraction(1, 10)  # grid steps²: by how much whole noise is worth less than continuous noise, in gdp
-
-
-@dataclass(frozen=True, slots=True)
-class Sensitivity:
-    """How far a vector of counts can move between neighbours: its L1 distance and its squared L2 distance."""
-
-    l1: int
-    l2_squared: int
-
-    def __post_init__(self) -> None:
-        if self.l1 < 0 or not bool(self.l1) <= self.l2_squared <= self.l1**2:
-            raise ValueError(f"no vector has L1 = {self.l1} and squared L2 = {self.l2_squared}")
-
-    def times(self, rows: int) -> Sensitivity:
-        """How far the same vector can move when up to so many rows are replaced, from how far one moves it.
-
-        Guarantee: never too small, since replacing `rows` rows is that many steps between tables that differ in one.
-        Formula: rows L1, and rows² L2² (all rows may leave the same cell for the same other one).
-        Source: the triangle inequality, in L1 and in L2; group privacy, Dwork & Roth 2014, theorem 2.2.
-        """
-        if rows < 1:
-            raise ValueError(f"{rows} rows cannot be replaced")
-        return Sensitivity(rows * self.l1, rows**2 * self.l2_squared)
-
-
-def price(noise: Noise, sensitivity: Sensitivity, unit: int, measure: Measure) -> Loss:
-    """The loss of adding `noise` to every entry of a vector of that sensitivity, with `unit` grid steps to a count.
-
-    Guarantee: the noisy vector is epsilon-DP, rho-zCDP or mu-GDP; returned is epsilon, rho or mu²/2, rounded up.
-    Formula: laplace epsilon = L1 unit/scale, then `Loss.of_pure`; gaussian rho = L2² unit²/(2 scale²), for gdp the same
-        with max(scale² - 1/10, scale²/4) for scale²; no epsilon.
-    Source: Ghosh, Roughgarden & Sundararajan 2009; Canonne, Kamath & Steinke 2020; privacy.md, "Whole Gaussian noise".
-    """
-    scale = Fraction(noise.scale)  # the very number the sampler uses, not its decimal
-    if noise.kind == "laplace":
-        return Loss.of_pure(measure, sensitivity.l1 * unit / scale)
-    if measure == "epsilon":
-        raise ValueError("gaussian noise has no finite price in pure epsilon")
-    square = max(scale**2 - _BETWEEN, scale**2 / 4) if measure == "gdp" else scale**2
-    return Loss.of(measure, sensitivity.l2_squared * unit**2 / (2 * square))
-
-
-def noise_for(loss: Loss, sensitivity: Sensitivity, unit: int) -> Noise:
-    """The least noise whose price is at most `loss`: laplace for epsilon, gaussian for rho and gdp.
-
-    Guarantee: price(noise_for(loss, ...), ...) <= loss, in exact arithmetic.
-    Formula: L1 unit/epsilon; sqrt(v) for rho, v = L2² unit²/(2 loss); sqrt(min(v + 1/10, 4 v)) for gdp; rounded up.
-    Source: the inverse of `price`.
-    """
-    if sensitivity.l1 == 0:
-        raise ValueError("what does not depend on the data needs no noise")
-    if loss.atoms <= 0:
-        raise InvalidBudget(f"An answer costs more than {loss}.")
-    if loss.measure == "epsilon":
-        scale = float_above(sensitivity.l1 * unit / loss.exact)
-    else:
-        square = sensitivity.l2_squared * unit**2 / (2 * loss.exact)
-        scale = root_above(square if loss.measure == "rho" else min(square + _BETWEEN, 4 * square))
-    if scale > MAX_SCALE:
-        raise InvalidBudget(f"{loss} is too little: the noise it buys exceeds 64-bit integers.")
-    return Noise("laplace" if loss.measure == "epsilon" else "gaussian", scale)
-
-
-def choice_price(scale: float, move: int, measure: Measure) -> Loss:
-    """The loss of one `noisy_max` over scores that move by at most `move` between neighbours.
-
-    Guarantee: the choice is epsilon-DP, rho-zCDP or mu-GDP; returned is epsilon, rho or mu²/2, rounded up.
-    Formula: epsilon = 2 move/scale; otherwise `Loss.of_pure` of epsilon/2, as the choice has bounded range epsilon.
-    Source: McSherry & Talwar 2007; Cesar & Rogers 2021; McKenna & Sheldon 2020 for permute-and-flip.
-    """
-    return Loss.of_pure(measure, (2 if measure == "epsilon" else 1) * move / Fraction(scale))
-
-
-def choice_scale(loss: Loss, move: int) -> float:
-    """The least scale of `noisy_max` whose price is at most `loss`.
-
-    Guarantee: choice_price(choice_scale(loss, move), move, ...) <= loss.
-    Formula: 2 move/epsilon, with epsilon = 2 sqrt(loss/w) for rho and gdp, w as in `Loss.of_pure`.
-    Source: the inverse of `choice_price`.
-    """
-    if loss.atoms <= 0:
-        raise InvalidBudget(f"A choice costs more than {loss}.")
-    if loss.measure == "epsilon":
-        return float_above(2 * move / loss.exact)
-    return root_above(move**2 * PURE[loss.measure] / loss.exact)
-
-
-def gate_price(threshold_scale: float, comparison_scale: float, move: int, measure: Measure) -> Loss:
-    """The loss of one gate (AboveThreshold, shut at its first hit) over values that move by at most `move`.
-
-    Guarantee: all that a gate ever says, to any number of questions, is epsilon-DP, and so costs what is returned.
-    Formula: epsilon = move/threshold_scale + 2 move/comparison_scale, then `Loss.of_pure`.
-    Source: docs/understand/privacy.md, "The gate": one-sided exponential noise.
-    """
-    return Loss.of_pure(measure, move / Fraction(threshold_scale) + 2 * move / Fraction(comparison_scale))
-
-
-def gate_scales(loss: Loss, move: int) -> tuple[float, float]:
-    """The scales of the threshold's and the comparisons' noise that `loss` buys.
-
-    Guarantee: gate_price(*gate_scales(loss, move), move, ...) <= loss.
-    Formula: epsilon split 1 : 2^(2/3), which makes the variance of their difference least; scales move/epsilon_1 and
-        2 move/epsilon_2, rounded up.
-    Source: Lyu, Su & Li 2017, section 4.2, for one hit; exponential noise halves all variances alike.
-    """
-    if loss.atoms <= 0:
-        raise InvalidBudget(f"A gate costs more than {loss}.")
-    # sqrt(loss/w), rounded down; the split need not be exact, only its sum must not exceed what is paid for
-    epsilon = loss.exact if loss.measure == "epsilon" else 1 / Fraction(root_above(PURE[loss.measure] / loss.exact))
-    first = epsilon * _THRESHOLD_SHARE
-    scales = float_above(move / first), float_above(2 * move / (epsilon - first))
-    if max(scales) > 2.0**53:  # one-sided noise must never meet the limit of 64 bits: here the chance is e^-1024
-        raise InvalidBudget(f"{loss} is too little for a gate: its noise would exceed 64-bit integers.")
-    return scales
 
 
 def total(budget: Budget, measure: Measure | None = None) -> Loss:

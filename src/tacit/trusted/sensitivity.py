@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.exact.bounds import convolve
+from tacit.exact.price import Sensitivity, choice_price, choice_scale, gate_price, gate_scales, noise_for, price
 from tacit.model.budget import Loss, Measure
 from tacit.model.certificate import Certificate, Conjunctions
 from tacit.model.domain import Domain
@@ -25,7 +26,6 @@ from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Convolution, Marginal, Product, Question, Tree, kernel, leaf_counts, leaves, unit
 from tacit.store.chain import digest
-from tacit.trusted.loss import Sensitivity, choice_price, choice_scale, gate_price, gate_scales, noise_for, price
 
 if TYPE_CHECKING:
     from tacit.trusted.records import Records
@@ -70,7 +70,7 @@ def noise_of(question: Question, domain: Domain, loss: Loss, rows_per_person: in
     """The noise that `loss` buys for a question. It follows from what is public; no data are looked at.
 
     Guarantee: answers with noise of this law cost at most `loss`.
-    Formula: `loss.noise_for`, for what `rows_per_person` replaced rows move.
+    Formula: `exact.price.noise_for`, for what `rows_per_person` replaced rows move.
     """
     moves = sensitivity(question, domain).times(rows_per_person)
     if moves.l1 == 0:
@@ -79,7 +79,7 @@ def noise_of(question: Question, domain: Domain, loss: Loss, rows_per_person: in
 
 
 def price_of(question: Question, domain: Domain, noise: Noise, measure: Measure, rows_per_person: int) -> Loss:
-    """What answers with this noise cost. Formula: `loss.price`, as in `noise_of`."""
+    """What answers with this noise cost. Formula: `exact.price.price`, as in `noise_of`."""
     return price(noise, sensitivity(question, domain).times(rows_per_person), unit(question), measure)
 
 
@@ -122,7 +122,7 @@ def passing_terms(asked: Comparisons, loss: Loss, rows_per_person: int) -> tuple
     """What a single comparison costs, and its noise.
 
     Guarantee: it costs what is charged, at most `loss`, hit or not.
-    Formula: lens(truth) + noise of `loss.noise_for` >= threshold, on the fine grid.
+    Formula: lens(truth) + noise of `exact.price.noise_for` >= threshold, on the fine grid.
     Source: Roth & Roughgarden 2010, figure 1, steps 2(a)-(c); the crude bound (10) of their privacy proof.
     """
     (query,), (lens,), bar = asked.queries, asked.lenses, round(asked.threshold * GRID)
