@@ -4,6 +4,9 @@ A request shows its key in the Authorization header, or through a session cookie
 stands for the key in this process's memory: the key itself is never stored in a browser, a restart asks for it again,
 and a revoked key ends its sessions. Limits guard the machine, not the data: the budget does that. All of it runs on the
 event loop's thread.
+
+Who is counted: a key by its number, and somebody without one by the address that the connection comes from (`Who`). A
+right key is never refused for what strangers do, not even for strangers at its own address: behind a proxy all are.
 """
 
 from __future__ import annotations
@@ -13,9 +16,9 @@ import math
 import re
 import secrets
 import time
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections import Counter, OrderedDict, deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 from starlette.requests import Request
@@ -25,12 +28,17 @@ from tacit.serve.keys import Key, KeyRing, digest
 from tacit.serve.refusal import Refusal
 
 SESSION_SECONDS = 12 * 3600
-MAX_SESSIONS = 1_000
+MAX_SESSIONS = 20  # browsers of one key: a login more ends the oldest of the same key, and nobody else's
 MAX_BODY = 2**20  # bytes
+MAX_LOGIN = 2**10  # bytes of what is read without a key
+STRANGERS, STRANGERS_OF_ONE = 64, 16  # bodies that are being read without a key: all, and those from one address
+BYTES_A_TOKEN = 2**14  # a body takes one more token for each of these
 MAX_BATCH = 1_000  # questions
 QUESTIONS_A_TOKEN = 50  # a batch takes one more token for each of these
 _MOST_BUCKETS = 10_000
 _BEARER = re.compile(r"Bearer (tacit_[A-Za-z0-9_-]{43})")
+
+Who = int | str  # the number of a key, or the address of somebody who has shown none
 
 
 @dataclass
@@ -41,26 +49,25 @@ class Logins:
     secure: bool = False
     port: int = 0
     clock: Callable[[], float] = time.monotonic
-    _open: OrderedDict[bytes, tuple[int, float]] = field(default_factory=OrderedDict)
+    _open: dict[bytes, tuple[int, float]] = field(default_factory=dict)
+    _of_key: dict[int, deque[bytes]] = field(default_factory=dict)  # oldest first; some may have ended
 
     @property
     def cookie(self) -> str:
         """The cookie's name. Browsers share cookies between the ports of a host, so the port is in it."""
         return "__Host-tacit" if self.secure else f"tacit_{self.port}"
 
-    def start(self, secret: str, response: Response) -> Key:
-        """Begin a session for whoever knows a key; the cookie goes with the response."""
-        key = self.keys.find(secret)
-        if key is None:
-            raise _unknown()
+    def start(self, key: Key, response: Response) -> None:
+        """Begin a session of a key; the cookie goes with the response."""
         token = secrets.token_urlsafe(32)
-        self._open[digest(token)] = key.id, self.clock() + SESSION_SECONDS
-        while len(self._open) > MAX_SESSIONS:
-            self._open.popitem(last=False)
+        own = self._of_key.setdefault(key.id, deque())
+        own.append(digest(token))
+        self._open[own[-1]] = key.id, self.clock() + SESSION_SECONDS
+        while len(own) > MAX_SESSIONS:
+            self._open.pop(own.popleft(), None)
         response.set_cookie(
             self.cookie, token, max_age=SESSION_SECONDS, path="/", secure=self.secure, httponly=True, samesite="strict"
         )
-        return key
 
     def end(self, request: Request, response: Response) -> None:
         """End the session that a request belongs to."""
@@ -78,7 +85,7 @@ class Logins:
             if key is not None:
                 self.check_origin(request)
         if key is None:
-            raise _unknown()
+            raise unknown()
         return key
 
     def by_cookie(self, request: Request) -> Key | None:
@@ -102,7 +109,7 @@ def check_owner(key: Key) -> None:
         raise Refusal(403, "owner_only", "This is for the owner's key.")
 
 
-def _unknown() -> Refusal:
+def unknown() -> Refusal:
     return Refusal(401, "unauthorized", "A key is needed: Authorization: Bearer tacit_…, one that was not revoked.")
 
 
@@ -123,56 +130,108 @@ class Limits:
 
 @dataclass
 class Traffic:
-    """A token bucket for each key, and who is being served now."""
+    """A token bucket for each key and each address, who is being served now, and whose bodies are being read."""
 
     limits: Limits = field(default_factory=Limits)
     clock: Callable[[], float] = time.monotonic
-    _buckets: OrderedDict[int, tuple[float, float]] = field(default_factory=OrderedDict)
+    _buckets: OrderedDict[Who, tuple[float, float]] = field(default_factory=OrderedDict)
     _active: Counter[int] = field(default_factory=Counter)
+    _reading: Counter[int] = field(default_factory=Counter)
+    _strangers: list[tuple[str, asyncio.Timeout]] = field(default_factory=list)  # oldest first
 
-    def take(self, key: int, tokens: float = 1.0) -> None:
-        """Take tokens out of a key's bucket; refused when there are not enough."""
+    def take(self, who: Who, tokens: float = 1.0) -> None:
+        """Take tokens out of a bucket; refused when there are not enough."""
         now, limits = self.clock(), self.limits
-        level, then = self._buckets.get(key, (float(limits.burst), now))
+        level, then = self._buckets.get(who, (float(limits.burst), now))
         level = min(limits.burst, level + (now - then) * limits.rate)
         if level < tokens:
             wait = math.ceil((tokens - level) / limits.rate)
-            self._buckets[key] = level, now
+            self._buckets[who] = level, now
             raise Refusal(
                 429, "rate_limited", f"A key has {limits.rate:g} requests a second in the long run.", retry_after=wait
             )
-        self._buckets[key] = level - tokens, now
-        self._buckets.move_to_end(key)
+        self._buckets[who] = level - tokens, now
+        self._buckets.move_to_end(who)
         while len(self._buckets) > _MOST_BUCKETS:
             self._buckets.popitem(last=False)
 
     @contextmanager
     def slot(self, key: int) -> Iterator[None]:
-        """A place among those being served."""
-        if self._active[key] >= self.limits.together_of_one or self._active.total() >= self.limits.together:
-            raise Refusal(503, "busy", "Too many requests are being worked on.", retry_after=1)
-        self._active[key] += 1
-        try:
+        """A place among those being served, for a key whose request has been read."""
+        if self._active.total() >= self.limits.together:
+            raise _busy()
+        with _counted(self._active, key, self.limits.together_of_one):
             yield
-        finally:
-            self._active[key] -= 1
-            if not self._active[key]:
-                del self._active[key]
+
+    async def body(self, request: Request, who: Who, most: int = MAX_BODY) -> bytes:
+        """The body of a request, counted as it comes: what is announced may be wrong, or missing.
+
+        A body that comes slowly holds none of the places of `slot`. Of one key so many are read at once as may be
+        served. Without a key there is little room, but always some: the oldest that has not come whole gives way.
+        """
+        if isinstance(who, int):
+            with _counted(self._reading, who, self.limits.together_of_one):
+                async with _in_time(self.limits) as until:
+                    text = await _whole(request, most)
+            self.take(who, len(text) // BYTES_A_TOKEN)
+            return text
+        async with _in_time(self.limits) as until:
+            self._make_room(who)
+            self._strangers.append((who, until))
+            try:
+                return await _whole(request, most)
+            finally:
+                self._strangers = [one for one in self._strangers if one[1] is not until]
+
+    def _make_room(self, address: str) -> None:
+        own = [one for one in self._strangers if one[0] == address]
+        full = own if len(own) >= STRANGERS_OF_ONE else self._strangers if len(self._strangers) >= STRANGERS else []
+        if full:
+            oldest = full[0]
+            self._strangers.remove(oldest)
+            oldest[1].reschedule(0)  # it is refused as one that took too long
 
 
-async def read_body(request: Request, limits: Limits, most: int = MAX_BODY) -> bytes:
-    """The body, counted as it comes: what is announced may be wrong, or missing."""
-    body = bytearray()
+@contextmanager
+def _counted(among: Counter[int], key: int, most: int) -> Iterator[None]:
+    """One more of a key's; refused where it has so many."""
+    if among[key] >= most:
+        raise _busy()
+    among[key] += 1
     try:
-        async with asyncio.timeout(limits.body_seconds):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > most:
-                    raise too_large(most)
+        yield
+    finally:
+        among[key] -= 1
+        if not among[key]:
+            del among[key]
+
+
+@asynccontextmanager
+async def _in_time(limits: Limits) -> AsyncIterator[asyncio.Timeout]:
+    try:
+        async with asyncio.timeout(limits.body_seconds) as until:
+            yield until
     except TimeoutError:
         raise Refusal(408, "slow_body", f"A body is sent within {limits.body_seconds:g} seconds.") from None
+
+
+async def _whole(request: Request, most: int) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
+            raise too_large(most)
     return bytes(body)
+
+
+def address_of(request: Request) -> str:
+    """Where a request comes from; a proxy's own address behind one."""
+    return "" if request.client is None else request.client.host
 
 
 def too_large(most: int = MAX_BODY) -> Refusal:
     return Refusal(413, "body_too_large", f"a body has at most {most:,} bytes.")
+
+
+def _busy() -> Refusal:
+    return Refusal(503, "busy", "Too many requests are being worked on.", retry_after=1)

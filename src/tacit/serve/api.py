@@ -27,12 +27,12 @@ from tacit.model.answer import Answer
 from tacit.public import publish
 from tacit.release.answering import Answers
 from tacit.serve import schema
-from tacit.serve.admission import QUESTIONS_A_TOKEN, Limits, Logins, Traffic
+from tacit.serve.admission import MAX_BODY, MAX_LOGIN, QUESTIONS_A_TOKEN, Limits, Logins, Traffic, address_of, unknown
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import Key, KeyRing
 from tacit.serve.question import Question, read
 from tacit.serve.refusal import Refusal
-from tacit.serve.schema import Json, encode, given, shaped
+from tacit.serve.schema import Json, encode, given
 
 Access = Literal["anyone", "reader", "owner"]
 SHORT = 2_000  # bytes of a body whose question is read at once: a thread would take longer to wake
@@ -60,6 +60,18 @@ class Server:
             raise Refusal(404, "no_such_dataset", f"The data sets are {', '.join(sorted(self.datasets))}.")
         return self.datasets[name]
 
+    def recognise(self, secret: str, address: str) -> Key:
+        """Whose key a login shows, or a refusal.
+
+        A key is 256 random bits, so nobody finds one by trying. Wrong ones are counted against the address that they
+        come from, and right ones against the key itself: whatever others send, the right key is let in.
+        """
+        key = self.keys.find(secret)
+        self.traffic.take(address if key is None else key.id)
+        if key is None:
+            raise unknown()
+        return key
+
     def close(self) -> None:
         """Finish what is queued, and let go of everything."""
         for dataset in self.datasets.values():
@@ -76,7 +88,7 @@ def server_of(request: Request) -> Server:
 
 @dataclass(frozen=True)
 class Call:
-    """A checked request."""
+    """A checked request. `body` is of the endpoint's own kind, or the fields of a page's form."""
 
     request: Request
     server: Server
@@ -101,6 +113,8 @@ class Call:
 class Endpoint:
     """One line of the API: who may call it, what it takes and gives; parameters are (least, most, default).
 
+    bad: the code of the refusal of a body that has another shape.
+    most: bytes of the body.
     tokens: more of a key's rate than other requests take.
     """
 
@@ -112,6 +126,8 @@ class Endpoint:
     result: type[Struct] | None = None  # None: no JSON
     parameters: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     tokens: int = 0
+    bad: str = "bad_json"
+    most: int = MAX_BODY
 
 
 async def outcome(do: Callable[[Call], Any], call: Call, tokens: int = 0) -> Response:
@@ -141,16 +157,13 @@ async def openapi(call: Call) -> Json:
 
 async def login(call: Call) -> Response:
     """Exchange a key for a session cookie, for pages of this server."""
-    call.server.logins.check_origin(call.request)
-    body = shaped(call.body, schema.LoginBody)
     response = Response(status_code=204)
-    call.server.logins.start(body.key, response)
+    call.server.logins.start(call.server.recognise(call.body.key, address_of(call.request)), response)
     return response
 
 
 async def logout(call: Call) -> Response:
     """End the session of the cookie."""
-    call.server.logins.check_origin(call.request)
     response = Response(status_code=204)
     call.server.logins.end(call.request, response)
     return response
@@ -184,7 +197,7 @@ async def ask(call: Call) -> Json | Response:
 
 async def ask_many(call: Call) -> Response:
     """Answer a batch of counts, which share their commits."""
-    batch = shaped(call.body, schema.AskManyBody, "bad_batch").questions
+    batch = call.body.questions
     call.server.traffic.take(call.asker.id, len(batch) // QUESTIONS_A_TOKEN)
     domain = call.about.session.domain
     questions = await run_in_threadpool(lambda: [read(each, domain) for each in batch])
@@ -288,13 +301,15 @@ def audit(call: Call) -> Json:
 ENDPOINTS = (
     Endpoint("GET", "/v1/health", "anyone", health, result=schema.HealthReply),
     Endpoint("GET", "/v1/openapi.json", "anyone", openapi, result=schema.DocumentReply),
-    Endpoint("POST", "/v1/login", "anyone", login, schema.LoginBody),
+    Endpoint("POST", "/v1/login", "anyone", login, schema.LoginBody, most=MAX_LOGIN),
     Endpoint("POST", "/v1/logout", "anyone", logout),
     Endpoint("GET", "/v1/whoami", "reader", whoami, result=schema.WhoamiReply),
     Endpoint("GET", "/v1/datasets", "reader", datasets, result=schema.DatasetsReply),
     Endpoint("GET", "/v1/keys", "owner", keys, result=schema.KeysReply),
     Endpoint("POST", "/v1/{dataset}/ask", "reader", ask, schema.AskBody, schema.AskReply),
-    Endpoint("POST", "/v1/{dataset}/ask_many", "reader", ask_many, schema.AskManyBody, schema.AskManyReply),
+    Endpoint(
+        "POST", "/v1/{dataset}/ask_many", "reader", ask_many, schema.AskManyBody, schema.AskManyReply, bad="bad_batch"
+    ),
     Endpoint("POST", "/v1/{dataset}/cost", "reader", cost, schema.AskBody, schema.CostReply),
     Endpoint("GET", "/v1/{dataset}/base", "reader", base, result=schema.BaseReply),
     Endpoint("POST", "/v1/{dataset}/start", "owner", start, result=schema.BaseReply),
@@ -323,7 +338,7 @@ def shown(question: Question, answer: Answers) -> Json:
 
 
 async def _question(call: Call) -> Question:
-    body, domain = shaped(call.body, schema.AskBody), call.about.session.domain
+    body, domain = call.body, call.about.session.domain
     within = given(body.within)
     if isinstance(body.question, dict) and call.size <= SHORT:
         return read(body.question, domain, within)

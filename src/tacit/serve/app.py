@@ -1,7 +1,8 @@
 """The application: every endpoint behind the same checks, in the same order. Called by `run.serve` and by tests.
 
-The order: the host's name (in `Guard`), who asks, how often and how many at once, which data set, the parameters, the
-body. A later check is never reached by whom an earlier one refuses.
+The order: the host's name (in `Guard`), who asks, how often, which data set, the parameters, the body, how many at
+once, what the body says. A later check is never reached by whom an earlier one refuses. Whoever has no key holds no
+place among those being served: so health always answers, and a login waits for nobody.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -22,10 +24,10 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tacit.serve.admission import MAX_BODY, check_owner, read_body, too_large
-from tacit.serve.api import ENDPOINTS, Call, Endpoint, Server, outcome, server_of, sweep
+from tacit.serve.admission import Who, address_of, check_owner, too_large
+from tacit.serve.api import ENDPOINTS, SHORT, Call, Endpoint, Server, outcome, server_of, sweep
 from tacit.serve.refusal import Refusal, log, refusal_of
-from tacit.serve.schema import parse
+from tacit.serve.schema import parse, shaped
 
 _JSON = re.compile(r'application/json(?:\s*;\s*charset="?utf-8"?)?', re.IGNORECASE)
 _WHOLE = re.compile(r"\d{1,16}", re.ASCII)
@@ -78,22 +80,29 @@ def _route(endpoint: Endpoint) -> Route:
 
 async def _respond(endpoint: Endpoint, request: Request) -> Response:
     server = server_of(request)
-    key = None
-    if endpoint.access != "anyone":
-        key = server.logins.who(request)
-        if endpoint.access == "owner":
-            check_owner(key)
-    # Without a key all callers share one bucket and a few places: number 0 is no key's. Health is always told.
-    number = 0 if key is None else key.id
-    if key is not None or endpoint.body:
-        server.traffic.take(number)
-    with server.traffic.slot(number):
-        dataset = server.find(request.path_params["dataset"]) if "{dataset}" in endpoint.path else None
-        parameters = _parameters(endpoint, request)
-        text = await _body(request, server) if endpoint.body else b""
-        body = parse(text) if endpoint.body else None
+    if endpoint.access == "anyone":
+        return await _strange(endpoint, request, server)
+    key = server.logins.who(request)
+    if endpoint.access == "owner":
+        check_owner(key)
+    server.traffic.take(key.id)
+    dataset = server.find(request.path_params["dataset"]) if "{dataset}" in endpoint.path else None
+    parameters = _parameters(endpoint, request)
+    text = await _text(endpoint, request, server, key.id)
+    with server.traffic.slot(key.id):
+        body = await _body(endpoint, text)
         call = Call(request, server, key, dataset, parameters, body, len(text))
         return await outcome(endpoint.answer, call, endpoint.tokens)
+
+
+async def _strange(endpoint: Endpoint, request: Request, server: Server) -> Response:
+    """Answer somebody who need not show a key: in little time, with small bodies."""
+    if endpoint.method == "POST":
+        server.logins.check_origin(request)
+    parameters = _parameters(endpoint, request)
+    text = await _text(endpoint, request, server, address_of(request))
+    call = Call(request, server, None, None, parameters, await _body(endpoint, text), len(text))
+    return await outcome(endpoint.answer, call)
 
 
 def _parameters(endpoint: Endpoint, request: Request) -> Mapping[str, int]:
@@ -111,16 +120,29 @@ def _parameters(endpoint: Endpoint, request: Request) -> Mapping[str, int]:
     return found
 
 
-async def _body(request: Request, server: Server) -> bytes:
+async def _text(endpoint: Endpoint, request: Request, server: Server, who: Who) -> bytes:
+    """The body as it came; empty where the endpoint takes none."""
+    if endpoint.body is None:
+        return b""
     headers = request.headers
     if len(headers.getlist("content-type")) != 1 or not _JSON.fullmatch(headers["content-type"].strip()):
         raise Refusal(415, "wrong_content_type", "The body is JSON: Content-Type: application/json.")
     if headers.get("content-encoding", "identity").lower() != "identity":
         raise Refusal(415, "wrong_content_type", "The body is not compressed.")
     announced = headers.get("content-length", "0")
-    if not _WHOLE.fullmatch(announced) or int(announced) > MAX_BODY:
-        raise too_large()
-    return await read_body(request, server.limits)
+    if not _WHOLE.fullmatch(announced) or int(announced) > endpoint.most:
+        raise too_large(endpoint.most)
+    return await server.traffic.body(request, who, endpoint.most)
+
+
+async def _body(endpoint: Endpoint, text: bytes) -> Any:
+    """The body as what the endpoint takes. A long one is read in the pool, so that nobody else waits for it."""
+    kind = endpoint.body
+    if kind is None:
+        return None
+    if len(text) <= SHORT:
+        return shaped(parse(text), kind, endpoint.bad)
+    return await run_in_threadpool(lambda: shaped(parse(text), kind, endpoint.bad))
 
 
 async def _no_such(request: Request, error: Exception) -> Response:

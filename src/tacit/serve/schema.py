@@ -18,6 +18,7 @@ from tacit.serve.keys import Role
 from tacit.serve.refusal import Refusal
 
 MAX_DEPTH = 8
+MAX_NESTED = 2**15  # lists and objects of a body: they take longer to read than anything else of their length
 MAX_LIST = 50_000  # values of any one list
 MAX_TEXT = 10_000  # characters of one text
 MAX_LISTED = 10_000  # values of one {"in": …}
@@ -265,6 +266,8 @@ def parse(body: bytes) -> Any:
     >>> parse(b'{"count": {"sex": "F"}}')
     {'count': {'sex': 'F'}}
     """
+    if body.count(b"[") + body.count(b"{") > MAX_NESTED:
+        raise Refusal(400, "bad_json", f"the body has more than {MAX_NESTED:,} lists and objects.")
     try:
         value = _SHAPE.decode(body)
         _ONCE.decode(body.decode())

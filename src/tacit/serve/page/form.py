@@ -22,7 +22,7 @@ from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
 from tacit.model.statistic_check import offered
 from tacit.model.values import Days, Integers, Listed
-from tacit.serve.admission import Limits, read_body
+from tacit.serve.admission import Traffic, Who
 from tacit.serve.refusal import Refusal
 from tacit.serve.schema import Json
 
@@ -103,11 +103,11 @@ class Forms:
     clicked: bool = False
 
 
-async def read_form(request: Request, limits: Limits) -> Fields:
+async def read_form(request: Request, traffic: Traffic, who: Who, most: int = MAX_FORM) -> Fields:
     """The fields in their order. Nothing was looked at before this, so a refusal spends nothing."""
     if not _TYPE.fullmatch(request.headers.get("content-type", "").strip()):
         raise Refusal(415, "wrong_content_type", "A page's form is sent as application/x-www-form-urlencoded.")
-    body = await read_body(request, limits, MAX_FORM)
+    body = await traffic.body(request, who, most)
     try:
         fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
     except ValueError:

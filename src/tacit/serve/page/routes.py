@@ -21,7 +21,7 @@ from starlette.routing import Route
 from tacit.model.budget import percent_of
 from tacit.model.describe import values_of
 from tacit.release.answering import Answers
-from tacit.serve.admission import check_owner
+from tacit.serve.admission import MAX_LOGIN, address_of, check_owner
 from tacit.serve.api import HISTORY_TOKENS, PUBLISHED_TOKENS, Call, answers, outcome, published, server_of
 from tacit.serve.keys import PREFIX
 from tacit.serve.page import view
@@ -95,10 +95,10 @@ async def _serve(request: Request, do: Doing, owner: bool, tokens: int) -> Respo
         if owner:
             check_owner(key)
         server.traffic.take(key.id)
+        dataset = server.find(request.path_params["dataset"])
+        place = Place(key, dataset.name, "-", len(server.datasets) > 1)
+        fields = await read_form(request, server.traffic, key.id) if acts else []
         with server.traffic.slot(key.id):
-            dataset = server.find(request.path_params["dataset"])
-            place = Place(key, dataset.name, "-", len(server.datasets) > 1)
-            fields = await read_form(request, server.limits) if acts else []
             return await outcome(do, Call(request, server, key, dataset, {}, fields), tokens)
     except Exception as error:
         return refused_page(refusal_of(error), place)
@@ -120,12 +120,11 @@ async def _login(request: Request) -> Response:
     server = server_of(request)
     try:
         server.logins.check_origin(request)
-        server.traffic.take(0)
-        with server.traffic.slot(0):
-            secret = last(await read_form(request, server.limits), "key").strip()
-            response = RedirectResponse("/", 303)
-            server.logins.start(secret, response)
-            return response
+        who = address_of(request)
+        secret = last(await read_form(request, server.traffic, who, MAX_LOGIN), "key").strip()
+        response = RedirectResponse("/", 303)
+        server.logins.start(server.recognise(secret, who), response)
+        return response
     except Exception as error:
         refusal = refusal_of(error)
         if refusal.code == "unauthorized":
@@ -148,13 +147,13 @@ def _enter(request: Request, invitations: dict[str, str], landing: str) -> Respo
     """An invitation is a word that logs its holder in once, with the key beside it."""
     try:
         server = server_of(request)
-        server.traffic.take(0)
         given = request.path_params["word"].encode("utf-8", "surrogatepass")
         word = next((one for one in invitations if secrets.compare_digest(one.encode(), given)), None)
         if word is None:
+            server.traffic.take(address_of(request))
             raise Refusal(404, "no_such_invitation", "This invitation is not known, or was used: it opens once.")
         response = RedirectResponse(landing, 303)
-        server.logins.start(invitations.pop(word), response)
+        server.logins.start(server.recognise(invitations.pop(word), address_of(request)), response)
         return response
     except Exception as error:
         return refused_page(refusal_of(error), Place())

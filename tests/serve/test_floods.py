@@ -1,0 +1,183 @@
+"""What strangers and greedy clients can do to a server: each limit is reached, and everybody else goes on.
+
+Nothing here is decided by the clock: bodies that never end are held until the test lets them go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from serving import Serve, Served
+
+from tacit.serve import admission
+from tacit.serve.admission import MAX_LOGIN, MAX_SESSIONS, STRANGERS, STRANGERS_OF_ONE, Limits
+from tacit.serve.app import make_app
+from tacit.serve.refusal import Refusal
+from tacit.serve.schema import MAX_NESTED, parse
+
+WOMEN = {"question": {"count": {"sex": "F"}}}
+JSON = (b"content-type", b"application/json")
+OURS = (b"sec-fetch-site", b"same-origin")
+
+
+class Sent:
+    """One request at the application itself. Its body comes when the test says so."""
+
+    def __init__(self, app: Any, method: str, path: str, *headers: tuple[bytes, bytes], address: str = "10.0.0.1"):
+        self._app, self.status, self.said = app, 0, b""
+        self._scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "root_path": "",
+            "scheme": "http",
+            "headers": [(b"host", b"127.0.0.1:8470"), *headers],
+            "client": (address, 1),
+            "server": ("127.0.0.1", 8470),
+        }
+        self._parts: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.task = asyncio.ensure_future(self._go())
+
+    async def _go(self) -> int:
+        await self._app(self._scope, self._parts.get, self._send)
+        return self.status
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        self.status = message.get("status", self.status)
+        self.said += message.get("body", b"")
+
+    def body(self, text: bytes, *, more: bool = False) -> Sent:
+        self._parts.put_nowait({"type": "http.request", "body": text, "more_body": more})
+        return self
+
+
+def at(served: Served, scene: Callable[[Any], Awaitable[None]]) -> None:
+    """Play a scene on an event loop of its own, with the application of a server."""
+    asyncio.run(scene(make_app(served.state)))
+
+
+async def until_read(bodies: list[Sent]) -> None:
+    """Every one of them waits for the rest of its body."""
+    for _ in range(1000):
+        await asyncio.sleep(0)
+    assert all(one._parts.empty() for one in bodies)
+
+
+def test_a_login_is_small(served: Served) -> None:
+    big = served.nobody.post("/v1/login", json={"key": [[]] * MAX_LOGIN}, headers={"origin": "http://127.0.0.1:8470"})
+    assert big.status_code == 413
+    chunks = (b" " for _ in range(MAX_LOGIN + 1))  # no length is announced
+    kind = {"content-type": "application/json", "origin": "http://127.0.0.1:8470"}
+    assert served.nobody.post("/v1/login", content=chunks, headers=kind).status_code == 413
+    form = served.nobody.post("/login", data={"key": "a" * MAX_LOGIN}, headers={"origin": "http://127.0.0.1:8470"})
+    assert form.status_code in (404, 413)  # 404 where the pages are not served
+
+
+def test_long_bodies_are_read_in_the_pool_and_nests_are_refused(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_pool = []
+    monkeypatch.setattr("tacit.serve.app.run_in_threadpool", _noted(in_pool))
+    served.ask({"count": {"sex": "F"}})
+    assert in_pool == []
+    long = {"question": {"count": {"sex": {"in": ["F"] * 2000}}}}
+    served.ana.post("/v1/people/ask", json=long)
+    assert len(in_pool) == 1
+    with pytest.raises(Refusal, match="lists and objects"):
+        parse(json.dumps([[]] * MAX_NESTED).encode())
+
+
+def _noted(calls: list[Any]) -> Callable[..., Awaitable[Any]]:
+    async def run(work: Callable[..., Any], *given: Any) -> Any:
+        calls.append(work)
+        return work(*given)
+
+    return run
+
+
+def test_slow_bodies_hold_up_neither_health_nor_logins(served: Served) -> None:
+    async def scene(app: Any) -> None:
+        # From one address, then from many: more than there is room for.
+        slow = [Sent(app, "POST", "/v1/login", JSON, OURS).body(b"{", more=True) for _ in range(STRANGERS_OF_ONE + 3)]
+        slow += [
+            Sent(app, "POST", "/v1/login", JSON, OURS, address=f"10.0.1.{i}").body(b"{", more=True)
+            for i in range(STRANGERS)
+        ]
+        await until_read(slow)
+        assert await Sent(app, "GET", "/v1/health").task == 200
+        right = json.dumps({"key": served.keys["olga"]}).encode()
+        assert await Sent(app, "POST", "/v1/login", JSON, OURS).body(right).task == 204
+        await until_read(slow)
+        for one in slow:  # the oldest gave way; the others are still read
+            one.body(b"")
+        statuses = [await one.task for one in slow]
+        assert statuses.count(408) == len(slow) - STRANGERS + 1
+        assert statuses[:3] == [408] * 3
+
+    at(served, scene)
+
+
+def test_slow_bodies_of_a_key_hold_no_place_of_anybody_else(serve: Serve) -> None:
+    served = serve(limits=Limits(together=2, together_of_one=2))
+
+    async def scene(app: Any) -> None:
+        def asked(who: str) -> Sent:
+            return Sent(app, "POST", "/v1/people/ask", JSON, (b"authorization", f"Bearer {served.keys[who]}".encode()))
+
+        slow = [asked("rea").body(b"{", more=True) for _ in range(2)] + [asked("mia").body(b"{", more=True)]
+        await until_read(slow)
+        assert await asked("rea").task == 503  # has as many as one key may
+        assert await asked("ana").body(json.dumps(WOMEN).encode()).task == 200
+        for one in slow:
+            one.body(b"}")
+            assert await one.task == 400
+
+    at(served, scene)
+
+
+def test_wrong_logins_lock_out_no_right_one(serve: Serve) -> None:
+    served = serve(limits=Limits(rate=1e-6, burst=3))
+    headers = {"origin": "http://127.0.0.1:8470"}
+
+    def login(key: str) -> int:
+        return served.nobody.post("/v1/login", json={"key": key}, headers=headers).status_code
+
+    assert [login("tacit_" + "a" * 43) for _ in range(5)] == [401] * 3 + [429] * 2
+    assert login(served.keys["olga"]) == 204  # from the same address
+    assert [login(served.keys["rea"]) for _ in range(4)] == [204] * 3 + [429]  # a key has a rate of its own
+    assert login(served.keys["olga"]) == 204
+
+
+def test_a_thousand_logins_end_the_sessions_of_nobody_else(serve: Serve) -> None:
+    served = serve(limits=Limits(burst=10_000))
+    headers = {"origin": "http://127.0.0.1:8470"}
+    cookies = [
+        served.nobody.post("/v1/login", json={"key": served.keys[who]}, headers=headers).headers["set-cookie"]
+        for who in ("olga", *["rea"] * 1001)
+    ]
+    served.nobody.cookies.clear()
+
+    def who(cookie: str) -> int:
+        return served.nobody.get("/v1/whoami", headers={"cookie": cookie.partition(";")[0]}).status_code
+
+    assert who(cookies[0]) == 200  # the owner is still there
+    assert [who(cookie) for cookie in cookies[-MAX_SESSIONS - 1 : -MAX_SESSIONS + 1]] == [401, 200]
+    assert len(served.state.logins._open) == 1 + MAX_SESSIONS
+
+
+def test_a_large_body_takes_more_of_the_rate(serve: Serve) -> None:
+    served = serve(limits=Limits(rate=1e-6, burst=10))
+    text = json.dumps(WOMEN).encode()
+    kind = {"content-type": "application/json"}
+    padded = text + b" " * 5 * admission.BYTES_A_TOKEN
+    assert served.ana.post("/v1/people/ask", content=padded, headers=kind).status_code == 200
+    assert served.ana.post("/v1/people/ask", content=padded, headers=kind).status_code == 429
+    assert served.ana.post("/v1/people/ask", content=text, headers=kind).status_code == 200
