@@ -139,7 +139,7 @@ def test_the_ledger_of_another_table_is_refused(folder: Path) -> None:
     (folder / "tacit.toml").write_text(CONFIG)
     tacit("ask", "SELECT COUNT(*) FROM data WHERE active")
     (folder / "people.csv").write_text(CSV.replace("Wilhelmina,F,44", "Wilhelmina,M,44"))
-    refused(tacit("status"), "other terms: data")
+    refused(tacit("ask", "SELECT COUNT(*) FROM data WHERE active"), "other terms: data")
 
 
 def test_help_teaches() -> None:

@@ -323,7 +323,7 @@ def test_bad_settings_are_refused_in_one_sentence(tmp_path: Path, changes: Any, 
         ({"budget": tacit.Budget(epsilon=6.0, delta=1e-9)}, "budget"),
         ({"mechanism": "histogram"}, "mechanism"),
         ({"questions": 11}, "questions"),
-        ({"domain": DOMAIN.project(["sex", "age"])}, "domain"),
+        ({"domain": DOMAIN.project(["sex", "age"])}, "it has "),
     ],
 )
 def test_a_ledger_of_something_else_is_refused(tmp_path: Path, changes: Any, named: str) -> None:
@@ -361,8 +361,8 @@ def test_a_planner_that_changes_its_mind_does_not_lock_the_owner_out(tmp_path: P
         ({"mechanism": "iterative", "warm": 0.5}, {"warm": 0.25}, "warm is 0.5, not 0.25"),
         ({"mechanism": "iterative"}, {"mechanism": "median"}, "mechanism is iterative, not median"),
         ({"mechanism": "iterative"}, {"confidence": 0.9}, "confidence is 0.95, not 0.9"),
-        ({"mechanism": "iterative"}, {"hits": 9, "questions": 11}, "questions is 10, not 11, hits is 200, not 9"),
-        ({"mechanism": "median"}, {"seed": 3, "records": 999}, "records is 50000, not 999, seed is 0, not 3"),
+        ({"mechanism": "iterative"}, {"hits": 9, "questions": 11}, "questions is 10, not 11; hits is 200, not 9"),
+        ({"mechanism": "median"}, {"seed": 3, "records": 999}, "records is 50000, not 999; seed is 0, not 3"),
         ({"mechanism": "median", "warm": 0}, {"warm": 0.7}, "warm is 0.0, not 0.7"),
         (
             {"mechanism": "median", "sampler": "fractions"},

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from tacit.session import Session
     from tacit.show.frames import frame
     from tacit.show.report import report
+    from tacit.terms import reopen
 
 __version__ = "0.1.0"
 __all__ = [
@@ -49,8 +50,8 @@ __all__ = [
     "Facts", "InvalidBudget", "InvalidDomain", "InvalidQuery", "LedgerError", "Listing", "Loss", "NeedsData",
     "NotStarted", "Query", "Receipt", "Session", "Statistic", "Table", "TacitError", "WouldSpend", "bin_width_chart",
     "bin_widths", "boolean", "category", "count", "date", "frame", "hour", "integer", "largest_mean", "matching",
-    "month", "numeric", "open", "plan", "publish", "quantile_distance", "read", "report", "statistic", "stump",
-    "verify", "weekday", "weigh",
+    "month", "numeric", "open", "plan", "publish", "quantile_distance", "read", "reopen", "report", "statistic",
+    "stump", "verify", "weekday", "weigh",
 ]  # fmt: skip
 
 
@@ -84,6 +85,7 @@ _HOMES = {
     "tacit.release.ranges.bin_width": ("bin_width_chart", "bin_widths"),
     "tacit.release.plan": ("plan",),
     "tacit.session": ("Session",),
+    "tacit.terms": ("reopen",),
 }  # fmt: skip
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _CALLED_THERE = {"open": "open_session"}  # where the name is another one in its module

@@ -76,6 +76,26 @@ class Config:
             **{**self.options, **more},
         )
 
+    def reopen(self) -> tuple[Session, list[str]] | None:
+        """What the ledger knows by itself, and in which words the configuration says other things than it.
+
+        None where there is no ledger yet, or one of an earlier version, which tells too little.
+        """
+        from tacit.terms import MadeWith, reopen
+
+        made_with = MadeWith.of(self.ledger)
+        if made_with is None or made_with.domain is None:
+            return None
+        prior = self.options.get("prior")
+        if prior is not None:
+            from tacit.opening import read_prior
+
+            prior = read_prior(prior, made_with.domain)
+        named = {name: value for name, value in self.options.items() if name in setting_names()}
+        asked_for = {"mechanism": self.options.get("mechanism", "auto"), **named}
+        differ = made_with.differences(self.budget, self.domain, asked_for)
+        return reopen(self.ledger, anchor=self.options.get("anchor"), prior=prior, **named), differ
+
 
 def read_config(path: str | Path) -> Config:
     """Read a configuration file. Paths in it are relative to its folder."""

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import to_builtins
 from numpy.typing import NDArray
 
 from tacit.errors import ConfigError, LedgerError, TacitError
 from tacit.load import open_source
 from tacit.model.attribute import Attribute
-from tacit.model.budget import MEASURES, Budget, Measure
+from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.release.mechanisms import MECHANISMS, Choice, check_names
 from tacit.release.public import Public
-from tacit.release.settings import Common, checked, names_of
+from tacit.release.settings import Common, checked
 from tacit.session import Session
 from tacit.store.anchor import Anchor, Binding
-from tacit.store.log import terms_of
+from tacit.terms import MadeWith, written
 from tacit.trusted.cells import read_cells, read_records
 from tacit.trusted.curator import Curator
 from tacit.trusted.gate import tell
@@ -36,18 +33,7 @@ from tacit.trusted.records import Records
 if TYPE_CHECKING:  # most sessions have no prior, and read none
     from tacit.release.hypothesis.prior import Prior
 
-# the ledger's other terms are settings
 _PRIVATE = "it is the private table itself, and a prior is public: it goes into whatever is published."
-IDENTITY = ("budget", "total", "domain", "data", "person", "rows_per_person", "prior")
-
-
-@dataclass(frozen=True)
-class MadeWith:
-    """What everybody may know about a ledger's terms: its budget, what that is counted in, and the settings."""
-
-    budget: Budget
-    measure: Measure
-    settings: dict[str, str]
 
 
 def open_session(
@@ -123,25 +109,27 @@ def open_session(
         raise ConfigError(f"start is true or false, not {start!r}.")
     people = 1 if rows_per_person is None else rows_per_person
     path, remembered = Path(ledger), Anchor(None if anchor is None else Path(anchor))
-    made_with = _made_with(path)
+    made_with = MadeWith.of(path)
     if made_with is not None:
-        _refuse_others(path.name, made_with, {"budget": budget, "mechanism": mechanism, **named})
+        _refuse_others(path.name, made_with.differences(budget, domain, {"mechanism": mechanism, **named}))
     check_prior(prior, data)
     rows = read_records(open_source(data, table), domain, person=person, rows_per_person=people, progress=loading)
     drawn_to = None if prior is None else read_prior(prior, domain, rows)
     if made_with is not None:
-        choice, confidence = _recalled(made_with, named)
-        written = made_with.settings  # as it was written, whatever this version would write
-        measure = made_with.measure
+        choice, confidence = made_with.choice(named)
+        kept = made_with.settings  # as it was written, whatever this version would write
+        measure = made_with.total.measure
     else:
         choice = choose(mechanism, domain, budget, rows.rows, named, rows_per_person=people)
         confidence = checked(Common, named).confidence
-        written = _written(choice, confidence)
+        kept = written(choice, confidence)
         measure = choice.measure(budget)
     MECHANISMS[choice.mechanism].check(domain)
     if drawn_to is not None and not getattr(choice.settings, "warm", 0):
         raise ConfigError(f"a prior is for a warm start, and mechanism = {choice.mechanism}, as it is set, has none.")
-    binding: Binding = {"domain": domain.key, "data": rows.fingerprint, **written}
+    binding: Binding = {"domain": domain.key, "data": rows.fingerprint, **kept}
+    if made_with is None or made_with.domain is not None:  # what lets a ledger be read without the data
+        binding = {**binding, "declared": domain.to_toml(), "rows": str(rows.rows)}
     if drawn_to is not None:
         binding = {**binding, "prior": drawn_to.digest}
     if person is not None:  # ledgers where a row is the unit say nothing of it
@@ -254,57 +242,11 @@ def choose(
     return Choice(made.mechanism, made.reason, MECHANISMS[made.mechanism].set({**chosen, **named}))
 
 
-def _made_with(path: Path) -> MadeWith | None:
-    """The public terms of the ledger at `path` before it is opened; None where there is none."""
-    terms = terms_of(path)
-    if terms is None:
-        return None
-    try:
-        epsilon, delta = json.loads(terms["budget"])
-        budget, measure = Budget(epsilon=epsilon, delta=delta), json.loads(terms["total"])[0]
-        if measure not in MEASURES:
-            raise ValueError
-    except (TacitError, KeyError, ValueError, TypeError):
-        raise LedgerError(f"{path.name} is damaged.") from None
-    return MadeWith(budget, measure, {name: value for name, value in terms.items() if name not in IDENTITY})
-
-
-def _written(choice: Choice, confidence: float) -> dict[str, str]:
-    """The choice as the ledger keeps it, by name. `_recalled` reads it back."""
-    row, kept = MECHANISMS[choice.mechanism], to_builtins(choice.settings)
-    found = {name: value for name, value in kept.items() if name not in row.settings.free}
-    if row.learns:
-        found["confidence"] = confidence
-    return {"mechanism": choice.mechanism, "reason": choice.reason} | {name: str(v) for name, v in found.items()}
-
-
-def _recalled(made_with: MadeWith, named: Mapping[str, Any]) -> tuple[Choice, float]:
-    """The choice and the confidence that the ledger was made with; what it does not keep is as named now."""
-    written = made_with.settings
-    row = MECHANISMS.get(written.get("mechanism", ""))
-    if row is None or not written.keys() - {"reason"} <= {"mechanism", *names_of(Common), *names_of(row.settings)}:
-        raise LedgerError("The ledger has settings that this version of the program does not know.")
-    free = {name: value for name, value in named.items() if name not in written}
-    settings = row.set({**written, **free}, strict=False)
-    confidence = checked(Common, {**named, **written}, strict=False).confidence
-    return Choice(row.name, written.get("reason", ""), settings), confidence
-
-
-def _refuse_others(ledger: str, made_with: MadeWith, named: Mapping[str, Any]) -> None:
-    """Refuse a budget or a setting that is not the ledger's. All of these are public, so both values are told."""
-    choice, confidence = _recalled(made_with, {})
-    theirs = {"budget": made_with.budget, "mechanism": choice.mechanism, "confidence": confidence}
-    theirs |= to_builtins(choice.settings)
-    kept = {"budget", *made_with.settings}
-    differ = [
-        f"{name} is {value}, not {named[name]}"
-        for name, value in theirs.items()
-        if name in kept and named.get(name, value) != value and (name, named[name]) != ("mechanism", "auto")
-    ]
+def _refuse_others(ledger: str, differ: list[str]) -> None:
     if differ:
         raise LedgerError(
-            f"The ledger {ledger} was made with other terms: {', '.join(differ)}. Open it with what it was made with; "
-            "a setting that is left out is read from the ledger."
+            f"The ledger {ledger} was made with other terms: {'; '.join(differ)}. Open it with what it was made with, "
+            f"which `tacit init --from {ledger}` writes down; a setting that is left out is read from the ledger."
         )
 
 

@@ -356,9 +356,9 @@ def test_the_ledger_remembers_the_person_and_the_bound(tmp_path: Path) -> None:
     with opened(tmp_path, "direct") as session:
         assert session.ask("SELECT COUNT(*) FROM data WHERE sex = 'F'").cost.atoms == 0
     for other, differs in [
-        ({"rows_per_person": 4}, "data and rows_per_person"),
-        ({"rows_per_person": 2}, "data and rows_per_person"),
-        ({"person": None, "rows_per_person": None}, "data and person and rows_per_person"),
+        ({"rows_per_person": 4}, "data and rows and rows_per_person"),
+        ({"rows_per_person": 2}, "data and rows and rows_per_person"),
+        ({"person": None, "rows_per_person": None}, "data and person and rows and rows_per_person"),
     ]:
         with pytest.raises(LedgerError, match=f"other terms: {differs}"):
             opened(tmp_path, "direct", **other)
@@ -376,7 +376,7 @@ def test_ledgers_and_files_where_a_row_is_the_unit_are_as_before(tmp_path: Path)
     assert not {"person", "rows_per_person"} & set(bound)
     assert "rows_per_person" not in (tmp_path / "rows.jsonl").read_text()
     assert tacit.verify(tmp_path / "rows.jsonl").measured == 1
-    with pytest.raises(LedgerError, match="other terms: data and person and rows_per_person"):
+    with pytest.raises(LedgerError, match="other terms: data and person and rows and rows_per_person"):
         opened(tmp_path, "direct")
 
 

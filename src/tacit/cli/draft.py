@@ -46,7 +46,10 @@ class DraftTerms:
 
 
 @click.command()
-@click.argument("data")
+@click.argument("data", required=False)
+@click.option(
+    "--from", "made_from", metavar="LEDGER", help="Write the configuration back that this ledger was made with."
+)
 @click.option("--table", help="The table to read, if DATA is a database.")
 @click.option("--output", "-o", default="tacit.toml", show_default=True, help="The file to write.")
 @click.option("--force", is_flag=True, help="Replace the file if there is one.")
@@ -70,7 +73,8 @@ class DraftTerms:
 )
 @json_option
 def init(
-    data: str,
+    data: str | None,
+    made_from: str | None,
     table: str | None,
     output: str,
     force: bool,
@@ -94,6 +98,7 @@ def init(
       tacit init people.csv --person sex --rows-per-person 2 --epsilon 0.5 --questions 500
       tacit init warehouse.duckdb --table people -o people.toml
       tacit init people.parquet --peek-at-values
+      tacit init people.csv --from people.tacit
     """
     from tacit.load import is_address, is_query, open_source
     from tacit.load.engines import look
@@ -102,6 +107,11 @@ def init(
     path = Path(output)
     if path.exists() and not force:
         raise ConfigError(f"{output} exists already; choose another name with --output, or say --force.")
+    if made_from is not None:
+        _write_back(Path(made_from), data, path, as_json)
+        return
+    if data is None:
+        raise click.UsageError("name the DATA: a file, a SELECT over files, or a postgresql:// address.")
     if rows_per_person is not None and person is None:
         raise click.UsageError("--rows-per-person needs --person: the column that says whose row it is.")
     is_file = not (is_query(data) or is_address(data))
@@ -127,6 +137,29 @@ def init(
     if as_json:
         names = [column.name for column in found]
         print_json({"wrote": output, "columns": names, "left_out": left_out, "peeked": given.peek})
+
+
+def _write_back(ledger: Path, data: str | None, output: Path, as_json: bool) -> None:
+    """The configuration of a ledger, from the ledger."""
+    from tacit.load import is_address, is_query
+    from tacit.terms import MadeWith
+
+    made_with = MadeWith.of(ledger)
+    if made_with is None:
+        raise ConfigError(f"there is no ledger {ledger}.")
+    folder = output.parent
+    source = data or "DATA"
+    if data is not None and not (is_query(data) or is_address(data)):
+        source = os.path.relpath(data, folder)
+    with writing(str(output)) as file:
+        file.write_text(made_with.to_toml(source, os.path.relpath(ledger, folder)), encoding="utf-8")
+    say(f"Wrote {output}: what {ledger.name} was made with.")
+    if data is None:
+        say('The ledger does not say where the table is: fill in source = "DATA".')
+    if made_with.prior is not None:
+        say("It was started with a prior: name the same one in [session], prior = FILE.")
+    if as_json:
+        print_json({"wrote": str(output), "ledger": str(ledger)})
 
 
 def _column(found: Sequence[TableColumn], name: str) -> str:

@@ -84,15 +84,26 @@ asker_options = _as_record(*_ALL, published_option, start_option, units_option) 
 
 
 @contextmanager
-def opened(options: Options) -> Iterator[Session]:
-    """The configured session, or what a published file knows. Closed at the end."""
+def opened(options: Options, *, without_data: bool = False) -> Iterator[Session]:
+    """The configured session, or what a published file knows. Closed at the end.
+
+    without_data: what the ledger knows is enough; the table is read only where there is no ledger yet.
+    """
     if options.published is None:
         from tacit.config import read_config
 
-        with waiting("Reading the table") as loading:
-            more: dict[str, Any] = {"start": True} if options.start else {}
-            config = read_config(options.config)
-            session = config.open(accept_rollback=options.accept_rollback, loading=loading, progress=advance, **more)
+        config = read_config(options.config)
+        known = config.reopen() if without_data and options.accept_rollback is None else None
+        if known is not None:
+            session, differ = known
+            if differ:
+                say(f"{options.config} is not what the ledger was made with: {'; '.join(differ)}.")
+        else:
+            with waiting("Reading the table") as loading:
+                more: dict[str, Any] = {"start": True} if options.start else {}
+                session = config.open(
+                    accept_rollback=options.accept_rollback, loading=loading, progress=advance, **more
+                )
     else:
         source = click.get_current_context().get_parameter_source("config")
         if source is click.core.ParameterSource.COMMANDLINE or options.accept_rollback or options.start:

@@ -37,7 +37,7 @@ def status(options: Options) -> None:
       tacit status
       tacit status --json
     """
-    with opened(options) as session:
+    with opened(options, without_data=True) as session:
         past = session.history
         facts = {
             "rows": session.rows,
@@ -71,7 +71,7 @@ def history(options: Options, everything: bool, newest: int) -> None:
       tacit history --all --json
       tacit history --published people-public.tacit
     """
-    with opened(options) as session:
+    with opened(options, without_data=True) as session:
         past = session.history
     shown = past if everything else past[-newest:]
     if options.as_json:
@@ -99,7 +99,7 @@ def publish(options: Options, output: str, force: bool) -> None:
     from tacit.public import publish as write
 
     _free(output, force)
-    with opened(options) as session, waiting("Writing"), writing(output) as path:
+    with opened(options, without_data=True) as session, waiting("Writing"), writing(output) as path:
         digest = write(session, path, overwrite=force)
     _wrote(options, output, sha256=digest)
 
@@ -124,7 +124,7 @@ def synthesize(options: Options, rows: int, seed: int, output: str, force: bool)
     if Path(output).suffix not in TABLES:
         raise click.UsageError(f"the file ends in {' or '.join(TABLES)}, not {Path(output).suffix or 'nothing'}.")
     _free(output, force)
-    with opened(options) as session, waiting("Drawing rows"):
+    with opened(options, without_data=True) as session, waiting("Drawing rows"):
         made = session.synthetic(rows, seed=seed)
         with writing(output) as path:
             made.save(path, overwrite=True)
@@ -153,7 +153,7 @@ def report(options: Options, output: str, title: str | None, force: bool) -> Non
     if Path(output).suffix.lower() not in (".html", ".htm"):
         raise click.UsageError(f"a report is a page: the file ends in .html, and {Path(output).name} does not.")
     _free(output, force)
-    with opened(options) as session, waiting("Drawing"), writing(output) as path:
+    with opened(options, without_data=True) as session, waiting("Drawing"), writing(output) as path:
         write(session, path, title=title)
     _wrote(options, output)
 
@@ -192,7 +192,10 @@ def verify(file: str, config: str | None, receipt: tuple[int, str] | None, ancho
     from tacit.public import verify as check
 
     given = None if receipt is None else Receipt(*receipt)
-    with nullcontext() if config is None else opened(Options(config)) as session, waiting("Deriving it again"):
+    with (
+        nullcontext() if config is None else opened(Options(config), without_data=True) as session,
+        waiting("Deriving it again"),
+    ):
         found = check(file, receipt=given, session=session)
     show(found.to_dict(), as_json, partial(_print_verified, file, found))
 

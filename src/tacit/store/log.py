@@ -114,8 +114,10 @@ class Log:
         self._thread = threading.local()  # `reading` is there, and true, in a thread that may write nothing
 
     @classmethod
-    def open(cls, path: Path, terms: Binding, anchor: Anchor, step: Step, accept_rollback: str | None = None) -> Log:
-        """A log that exists, with the terms that it was made with.
+    def open(
+        cls, path: Path, terms: Binding | None, anchor: Anchor, step: Step, accept_rollback: str | None = None
+    ) -> Log:
+        """A log that exists, with the terms that it was made with, or whatever they are where none are given.
 
         Guarantee: refused if older than, or different from, the newest one seen, or last used with another anchor.
             `accept_rollback` is the owner's reason to go on: it is recorded, and what the anchor saw spent stays spent.
@@ -126,7 +128,8 @@ class Log:
             raise LedgerError(f"There is no ledger {path.name}.")
         log = cls(path, anchor, step)
         try:
-            log.identity.check_terms(terms)
+            if terms is not None:
+                log.identity.check_terms(terms)
             with log._file.mutex:
                 log._known = log._file.transact(lambda db: log._resume(db, accept_rollback))
             log._tell_anchor(log._known[0], log.path)

@@ -1,0 +1,170 @@
+"""What a ledger was made with, as it says itself: enough to go on with it, and to read it without data.
+
+All of it is public but for a fingerprint of the data, which is not read here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import to_builtins
+
+from tacit.errors import ConfigError, LedgerError, TacitError
+from tacit.model.attribute import Attribute
+from tacit.model.budget import MEASURES, Budget, Loss
+from tacit.model.describe import values_of
+from tacit.model.domain import Domain, toml_value
+from tacit.model.request import Declared
+from tacit.release.mechanisms import MECHANISMS, Choice
+from tacit.release.public import Public
+from tacit.release.settings import Common, checked, names_of
+from tacit.session import Session
+from tacit.store.anchor import Anchor
+from tacit.store.log import Log, terms_of
+from tacit.trusted.ledger import Ledger
+from tacit.trusted.rules import step
+
+if TYPE_CHECKING:
+    from tacit.release.hypothesis.prior import Prior
+
+# What is no setting. `declared` and `rows` are missing in a ledger of an earlier version.
+_IDENTITY = ("budget", "total", "domain", "declared", "rows", "data", "person", "rows_per_person", "prior")
+
+
+@dataclass(frozen=True)
+class MadeWith:
+    """The terms of a ledger, but for the data."""
+
+    budget: Budget
+    total: Loss
+    settings: dict[str, str]
+    domain: Domain | None
+    rows: int | None
+    person: str | None
+    rows_per_person: int
+    prior: str | None  # its digest
+
+    @classmethod
+    def of(cls, path: Path) -> MadeWith | None:
+        """Those of the ledger at `path`, before it is opened; None where there is none."""
+        terms = terms_of(path)
+        if terms is None:
+            return None
+        try:
+            epsilon, delta = json.loads(terms["budget"])
+            measure, atoms = json.loads(terms["total"])
+            if measure not in MEASURES:
+                raise ValueError
+            return cls(
+                Budget(epsilon=epsilon, delta=delta),
+                Loss(measure, atoms),
+                {name: value for name, value in terms.items() if name not in _IDENTITY},
+                Domain.from_toml(terms["declared"]) if "declared" in terms else None,
+                int(terms["rows"]) if "rows" in terms else None,
+                terms.get("person"),
+                int(terms.get("rows_per_person", "1")),
+                terms.get("prior"),
+            )
+        except (TacitError, KeyError, ValueError, TypeError):
+            raise LedgerError(f"{path.name} is damaged.") from None
+
+    def choice(self, named: Mapping[str, Any] | None = None) -> tuple[Choice, float]:
+        """The mechanism with its settings, and the confidence; what the ledger does not keep is as named now."""
+        written, named = self.settings, named or {}
+        row = MECHANISMS.get(written.get("mechanism", ""))
+        if row is None or not written.keys() - {"reason"} <= {"mechanism", *names_of(Common), *names_of(row.settings)}:
+            raise LedgerError("The ledger has settings that this version of the program does not know.")
+        free = {name: value for name, value in named.items() if name not in written}
+        settings = row.set({**written, **free}, strict=False)
+        confidence = checked(Common, {**named, **written}, strict=False).confidence
+        return Choice(row.name, written.get("reason", ""), settings), confidence
+
+    def differences(self, budget: Budget, domain: Domain, named: Mapping[str, Any]) -> list[str]:
+        """In which words somebody who names these terms says other things than the ledger. All of it is public."""
+        choice, confidence = self.choice()
+        theirs = {"budget": self.budget, "mechanism": choice.mechanism, "confidence": confidence}
+        theirs |= to_builtins(choice.settings)
+        kept, given = {"budget", *self.settings}, {"budget": budget, **named}
+        found = [
+            f"{name} is {value}, not {given[name]}"
+            for name, value in theirs.items()
+            if name in kept and given.get(name, value) != value and (name, given[name]) != ("mechanism", "auto")
+        ]
+        return found + ([] if self.domain is None else _unlike(self.domain, domain))
+
+    def to_toml(self, source: str, ledger: str) -> str:
+        """The configuration that opens the ledger again."""
+        if self.domain is None:
+            raise LedgerError(f"{ledger} was made by an earlier version, which did not keep the domain.")
+        choice, confidence = self.choice()
+        settings = {name: value for name, value in to_builtins(choice.settings).items() if name in self.settings}
+        sections: dict[str, dict[str, Any]] = {
+            "data": {"source": source},
+            "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
+            "session": {"ledger": ledger, "mechanism": choice.mechanism, **settings, "confidence": confidence},
+        }
+        if self.person is not None:
+            sections["data"] |= {"person": self.person, "rows_per_person": self.rows_per_person}
+        text = "\n".join(
+            f"[{name}]\n"
+            + "".join(f"{key} = {toml_value(value)}\n" for key, value in lines.items() if value is not None)
+            for name, lines in sections.items()
+        )
+        return f"{text}\n{self.domain.to_toml()}"
+
+
+def written(choice: Choice, confidence: float) -> dict[str, str]:
+    """The choice as a ledger keeps it, by name. `MadeWith.choice` reads it back."""
+    row, kept = MECHANISMS[choice.mechanism], to_builtins(choice.settings)
+    found = {name: value for name, value in kept.items() if name not in row.settings.free}
+    if row.learns:
+        found["confidence"] = confidence
+    return {"mechanism": choice.mechanism, "reason": choice.reason} | {name: str(v) for name, v in found.items()}
+
+
+def reopen(
+    ledger: str | Path, *, anchor: str | Path | None = None, prior: Prior | None = None, **settings: Any
+) -> Session:
+    """What a ledger knows, without the data: a session that answers, publishes and reports, and buys nothing.
+
+    anchor: where the newest state of the ledger is remembered, as for `tacit.open`.
+    settings: those that a ledger does not keep, such as the number of questions expected.
+
+    >>> tacit.reopen("people.tacit").history   # doctest: +SKIP
+    """
+    path = Path(ledger)
+    made = MadeWith.of(path)
+    if made is None:
+        raise LedgerError(f"There is no ledger {path.name}.")
+    if made.domain is None or made.rows is None:
+        raise LedgerError(f"{path.name} was made by an earlier version, which did not keep the domain: open its table.")
+    if made.prior != (None if prior is None else prior.digest):
+        raise ConfigError(f"{path.name} was started with a prior, which the ledger does not hold: name the same one.")
+    choice, confidence = made.choice(settings)
+    remembered = Anchor(None if anchor is None else Path(anchor))
+    log = Log.open(path, None, remembered, partial(step, total=made.total.atoms))
+    public = Public(log, Declared(made.domain, made.rows, made.rows_per_person, made.total), prior=prior)
+    mechanism = choice.build(public, None, confidence)
+    return Session(public, None, Ledger(log, made.total), made.budget, choice, mechanism, confidence, start=True)
+
+
+def _unlike(ours: Domain, theirs: Domain) -> list[str]:
+    """How another declaration differs, attribute by attribute."""
+    gone = [f"it has no {name}" for name in theirs if name not in ours]
+    new = [f"it has {name}" for name in ours if name not in theirs]
+    other = [
+        f"{name} is {_shown(ours[name])}, not {_shown(theirs[name])}"
+        for name in ours
+        if name in theirs and ours[name] != theirs[name]
+    ]
+    found = gone + new + other
+    return found if found or list(ours) == list(theirs) else ["its attributes stand in another order"]
+
+
+def _shown(attribute: Attribute) -> str:
+    return f"{attribute.kind} ({values_of(attribute)})"
