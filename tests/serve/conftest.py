@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,35 +17,46 @@ from tacit.serve.api import Server
 from tacit.serve.app import LOOPBACK, make_app
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import KeyRing, make_key
+from tacit.serve.postgres.channel import WireLimits
+from tacit.serve.postgres.listener import Listener
+
+
+@contextmanager
+def running(
+    folder: Path, *, limits: Limits | None = None, wire: WireLimits | None = None, **settings: Any
+) -> Iterator[Served]:
+    """An application with both ways in; it is shut down in the end."""
+    config = write_config(folder, **settings)
+    file = folder / "tacit.keys"
+    secrets = {name: make_key(file, name, role, quota) for name, (role, quota) in WHO.items()}
+    ring = KeyRing(file)
+    state = Server({"people": Dataset.open("people", config, ring)}, ring, limits or Limits(), LOOPBACK, 8470)
+    door = socket.create_server(("127.0.0.1", 0))
+    app = make_app(state, beside=lambda: Listener(state, limits=wire).open(door))
+    with TestClient(app, base_url="http://127.0.0.1:8470") as lasting:
+        served = Served(folder, state, secrets, door.getsockname()[1])
+        served.clients["nobody"] = lasting
+        for name, secret in secrets.items():
+            headers = {"authorization": f"Bearer {secret}"}
+            served.clients[name] = TestClient(app, base_url="http://127.0.0.1:8470", headers=headers)
+        yield served
 
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Serve]:
     """Start an application; it is shut down when the test ends."""
-    running: list[TestClient] = []
-
-    def start(*, limits: Limits | None = None, **settings: Any) -> Served:
-        config = write_config(tmp_path, **settings)
-        file = tmp_path / "tacit.keys"
-        secrets = {name: make_key(file, name, role, quota) for name, (role, quota) in WHO.items()}
-        ring = KeyRing(file)
-        state = Server({"people": Dataset.open("people", config, ring)}, ring, limits or Limits(), LOOPBACK, 8470)
-        app = make_app(state)
-        lasting = TestClient(app, base_url="http://127.0.0.1:8470")
-        lasting.__enter__()
-        running.append(lasting)
-        served = Served(tmp_path, state, secrets)
-        served.clients["nobody"] = lasting
-        for name, secret in secrets.items():
-            headers = {"authorization": f"Bearer {secret}"}
-            served.clients[name] = TestClient(app, base_url="http://127.0.0.1:8470", headers=headers)
-        return served
-
-    yield start
-    for client in running:
-        client.__exit__(None, None, None)
+    with ExitStack() as lasting:
+        yield lambda **settings: lasting.enter_context(running(tmp_path, **settings))
 
 
 @pytest.fixture
 def served(serve: Serve) -> Served:
     return serve()
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One application for all tests of a module that do not mind what the others asked."""
+    limits = Limits(rate=1e9, burst=10**9)
+    with running(tmp_path_factory.mktemp("lasting"), limits=limits, questions=2_000) as served:
+        yield served

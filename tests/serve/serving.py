@@ -32,6 +32,7 @@ class Served:
     folder: Path
     state: Server
     keys: dict[str, str]
+    wire: int  # the port of PostgreSQL's protocol
     clients: dict[str, TestClient] = field(default_factory=dict)
 
     def __getattr__(self, name: str) -> TestClient:

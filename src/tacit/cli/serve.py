@@ -25,6 +25,13 @@ _keys = click.option("--keys", default="tacit.keys", show_default=True, metavar=
 @click.argument("configs", nargs=-1)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8470, show_default=True, help="0 takes any free port.")
+@click.option(
+    "--postgres",
+    is_flag=False,
+    flag_value="127.0.0.1:5470",
+    metavar="[HOST:PORT]",
+    help="Speak PostgreSQL's protocol too, at 127.0.0.1:5470 unless said otherwise.",
+)
 @click.option("--keys", metavar="FILE", help="The file of keys.  [default: tacit.keys beside the first CONFIG]")
 @click.option("--tls-cert", metavar="FILE", help="A PEM certificate; with it and --tls-key the server speaks TLS.")
 @click.option("--tls-key", metavar="FILE", help="Its private key.")
@@ -33,12 +40,13 @@ def serve(
     configs: tuple[str, ...],
     host: str,
     port: int,
+    postgres: str | None,
     keys: str | None,
     tls_cert: str | None,
     tls_key: str | None,
     insecure: bool,
 ) -> None:
-    """Answer questions over HTTP, and in the browser.
+    """Answer questions over HTTP, in the browser and, with --postgres, for PostgreSQL's clients.
 
     Each CONFIG, tacit.toml by default, is a data set with its own budget, named after its file. Whoever asks needs a
     key: see `tacit token`. By default only this machine is served; --host changes that.
@@ -47,6 +55,7 @@ def serve(
     Examples (each goes on until Ctrl+C):
       $ tacit serve
       $ tacit serve people.toml visits.toml --port 8471
+      $ tacit serve people.toml --postgres
       $ tacit serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
     """
     from tacit.serve import serve as run
@@ -60,8 +69,22 @@ def serve(
             tls_cert,
             tls_key,
             insecure=insecure,
+            postgres=_address(postgres),
+            postgres_ready=lambda address: say(f"PostgreSQL's clients connect to {address}, with a key as password."),
             ready=lambda address: say(f"Serving at {address}; Ctrl+C ends it."),
         )
+
+
+def _address(given: str | None) -> tuple[str, int] | None:
+    """HOST:PORT, or one of the two."""
+    if given is None:
+        return None
+    host, colon, port = given.rpartition(":") if not given.endswith("]") else (given, "", "")
+    if not colon:
+        host, port = ("", given) if given.isdecimal() else (given, "")
+    if port and not (port.isdecimal() and int(port) < 65_536):
+        raise click.BadParameter(f"{given} is no HOST:PORT, like 127.0.0.1:5470.", param_hint="--postgres")
+    return host.strip("[]") or "127.0.0.1", int(port or 5470)
 
 
 @click.group()

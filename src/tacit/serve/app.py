@@ -11,7 +11,7 @@ import ipaddress
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any
 
 from starlette.applications import Starlette
@@ -44,15 +44,25 @@ HEADERS = {
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]{1,253})(:\d{1,5})?")
 
 
-def make_app(server: Server, *, pages: Sequence[BaseRoute] = (), ready: Callable[[], None] = lambda: None) -> Starlette:
-    """The application of a server. `pages` are routes beside the API, which find it with `server_of(request)`."""
+def make_app(
+    server: Server,
+    *,
+    pages: Sequence[BaseRoute] = (),
+    ready: Callable[[], None] = lambda: None,
+    beside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+) -> Starlette:
+    """The application of a server. `pages` are routes beside the API, which find it with `server_of(request)`.
+
+    `beside` is another way in that lives as long as the application, on the same event loop.
+    """
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         sweep()
-        ready()
         try:
-            yield
+            async with beside():
+                ready()
+                yield
         finally:
             await run_in_threadpool(server.close)
 

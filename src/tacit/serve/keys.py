@@ -1,5 +1,8 @@
 """Who may ask: keys that the owner makes, kept as hashes in one small SQLite file. Called by the server and the CLI.
 
+Beside its hash a key has a SCRAM verifier, for logins over PostgreSQL's protocol. A key that was made before there were
+verifiers gets one when a server sees it next, over HTTP.
+
 The same file counts what each name has used of its quota. Quotas are fairness between analysts and nothing else: the
 budget is one for all, and the ledger alone guards it.
 """
@@ -18,9 +21,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, TypeVar, get_args
+from typing import Literal, NamedTuple, TypeVar, get_args
 
 from tacit.errors import ConfigError
+from tacit.serve.scram import Verifier
 
 Role = Literal["owner", "analyst", "reader"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -30,7 +34,7 @@ _NAME = re.compile(r"[\w][\w .@-]{0,63}", re.ASCII)
 _TABLES = """
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS keys (id INTEGER PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL,
-    hash BLOB NOT NULL UNIQUE, quota REAL, created TEXT NOT NULL, revoked TEXT);
+    hash BLOB NOT NULL UNIQUE, quota REAL, created TEXT NOT NULL, revoked TEXT, verifier TEXT);
 CREATE UNIQUE INDEX IF NOT EXISTS in_use ON keys (name) WHERE revoked IS NULL;
 CREATE TABLE IF NOT EXISTS used (dataset TEXT, name TEXT, atoms INTEGER NOT NULL, PRIMARY KEY (dataset, name));
 COMMIT;
@@ -55,7 +59,7 @@ class Key:
 
 
 def make_key(path: str | Path, name: str, role: Role, quota: float | None = None) -> str:
-    """Make a key and return it: the only time that it is seen, for the file keeps its SHA-256 alone.
+    """Make a key and return it: the only time that it is seen, for the file keeps its SHA-256 and a SCRAM verifier.
 
     path: the file of keys, made on the first call with mode 0600.
     name: whose it is, once among the keys in use. role: "owner", "analyst" or "reader".
@@ -77,25 +81,33 @@ def make_key(path: str | Path, name: str, role: Role, quota: float | None = None
             raise ConfigError(f"the file holds {MAX_KEYS:,} keys, which is the most.")
         if db.execute("SELECT 1 FROM keys WHERE name = ? AND revoked IS NULL", (name,)).fetchone():
             raise ConfigError(f"{name} has a key already; revoke it first, or choose another name.")
-        row = (name, role, digest(key), None if quota is None else float(quota), _now())
-        db.execute("INSERT INTO keys (name, role, hash, quota, created) VALUES (?, ?, ?, ?, ?)", row)
+        row = (name, role, digest(key), None if quota is None else float(quota), _now(), str(Verifier.of(key)))
+        db.execute("INSERT INTO keys (name, role, hash, quota, created, verifier) VALUES (?, ?, ?, ?, ?, ?)", row)
     return key
 
 
 def list_keys(path: str | Path) -> list[Key]:
     """Every key that was ever made, oldest first, without the secrets."""
     with _opened(Path(path)) as db:
-        return [key for key, _ in _read(db)]
+        return [kept.key for kept in _read(db)]
 
 
 def revoke_key(path: str | Path, name: str) -> Key:
     """Take a key back. A running server refuses it from its next request on."""
     with _opened(Path(path)) as db:
-        found = [key for key, _ in _read(db) if key.name == name and key.revoked is None]
+        found = [kept.key for kept in _read(db) if kept.key.name == name and kept.key.revoked is None]
         if not found:
             raise ConfigError(f"no key in use is called {name!r}.")
         db.execute("UPDATE keys SET revoked = ? WHERE id = ?", (_now(), found[0].id))
-        return next(key for key, _ in _read(db) if key.id == found[0].id)
+        return next(kept.key for kept in _read(db) if kept.key.id == found[0].id)
+
+
+class _Kept(NamedTuple):
+    """A key as it is kept: the hash of its secret, and the verifier, if it has one yet."""
+
+    key: Key
+    hash: bytes
+    verifier: str | None
 
 
 class KeyRing:
@@ -104,24 +116,36 @@ class KeyRing:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._lock = threading.Lock()
-        self._keys: list[tuple[Key, bytes]] = []
+        self._keys: list[_Kept] = []
         self._open()
 
     def find(self, secret: str) -> Key | None:
         """The key in use that this secret belongs to. Takes the same time whichever it is, or none."""
         asked = digest(secret)
         found = None
-        for key, known in self._current():
-            if hmac.compare_digest(asked, known) and key.revoked is None:
-                found = key
-        return found
+        for kept in self._current():
+            if hmac.compare_digest(asked, kept.hash) and kept.key.revoked is None:
+                found = kept
+        if found is None:
+            return None
+        if found.verifier is None:
+            self._verify_from_now(found.key, Verifier.of(secret))
+        return found.key
+
+    def named(self, name: str) -> tuple[Key, Verifier] | None:
+        """The key in use of this name, and what checks its secret; None if there is none, or it has no verifier yet."""
+        for kept in self._current():
+            if kept.key.name == name and kept.key.revoked is None and kept.verifier is not None:
+                verifier = Verifier.read(kept.verifier)
+                return None if verifier is None else (kept.key, verifier)
+        return None
 
     def get(self, id: int) -> Key | None:
         """The key in use with this number: what a browser's session stands for."""
-        return next((key for key, _ in self._current() if key.id == id and key.revoked is None), None)
+        return next((kept.key for kept in self._current() if kept.key.id == id and kept.key.revoked is None), None)
 
     def all(self) -> list[Key]:
-        return [key for key, _ in self._current()]
+        return [kept.key for kept in self._current()]
 
     def used(self, dataset: str, name: str) -> int:
         """What a name has spent of a data set's budget, in atoms, as far as this file knows."""
@@ -144,8 +168,15 @@ class KeyRing:
         self._db, self._file, self._version = _connect(self.path, make=False), _identity(self.path), -1
         self._db.execute("PRAGMA synchronous=NORMAL")  # all that is written here is who used how much, for fairness
 
-    def _current(self) -> list[tuple[Key, bytes]]:
-        def work(db: sqlite3.Connection) -> list[tuple[Key, bytes]]:
+    def _verify_from_now(self, key: Key, verifier: Verifier) -> None:
+        def work(db: sqlite3.Connection) -> None:
+            db.execute("UPDATE keys SET verifier = ? WHERE id = ? AND verifier IS NULL", (str(verifier), key.id))
+            self._version = -1  # what this connection writes changes no version that it sees
+
+        self._do(work)
+
+    def _current(self) -> list[_Kept]:
+        def work(db: sqlite3.Connection) -> list[_Kept]:
             version = db.execute("PRAGMA data_version").fetchone()[0]
             if version != self._version:
                 self._keys, self._version = _read(db), version
@@ -178,9 +209,20 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _read(db: sqlite3.Connection) -> list[tuple[Key, bytes]]:
-    rows = db.execute("SELECT id, name, role, quota, created, revoked, hash FROM keys ORDER BY id").fetchall()
-    return [(Key(*row[:6]), row[6]) for row in rows]
+def _read(db: sqlite3.Connection) -> list[_Kept]:
+    rows = db.execute("SELECT id, name, role, quota, created, revoked, hash, verifier FROM keys ORDER BY id").fetchall()
+    return [_Kept(Key(*row[:6]), *row[6:]) for row in rows]
+
+
+def _with_verifiers(db: sqlite3.Connection) -> None:
+    """Files that were made before keys had verifiers get the column."""
+    columns = "SELECT 1 FROM pragma_table_info('keys') WHERE name = 'verifier'"
+    if db.execute(columns).fetchone():
+        return
+    db.execute("BEGIN IMMEDIATE")
+    if not db.execute(columns).fetchone():  # nobody else was faster
+        db.execute("ALTER TABLE keys ADD COLUMN verifier TEXT")
+    db.execute("COMMIT")
 
 
 def _identity(path: Path) -> tuple[int, int]:
@@ -202,6 +244,7 @@ def _connect(path: Path, *, make: bool) -> sqlite3.Connection:
                 db.executescript(_TABLES)
             elif not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'used'").fetchone():
                 raise ConfigError(f"{path.name} is not a file of keys.")
+            _with_verifiers(db)
         except BaseException:
             db.close()
             raise

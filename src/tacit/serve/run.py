@@ -11,7 +11,8 @@ import secrets
 import socket
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
+from functools import partial
 from importlib.resources import as_file
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ from tacit.errors import ConfigError
 from tacit.serve.keys import ROLES, make_key
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from tacit.config import Config
     from tacit.serve.admission import Limits
 
@@ -44,6 +47,8 @@ def serve(
     ready: Callable[[str], None] = lambda address: None,
     invitations: Mapping[str, str] | None = None,
     landing: str = "/",
+    postgres: tuple[str, int] | None = None,
+    postgres_ready: Callable[[str], None] = lambda address: None,
 ) -> None:
     """Serve data sets over HTTP until interrupted or terminated; what is queued then is finished.
 
@@ -57,6 +62,7 @@ def serve(
     ready: told the address once requests are answered.
     invitations: words that log a browser in once, at /enter/WORD, each with the key that it stands for.
     landing: the address on this server that an invitation leads to.
+    postgres: a host and a port, to speak PostgreSQL's protocol there too; `postgres_ready` is told the address.
     """
     try:
         import starlette
@@ -73,32 +79,47 @@ def serve(
 
     named, host = _names(configs), host.strip("[]")
     secure = _check_tls(tls_cert, tls_key)
-    if not (is_loopback(host) or secure or insecure):
-        raise ConfigError(
-            f"{host} is reached from other machines, and keys would travel in the clear: give tls_cert and tls_key, "
-            "or say that it is insecure on purpose."
-        )
+    if postgres is not None:
+        postgres = postgres[0].strip("[]"), postgres[1]
+    for at in (host, *(postgres[:1] if postgres is not None else ())):
+        if not (is_loopback(at) or secure or insecure):
+            raise ConfigError(
+                f"{at} is reached from other machines, and keys would travel in the clear: give tls_cert and tls_key, "
+                "or say that it is insecure on purpose."
+            )
     known = frozenset(hosts) if hosts is not None else frozenset({*LOOPBACK, host}) if is_loopback(host) else None
-    listening = _bind(host, port)
-    at = listening.getsockname()[1]
     with ExitStack() as undo:
+        listening = _bind(host, port)
         undo.callback(listening.close)
+        door = None if postgres is None else _bind(*postgres)
+        if door is not None:
+            undo.callback(door.close)
         first = next(iter(named.values()))
-        beside = first if isinstance(first, Path) else first.ledger
-        ring = KeyRing(beside.parent / KEYS if keys is None else keys)
+        near = first if isinstance(first, Path) else first.ledger
+        ring = KeyRing(near.parent / KEYS if keys is None else keys)
         undo.callback(ring.close)
         datasets: dict[str, Dataset] = {}
         for name, config in named.items():
             datasets[name] = Dataset.open(name, config, ring)
             undo.callback(datasets[name].close)
         undo.pop_all()  # from here on the application closes them, when it has answered what was queued
-    server = Server(datasets, ring, limits or Limits(), known, at, secure)
-    shown = f"[{host}]" if ":" in host else host
-    address = f"{'https' if secure else 'http'}://{shown}:{at}"
+    server = Server(datasets, ring, limits or Limits(), known, listening.getsockname()[1], secure)
+    address = f"{'https' if secure else 'http'}://{_shown(listening)}"
+    beside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    if door is not None:
+        from tacit.serve.postgres.listener import Listener
+
+        beside = partial(Listener(server, tls=_tls(tls_cert, tls_key), insecure=insecure).open, door)
+
+    def told() -> None:
+        ready(address)
+        if door is not None:
+            postgres_ready(f"postgresql://{_shown(door)}")
+
     logging.basicConfig(format="tacit: %(message)s")
     uvicorn.Server(
         uvicorn.Config(
-            make_app(server, pages=routes(invitations, landing), ready=lambda: ready(address)),
+            make_app(server, pages=routes(invitations, landing), ready=told, beside=beside),
             http="h11",
             ws="none",
             loop="asyncio",
@@ -162,16 +183,30 @@ def _names(configs: Sequence[str | Path] | Mapping[str, str | Path | Config]) ->
     return named
 
 
+def _shown(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _tls(tls_cert: str | Path | None, tls_key: str | Path | None) -> SSLContext | None:
+    if tls_cert is None or tls_key is None:
+        return None
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(tls_cert, tls_key)
+    return context
+
+
 def _check_tls(tls_cert: str | Path | None, tls_key: str | Path | None) -> bool:
     if (tls_cert is None) != (tls_key is None):
         raise ConfigError("TLS takes both files, the certificate and its key.")
     if tls_cert is None or tls_key is None:
         return False
-    import ssl
-
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls_cert, tls_key)
-    except (OSError, ssl.SSLError):
+        _tls(tls_cert, tls_key)
+    except OSError:  # SSLError is one
         raise ConfigError("the certificate and its key cannot be read as PEM files that belong together.") from None
     return True
 

@@ -1,0 +1,476 @@
+"""One client: its statements and portals, and what it is told. Started by `listener`; runs on the event loop.
+
+The protocol is a conversation: messages are done one after the other, so nothing here is done twice at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tacit.serve.keys import Key
+from tacit.serve.postgres import messages
+from tacit.serve.postgres.answer import Row, notice, rows_of
+from tacit.serve.postgres.channel import Channel, Gone
+from tacit.serve.postgres.command import REPORTED, TRANSACTIONS, Command, Settings
+from tacit.serve.postgres.messages import Field, Malformed
+from tacit.serve.postgres.select import TableSelect
+from tacit.serve.postgres.source import Statement, split
+from tacit.serve.postgres.sqlstate import (
+    CANCELLED,
+    NO_PORTAL,
+    NO_STATEMENT,
+    NOT_ALLOWED,
+    PROTOCOL,
+    SHUTDOWN,
+    SYNTAX,
+    TAKEN,
+    TOO_LARGE,
+    UNSUPPORTED,
+    WireError,
+    error_of,
+)
+from tacit.serve.postgres.statement import Explained, Prepared
+from tacit.serve.postgres.types import Value, decode, encoder
+from tacit.serve.question import Question
+
+if TYPE_CHECKING:
+    from tacit.serve.postgres.listener import Listener
+
+MAX_PREPARED, MAX_PREPARED_TEXT = 500, 2**20  # statements of one client, and their characters
+MAX_PORTALS = 32
+TOGETHER = 2**16  # bytes of rows that are sent at once
+SHORT = 500  # characters of a statement that is read at once: a thread would take longer to wake
+T = TypeVar("T")
+_QUIET = ("warning", "error", "fatal", "panic")  # settings of client_min_messages that want no notices
+
+
+@dataclass
+class Portal:
+    """A statement with its parameters, and the rows that were not fetched yet."""
+
+    prepared: Prepared
+    values: tuple[Value, ...]
+    formats: tuple[int, ...]
+    rows: Iterator[Row] | None = None  # None: it has not been done
+    sent: int = 0
+
+
+@dataclass(frozen=True)
+class Named:
+    """A prepared statement, the types of its parameters, and how long its text is."""
+
+    prepared: Prepared | None  # None: the empty statement
+    types: tuple[int, ...] = ()
+    length: int = 0
+
+
+@dataclass(frozen=True)
+class Result:
+    """What comes of a statement: rows, or only its tag; and what is said beside it."""
+
+    tag: str
+    rows: Iterator[Row] | None = None
+    notices: tuple[str, ...] = field(default=())
+
+
+class Connection:
+    """One connection. `process` and `secret` are what a request to cancel has to name."""
+
+    def __init__(self, listener: Listener, process: int, secret: int) -> None:
+        self._listener, self.process, self.secret = listener, process, secret
+        self.channel = Channel(listener.limits, self._begin, self._give_up)
+        self.key: Key | None = None
+        self.counted = False  # among the connections of its key
+        self.settings = Settings()
+        self.database = ""
+        self._statements: dict[str, Named] = {}
+        self._portals: dict[str, Portal] = {}
+        self._in_transaction, self._told, self._skips = False, False, False
+        self._asking: asyncio.Future[Any] | None = None
+        self._cancelled = False
+
+    # -- what others call ---------------------------------------------------------------------------------------------
+
+    def cancel(self) -> None:
+        """Give up what is being waited for, as its client wishes."""
+        self._cancelled = True
+        self._give_up()
+
+    def leave(self) -> None:
+        """End the connection now, or when what it waits for is answered."""
+        if self._asking is None:
+            self.shut(WireError(SHUTDOWN, "The server is closing down.", fatal=True))
+
+    def shut(self, error: WireError) -> None:
+        """End the connection, and say why."""
+        self.channel.say(error.message())
+        self.channel.close()
+
+    def _give_up(self) -> None:
+        """Who went away while waiting is not asked for."""
+        if self._asking is not None:
+            self._asking.cancel()
+
+    # -- its life -----------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        self.task = asyncio.get_running_loop().create_task(self._live())
+
+    async def _live(self) -> None:
+        try:
+            async with asyncio.timeout(self._listener.limits.login_seconds):
+                entered = await self._listener.door.enter(self.channel)
+            if isinstance(entered, messages.Cancel):
+                self._listener.cancel(entered)
+            else:
+                self._welcome(*entered)
+                await self._serve()
+        except (Gone, ConnectionError):
+            pass
+        except TimeoutError:
+            self._end_with(WireError(NOT_ALLOWED, "The login took too long."))
+        except Malformed:
+            self._end_with(WireError(PROTOCOL, "What was sent is no message of PostgreSQL's protocol."))
+        except Exception as error:
+            self._end_with(error_of(error))  # logs what may be logged
+        finally:
+            self._statements.clear()
+            self._portals.clear()
+            self.channel.close()
+            self._listener.left(self)
+
+    def _end_with(self, error: WireError) -> None:
+        error.fatal = True
+        self._say(error.message())
+
+    def _welcome(self, key: Key, parameters: Mapping[str, str]) -> None:
+        self.key = key
+        self._listener.entered(self, key)
+        self.channel.reader.most = messages.MAX_MESSAGE
+        self.database = self._listener.database(parameters.get("database", ""), key.name)
+        self.settings.begin(parameters, key.name)
+        self._say(messages.AUTHENTICATED)
+        for known in REPORTED:
+            self._say(messages.parameter(known, self.settings.values[known]))
+        self._say(messages.backend_key(self.process, self.secret), messages.ready(b"I"))
+
+    def _say(self, *said: bytes) -> None:
+        self.channel.say(*said)
+
+    # -- messages -----------------------------------------------------------------------------------------------------
+
+    async def _serve(self) -> None:
+        while True:
+            message = await self.channel.next()
+            if isinstance(message, messages.Terminate):
+                return
+            if isinstance(message, messages.Sync):
+                self._skips = False
+                if not self._in_transaction:
+                    self._portals.clear()
+                self._ready()
+            elif isinstance(message, messages.Query):
+                self._skips = False
+                await self._query(message.text)
+                self._ready()
+            elif not self._skips:
+                await self._step(message)
+
+    def _ready(self) -> None:
+        self._say(messages.ready(b"T" if self._in_transaction else b"I"))
+
+    async def _step(self, message: messages.Message) -> None:
+        """One message of the extended protocol. After an error all are skipped until the client says Sync."""
+        try:
+            match message:
+                case messages.Parse():
+                    await self._parse(message)
+                case messages.Bind():
+                    self._bind(message)
+                case messages.Describe():
+                    self._describe(message)
+                case messages.Execute():
+                    await self._execute(message)
+                case messages.Close():
+                    (self._portals if message.portal else self._statements).pop(message.name, None)
+                    self._say(messages.CLOSED)
+                case messages.Flush():
+                    await self.channel.flush()
+                case messages.CopyIn():
+                    pass
+                case messages.Password():
+                    raise Malformed
+                case _:
+                    raise WireError(UNSUPPORTED, "Function calls of the protocol are not answered here.")
+        except (Gone, Malformed, ConnectionError):
+            raise
+        except Exception as error:
+            self._skips = True
+            self._failed(error)
+
+    def _failed(self, error: BaseException) -> None:
+        told = error_of(error)
+        if told.fatal:
+            raise told
+        self._say(told.message())
+
+    async def _query(self, text: str) -> None:
+        """The simple protocol: all statements of a text, until one fails."""
+        try:
+            known = self._listener.known(self.database, text)
+            statements = split(text) if known is None else []
+            if known is not None:
+                await self._do_all(known, 0)
+            elif not statements:
+                self._say(messages.EMPTY)
+            for statement in statements:
+                await self._do_all(await self._read(statement), statement.start)
+        except (Gone, ConnectionError):
+            raise
+        except Exception as error:
+            self._failed(error)
+
+    async def _do_all(self, prepared: Prepared, start: int) -> None:
+        if prepared.types(()):
+            raise WireError(SYNTAX, "$1 stands for a parameter, and here are none.", at=start)
+        result = await self._do(prepared, ())
+        for words in result.notices:
+            self._notice(words)
+        fields = prepared.fields
+        count = 0
+        if fields is not None and result.rows is not None:
+            if prepared.copies is None:
+                self._say(messages.described(fields, [0] * len(fields)))
+                count, _ = await self._rows(fields, [0] * len(fields), result.rows, 0)
+            else:
+                count = await self._copy(prepared, fields, result.rows)
+        self._say(messages.complete(_tag(result.tag, fields, count)))
+
+    async def _parse(self, message: messages.Parse) -> None:
+        if message.name and message.name in self._statements:
+            raise WireError(TAKEN, f"there is a statement {message.name[:60]!r} already.")
+        prepared = self._listener.known(self.database, message.text)
+        if prepared is None:
+            statements = split(message.text)
+            if len(statements) > 1:
+                raise WireError(SYNTAX, "a prepared statement is one statement.", at=statements[1].start)
+            prepared = await self._read(statements[0]) if statements else None
+        named = Named(prepared, prepared.types(message.types) if prepared else (), len(message.text))
+        kept = sum(one.length for name, one in self._statements.items() if name != message.name)
+        if len(self._statements) >= MAX_PREPARED or kept + named.length > MAX_PREPARED_TEXT:
+            raise WireError(TOO_LARGE, f"a connection keeps at most {MAX_PREPARED} statements of a megabyte in all.")
+        self._statements[message.name] = named
+        self._say(messages.PARSED)
+
+    async def _read(self, statement: Statement) -> Prepared:
+        return await self._listener.read(statement, self, at_once=len(statement.text) <= SHORT)
+
+    def _bind(self, message: messages.Bind) -> None:
+        named = self._statement(message.statement)
+        if message.portal and message.portal in self._portals:
+            raise WireError("42P03", f"there is a portal {message.portal[:60]!r} already.")
+        if len(message.values) != len(named.types):
+            words = f"the statement takes {len(named.types)} parameters, and {len(message.values)} were given."
+            raise WireError(PROTOCOL, words)
+        codes = _spread(message.formats, len(named.types))
+        values = tuple(map(decode, message.values, named.types, codes))
+        fields = named.prepared.fields if named.prepared is not None else None
+        if len(message.result_formats) not in (0, 1, len(fields or ())):
+            raise WireError(PROTOCOL, "there is a format for every column, for all of them, or none.")
+        if len(self._portals) >= MAX_PORTALS and message.portal not in self._portals:
+            raise WireError(TOO_LARGE, f"a connection has at most {MAX_PORTALS} portals at once.")
+        if named.prepared is None:
+            self._portals.pop(message.portal, None)
+        else:
+            formats = _spread(message.result_formats, len(fields or ()))
+            self._portals[message.portal] = Portal(named.prepared, values, formats)
+        self._say(messages.BOUND)
+
+    def _describe(self, message: messages.Describe) -> None:
+        if message.portal:
+            portal = self._portals.get(message.name)
+            if portal is None and message.name:
+                raise _no_portal(message.name)
+            fields = None if portal is None else portal.prepared.fields
+            formats = () if portal is None else portal.formats
+            copies = portal is not None and portal.prepared.copies is not None
+        else:
+            named = self._statement(message.name)
+            self._say(messages.parameters_described(named.types))
+            fields = named.prepared.fields if named.prepared is not None else None
+            formats = (0,) * len(fields or ())
+            copies = named.prepared is not None and named.prepared.copies is not None
+        self._say(messages.NO_DATA if fields is None or copies else messages.described(fields, formats))
+
+    async def _execute(self, message: messages.Execute) -> None:
+        portal = self._portals.get(message.portal)
+        if portal is None:
+            if message.portal:
+                raise _no_portal(message.portal)
+            self._say(messages.EMPTY)
+            return
+        prepared, fields, tag = portal.prepared, portal.prepared.fields, "SELECT"
+        if portal.rows is None:
+            result = await self._do(prepared, portal.values)
+            for words in result.notices:
+                self._notice(words)
+            tag, portal.rows = result.tag, result.rows
+        if fields is None or portal.rows is None:
+            self._say(messages.complete(tag))
+            return
+        if prepared.copies is not None:
+            count = await self._copy(prepared, fields, portal.rows)
+            self._say(messages.complete(_tag(tag, fields, count)))
+            return
+        count, more = await self._rows(fields, portal.formats, portal.rows, message.most)
+        portal.sent += count
+        if more:
+            self._say(messages.SUSPENDED)
+        else:
+            self._say(messages.complete(_tag(prepared.tag, fields, portal.sent)))
+
+    def _statement(self, name: str) -> Named:
+        if name not in self._statements:
+            raise WireError(NO_STATEMENT, f"there is no prepared statement {name[:60]!r}.")
+        return self._statements[name]
+
+    # -- results ------------------------------------------------------------------------------------------------------
+
+    async def _rows(
+        self, fields: Sequence[Field], formats: Sequence[int], rows: Iterator[Row], most: int
+    ) -> tuple[int, bool]:
+        """Send rows, `most` of them unless that is 0. How many they were, and whether the limit ended them."""
+        writers = [encoder(field.type, code) for field, code in zip(fields, formats, strict=True)]
+        count, size = 0, 0
+        for row in islice(rows, most) if most else rows:
+            data = messages.row([write(value) for write, value in zip(writers, row, strict=True)])
+            self._say(data)
+            count, size = count + 1, size + len(data)
+            if size > TOGETHER:
+                size = 0
+                await self.channel.flush()
+                await asyncio.sleep(0)  # others are served between
+        return count, bool(most) and count == most
+
+    async def _copy(self, prepared: Prepared, fields: Sequence[Field], rows: Iterator[Row]) -> int:
+        copies = prepared.copies
+        assert copies is not None
+        self._say(messages.copying(len(fields), binary=copies.binary))
+        count, size = 0, 0
+        for data in copies.lines(fields, rows):
+            self._say(messages.copied(data.line))
+            count, size = count + data.rows, size + len(data.line)
+            if size > TOGETHER:
+                size = 0
+                await self.channel.flush()
+                await asyncio.sleep(0)
+        self._say(messages.COPY_DONE)
+        return count
+
+    def _notice(self, words: str) -> None:
+        if self.settings.values.get("client_min_messages", "").lower() not in _QUIET:
+            self._say(messages.said(b"N", "NOTICE", "00000", words))
+
+    # -- statements ---------------------------------------------------------------------------------------------------
+
+    async def _do(self, prepared: Prepared, values: Sequence[Value]) -> Result:
+        asked = prepared.asked
+        if isinstance(asked, Command):
+            return self._command(asked)
+        key = self._current_key()
+        traffic = self._listener.server.traffic
+        traffic.take(key.id)
+        with traffic.slot(key.id):
+            if isinstance(asked, TableSelect):
+                question = await self._bound(asked, values)
+                return await self._answer(key, asked, question)
+            if isinstance(asked, Explained):
+                question = await self._bound(asked.select, values)
+                lines = await self._listener.explained(asked.select, question, self._waited)
+                return Result("EXPLAIN", iter([(line,) for line in lines]))
+            return Result(prepared.tag, await self._listener.looked_up(asked, values, self))
+
+    async def _bound(self, select: TableSelect, values: Sequence[Value]) -> Question:
+        if not select.parameters:
+            return select.question
+        return (
+            select.bound(values)
+            if len(select.statement.text) <= SHORT
+            else await asyncio.to_thread(select.bound, values)
+        )
+
+    async def _answer(self, key: Key, select: TableSelect, question: Question) -> Result:
+        found = select.dataset.ask(key, [question])
+        (answer,) = found if isinstance(found, list) else await self._waited(asyncio.wrap_future(found))
+        return Result("SELECT", rows_of(select, question, answer), (notice(answer),))
+
+    async def _waited(self, asking: asyncio.Future[T]) -> T:
+        """What is waited for, unless the client cancels it or goes away."""
+        self._asking, self._cancelled = asking, False
+        try:
+            return await asking
+        except asyncio.CancelledError:
+            if self.channel.ended:
+                raise Gone from None
+            if not self._cancelled:  # the loop is ending
+                raise
+            words = (
+                "The statement was cancelled. What was asked already is answered all the same, and free to ask again."
+            )
+            raise WireError(CANCELLED, words, nothing_spent=False) from None
+        finally:
+            self._asking = None
+
+    def _current_key(self) -> Key:
+        """The key as it is now: one that was revoked ends the connection."""
+        assert self.key is not None
+        key = self._listener.server.keys.get(self.key.id)
+        if key is None:
+            raise WireError(NOT_ALLOWED, "The key was revoked.", fatal=True)
+        if self._listener.closing:
+            raise WireError(SHUTDOWN, "The server is closing down.", fatal=True)
+        return key
+
+    def _command(self, command: Command) -> Result:
+        if command.transaction is not None:
+            self._in_transaction = command.transaction
+            if not command.transaction:
+                self._portals.clear()
+        notices = () if command.transaction is None or self._told else (TRANSACTIONS,)
+        self._told |= bool(notices)
+        if command.resets:
+            self.settings.reset()
+        for name, value in command.changes.items():
+            changed = self.settings.set(name, value)
+            if changed in REPORTED:
+                self._say(messages.parameter(changed, self.settings.values[changed]))
+        if command.forgets is not None:
+            self._forget(command.forgets)
+        if not command.shows:
+            return Result(command.tag, None, notices)
+        if command.shows == "ALL":
+            return Result("SHOW", iter([(name, value, "") for name, value in sorted(self.settings.values.items())]))
+        return Result("SHOW", iter([(self.settings.get(command.shows),)]))
+
+    def _forget(self, name: str) -> None:
+        if not name:
+            self._statements.clear()
+        elif self._statements.pop(name, None) is None:
+            raise WireError(NO_STATEMENT, f"there is no prepared statement {name[:60]!r}.")
+
+
+def _spread(codes: Sequence[int], count: int) -> tuple[int, ...]:
+    """A format for each of so many: none given means text, one given is everybody's."""
+    return tuple(codes) if len(codes) == count else (codes[0] if codes else 0,) * count
+
+
+def _tag(tag: str, fields: Sequence[Field] | None, count: int) -> str:
+    return f"{tag} {count}" if fields is not None and tag in ("SELECT", "COPY") else tag
+
+
+def _no_portal(name: str) -> WireError:
+    return WireError(NO_PORTAL, f"there is no portal {name[:60]!r}.")

@@ -1,0 +1,159 @@
+"""The door: takes connections, counts them, and hands them what they share. Started beside the application by `run`."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+import ssl
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from tacit.serve.api import Server
+from tacit.serve.dataset import Dataset
+from tacit.serve.keys import Key
+from tacit.serve.postgres.answer import Row
+from tacit.serve.postgres.catalogue import Catalogue, Lookup
+from tacit.serve.postgres.channel import WireLimits
+from tacit.serve.postgres.connection import Connection
+from tacit.serve.postgres.login import Door
+from tacit.serve.postgres.messages import Cancel
+from tacit.serve.postgres.select import TableSelect, source_of, table_select
+from tacit.serve.postgres.source import Statement
+from tacit.serve.postgres.sqlstate import NO_DATABASE, TOO_MANY, WireError
+from tacit.serve.postgres.statement import Prepared, prepare
+from tacit.serve.postgres.types import Value
+from tacit.serve.question import Question
+from tacit.session import DryRun
+
+PORT = 5470
+GRACE = 30  # seconds for what is being answered when the server is told to stop
+DATABASE = "tacit"  # the one that has every data set
+MAX_KEPT, MAX_KEPT_TEXT = 2_000, 2_000  # statements that need not be read again, and characters of one
+
+
+class Listener:
+    """All connections of one server."""
+
+    def __init__(
+        self,
+        server: Server,
+        *,
+        tls: ssl.SSLContext | None = None,
+        insecure: bool = False,
+        limits: WireLimits | None = None,
+    ) -> None:
+        self.server, self.limits = server, limits or WireLimits()
+        self.door = Door(server.keys, secrets.token_bytes(32), tls, insecure)
+        self.closing = False
+        self._connections: dict[int, Connection] = {}
+        self._unknown: OrderedDict[int, Connection] = OrderedDict()
+        self._of_key: Counter[int] = Counter()
+        self._kept: OrderedDict[tuple[str, str], Prepared] = OrderedDict()
+        self._catalogue = Catalogue(server.datasets, seconds=self.limits.lookup_seconds)
+
+    @asynccontextmanager
+    async def open(self, listening: socket.socket) -> AsyncIterator[None]:
+        """Take connections on a socket as long as this lasts; then end them, when what was asked is answered."""
+        loop = asyncio.get_running_loop()
+        door = await loop.create_server(lambda: self._connection().channel, sock=listening, backlog=1024)
+        try:
+            yield
+        finally:
+            self.closing = True
+            door.close()
+            for connection in list(self._connections.values()):
+                connection.leave()
+            living = [connection.task for connection in self._connections.values()]
+            if living:
+                await asyncio.wait(living, timeout=GRACE)
+            self._catalogue.close()
+
+    def _connection(self) -> Connection:
+        number = next(
+            number for number in iter(lambda: secrets.randbelow(2**31 - 1) + 1, 0) if number not in self._connections
+        )
+        made = Connection(self, number, secrets.randbits(32))
+        self._connections[number] = self._unknown[number] = made
+        if len(self._unknown) > self.limits.unknown:
+            # The oldest goes, not the newest: who knows a key is in within milliseconds, and a flood pushes out itself.
+            _, oldest = self._unknown.popitem(last=False)
+            oldest.shut(WireError(TOO_MANY, "Too many clients are logging in.", fatal=True))
+        return made
+
+    def entered(self, connection: Connection, key: Key) -> None:
+        """A client has logged in; refused where it has too many connections, or all have."""
+        self._unknown.pop(connection.process, None)
+        known = len(self._connections) - len(self._unknown)
+        if known > self.limits.connections or self._of_key[key.id] >= self.limits.of_one_key:
+            raise WireError(TOO_MANY, "There are too many connections, or too many of this key.", fatal=True)
+        self._of_key[key.id] += 1
+        connection.counted = True
+
+    def left(self, connection: Connection) -> None:
+        self._connections.pop(connection.process, None)
+        self._unknown.pop(connection.process, None)
+        if connection.counted and connection.key is not None:
+            self._of_key[connection.key.id] -= 1
+            self._of_key += Counter()  # drops what is 0
+
+    def cancel(self, request: Cancel) -> None:
+        """Give up what a connection waits for, if the request knows its secret."""
+        found = self._connections.get(request.process)
+        if found is not None and secrets.compare_digest(
+            request.secret.to_bytes(4, "big"), found.secret.to_bytes(4, "big")
+        ):
+            found.cancel()
+
+    def database(self, asked: str, user: str) -> str:
+        """The data set that `data` is for whoever connects to this database; "" where none is meant."""
+        if asked in self.server.datasets:
+            return asked
+        if asked not in ("", DATABASE, user, "postgres"):
+            words = f"The databases are {', '.join([DATABASE, *sorted(self.server.datasets)])}."
+            raise WireError(NO_DATABASE, words, fatal=True)
+        return next(iter(self.server.datasets)) if len(self.server.datasets) == 1 else ""
+
+    # -- what connections share ---------------------------------------------------------------------------------------
+
+    async def read(self, statement: Statement, connection: Connection, *, at_once: bool) -> Prepared:
+        """Read a statement, in a thread unless it is short."""
+
+        def query(part: Statement) -> TableSelect | Lookup:
+            source = source_of(part)
+            dataset = None if source is None else self._dataset(source.name, connection.database)
+            if source is not None and dataset is not None:
+                return table_select(part, dataset, source)
+            return self._catalogue.lookup(part, connection)
+
+        found = prepare(statement, query) if at_once else await asyncio.to_thread(prepare, statement, query)
+        if isinstance(found.asked, TableSelect) and not statement.start and len(statement.text) <= MAX_KEPT_TEXT:
+            self._kept[connection.database, statement.text] = found
+            while len(self._kept) > MAX_KEPT:
+                self._kept.popitem(last=False)
+        return found
+
+    def known(self, database: str, text: str) -> Prepared | None:
+        """A statement about a data set that was read before, for the same database."""
+        return self._kept.get((database, text))
+
+    def _dataset(self, name: str, database: str) -> Dataset | None:
+        datasets = self.server.datasets
+        return datasets.get(name) or (datasets.get(database) if name == "data" else None)
+
+    async def explained(
+        self, select: TableSelect, question: Question, waited: Callable[[asyncio.Future[Any]], Awaitable[Any]]
+    ) -> list[str]:
+        """The price of a question, and the errors to expect."""
+        dataset = select.dataset
+        price: DryRun = await waited(asyncio.wrap_future(dataset.price(question)))
+        lines = [str(price)[0].upper() + str(price)[1:]]
+        base = await asyncio.to_thread(lambda: dataset.session.base)
+        shown = base.certified or base.expects
+        return lines + [f"± {one.error:,.0f} rows: {one.about}" for one in shown]
+
+    async def looked_up(self, lookup: Lookup, values: Sequence[Value], connection: Connection) -> Iterator[Row]:
+        """The rows of a look into the catalogues."""
+        return await self._catalogue.rows(lookup, values, connection)

@@ -1,0 +1,108 @@
+"""SCRAM-SHA-256 from the server's side: what is kept instead of a secret, and one login. Pure but for random numbers.
+
+A verifier lets a server check who knows a secret; with the verifier alone nobody can log in. RFC 5802 and RFC 7677.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import dataclass
+from typing import Self
+
+ITERATIONS = 4_096  # the least that clients take; a key has 256 random bits, so more would not protect it better
+MECHANISM = "SCRAM-SHA-256"
+MAX_MESSAGE = 2_048  # characters of what a client sends in a login
+_SALT, _NONCE = 16, 18  # bytes
+_STANZA = re.compile(r"SCRAM-SHA-256\$(\d{1,7}):([A-Za-z0-9+/=]+)\$([A-Za-z0-9+/=]+):([A-Za-z0-9+/=]+)")
+# A client that could bind the channel says y, which is an attack where the server offers that: this one does not.
+_FIRST = re.compile(r"([ny],(?:a=[^,]*)?,)(n=[^,]*,r=([\x21-\x2b\x2d-\x7e]{8,512})(?:,.*)?)", re.DOTALL)
+_FINAL = re.compile(r"(c=([A-Za-z0-9+/=]+),r=([\x21-\x2b\x2d-\x7e]+)),p=([A-Za-z0-9+/=]+)")
+
+
+class LoginFailed(Exception):
+    """Somebody who does not know the secret, or does not speak the protocol. It is not said which."""
+
+
+@dataclass(frozen=True)
+class Verifier:
+    """What is kept of a secret."""
+
+    salt: bytes
+    iterations: int
+    stored_key: bytes
+    server_key: bytes
+
+    @classmethod
+    def of(cls, secret: str) -> Self:
+        salt = secrets.token_bytes(_SALT)
+        salted = hashlib.pbkdf2_hmac("sha256", secret.encode("utf-8", "surrogatepass"), salt, ITERATIONS)
+        stored = hashlib.sha256(_mac(salted, b"Client Key")).digest()
+        return cls(salt, ITERATIONS, stored, _mac(salted, b"Server Key"))
+
+    @classmethod
+    def nobody(cls, name: str, seed: bytes) -> Self:
+        """The verifier of a name that has none: its salt is always the same, and nobody knows a secret for it."""
+        return cls(_mac(seed, name.encode())[:_SALT], ITERATIONS, secrets.token_bytes(32), secrets.token_bytes(32))
+
+    @classmethod
+    def read(cls, text: str) -> Self | None:
+        """A verifier as `str` writes it; None for any other text."""
+        match = _STANZA.fullmatch(text)
+        try:
+            salt, stored, server = (base64.b64decode(part, validate=True) for part in match.groups()[1:])  # type: ignore[union-attr]
+        except (AttributeError, binascii.Error):
+            return None
+        return cls(salt, int(match[1]), stored, server) if len(stored) == len(server) == 32 and match else None
+
+    def __str__(self) -> str:
+        """As PostgreSQL keeps it."""
+        return (
+            f"{MECHANISM}${self.iterations}:{_base64(self.salt)}${_base64(self.stored_key)}:{_base64(self.server_key)}"
+        )
+
+
+class Login:
+    """One login: `first` takes what the client says first, `final` what it says then, and each gives the reply."""
+
+    def __init__(self, verifier: Verifier) -> None:
+        self._verifier = verifier
+        self._said = ""  # both first messages, without the channel's part
+        self._header, self._nonce = "", ""
+
+    def first(self, message: str) -> str:
+        match = _FIRST.fullmatch(message) if len(message) <= MAX_MESSAGE else None
+        if match is None:
+            raise LoginFailed
+        self._header, self._nonce = match[1], match[3] + secrets.token_urlsafe(_NONCE)
+        reply = f"r={self._nonce},s={_base64(self._verifier.salt)},i={self._verifier.iterations}"
+        self._said = f"{match[2]},{reply}"
+        return reply
+
+    def final(self, message: str) -> str:
+        match = _FINAL.fullmatch(message) if len(message) <= MAX_MESSAGE else None
+        if match is None:
+            raise LoginFailed
+        try:
+            header, proof = (base64.b64decode(match[part], validate=True) for part in (2, 4))
+        except binascii.Error:
+            raise LoginFailed from None
+        known = self._verifier
+        said = f"{self._said},{match[1]}".encode()
+        key = bytes(a ^ b for a, b in zip(proof, _mac(known.stored_key, said), strict=False))
+        right = hmac.compare_digest(hashlib.sha256(key).digest(), known.stored_key)
+        if header != self._header.encode() or match[3] != self._nonce or len(proof) != 32 or not right:
+            raise LoginFailed
+        return f"v={_base64(_mac(known.server_key, said))}"
+
+
+def _mac(key: bytes, text: bytes) -> bytes:
+    return hmac.digest(key, text, "sha256")
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -1,0 +1,240 @@
+"""PostgreSQL's protocol with a real client, psycopg: the same answers, charges and refusals as over HTTP."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from serving import Serve, Served
+
+Connect = Callable[..., psycopg.Connection[Any]]
+COUNT = "SELECT COUNT(*) FROM data WHERE sex = 'F' AND age BETWEEN 20 AND 39"
+
+
+@pytest.fixture
+def connect(lasting: Served) -> Iterator[Connect]:
+    opened: list[psycopg.Connection[Any]] = []
+
+    def start(who: str = "ana", password: str | None = None, dbname: str = "people", **more: Any) -> Any:
+        given = {"host": "127.0.0.1", "port": lasting.wire, "user": who, "dbname": dbname, "connect_timeout": 10}
+        made = psycopg.connect(password=password or lasting.keys.get(who, "none"), autocommit=True, **given, **more)
+        made.notices = []  # type: ignore[attr-defined]
+        made.add_notice_handler(lambda one: made.notices.append(one.message_primary))  # type: ignore[attr-defined]
+        opened.append(made)
+        return made
+
+    yield start
+    for made in opened:
+        made.close()
+
+
+def test_a_table_has_just_the_columns_that_were_asked_for(lasting: Served, connect: Connect) -> None:
+    cursor = connect().execute("SELECT sex, COUNT(*) FROM data GROUP BY sex")
+    assert [column.name for column in cursor.description or ()] == ["sex", "count"]
+    over_http = lasting.ask("SELECT sex, COUNT(*) FROM data GROUP BY sex")
+    assert cursor.fetchall() == [tuple(row) for row in over_http["rows"]]
+    assert set(over_http["cost"].values()) == {0.0}
+
+
+SAME = [
+    COUNT,
+    "SELECT COUNT(*) AS n FROM data WHERE active",
+    "SELECT AVG(pay) FROM data WHERE sex = 'F'",
+    "SELECT SUM(pay), COUNT(*), sex FROM data GROUP BY sex ORDER BY sex DESC",
+    "SELECT active, sex, COUNT(*) FROM data GROUP BY active, sex",
+    "SELECT MEDIAN(age) FROM data",
+    "SELECT FLOOR(age / 20) * 20 AS twenties, COUNT(*) FROM data GROUP BY twenties LIMIT 3",
+    "SELECT DISTINCT age FROM data",
+]
+
+
+@pytest.mark.parametrize("statement", SAME)
+def test_an_answer_is_that_of_http_field_by_field(lasting: Served, connect: Connect, statement: str) -> None:
+    client = connect()
+    rows = client.execute(statement).fetchall()
+    spent = lasting.ana.get("/v1/people/budget").json()["spent"]
+    other = lasting.ask(statement)
+    listed = [list(row) for row in other["rows"]] if "rows" in other else [[other["value"]]]
+    if statement.startswith("SELECT SUM"):  # HTTP lists groups first; here the order is the statement's
+        listed = [[*row[1:], row[0]] for row in listed]
+    if statement.startswith("SELECT active"):
+        listed = [[row[0] == "true", *row[1:]] for row in listed]
+    assert [list(row) for row in rows] == listed
+    assert lasting.ana.get("/v1/people/budget").json()["spent"] == spent
+    kept = lasting.people.audit.last(2)
+    assert [line["who"] for line in kept] == ["ana", "ana"]
+    assert kept[0]["question"] == kept[1]["question"]
+
+
+def test_a_notice_tells_source_and_cost(connect: Connect) -> None:
+    client, statement = connect(), f"{COUNT} AND active"
+    client.execute(statement)
+    client.execute(statement)
+    first, second = client.notices  # type: ignore[attr-defined]
+    assert "measured" in first
+    assert "% of the budget" in first
+    assert "repeat, free" in second
+    client.execute("SET client_min_messages = warning")
+    client.execute(statement)
+    assert len(client.notices) == 2  # type: ignore[attr-defined]
+
+
+def test_a_reader_gets_what_is_known_and_buys_nothing(lasting: Served, connect: Connect) -> None:
+    statement, before = f"{COUNT} AND pay < 10", len(lasting.people.session.history)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="reads what is known") as refused:
+        connect("rea").execute(statement)
+    assert refused.value.diag.message_detail == "Nothing was spent."
+    bought = connect().execute(statement).fetchone()
+    assert connect("rea").execute(statement).fetchone() == bought
+    assert len(lasting.people.session.history) == before + 1
+
+
+def test_a_quota_holds_here_too(serve: Serve) -> None:
+    served = serve()
+
+    def ask_all() -> None:
+        given = {"host": "127.0.0.1", "port": served.wire, "user": "mia", "password": served.keys["mia"]}
+        with psycopg.connect(**given, autocommit=True) as client:  # type: ignore[arg-type]
+            for low in range(0, 100, 10):
+                client.execute(f"SELECT COUNT(*) FROM data WHERE age BETWEEN {low} AND {low + 9} AND active")
+
+    with pytest.raises(psycopg.Error, match="quota") as refused:
+        ask_all()
+    assert refused.value.sqlstate == "53400"
+    quota = served.mia.get("/v1/people/budget").json()["quota"]
+    assert sum(quota["used"].values()) > 0
+
+
+@pytest.mark.parametrize(("who", "password"), [("ana", "tacit_" + "x" * 43), ("nobody", None)])
+def test_whoever_has_no_key_is_not_let_in(connect: Connect, who: str, password: str | None) -> None:
+    with pytest.raises(psycopg.OperationalError, match="login failed"):
+        connect(who, password)
+
+
+def test_a_revoked_key_is_refused_from_the_next_statement_on(lasting: Served, connect: Connect) -> None:
+    from tacit.serve import revoke_key
+
+    client = connect("bob")
+    client.execute(COUNT)
+    revoke_key(lasting.folder / "tacit.keys", "bob")
+    with pytest.raises(psycopg.OperationalError, match="revoked"):
+        client.execute(COUNT)
+    with pytest.raises(psycopg.OperationalError, match="login failed"):
+        connect("bob")
+
+
+def test_a_database_is_a_data_set_or_all_of_them(connect: Connect) -> None:
+    for name in ("people", "tacit", "ana", "postgres"):
+        assert connect(dbname=name).execute("SELECT COUNT(*) FROM people").fetchone() == (301.0,)
+    with pytest.raises(psycopg.OperationalError, match="The databases are tacit, people"):
+        connect(dbname="secret")
+
+
+REFUSED = [
+    ("SELECT foo FROM data", "unknown column"),
+    ("SELECT COUNT(*) FROM data WHERE agee > 10", "unknown column 'agee'"),
+    ("SELECT age FROM people", "rows are never shown"),
+    ("SELECT * FROM people", "not answered|rows are never shown"),
+    ("SELECT COUNT(*) FROM data WHERE age < 33", "nearest bin edges"),
+    ("SELECT COUNT(*) FROM data, people", "not answered"),
+    ("SELECT COUNT(*) FROM (SELECT * FROM data) x", "sub-selects|does not exist|tables are"),
+    ("SELECT COUNT(*) FROM people p JOIN people q ON p.age = q.age", "not answered"),
+    ("DELETE FROM data", "nothing can be written"),
+    ("CREATE TABLE a (b int)", "nothing can be written"),
+    ("COPY people TO STDOUT", "rows are never shown"),
+    ("EXPLAIN ANALYZE SELECT COUNT(*) FROM data", "would ask the question"),
+    ("FROBNICATE", "begins no statement"),
+    ("SELECT COUNT(*) FROM data WHERE sex = 'F", "ends inside a quote"),
+]
+
+
+@pytest.mark.parametrize(("statement", "words"), REFUSED)
+def test_what_is_refused_costs_nothing_and_the_connection_goes_on(
+    lasting: Served, connect: Connect, statement: str, words: str
+) -> None:
+    client, before = connect(), lasting.people.session.spent
+    with pytest.raises(psycopg.Error, match=words):
+        client.execute(statement)
+    assert lasting.people.session.spent == before
+    assert client.execute("SELECT COUNT(*) FROM data").fetchone() == (301.0,)
+
+
+def test_an_error_has_its_place_in_the_text_of_the_client(connect: Connect) -> None:
+    statement = "SELECT COUNT(*)\nFROM public.people AS p WHERE p.sex = 'F' AND agee > 10"
+    with pytest.raises(psycopg.errors.SyntaxError, match=r"line 2, column 47") as refused:
+        connect().execute(statement)
+    assert statement[int(refused.value.diag.statement_position or 0) - 1 :].startswith("agee")
+
+
+def test_types_are_those_that_people_expect(connect: Connect) -> None:
+    for binary in (False, True):
+        cursor = connect().execute("SELECT active, age, sex, COUNT(*) FROM data GROUP BY 1, 2, 3", binary=binary)
+        assert [column.type_code for column in cursor.description or ()] == [16, 25, 25, 701]
+        row = cursor.fetchall()[0]
+        assert [type(value) for value in row] == [bool, str, str, float]
+
+
+def test_parameters_have_the_types_of_their_columns(lasting: Served, connect: Connect) -> None:
+    client = connect()
+    statement = "SELECT COUNT(*) FROM people WHERE sex = %s AND age BETWEEN %s AND %s AND active = %s AND pay < %s"
+    plain = "SELECT COUNT(*) FROM data WHERE sex = 'F' AND age BETWEEN 20 AND 39 AND active = TRUE AND pay < 20"
+    given = ("F", 20, 39, True, 20.0)
+    assert client.execute(statement, given).fetchone() == (lasting.ask(plain)["value"],)
+    assert client.execute(statement, given, prepare=True).fetchone() == (lasting.ask(plain)["value"],)
+    with pytest.raises(psycopg.Error, match="has no value"):
+        client.execute("SELECT COUNT(*) FROM data WHERE sex = %s", ("F' OR 'a'='a",))
+    with pytest.raises(psycopg.Error, match="takes whole numbers"):
+        client.execute("SELECT COUNT(*) FROM data WHERE age > %s", (dt.date(2024, 1, 1),))
+
+
+def test_several_statements_and_transactions(connect: Connect) -> None:
+    client = connect()
+    client.autocommit = False
+    assert client.execute("SELECT COUNT(*) FROM data; SELECT COUNT(*) FROM people").nextset()
+    client.commit()
+    client.execute("SELECT COUNT(*) FROM data")
+    client.rollback()
+    assert sum("Transactions are accepted and mean nothing" in one for one in client.notices) == 1  # type: ignore[attr-defined]
+
+
+def test_copy_writes_an_answer_as_csv(connect: Connect) -> None:
+    with (
+        connect()
+        .cursor()
+        .copy("COPY (SELECT sex, COUNT(*) FROM data GROUP BY sex) TO STDOUT (FORMAT csv, HEADER)") as out
+    ):
+        text = b"".join(out).decode()
+    assert text.splitlines()[0] == "sex,count"
+    assert [line.split(",")[0] for line in text.splitlines()[1:]] == ["F", "M"]
+
+
+def test_explain_is_the_price_and_spends_nothing(lasting: Served, connect: Connect) -> None:
+    before = lasting.people.session.spent
+    lines = [row[0] for row in connect().execute(f"EXPLAIN {COUNT} AND pay >= 20")]
+    assert "of the budget" in lines[0]
+    assert lasting.people.session.spent == before
+
+
+def test_settings_are_kept_and_shown(connect: Connect) -> None:
+    client = connect(application_name="tests")
+    assert client.execute("SHOW application_name").fetchone() == ("tests",)
+    client.execute("SET search_path TO public, other; SET my.own = -1")
+    assert client.execute("SHOW my.own").fetchone() == ("-1",)
+    with pytest.raises(psycopg.Error, match="UTF8"):
+        client.execute("SET client_encoding TO latin1")
+    with pytest.raises(psycopg.errors.UndefinedObject):
+        client.execute("SHOW nothing_of_the_kind")
+
+
+def test_rates_hold_here_too(serve: Serve) -> None:
+    from tacit.serve.admission import Limits
+
+    served = serve(limits=Limits(rate=1e-9, burst=2))
+    given = {"host": "127.0.0.1", "port": served.wire, "user": "ana", "password": served.keys["ana"]}
+    with psycopg.connect(**given, autocommit=True) as client:  # type: ignore[arg-type]
+        client.execute("SELECT COUNT(*) FROM data; SELECT COUNT(*) FROM data")
+        with pytest.raises(psycopg.Error, match="requests a second"):
+            client.execute("SELECT COUNT(*) FROM data")
