@@ -57,8 +57,9 @@ package: dev  ## Build wheel and sdist, install both in clean environments, and 
 trust: dev  ## What privacy rests on, in files and lines
 	$(BIN)/python -m benchmarks.trust
 
-audit: dev  ## Slow statistics of the samplers and mechanisms
-	$(BIN)/python -m pytest -n 2 -m audit
+SIZE ?= 1
+audit: dev  ## Slow statistics and attacks; SIZE=0.1 makes a tenth of each attack
+	$(BIN)/python -m pytest -n 2 -m audit --size $(SIZE)
 
 crash: dev  ## kill -9 and simulated power cuts against the ledger
 	$(BIN)/python -m pytest -m crash -s

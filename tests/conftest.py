@@ -19,6 +19,16 @@ settings.register_profile("explore", no_clock)
 settings.load_profile("same")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--size", type=float, default=1.0, help="of the audit: 0.1 is a tenth of it")
+
+
+@pytest.fixture
+def size(request: pytest.FixtureRequest) -> float:
+    """How much of the audit is run: all of it is 1."""
+    return float(request.config.getoption("--size"))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """The same private noise in every run of a test."""
