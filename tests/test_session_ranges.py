@@ -135,7 +135,7 @@ def test_rectangles(tmp_path: Path) -> None:
         (lambda s: s.cdf("agee"), "age"),
         (lambda s: s.quantile("age", 0), "share above 0"),
         (lambda s: s.quantile("age", 1.5), "share above 0"),
-        (lambda s: s.range("age", 39, 20), "range of no values"),
+        (lambda s: s.range("age", 39, 20), "from the lower end to the higher"),
         (lambda s: s.range("income", 1, 5_000), "nearest bin edges"),
         (lambda s: s.range("age", 20, 200), "takes"),
         (lambda s: s.range("income", 0, 100_000), "all there is"),

@@ -97,9 +97,9 @@ def comparison(chance: random.Random, name: str, plain: list[str], cuts: list[tu
         return f"{first} > {name}" if chance.random() < 0.5 else f"{first} <= {name}"
     if kind == 2 and last:
         return chance.choice([f"{name} <= {last}", f"{name} > {last}", f"{last} >= {name}", f"{last} < {name}"])
-    if kind == 3 and last:
-        end = chance.choice(cuts)[0]
-        return f"{name} {chance.choice(['', 'NOT '])}BETWEEN {first} AND {end}"
+    later = [end for end, _ in cuts[cuts.index((last, first)) + 1 :]]  # swapped ends are refused
+    if kind == 3 and last and later:
+        return f"{name} {chance.choice(['', 'NOT '])}BETWEEN {first} AND {chance.choice(later)}"
     if kind == 4:
         return f"{name} {chance.choice(['=', '<>', '!='])} {chance.choice(plain)}"
     if kind == 5:

@@ -119,7 +119,8 @@ def leaf(chance: random.Random) -> str:
         kinds = [f"{name} < {low}", f"{name} >= {high}", f"{low} > {name}", f"{high} <= {name}"]
         if name != "pay":  # the last whole number before an edge
             kinds += [f"{name} <= {low - 1}", f"{name} > {high - 1}"]
-            kinds += [f"{name} {chance.choice(['', 'NOT '])}BETWEEN {low} AND {high - 1}"] * 2
+            if low < high:  # swapped ends are refused
+                kinds += [f"{name} {chance.choice(['', 'NOT '])}BETWEEN {low} AND {high - 1}"] * 2
         return chance.choice(kinds)
     if name == "word":
         pattern, word = chance.choice(PATTERNS), chance.choice(["LIKE", "ILIKE", "NOT LIKE", "NOT ILIKE"])

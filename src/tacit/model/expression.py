@@ -22,7 +22,7 @@ from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Query
 from tacit.model.statistic import MAX_TEXT, Statistic, Unbound
-from tacit.model.values import Value
+from tacit.model.values import Listed, Value
 
 Comparison = Literal["<", "<=", ">", ">="]
 
@@ -171,11 +171,20 @@ class Between(Expression):
     def truth(self, domain: Domain, wanted: bool) -> Query:
         attribute = domain[self.name]
         upper: Comparison = self.upper or ("<" if attribute.kind == "numeric" else "<=")
+        if not isinstance(attribute.values, Listed):  # whoever swaps the ends hears so, before any end cuts a bin
+            ends = [attribute.point(self.name, end) for end in (self.low, self.high)]
+            if ends[0] > ends[1]:
+                low, high = map(attribute.values.show, ends)
+                raise InvalidQuery(
+                    f"a range of {self.name} goes from the lower end to the higher, not from {low} to {high}."
+                )
         first = Compare(self.name, ">=", self.low).cut(attribute)
         end = Compare(self.name, upper, self.high).cut(attribute)
-        if self.upper is None and first >= end:  # a pair in Python; SQL's BETWEEN 3 AND 1 is nobody, as everywhere
-            ends = "low up to high, high itself left out" if upper == "<" else "low to high, both included"
-            raise InvalidQuery(f"{self.name}=({self.low!r}, {self.high!r}) is a range of no values; it is {ends}.")
+        if self.upper is None and first >= end:
+            raise InvalidQuery(
+                f"{self.name}=({self.low!r}, {self.high!r}) is a range of no values; it is low up to high, high itself "
+                "left out."
+            )
         outside = [*range(first), *range(end, attribute.bins)]
         return Query.among(domain, self.name, range(first, end) if wanted else outside)
 
@@ -199,6 +208,8 @@ def stump(feature: str, *, predicts: str, value: Value | None = None) -> Unbound
 
     def make(domain: Domain) -> Statistic:
         labels = domain[predicts]
+        if not domain[feature].ordered:
+            raise InvalidQuery(f"{feature} has no order, so it has no thresholds: the ordered attribute comes first.")
         if value is None and labels.size != 2:
             raise InvalidQuery(f"{predicts} has {labels.size} values; say which one is told from the others: value=….")
         label = 1 if value is None else labels.find(predicts, value)

@@ -1,2 +1,2 @@
 SELECT STUMP(age, region) FROM data
--- expect: refused: region has 5 values; say which one is told from the others: value=….
+-- expect: refused: region has 5 values; name the one that is told from the others, like STUMP(age, region, 'north').

@@ -12,10 +12,20 @@ from tacit.model.values import Days
 _FUNCTIONS: dict[type[exp.Expr], Part] = {exp.Hour: "hour", exp.Month: "month", exp.Dayname: "weekday"}
 _WORDS: dict[str, Part] = {"HOUR": "hour", "MONTH": "month"}
 _TRUNCATED = (exp.DateTrunc, exp.TimestampTrunc)
+_NUMBERED = (
+    "WEEKDAY",
+    "DOW",
+    "DAYOFWEEK",
+    "ISODOW",
+)  # SQL counts days from Sunday or Monday, 0 or 1: names are clearer
 
 
 def with_attributes(statement: exp.Select, domain: Domain) -> exp.Select:
     """The statement with the declared attribute in the place of every part of a date or a time."""
+    for node in statement.find_all(exp.Anonymous, exp.DayOfWeek, exp.DayOfWeekIso):
+        shown, of = node.sql("duckdb"), node.find(exp.Column)
+        if of is not None and shown.partition("(")[0] in _NUMBERED:
+            raise InvalidQuery(f"{shown} cannot be asked; ask dayname({of.name}), which is Monday to Sunday.")
     if not any(isinstance(node, (*_FUNCTIONS, exp.Extract, *_TRUNCATED)) for node in statement.walk()):
         return statement
     made = statement.transform(lambda node: _attribute(node, domain), copy=True)

@@ -71,14 +71,22 @@ def statistic(node: exp.Expr, read: Reading) -> Stat | None:
             names.append(column(given, read))
         else:
             values.append(None if isinstance(given, exp.Null) else plain_value(given))
+    if name == "STATISTIC" and not values:
+        raise InvalidQuery("STATISTIC is given a name, like STATISTIC('fullest ward').")
     if function is None:
-        found = owners(own.get(name) or (values.pop(0) if values else None), values, read.domain)
+        found = owners(own.get(name) or values.pop(0), values, read.domain)
         if names and tuple(names) != found.scope:
             raise InvalidQuery(f"{found.name!r} is about {', '.join(found.scope)}.")
         return Stat(found)
     fits = all(a <= len(some) <= b for some, (a, b) in ((names, function.columns), (values, function.values)))
     if not fits:
         raise InvalidQuery(f"{text(node)} is not answered here; write {function.form}.")
+    if name == "STUMP" and not values and (labels := read.domain[names[1]]).size != 2 and read.domain[names[0]].ordered:
+        one = exp.convert(labels.typical(0)).sql("duckdb")
+        raise InvalidQuery(
+            f"{names[1]} has {labels.size} values; name the one that is told from the others, like "
+            f"STUMP({names[0]}, {names[1]}, {one})."
+        )
     return Stat(function.make(names, values).bind(read.domain))
 
 
