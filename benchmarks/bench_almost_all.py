@@ -43,16 +43,26 @@ class Run(NamedTuple):
     seconds: float
 
 
-def play(cells: int, hits: int, questions: int, seed: int) -> Run:
+def play(
+    cells: int,
+    hits: int,
+    questions: int,
+    seed: int,
+    *,
+    drawn: str = "DatabaseSample",
+    rows: int = ROWS,
+    budget: tacit.Budget = BUDGET,
+) -> Run:
+    """The mechanism on one database, which is drawn by DatabaseSample or uniformly."""
     domain = Domain({"x": tacit.integer(0, cells - 1)})
-    values = database_sample(domain, ROWS, seed)[:, 0]
     rng = np.random.default_rng(seed)
+    values = database_sample(domain, rows, seed)[:, 0] if drawn == "DatabaseSample" else rng.integers(cells, size=rows)
     asked = [np.flatnonzero(rng.random(cells) < 0.5) for _ in range(questions)]
     counts = np.bincount(values, minlength=cells)
     with (
         tempfile.TemporaryDirectory() as folder,
         tacit.open(
-            data=pd.DataFrame({"x": values}), domain=domain, budget=BUDGET, ledger=Path(folder) / "l.tacit",
+            data=pd.DataFrame({"x": values}), domain=domain, budget=budget, ledger=Path(folder) / "l.tacit",
             anchor=Path(folder) / "anchor", mechanism="median", warm=0, sampler="fractions", databases=SAMPLES,
             hits=hits, questions=questions, seed=seed,
         ) as session,
@@ -60,7 +70,7 @@ def play(cells: int, hits: int, questions: int, seed: int) -> Run:
         start = time.perf_counter()
         answers = [session.ask_many([Query.among(domain, "x", some)])[0] for some in asked]
         seconds = time.perf_counter() - start
-    errors = [abs(answer.value - counts[some].sum()) / ROWS for answer, some in zip(answers, asked, strict=True)]
+    errors = [abs(answer.value - counts[some].sum()) / rows for answer, some in zip(answers, asked, strict=True)]
     bought = [place for place, answer in enumerate(answers) if answer.source == "measured"]
     return Run(max(errors), len(bought), bought[-1] + 1 if bought else 0, seconds / questions)
 

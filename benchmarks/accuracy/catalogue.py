@@ -159,15 +159,15 @@ def independent() -> Table:
     )
 
 
-def tree() -> Table:
+def tree(sizes: dict[str, int] = _SIZES, name: str = "tree of pairs") -> Table:
     """Each attribute depends on the one before it, and on no other."""
     rng = np.random.Generator(np.random.PCG64(SEED))
     columns, before = {}, np.zeros(ROWS, dtype=np.int64)
-    for name, size in _SIZES.items():
+    for one, size in sizes.items():
         laws = rng.dirichlet(np.full(size, 0.5), size=before.max() + 1).cumsum(axis=1)
         before = (rng.random(ROWS)[:, None] > laws[before]).sum(axis=1).clip(max=size - 1)
-        columns[name] = before
-    return _coded("tree of pairs", columns, _SIZES)
+        columns[one] = before
+    return _coded(name, columns, sizes)
 
 
 def parity() -> Table:
