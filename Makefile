@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PACKAGE_PIP := .venv/package/bin/python -m pip install --quiet --disable-pip-version-check
 INSTALL_SELF := $(PIP) --no-deps --no-build-isolation --editable .
 
-.PHONY: help setup dev demo page test lint package audit crash engines browser fuzz bench peers trust lock clean
+.PHONY: help setup dev demo page test lint docs package audit crash engines browser fuzz bench peers trust lock clean
 
 help:  ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -53,6 +53,15 @@ package: dev  ## Build wheel and sdist, install both in clean environments, and 
 	cd dist && ../.venv/package/bin/tacit demo
 	$(PACKAGE_PIP) --no-deps --no-build-isolation --force-reinstall dist/*.tar.gz
 	cd dist && ../.venv/package/bin/tacit demo --json >/dev/null
+
+docs: .venv/.docs  ## The documentation as a site with search, in build/site
+	.venv/docs/bin/mkdocs build --quiet --strict
+	@echo "build/site/index.html"
+
+.venv/.docs: requirements/docs.lock .venv/.core
+	$(PYTHON) -m venv .venv/docs
+	.venv/docs/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.lock
+	@touch $@
 
 trust: dev  ## What privacy rests on, in files and lines
 	$(BIN)/python -m benchmarks.trust
@@ -115,6 +124,7 @@ lock:  ## Resolve the lock files again (needs uv)
 	echo "psycopg[binary]>=3.2,<4" | uv pip compile -q --universal --generate-hashes --no-header --no-annotate - -c requirements/dev.lock -o requirements/postgres.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/setup.in --group dev --extra spark -c requirements/dev.lock -o requirements/engines.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate pyproject.toml requirements/setup.in --group dev --group bench -c requirements/dev.lock -o requirements/bench.lock
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --group docs -o requirements/docs.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --group browser -c requirements/dev.lock -o requirements/browser.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --group synthesis -o requirements/synthesis.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --group fuzz -o requirements/fuzz.lock

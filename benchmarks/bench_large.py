@@ -182,6 +182,23 @@ def one_cost(attributes: int, rows: int, questions: int) -> None:
     print(json.dumps(facts | {"cells": domain.size, "rows": rows, "questions": questions}))
 
 
+def pictured(along: str, found: Sequence[dict[str, Any]]) -> list[Chart]:
+    """Times in one chart and memory in another: each axis has one unit."""
+    x = [float(one[along]) for one in found]
+    times = {
+        "open": [one["open"] for one in found],
+        "warm start": [one["start"] for one in found],
+        "hard answer": [one["buying"] for one in found],
+        "easy answer": [one["each"] / 1000 for one in found],
+    }
+    lines = [Polyline(x, y, name=name) for name, y in times.items()]
+    memory = [Polyline(x, [one["gigabytes"] for one in found], name="memory")]
+    return [
+        Chart(f"time, by {along}", x=Axis(along, log=True), y=Axis("seconds", log=True), marks=lines, width=460),
+        Chart(f"memory, by {along}", x=Axis(along, log=True), y=Axis("gigabytes", low=0), marks=memory, width=460),
+    ]
+
+
 def costs() -> None:
     plans = {
         "cells": [(attributes, 48_842, 2_000) for attributes in (3, 4, 5, 6, 7, 9, 11, 14)],
@@ -208,15 +225,7 @@ def costs() -> None:
                 f"{one['each']:>9.3f}{one['buying']:>8.2f}{one['gigabytes']:>7.2f}",
                 flush=True,
             )
-        x = [float(one[along]) for one in found]
-        lines = [
-            Polyline(x, [one["open"] for one in found], name="open, s"),
-            Polyline(x, [one["start"] for one in found], name="warm start, s"),
-            Polyline(x, [one["each"] for one in found], name="easy answer, ms"),
-            Polyline(x, [one["buying"] for one in found], name="hard answer, s"),
-            Polyline(x, [one["gigabytes"] for one in found], name="memory, GB"),
-        ]
-        charts.append(Chart(f"against {along}", x=Axis(along, log=True), y=Axis("", log=True), marks=lines, width=460))
+        charts += pictured(along, found)
     Grid("What a session costs, 2 cores", charts, columns=2).save(PICTURE)
 
 

@@ -266,8 +266,17 @@ def visits() -> Chart:
             anchor=Path(folder) / "anchor", mechanism="direct",
         ) as session,
     ):  # fmt: skip
-        chart: Chart = session.cdf("visits", share=0.02).chart()
-    return replace(chart, title="How many rows have at most so many visits to a doctor")
+        chart: Chart = session.cdf("visits", share=0.001).chart()  # so little that the band is seen
+    return replace(chart, title="The share of the rows with fewer visits to a doctor than so many")
+
+
+def story() -> Chart:
+    """How visits spread among those who pay nothing: docs/do/story.md."""
+    with tempfile.TemporaryDirectory() as folder, demo.open_demo(Path(folder), questions=1_000) as session:
+        session.start()
+        table = session.ask("SELECT visits, COUNT(*) FROM data WHERE coinsurance = 0 GROUP BY visits")
+        chart: Chart = table.chart()
+    return replace(chart, title="Visits to the doctor in a year, of those who pay nothing")
 
 
 @dataclass(frozen=True)
@@ -333,7 +342,7 @@ def contest() -> Contest:
 def main(names: list[str]) -> None:
     """Draw the pictures of these names, or all."""
     pictures = {"tree": Tree, "triangle": Triangle, "timeline": timeline, "median": median, "visits": visits}
-    pictures["contest"] = contest
+    pictures |= {"contest": contest, "story": story}
     for name in names or pictures:
         print(pictures[name]().save(HERE / f"{name}.svg").name)
 
