@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,6 +31,16 @@ class DataSection(Struct, frozen=True, kw_only=True):
     rows_per_person: int | None = None
 
 
+class AboutSection(Struct, frozen=True, kw_only=True):
+    """[about]: what people read about the table. Nothing rests on it."""
+
+    title: str = ""
+    text: str = ""
+    row: str = ""
+    source: str = ""
+    licence: str = ""
+
+
 class BudgetSection(Struct, frozen=True, kw_only=True):
     """[budget]"""
 
@@ -54,7 +64,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Config:
-    """A parsed configuration: the arguments of `tacit.open`."""
+    """A parsed configuration: the arguments of `tacit.open`, and what people read about the table and its columns."""
 
     data: str
     table: str | None
@@ -62,6 +72,8 @@ class Config:
     budget: Budget
     ledger: Path
     options: Mapping[str, Any]
+    about: AboutSection = field(default_factory=AboutSection)
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     def open(self, **more: Any) -> Session:
         """The session that it describes. `more` are arguments of `tacit.open` beside these, or in their place."""
@@ -108,10 +120,10 @@ def read_config(path: str | Path) -> Config:
         raise ConfigError(f"{path} cannot be read as a text file.") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from None
-    unknown = sorted(set(parsed) - {"data", "budget", "session", "domain"})
+    unknown = sorted(set(parsed) - {"about", "data", "budget", "session", "domain"})
     if unknown:
         raise ConfigError(
-            f"{path}: unknown section [{unknown[0]}]; there are [data], [budget], [session], [domain.NAME]."
+            f"{path}: unknown section [{unknown[0]}]; there are [about], [data], [budget], [session], [domain.NAME]."
         )
     wrong: list[TacitError] = []
 
@@ -126,10 +138,12 @@ def read_config(path: str | Path) -> Config:
     data = read(lambda: _section(path, parsed, "data", DataSection))
     budget = read(lambda: _budget(_section(path, parsed, "budget", BudgetSection)))
     session = read(lambda: _section(path, parsed, "session", SessionSection, setting_names()))
-    domain = read(lambda: Domain.from_dict(parsed.get("domain", {})))
+    about = read(lambda: _section(path, parsed, "about", AboutSection))
+    declared, columns = _described(parsed.get("domain", {}))
+    domain = read(lambda: Domain.from_dict(declared))
     if len(wrong) == 1:
         raise wrong[0]
-    if data is None or budget is None or session is None or domain is None:
+    if data is None or budget is None or session is None or domain is None or about is None:
         raise ConfigError("\n".join(error.sentence for error in wrong))
     if (data.person is None) != (data.rows_per_person is None):
         raise ConfigError(f"{path}: [data] has person and rows_per_person, or neither.")
@@ -141,7 +155,20 @@ def read_config(path: str | Path) -> Config:
     if session.prior is not None:
         options["prior"] = _place(path, session.prior)
     source, ledger = _place(path, data.source), path.parent / session.ledger
-    return Config(source, data.table, domain, budget, ledger, options)
+    return Config(source, data.table, domain, budget, ledger, options, about, columns)
+
+
+def _described(tables: Any) -> tuple[Any, dict[str, str]]:
+    """The domain without the descriptions of its columns, and these: words are no part of what privacy rests on."""
+    if not isinstance(tables, Mapping):
+        return tables, {}
+    declared, columns = dict[str, Any](), dict[str, str]()
+    for name, fields_of in tables.items():
+        declared[name] = fields_of
+        if isinstance(fields_of, Mapping) and isinstance(fields_of.get("description"), str):
+            columns[name] = fields_of["description"]
+            declared[name] = {key: value for key, value in fields_of.items() if key != "description"}
+    return declared, columns
 
 
 def _budget(section: BudgetSection) -> Budget:
@@ -161,9 +188,9 @@ def _section(path: Path, parsed: Mapping[str, Any], name: str, kind: type[S], se
     for key in given:
         if key not in allowed:
             raise ConfigError(f"{path}: [{name}] has no setting {key}; it has {', '.join(allowed)}.")
-    for field in fields(kind):
-        if field.required and field.name not in given:
-            raise ConfigError(f"{path}: [{name}] needs {field.name}.")
+    for one in fields(kind):
+        if one.required and one.name not in given:
+            raise ConfigError(f"{path}: [{name}] needs {one.name}.")
     try:
         if settings:
             check_names("auto", {key: value for key, value in given.items() if key in settings})

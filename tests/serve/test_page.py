@@ -26,7 +26,8 @@ from starlette.testclient import TestClient
 
 import tacit
 from tacit.cli import main
-from tacit.errors import InvalidQuery
+from tacit.config import read_config
+from tacit.errors import ConfigError, InvalidQuery
 from tacit.model import sql
 from tacit.model.answer import Answer
 from tacit.model.facts import ANSWER, FREE, Bar, Facts
@@ -39,6 +40,7 @@ from tacit.serve.keys import KeyRing, make_key
 from tacit.serve.page import routes
 from tacit.serve.page.answer import panel, ways
 from tacit.serve.page.form import Built, clicked, column, read_built, span
+from tacit.serve.page.link import fields_of, unclicked
 from tacit.serve.page.view import Place, _templates, asset
 from tacit.serve.page.view import page as made
 from tacit.serve.refusal import Refusal
@@ -210,7 +212,7 @@ def test_a_key_opens_a_session_and_only_a_key(two: Site) -> None:
     sound(first.text)
     assert 'name="key"' in first.text
     for place in ("/data/people", "/data/people/history", "/data/people/published", "/data/people/audit"):
-        assert nobody.get(place, follow_redirects=False).headers["location"] == "/"
+        assert nobody.get(place, follow_redirects=False).headers["location"] == "/?" + urlencode({"then": place})
     wrong = nobody.post("/login", data={"key": "tacit_" + "x" * 43}, headers={"origin": BASE})
     assert wrong.status_code == 401
     sound(wrong.text)
@@ -230,7 +232,7 @@ def test_a_key_opens_a_session_and_only_a_key(two: Site) -> None:
 
 def test_an_invitation_opens_once(site: Site) -> None:
     first, second = site.open(), site.open()
-    assert "Ask in SQL" in first.get("/enter/come-in").text
+    assert "Ask" in first.get("/enter/come-in").text
     again = second.get("/enter/come-in")
     assert again.status_code == 404
     sound(again.text)
@@ -320,11 +322,11 @@ def test_asking_in_sql_and_again_for_nothing(site: Site) -> None:
     headers = {"authorization": f"Bearer {site.keys['ana']}"}
     told = site.open().post("/v1/people/ask", json={"question": WOMEN}, headers=headers).json()["answer"]
     assert f"<strong>{told['value']}</strong> <span>± {told['error']}</span>" in first.text
-    assert f"entry {told['entry']}, seal {told['seal'][:16]}" in first.text
-    assert 'class="badge paid"' in first.text
-    assert f'<span class="badge {told["says"]}">{told["says"].capitalize()}</span>' in first.text
+    assert f"Entry {told['entry']}, seal {told['seal'][:12]}" in first.text
+    assert '<span class="badge paid">Paid 5 % of the budget</span>' in first.text
+    assert told["says"] == "rough" or f'<span class="badge {told["says"]}">' in first.text  # rough needs no word
     assert "(95%, for this noise)." in first.text
-    assert "All bars" not in first.text  # there is but one
+    assert "All error bars" not in first.text  # there is but one
     assert "<svg" in first.text
     again = ask(rea, by_sql(" select count(*) from DATA where sex in ('F') "))
     assert f"<strong>{told['value']}</strong>" in again.text
@@ -348,10 +350,11 @@ def test_all_bars_are_behind_a_word_and_what_says_nothing_is_grey(site: Site) ->
         assert told["says"] == word
         assert f"tc-s-{colour}" in told["chart"].svg(styled=False)
         assert ("tc-s-6" in told["chart"].svg(styled=False)) == (word == "nothing")
-    words = {"answer": told | {"bars": shown["bars"]}, "ways": {}, "offers": [], "place": Place()}
+    words = {"answer": told | {"bars": shown["bars"]}, "ways": {}, "offers": [], "place": Place(), "query": ""}
     page = _templates().get_template("answer.html").render(words)
     assert '<p class="figure nothing">' in page
-    assert "<summary>All bars</summary>" in page
+    assert "<summary>All error bars</summary>" in page
+    assert "Says nothing" in page
 
 
 CLICKED: list[tuple[dict[str, Any], str]] = [
@@ -532,6 +535,32 @@ def _cell(name: str, place: int) -> Any:
     return tacit.count(**{name: attribute.typical(place) if place < attribute.bins else attribute.label(place)})
 
 
+@drawn(st.data())
+@settings(max_examples=60)
+def test_what_is_written_is_shown_as_what_would_be_clicked(data: st.DataObject) -> None:
+    """SQL that the form can say is shown by the form, a link leads back to it, and the rest is left as it is."""
+    among, ends = {}, {}
+    for name, attribute in WEIRD.items():
+        if attribute.ordered and data.draw(st.booleans()):
+            first = data.draw(st.integers(0, attribute.bins - 1))
+            last = data.draw(st.integers(first, attribute.bins - 1))
+            ends[name] = span(attribute, first)[0], span(attribute, last)[1]
+        choices = range(attribute.bins if attribute.ordered else 0, attribute.size)
+        ticked = data.draw(st.sets(st.sampled_from(choices))) if len(choices) else set()
+        if ticked and len(ticked) < attribute.size:
+            among[name] = frozenset(ticked)
+    by = tuple(data.draw(st.lists(st.sampled_from(WEIRD.names), min_size=1, max_size=2, unique=True)))
+    what: dict[str, Any] = data.draw(st.sampled_from([{"what": "count"}, {"what": "table", "by": by}]))
+    built = Built(among=among, ends=ends, **what)
+    assert clicked(read_built(list(fields_of(built, WEIRD)), WEIRD), WEIRD) == clicked(built, WEIRD)
+    ask = sql.parse(str(clicked(built, WEIRD)), WEIRD)
+    again = unclicked(ask, WEIRD)
+    assert again is not None
+    assert sql.parse(str(clicked(again, WEIRD)), WEIRD) == ask
+    other = sql.parse("SELECT COUNT(*) FROM data WHERE sex = 'F' OR ok = TRUE", WEIRD)
+    assert unclicked(other, WEIRD) is None
+
+
 def test_names_are_quoted_only_where_they_must_be() -> None:
     assert [column(name) for name in ("age", "select", "a b", 'x"y')] == ["age", '"select"', '"a b"', '"x""y"']
     with pytest.raises(Refusal):
@@ -617,7 +646,9 @@ def test_history_comes_in_pages(site: Site) -> None:
     from tacit.show.events import events
 
     found = events(session)
-    first = made("history.html", Place(), **view.history(found * 8, session, None, 0, free=False)).body.decode()
+    first = made(
+        "history.html", Place(), **view.history(found * 8, session, None, 0, Place(), free=False)
+    ).body.decode()
     assert first.count("<tr>") == view.PAGE + 1
     assert "?before=" in first
     newest = found[-1].receipt.entry
@@ -658,6 +689,137 @@ def test_the_same_answer_elsewhere(site: Site, tmp_path: Path, monkeypatch: pyte
         assert answer["cost"] == {"gdp": 0.0}
         if given == statement:
             assert str(answer["value"]) == value[1]
+
+
+def links(text: str, mark: str) -> list[str]:
+    return [html.unescape(one) for one in re.findall(rf'<a (?:class="away" )?href="([^"]+)" {mark}', text)]
+
+
+def test_columns_show_what_is_known_and_looking_is_free(site: Site) -> None:
+    ana = site.browser("ana")
+    assert ana.get("/data/people").text.count("not known yet") == 4
+    ask(ana, by_sql("SELECT age, COUNT(*) FROM data GROUP BY age"))
+    spent, shown = site.spent(), ana.get("/data/people").text
+    assert shown.count("not known yet") == 3
+    assert shown.count('class="small-picture') == 1
+    assert "0 to 99 in steps of 10" in shown
+    known = ana.get(links(shown, "data-look")[1]).text
+    assert 'class="badge free"' in known
+    assert known.count('<path class="whisker"') == 10
+    unknown = ana.get(links(shown, "data-look")[0])
+    assert "At most 5 % of the budget" in unknown.text
+    assert "Ask it" in unknown.text
+    assert site.spent() == spent
+    sound(unknown.text)
+
+
+def test_a_bar_leads_to_its_rows_and_chips_lead_back(site: Site) -> None:
+    ana = site.browser("ana")
+    table = ask(ana, by_sql("SELECT age, COUNT(*) FROM data WHERE sex = 'F' GROUP BY age")).text
+    drills = re.findall(r'href="([^"]+)" data-look data-drill>([^<]+)<', table)
+    assert [label for _, label in drills] == [f"{age}–{age + 9}" for age in range(0, 100, 10)]
+    rows = ana.get(html.unescape(drills[2][0])).text
+    sound(rows)
+    assert "SELECT COUNT(*) FROM data WHERE sex = &#39;F&#39; AND age BETWEEN 20 AND 29" in rows
+    assert "age: <span data-chosen>20 to 29</span>" in rows
+    women = ana.get(links(rows, 'data-look aria-label="Take away')[1]).text
+    assert "SELECT COUNT(*) FROM data WHERE sex = &#39;F&#39;" in women
+    other = ana.get(next(one for one in links(rows, "data-look") if "by=2" in one)).text
+    assert (
+        "SELECT active, COUNT(*) FROM data WHERE sex = &#39;F&#39; AND age BETWEEN 20 AND 29 GROUP BY active" in other
+    )
+    adding = ana.get("/data/people?what=count&in.0=0&add=3&do=filter").text
+    sound(adding)
+    assert '<details class="condition" open>' in adding
+    assert "Ask something" not in adding
+
+
+def test_what_a_condition_rules_out_is_not_drawn(site: Site) -> None:
+    both = ask(
+        site.browser("ana"), by_sql("SELECT sex, age, COUNT(*) FROM data WHERE sex = 'F' GROUP BY sex, age")
+    ).text
+    assert "Numbers: 10 rows" in both or both.count("data-drill") == 10
+    assert ">M<" not in re.sub(r"<form.*?</form>", "", both, flags=re.DOTALL)
+
+
+def test_an_answer_is_a_file_once_it_is_known(site: Site) -> None:
+    ana = site.browser("ana")
+    query = urlencode({"sql": "SELECT sex, COUNT(*) FROM data GROUP BY sex"})
+    for kind in ("csv", "json", "svg"):
+        assert ana.get(f"/data/people/answer.{kind}?{query}").status_code == 403
+    assert site.spent() == 0
+    page = ask(ana, by_sql("SELECT sex, COUNT(*) FROM data GROUP BY sex")).text
+    spent = site.spent()
+    files = {kind: ana.get(f"/data/people/answer.{kind}?{query}") for kind in ("csv", "json", "svg")}
+    for kind, file in files.items():
+        assert f'href="/data/people/answer.{kind}?' in page
+        assert file.headers["content-disposition"] == f'attachment; filename="people-answer.{kind}"'
+    lines = files["csv"].text.splitlines()
+    assert lines[0] == "sex,value,error"
+    assert [line.split(",")[0] for line in lines[1:]] == ["F", "M"]
+    assert [row[1] for row in files["json"].json()["rows"]] == [float(line.split(",")[1]) for line in lines[1:]]
+    assert files["svg"].text.startswith("<svg")
+    assert ana.get(f"/data/people/answer.pdf?{query}").status_code == 404
+    assert ana.get(f"/data/people/answer.csv?{urlencode({'what': 'cdf', 'of': '1'})}").status_code == 403
+    assert site.spent() == spent
+
+
+def test_a_receipt_is_an_address(site: Site) -> None:
+    ana = site.browser("ana")
+    page = ask(ana, by_sql(WOMEN)).text
+    address = re.search(r'href="(/data/people/entry/(\d+)-[0-9a-f]{12})"', page)
+    assert address is not None
+    told = ana.get(address[1])
+    sound(told.text)
+    assert "Bought for 5 % of the budget." in told.text
+    assert address[1] in ana.get("/data/people/history").text
+    for wrong in (
+        f"/data/people/entry/{address[2]}-000000000000",
+        f"/data/people/entry/{address[2]}",
+        "/data/people/entry/x-",
+    ):
+        assert ana.get(wrong).status_code == 404
+
+
+def test_a_question_is_an_address_also_for_who_has_to_log_in(two: Site) -> None:
+    asked = urlencode({"sql": WOMEN})
+    nobody = two.open()
+    first = nobody.get(f"/ask?{asked}&data=people", follow_redirects=True)
+    then = re.search(r'action="(/login\?then=[^"]+)"', first.text)
+    assert then is not None
+    sent = {"key": two.keys["ana"]}
+    entered = nobody.post(html.unescape(then[1]), data=sent, headers={"origin": BASE})
+    assert "Nothing was asked." in entered.text
+    assert WOMEN in html.unescape(entered.text)
+    assert two.spent() == 0
+    several = nobody.get(f"/ask?{asked}").text
+    sound(several)
+    assert f"/data/odd?{html.escape(asked)}" in several
+    for elsewhere in ("https://evil.example", "//evil.example", "/data/../x", "/logout", "/data/people\n"):
+        address = "/login?" + urlencode({"then": elsewhere})
+        login = two.open().post(address, data=sent, headers={"origin": BASE}, follow_redirects=False)
+        assert login.headers["location"] == "/"
+
+
+def test_a_data_set_says_what_it_is_and_who_is_protected(tmp_path: Path) -> None:
+    config = write_config(tmp_path)
+    about = f'[about]\ntitle = "Members & friends"\nrow = "one member"\nsource = "{SCRIPT}"\nlicence = "CC0"\n'
+    described = config.read_text().replace("[domain.sex]", '[domain.sex]\ndescription = "As registered"')
+    config.write_text(about + described)
+    (tmp_path / "odd.csv").write_text(ODD_CSV)
+    (tmp_path / "odd.toml").write_text(ODD)
+    with started(tmp_path, {"people": config, "odd": tmp_path / "odd.toml"}) as site:
+        ana = site.browser("ana")
+        for text in (ana.get("/data/people").text, ana.get("/").text):
+            sound(text)
+            assert "Members &amp; friends" in text
+            assert "Protected: every single row, which is one member." in text
+            assert "Licence: CC0." in text
+            assert "100 %</strong> of the budget left" in text
+        assert "As registered · F, M" in ana.get("/data/people").text
+    config.write_text("[about]\nauthor = 1\n" + described)
+    with pytest.raises(ConfigError, match=r"\[about\] has no setting author"):
+        read_config(config)
 
 
 def test_the_report_is_a_download(site: Site) -> None:

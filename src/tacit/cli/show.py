@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -129,22 +127,11 @@ def as_text(answer: Shown, form: str) -> str:
     """An answer's columns as csv, json or markdown."""
     if form == "json":
         return as_document(answer.to_dict()) + "\n"
-    columns = answer.frame().columns
-    rows = zip(*(column.stored()[0].tolist() for column in columns), strict=True)
-    cells = [["" if cell is None or cell != cell else _plain(cell) for cell in row] for row in rows]
-    names = [column.name for column in columns]
     if form == "csv":
-        out = io.StringIO()
-        csv.writer(out, lineterminator="\n").writerows([names, *cells])
-        return out.getvalue()
-    lines = [[name.replace("|", "\\|") for name in names], ["---"] * len(names)]
-    lines += [[cell.replace("|", "\\|") for cell in row] for row in cells]
+        return answer.frame().csv()
+    names, *rows = [[cell.replace("|", "\\|") for cell in row] for row in answer.frame().cells()]
+    lines = [names, ["---"] * len(names), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def _plain(cell: object) -> str:
-    """A number without a fraction that says nothing: 12, not 12.0."""
-    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15 else str(cell)
 
 
 def colour(answer: Shown) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from tacit.config import Config
+from tacit.config import AboutSection, Config
 from tacit.model.attribute import boolean, category, integer, numeric
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
@@ -28,6 +28,22 @@ DOMAIN = Domain(
         "deductible": boolean(),
     }
 )
+
+ABOUT = AboutSection(
+    title="Visits to the doctor",
+    text="What families on different insurance plans did with them: visits in a year, health and what they paid.",
+    row="one person in one year",
+    source="RAND Health Insurance Experiment, 1974–1982, as in Cameron & Trivedi 2005",
+    licence="public domain",
+)
+COLUMNS = {
+    "visits": "Visits to a doctor in the year, outside hospitals",
+    "health": "How people rate their own health",
+    "limited": "Has a physical limitation",
+    "diseases": "Index of chronic diseases",
+    "coinsurance": "Per cent of a bill that the family pays",
+    "deductible": "The plan has a deductible for each person",
+}
 
 # The table's own columns are logarithms and dummies; this view gives them back their meaning.
 _VIEW = """
@@ -56,7 +72,8 @@ def view(path: Path) -> str:
 def config(path: Path, folder: Path, **options: Any) -> Config:
     """How the demonstration's file is opened, with its ledger and anchor in `folder`."""
     options = {"anchor": folder / "anchors.sqlite", **options}
-    return Config(view(path), None, DOMAIN, BUDGET, folder / f"{options.get('mechanism', 'demo')}.tacit", options)
+    ledger = folder / f"{options.get('mechanism', 'demo')}.tacit"
+    return Config(view(path), None, DOMAIN, BUDGET, ledger, options, ABOUT, COLUMNS)
 
 
 def open_demo(folder: Path, **options: Any) -> Session:

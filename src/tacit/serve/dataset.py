@@ -10,14 +10,14 @@ import os
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tacit.config import Config, read_config
+from tacit.config import AboutSection, Config, read_config
 from tacit.errors import ConfigError, LedgerError, TacitError, WouldSpend
 from tacit.model.answer import Answer
 from tacit.model.ask import Count
@@ -63,8 +63,19 @@ class ServerLock:
 class Dataset:
     """Answers for keys: who may spend spends, readers get what is known. Everything here is safe from any thread."""
 
-    def __init__(self, name: str, session: Session, ledger: Path, keys: KeyRing, lock: ServerLock) -> None:
+    def __init__(
+        self,
+        name: str,
+        session: Session,
+        ledger: Path,
+        keys: KeyRing,
+        lock: ServerLock,
+        about: AboutSection | None = None,
+        columns: Mapping[str, str] | None = None,
+    ) -> None:
+        """`about` and `columns` are the owner's words, for people to read."""
         self.name, self.session, self._keys, self._lock = name, session, keys, lock
+        self.about, self.columns = about or AboutSection(), columns or {}
         self.audit = Audit(Path(f"{os.path.realpath(ledger)}.audit"))
         self.writer = Writer(session, name, sync=self._sync)
         self.shown: dict[str, tuple[int, Any]] = {}  # what the pages have worked out, by how much was spent then
@@ -86,7 +97,7 @@ class Dataset:
             # What the first question would load, which takes seconds: before it has reserved anything, not after.
             session.dry_run("SELECT COUNT(*) FROM data")
             import_module("opendp.measurements")
-            return cls(name, session, settings.ledger, keys, lock)
+            return cls(name, session, settings.ledger, keys, lock, settings.about, settings.columns)
         except BaseException:
             lock.close()
             raise

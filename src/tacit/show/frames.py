@@ -8,7 +8,9 @@ would be freed by Python code, whenever its reader likes: also while an exceptio
 from __future__ import annotations
 
 import atexit
+import csv
 import datetime as dt
+import io
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -102,6 +104,18 @@ class Frame(Framed):
     def frame(self) -> Frame:
         return self
 
+    def cells(self) -> list[list[str]]:
+        """The names, then each row, as text; empty where a value is missing."""
+        rows = zip(*(column.stored()[0].tolist() for column in self.columns), strict=True)
+        cells = [["" if cell is None or cell != cell else _plain(cell) for cell in row] for row in rows]
+        return [[column.name for column in self.columns], *cells]
+
+    def csv(self) -> str:
+        """The same as CSV."""
+        out = io.StringIO()
+        csv.writer(out, lineterminator="\n").writerows(self.cells())
+        return out.getvalue()
+
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write a .csv or .parquet file: all of it or nothing."""
         place = Path(path)
@@ -165,6 +179,11 @@ def _stored(value: Any, kind: Kind) -> Any:
     if kind == "text":
         return value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
     return value.toordinal() - _EPOCH if kind == "day" else value
+
+
+def _plain(cell: object) -> str:
+    """A number without a fraction that says nothing: 12, not 12.0."""
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15 else str(cell)
 
 
 def _relation(frame: Frame, connection: Any) -> Any:

@@ -94,7 +94,7 @@ def table_figure(table: Table) -> Chart:
     if len(axes) == 1:
         bars = whiskered(table.values, table.error, table.limits, grey=table.says == "nothing")
         return Chart(table.question, x=axes[0], y=Axis("rows"), marks=[bars], note=table.caption)
-    heat = Heat(table.values, name="rows")
+    heat = Heat(table.values, name="rows", error=table.error)
     return Chart(table.question, x=axes[1], y=axes[0], marks=[heat], note=table.caption)
 
 

@@ -8,26 +8,36 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import islice
+from dataclasses import dataclass, replace
+from itertools import islice, product
 from math import ceil, floor
 from typing import Any
+from urllib.parse import urlencode
 
-from tacit.model.answer import Answer, QuantileAnswer, bar_line, sure_words
-from tacit.model.ask import Ask, Count, Quantile, Sum
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.model.answer import Answer, Limits, QuantileAnswer, bar_line, sure_words
+from tacit.model.ask import Ask, Count, Crosstab, Quantile, Select, Sum
 from tacit.model.attribute import Attribute
 from tacit.model.budget import Loss, percent_of
+from tacit.model.domain import Domain
+from tacit.model.query import Query
 from tacit.model.table import CdfAnswer, Listing, Table
 from tacit.release.answering import Answers
+from tacit.serve.page.form import Built
+from tacit.serve.page.link import drilled, fields_of
 from tacit.serve.schema import Json
 from tacit.session import DryRun, Session
 from tacit.show.chart import Axis, Chart, Heat, Points, Rule
 from tacit.show.chart.axes import round_number
 from tacit.show.chart.paint import GREY
 
-WIDTH = 620  # pixels of a picture
+WIDTH = 780  # pixels of a picture
 MOST_ROWS = 500  # of a table, in numbers
 MOST_DRAWN = 200  # categories along one side
+MOST_BARRED = 40  # rows of a table that have their bars beside them; more are drawn in one picture
+Floats = NDArray[np.float64]
 WHY = {
     "measured": "Measured, with fresh noise.",
     "repeat": "The same question was answered before, and gets the same answer for ever.",
@@ -36,10 +46,30 @@ WHY = {
 }
 
 
-def panel(ask: Ask, answer: Answers, session: Session) -> dict[str, Any]:
-    """The whole answer to a question. `figure` and `error` are there where it is one value."""
+@dataclass(frozen=True)
+class BarRow:
+    """A bar and its whisker beside a number, from 0 to 100 of the room there is; `grey` where it says nothing."""
+
+    start: float
+    wide: float
+    low: float
+    high: float
+    grey: bool
+
+
+def panel(ask: Ask, answer: Answers, session: Session, built: Built | None = None) -> dict[str, Any]:
+    """The whole answer to a question. `figure` and `error` are there where it is one value.
+
+    built: what was clicked, or would have to be: each row of a table then leads to the rows behind it.
+    """
     free = not answer.cost.atoms
     attribute = session.domain[ask.name] if isinstance(ask, Quantile) else None
+    answer, places = _possible(ask, answer, session.domain)
+    numbers = _numbers(answer)
+    if numbers is not None and built is not None and built.what == "table":
+        cells = islice(product(*places), MOST_ROWS)
+        links = [list(fields_of(drilled(built, built.by, cell, session.domain), session.domain)) for cell in cells]
+        numbers["links"] = [urlencode(one) for one in links]
     return {
         "question": answer.question,
         "figure": _figure(answer),
@@ -47,12 +77,30 @@ def panel(ask: Ask, answer: Answers, session: Session) -> dict[str, Any]:
         "says": answer.says,
         "said": _said(answer),
         "bars": [bar_line(bar) for bar in answer.bars[1:]],
-        "chart": _drawn(answer, attribute),
+        "chart": None if numbers and numbers["bars"] else drawing(answer, attribute),
+        "pictured": drawing(answer, attribute) is not None,
         "free": free,
+        "paid": "" if free else f"{percent_of(answer.cost, session.total)} of the budget",
         "why": WHY[answer.source] if free else f"{WHY[answer.source]} From now on it is free, for everybody.",
-        "facts": _facts(answer, session.total),
-        "numbers": _numbers(answer),
+        "receipt": answer.receipt,
+        "note": answer.note,
+        "numbers": numbers,
     }
+
+
+def _possible(ask: Ask, answer: Answers, domain: Domain) -> tuple[Answers, list[Sequence[int]]]:
+    """A table without the values that its own condition rules out, and the places of those that stay."""
+    if isinstance(ask, Select) and ask.crosstab is not None:
+        ask = ask.crosstab
+    if not isinstance(ask, Crosstab) or not isinstance(answer, Table):
+        return answer, []
+    places: list[Sequence[int]] = []
+    for name in answer.names:
+        every = range(domain[name].size)
+        kept = [i for i in every if not (ask.where & Query.among(domain, name, [i])).is_constant]
+        places.append(every if ask.where.is_everyone or len(every) > MOST_ROWS else kept or every)
+    labels = tuple(tuple(mine[i] for i in kept) for mine, kept in zip(answer.labels, places, strict=True))
+    return replace(answer, labels=labels, values=answer.values[np.ix_(*places)]), places
 
 
 def price_words(found: DryRun, left: Loss, total: Loss, *, may_spend: bool) -> str:
@@ -135,7 +183,8 @@ def _said(answer: Answers) -> str:
     return f"The truth lies between {number(low)} and {number(high)} ({sure})." if answer.error else "It is exact."
 
 
-def _drawn(answer: Answers, attribute: Attribute | None) -> Chart | None:
+def drawing(answer: Answers, attribute: Attribute | None) -> Chart | None:
+    """The picture of an answer, where it has one."""
     chart: Chart | None = None
     if isinstance(answer, Answer) and answer.error:
         chart = interval(answer)
@@ -177,22 +226,16 @@ def quantile(answer: QuantileAnswer, attribute: Attribute) -> Chart | None:
     return Chart("", x=Axis(categories=labels), y=Axis(categories=[""]), marks=[point], width=WIDTH, height=120)
 
 
-def _facts(answer: Answers, total: Loss) -> list[tuple[str, str]]:
-    cost = "nothing" if not answer.cost.atoms else f"{percent_of(answer.cost, total)} of the budget"
-    facts = [("Cost", cost), ("Source", answer.source)]
-    if answer.receipt is not None:
-        facts.append(("Receipt", f"entry {answer.receipt.entry}, seal {answer.receipt.seal[:16]}…"))
-    if answer.note:
-        facts.append(("Note", answer.note))
-    return facts
-
-
 def _numbers(answer: Answers) -> dict[str, Any] | None:
-    """A table of text: its first rows, how `many` there are, and which columns hold numbers."""
+    """A table of text: its first rows, how `many` there are, which columns hold numbers, and bars beside a few."""
     rows: Iterator[Sequence[str]]
+    bars: list[BarRow] | None = None
     if isinstance(answer, Table):
         rows = ([*labels, number(value)] for labels, value in answer.rows())
         head, many, labels = [*answer.names, "rows"], answer.values.size, len(answer.names)
+        if labels == 1 and many <= MOST_BARRED:
+            grey = [answer.says == "nothing"] * many
+            bars = _barred(answer.values, np.full(many, answer.error or 0.0), answer.limits, grey)
     elif isinstance(answer, CdfAnswer):
         lines = zip(answer.labels, answer.values, *answer.band, strict=True)
         rows = ([label, f"{v:,.0f}", f"{floor(low):,}", f"{ceil(high):,}"] for label, v, low, high in lines)
@@ -200,11 +243,26 @@ def _numbers(answer: Answers) -> dict[str, Any] | None:
     elif isinstance(answer, Listing):
         rows = iter(answer.cells(MOST_ROWS))
         head, many, labels = [*answer.names, *answer.titles], len(answer.listed), len(answer.names)
+        if labels and len(answer.titles) == 1 and many <= MOST_BARRED:
+            errors = np.array([row.errors[0] or 0.0 for row in answer.listed])
+            grey = [answer.words(row)[0] == "nothing" for row in answer.listed]
+            bars = _barred(np.array([row.values[0] for row in answer.listed]), errors, answer.limits[0], grey)
     else:
         return None
     shown = list(islice(rows, MOST_ROWS))
     caption = answer.question + (f" (the first {len(shown):,} of {many:,} rows)" if many > len(shown) else "")
-    return {"caption": caption, "head": head, "rows": shown, "many": many, "right": range(labels, len(head))}
+    right = range(labels, len(head))
+    return {"caption": caption, "head": head, "rows": shown, "many": many, "right": right, "bars": bars, "links": None}
+
+
+def _barred(values: Floats, errors: Floats, limits: Limits, grey: Sequence[bool]) -> list[BarRow]:
+    low, high = (np.clip(values + side * errors, *limits) for side in (-1, 1))
+    least, most = min(0.0, float(low.min(initial=0))), max(float(high.max(initial=0)), float(values.max(initial=0)))
+    room = 100 / ((most - least) or 1.0)
+    base = -least * room
+    at, ends = (values - least) * room, ((end - least) * room for end in (low, high))
+    lines = zip(at.tolist(), *(end.tolist() for end in ends), grey, strict=True)
+    return [BarRow(min(base, v), abs(v - base), min(a, v), max(b, v), one) for v, a, b, one in lines]
 
 
 def _argument(text: str) -> str:

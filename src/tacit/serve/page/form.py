@@ -91,16 +91,20 @@ class Built:
     @property
     def narrowed(self) -> tuple[str, ...]:
         """The attributes that conditions are on."""
-        return tuple(dict.fromkeys([*self.among, *(name for name, pair in self.ends.items() if any(pair))]))
+        return tuple(dict.fromkeys([*self.among, *self.ends]))
 
 
 @dataclass(frozen=True)
 class Forms:
-    """What the forms hold: the SQL, what was clicked, and whether the clicking form was used."""
+    """What the forms hold: the SQL, what was clicked, and whether the clicking form was used.
+
+    `adding` is the attribute that a condition is about to be made on.
+    """
 
     sql: str = ""
     built: Built = field(default_factory=Built)
     clicked: bool = False
+    adding: str = ""
 
 
 async def read_form(request: Request, traffic: Traffic, who: Who, most: int = MAX_FORM) -> Fields:
@@ -128,7 +132,8 @@ def width(text: str) -> float | None:
 def read_forms(fields: Fields, domain: Domain) -> Forms:
     """What was written, or clicked."""
     if last(fields, "way") == "click":
-        return Forms(built=read_built(fields, domain), clicked=True)
+        adding = last(fields, "add")
+        return Forms("", read_built(fields, domain), True, _name(adding, domain) if adding else "")
     return Forms(sql=last(fields, "sql"))
 
 
@@ -149,7 +154,7 @@ def read_built(fields: Sequence[tuple[str, str]], domain: Domain) -> Built:
         elif key == "own":
             found[key] = _number(text, len(offered(domain))) if text else None
         elif key == "by":
-            by.append(_name(text, domain))
+            by += [_name(text, domain)] if text else []
         elif kind == "in" and place:
             name = _name(place, domain)
             among.setdefault(name, set()).add(_number(text, domain[name].size))
@@ -157,6 +162,7 @@ def read_built(fields: Sequence[tuple[str, str]], domain: Domain) -> Built:
             name = _name(place, domain)
             low, high = ends.get(name, ("", ""))
             ends[name] = (text.strip(), high) if kind == "from" else (low, text.strip())
+    ends = {name: pair for name, pair in ends.items() if any(pair)}
     if found.get("what", "count") not in KINDS:
         raise Refusal(400, "bad_question", f"what is one of {', '.join(KINDS)}.")
     kept = {name: frozenset(places) for name, places in among.items() if len(places) < domain[name].size}

@@ -12,31 +12,48 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from tacit.model.answer import sure_words
+from tacit.model.ask import Quantile
 from tacit.model.budget import percent_of
-from tacit.model.describe import values_of
 from tacit.release.answering import Answers
 from tacit.serve.admission import MAX_LOGIN, address_of, check_owner
-from tacit.serve.api import HISTORY_TOKENS, PUBLISHED_TOKENS, Call, answers, outcome, published, server_of
-from tacit.serve.keys import PREFIX
+from tacit.serve.api import (
+    HISTORY_TOKENS,
+    PUBLISHED_TOKENS,
+    Call,
+    Server,
+    answers,
+    outcome,
+    published,
+    server_of,
+    shown,
+)
+from tacit.serve.dataset import Dataset
+from tacit.serve.keys import PREFIX, Key
 from tacit.serve.page import view
-from tacit.serve.page.answer import panel, price_words, sharper, ways
+from tacit.serve.page.answer import drawing, panel, price_words, sharper, ways
 from tacit.serve.page.form import Forms, last, question, read_form, read_forms, width, words_of
+from tacit.serve.page.link import link, unclicked
+from tacit.serve.page.overview import known_tables, listed
 from tacit.serve.page.view import ASSETS, Place, address, asset, page, refused_page
 from tacit.serve.question import Question, read
 from tacit.serve.refusal import Refusal, refusal_of
-from tacit.serve.schema import Json
+from tacit.serve.schema import Json, encode
 from tacit.show.events import events
 from tacit.show.report import page as report_page
 
 AUDIT_LINES = 100
 MOST_AUDIT = 6_400
 _WHOLE = re.compile(r"\d{1,15}", re.ASCII)
+_HERE = re.compile(r"/(data/[a-z0-9_-]+(/[a-z]+)*|ask|keys)(\?[!-~]*)?", re.ASCII)  # an address of a page
+FILES = {"csv": "text/csv; charset=utf-8", "json": "application/json", "svg": "image/svg+xml"}
 
 
 Doing = Callable[[Call], Any]  # an endpoint of the API, or like one: the body of its call is the fields of a form
@@ -60,6 +77,7 @@ def routes(invitations: Mapping[str, str] | None = None, landing: str = "/") -> 
 
     here = "/data/{dataset}"
     return [
+        Route("/ask", _choose, methods=["GET"]),
         Route("/", _start, methods=["GET"]),
         Route("/login", _start, methods=["GET"]),
         Route("/login", _login, methods=["POST"]),
@@ -73,6 +91,8 @@ def routes(invitations: Mapping[str, str] | None = None, landing: str = "/") -> 
         at(f"{here}/start", _main),  # who reloads without the form
         at(f"{here}/start", _begin, "POST", owner=True),
         at(f"{here}/words", _words),
+        at(f"{here}/answer.{{kind}}", _file),
+        at(f"{here}/entry/{{receipt}}", _entry, tokens=HISTORY_TOKENS),
         at(f"{here}/history", _history, tokens=HISTORY_TOKENS),
         at(f"{here}/plan", _plan, tokens=HISTORY_TOKENS),
         at(f"{here}/published", published, tokens=PUBLISHED_TOKENS),
@@ -87,7 +107,7 @@ async def _serve(request: Request, do: Doing, owner: bool, tokens: int) -> Respo
     try:
         key = server.logins.by_cookie(request)
         if key is None:
-            return RedirectResponse("/", 303)
+            return RedirectResponse(_login_first(request), 303)
         place = Place(key)
         acts = request.method == "POST"
         if acts:
@@ -109,27 +129,60 @@ async def _start(request: Request) -> Response:
     server = server_of(request)
     key = server.logins.by_cookie(request)
     if key is None:
-        return page("login.html", Place(), refusal=None, prefix=PREFIX)
+        then = _then(request.query_params.get("then", ""))
+        return page("login.html", Place(), refusal=None, prefix=PREFIX, then=then)
     names = sorted(server.datasets)
     if len(names) == 1:
         return RedirectResponse(f"/data/{names[0]}", 303)
-    return page("datasets.html", Place(key), names=names)
+    return await run_in_threadpool(_cards, server, key)
+
+
+async def _choose(request: Request) -> Response:
+    """A question without its data set: the page where it can be asked, or the choice where there are several."""
+    server = server_of(request)
+    key = server.logins.by_cookie(request)
+    if key is None:
+        return RedirectResponse(_login_first(request), 303)
+    asked = [(name, text) for name, text in request.query_params.multi_items() if name != "data"]
+    names = [request.query_params.get("data", "")] if "data" in request.query_params else sorted(server.datasets)
+    if len(names) == 1 and names[0] in server.datasets:
+        return RedirectResponse(f"/data/{names[0]}?{urlencode(asked)}", 303)
+    return await run_in_threadpool(_cards, server, key, urlencode(asked))
+
+
+def _cards(server: Server, key: Key, asked: str = "") -> Response:
+    """The data sets, with what is left of each. `asked` is a question that was brought along."""
+    cards = [(view.about(one), view.budget(one, one.quota(key))) for _, one in sorted(server.datasets.items())]
+    return page("datasets.html", Place(key), cards=cards, asked=asked)
+
+
+def _login_first(request: Request) -> str:
+    """Where somebody without a session goes, to come back afterwards."""
+    if request.method != "GET":
+        return "/"
+    query = f"?{request.url.query}" if request.url.query else ""
+    return f"/?{urlencode({'then': request.url.path + query})}"
+
+
+def _then(text: str) -> str:
+    """An address of a page here; anything else is the start."""
+    return text if _HERE.fullmatch(text) else "/"
 
 
 async def _login(request: Request) -> Response:
-    server = server_of(request)
+    server, then = server_of(request), _then(request.query_params.get("then", ""))
     try:
         server.logins.check_origin(request)
         who = address_of(request)
         secret = last(await read_form(request, server.traffic, who, MAX_LOGIN), "key").strip()
-        response = RedirectResponse("/", 303)
+        response = RedirectResponse(then, 303)
         server.logins.start(server.recognise(secret, who), response)
         return response
     except Exception as error:
         refusal = refusal_of(error)
         if refusal.code == "unauthorized":
             refusal = Refusal(401, "unauthorized", "No key in use reads like this one. Was it pasted whole?")
-        return page("login.html", Place(), refusal.status, refusal=refusal, prefix=PREFIX)
+        return page("login.html", Place(), refusal.status, refusal=refusal, prefix=PREFIX, then=then)
 
 
 async def _logout(request: Request) -> Response:
@@ -169,44 +222,56 @@ async def _asset(request: Request) -> Response:
 
 
 async def _main(call: Call) -> Response:
-    """The page, and with ?sql=STATEMENT its answer if it is known already, else its price: a link never spends."""
-    sql = call.request.query_params.get("sql", "")
-    if not sql.strip():
-        return await run_in_threadpool(_show, call, Forms())
-    return await _ask(replace(call, body=[("sql", sql), ("do", "look")]))
+    """The page, and with a question its answer if it is known already, else its price: a link never spends.
+
+    A question is ?sql=STATEMENT, or the fields of the form that is clicked.
+    """
+    fields = call.request.query_params.multi_items()
+    if not last(fields, "sql").strip() and not last(fields, "what"):
+        return await _show(call, Forms())
+    do = "filter" if last(fields, "do") == "filter" else "look"
+    way = "click" if last(fields, "what") else "sql"
+    return await _ask(replace(call, body=[*fields, ("way", way), ("do", do)]))
 
 
 async def _ask(call: Call) -> Response:
     """Answer the form, or say what it would cost. A refusal stands where the answer would.
 
-    The field `do` is "ask" to buy what is not known, and "look" to see an answer only if it is.
+    The field `do` is "ask" to buy what is not known, "look" to see an answer only if it is, and "filter" to make a
+    condition.
     """
     session, asked = call.about.session, Forms()
     try:
         asked = await run_in_threadpool(read_forms, call.body, session.domain)
+        do = last(call.body, "do")
+        if do == "filter":
+            return await _show(call, asked)
         given = await run_in_threadpool(question, asked, session.domain)
         if asked.clicked:  # the box shows what was clicked
             asked = replace(asked, sql=given if isinstance(given, str) else "")
         within = width(last(call.body, "within"))
         parsed = await run_in_threadpool(read, given, session.domain, within)
-        do = last(call.body, "do")
+        if not asked.clicked:  # the form shows what was written, where it can
+            built = await run_in_threadpool(unclicked, parsed.ask, session.domain)
+            asked = asked if built is None else replace(asked, built=built, clicked=True)
         if do != "ask":  # whoever says nothing spends nothing
             found = await asyncio.wrap_future(call.about.price(parsed))
         if do != "ask" and not (do == "look" and found.known):
             words = price_words(found, session.left, session.total, may_spend=call.asker.may_spend)
-            stands_for = asked.sql if asked.clicked else ""
-            return await run_in_threadpool(
-                _show, call, asked, "price.html", known=found.known, words=words, stands_for=stands_for
+            title = parsed.ask.words(session.domain)
+            may = call.asker.may_spend and found.cost_at_most <= session.left
+            return await _show(
+                call, asked, "price.html", within=within, known=found.known, words=words, title=title, may=may
             )
         (answer,) = await answers(call, [parsed])
-        shown = await run_in_threadpool(panel, parsed.ask, answer, session)
+        shown = await run_in_threadpool(panel, parsed.ask, answer, session, asked.built if asked.clicked else None)
         same = ways(given, call.about.name, _base(call), within)
         offers = await _offers(call, parsed, answer) if isinstance(given, str) else []
-        return await run_in_threadpool(
-            _show, call, asked, "answer.html", answer=shown, ways=same, given=given, offers=offers
+        return await _show(
+            call, asked, "answer.html", within=within, answer=shown, ways=same, given=given, offers=offers
         )
     except Exception as error:
-        return await run_in_threadpool(_show, call, asked, refusal=refusal_of(error))
+        return await _show(call, asked, refusal=refusal_of(error))
 
 
 async def _offers(call: Call, parsed: Question, answer: Answers) -> list[tuple[str, str]]:
@@ -229,24 +294,88 @@ async def _begin(call: Call) -> Response:
             raise Refusal(400, "not_sure", "Tick the box first: what is spent cannot be had back.")
         await asyncio.wrap_future(call.about.start(call.asker))
     except Exception as error:
-        return await run_in_threadpool(_show, call, Forms(), refusal=refusal_of(error))
+        return await _show(call, Forms(), refusal=refusal_of(error))
     return RedirectResponse(_place(call).address, 303)
 
 
-def _show(call: Call, asked: Forms, panel: str = "", *, refusal: Refusal | None = None, **words: Any) -> Response:
+async def _show(
+    call: Call,
+    asked: Forms,
+    panel: str = "",
+    *,
+    refusal: Refusal | None = None,
+    within: float | None = None,
+    **words: Any,
+) -> Response:
     """The page where questions are asked, with what came of the last one."""
-    about = call.about
-    session = about.session
-    domain = session.domain
-    facts = words | {
-        "base": None if session.started else session.base,
-        "asked": asked,
-        "domain": domain,
-        "attributes": [[name, a.kind, f"{a.size:,}", values_of(a)] for name, a in domain.items()],
-        "budget": view.budget(about, about.quota(call.asker)),
-    }
-    status = 200 if refusal is None else refusal.status
-    return page("ask.html", _place(call), status, panel=panel, refusal=refusal, **facts)
+    tables = await known_tables(call.about)
+    query = link(asked, call.about.session.domain)
+    if query and within is not None:
+        query += f"&within={within:g}"
+
+    def make() -> Response:
+        about, session = call.about, call.about.session
+        facts = words | {
+            "base": None if session.started else session.base,
+            "asked": asked,
+            "query": query,
+            "domain": session.domain,
+            "columns": listed(about, asked.built, tables),
+            "conditions": view.conditions(asked, session.domain),
+            "about": view.about(about),
+            "budget": view.budget(about, about.quota(call.asker)),
+        }
+        status = 200 if refusal is None else refusal.status
+        return page("ask.html", _place(call), status, panel=panel, refusal=refusal, **facts)
+
+    return await run_in_threadpool(make)
+
+
+async def _file(call: Call) -> Response:
+    """An answer that is known, as a file: for spreadsheets, programs and papers."""
+    kind, fields, domain = (
+        call.request.path_params["kind"],
+        call.request.query_params.multi_items(),
+        call.about.session.domain,
+    )
+    if kind not in FILES:
+        raise Refusal(404, "no_such_address", f"An answer is a file of {', '.join(FILES)}.")
+    way = "click" if last(fields, "what") else "sql"
+    asked = await run_in_threadpool(read_forms, [*fields, ("way", way)], domain)
+    given = await run_in_threadpool(question, asked, domain)
+    parsed = await run_in_threadpool(read, given, domain, width(last(fields, "within")))
+    found = await asyncio.wrap_future(call.about.price(parsed))
+    if not found.known:
+        raise Refusal(
+            403, "would_spend", "This is not known yet, and a file is made of what is: ask it on the page first."
+        )
+    (answer,) = await answers(call, [parsed])
+    return await run_in_threadpool(_written, call.about, parsed, answer, kind)
+
+
+def _written(dataset: Dataset, asked: Question, answer: Answers, kind: str) -> Response:
+    if kind == "csv":
+        text = answer.frame().csv()
+    elif kind == "json":
+        text = encode(shown(asked, answer)).decode()
+    else:
+        attribute = dataset.session.domain[asked.ask.name] if isinstance(asked.ask, Quantile) else None
+        chart = drawing(answer, attribute)
+        if chart is None:
+            raise Refusal(404, "no_such_address", "This answer has no picture.")
+        text = replace(chart, title=answer.question, note=sure_words(answer)).svg()
+    attached = {"content-disposition": f'attachment; filename="{dataset.name}-answer.{kind}"'}
+    return Response(text, headers=attached, media_type=FILES[kind])
+
+
+def _entry(call: Call) -> Response:
+    """One entry of the ledger, at the address that its receipt makes."""
+    number, _, seal = call.request.path_params["receipt"].partition("-")
+    session = call.about.session
+    found = next((event for event in events(session) if str(event.receipt.entry) == number), None)
+    if found is None or not seal or not found.receipt.seal.startswith(seal):
+        raise Refusal(404, "no_such_entry", "The ledger has no such entry: the address may be of another ledger.")
+    return page("entry.html", _place(call, "history"), **view.entry(found, session))
 
 
 async def _price(call: Call) -> Json:
@@ -275,8 +404,8 @@ def _history(call: Call) -> Response:
     before, free = _parameter(call, "before", 0, 2**53), "free" in call.request.query_params
     session = call.about.session
     who = view.askers(call.about) if call.asker.role == "owner" else None
-    past = view.history(events(session), session, who, before, free=free)
-    return page("history.html", _place(call, "history"), **past)
+    place = _place(call, "history")
+    return page("history.html", place, **view.history(events(session), session, who, before, place, free=free))
 
 
 def _plan(call: Call) -> Response:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, TypeVar
+from urllib.parse import urlencode
 
 from jinja2 import Environment
 from markupsafe import Markup
@@ -19,19 +20,21 @@ from starlette.responses import Response
 
 from tacit.model.answer import says_words
 from tacit.model.budget import Loss, percent_of
+from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.statistic_check import offered
 from tacit.model.workload import Marginal
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import Key
 from tacit.serve.page.answer import WIDTH, number
-from tacit.serve.page.form import KINDS, column, span
+from tacit.serve.page.form import KINDS, Forms, column, span
+from tacit.serve.page.link import fields_of, without, words
 from tacit.serve.refusal import Refusal
 from tacit.serve.schema import QuotaLine
 from tacit.session import Session
 from tacit.show.chart import Gauge
-from tacit.show.chart.paint import CSS, FONT, ROLES, Picture
-from tacit.show.events import Event, events, single, spending
+from tacit.show.chart.paint import CSS, FONT, ROLES, Picture, clean
+from tacit.show.events import Event, events, pictures, single, spending
 from tacit.show.pages import drawn, environment
 from tacit.show.report import expectation, odds
 
@@ -46,6 +49,7 @@ HEADERS = {
     "referrer-policy": "same-origin",
 }
 PAGE = 50  # lines
+MOST_PICTURES = 30  # of one entry of the ledger
 T = TypeVar("T")
 _NEARLY_NOTHING = 1e-6  # of the budget: nothing that anybody could buy
 ASSETS = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
@@ -105,7 +109,7 @@ def address(name: str) -> str:
 @cache
 def _templates() -> Environment:
     made = environment("tacit.serve.page", styled=False)
-    made.filters["picture"] = picture
+    made.filters |= {"picture": picture, "capital": lambda words: words[:1].upper() + words[1:]}
     made.globals |= {"address": address, "column": column, "span": span, "kinds": KINDS, "offered": offered}
     return made
 
@@ -115,6 +119,54 @@ def _colours() -> str:
         return ":root{" + "".join(f"--{role}:{both[which]};" for role, both in ROLES.items()) + "}"
 
     return f"{values(0)}\n@media (prefers-color-scheme:dark){{{values(1)}}}\nbody{{font-family:{FONT}}}\n"
+
+
+def about(dataset: Dataset) -> dict[str, Any]:
+    """What a data set is and who is protected: the owner's words, and public parameters."""
+    session, said = dataset.session, dataset.about
+    many, row = session.rows_per_person, said.row or "one row"
+    protected = (
+        f"Protected: every single row{f', which is {said.row}' if said.row else ''}."
+        if many == 1
+        else f"Protected: every person, with up to {many:,} rows{f', each of which is {said.row}' if said.row else ''}."
+    )
+    facts = [("Source", said.source), ("Licence", said.licence)]
+    return {
+        "name": dataset.name,
+        "title": said.title or dataset.name,
+        "text": said.text,
+        "size": f"{session.rows:,} rows, {len(session.domain):,} columns",
+        "row": row,
+        "protected": protected,
+        "facts": [(name, words) for name, words in facts if words],
+        "started": session.started,
+    }
+
+
+def conditions(asked: Forms, domain: Domain) -> list[dict[str, Any]]:
+    """The conditions as chips: words, the link that takes each away, and whether it is being made."""
+    names = dict.fromkeys([*(name for name in domain if name in asked.built.narrowed), *filter(None, [asked.adding])])
+    return [
+        {
+            "name": name,
+            "place": domain.names.index(name),
+            "words": words(asked.built, name, domain),
+            "without": urlencode(list(fields_of(without(asked.built, name), domain))),
+            "open": name == asked.adding,
+        }
+        for name in names
+    ]
+
+
+def entry(event: Event, session: Session) -> dict[str, Any]:
+    """One thing that was bought or told, with what can be drawn of it."""
+    drawn_ones = [(one.question, replace(one.chart(), note="", width=WIDTH)) for one in pictures(event, session)]
+    return {
+        "event": event,
+        "told": _told(event, session),
+        "cost": percent_of(event.cost, session.total) if event.cost.atoms else "",
+        "drawn": drawn_ones[:MOST_PICTURES],
+    }
 
 
 def plan(dataset: Dataset) -> dict[str, Any]:
@@ -166,7 +218,7 @@ def _gauge(session: Session) -> Gauge:
 
 
 def history(
-    found: Sequence[Event], session: Session, who: Mapping[int, str] | None, before: int, *, free: bool
+    found: Sequence[Event], session: Session, who: Mapping[int, str] | None, before: int, place: Place, *, free: bool
 ) -> dict[str, Any]:
     """What was bought, and if wanted what was told for nothing; newest first, in pages. `who` is for the owner."""
     newest = [
@@ -176,7 +228,7 @@ def history(
     rows = [
         [
             str(event.receipt.entry),
-            event.question,
+            _entry_link(event, place),
             _told(event, session),
             percent_of(event.cost, session.total) if event.cost.atoms else "free",
             event.receipt.seal[:12],
@@ -192,6 +244,11 @@ def history(
         "before": before,
         "older": shown[-1].receipt.entry if len(newest) > PAGE else None,
     }
+
+
+def _entry_link(event: Event, place: Place) -> Markup:
+    link = f"{place.address}/entry/{event.receipt.entry}-{event.receipt.seal[:12]}"
+    return Markup('<a href="{}">{}</a>').format(link, clean(event.question))
 
 
 def audit(records: Sequence[Mapping[str, Any]], total: Loss) -> list[list[str]]:

@@ -12,7 +12,7 @@ import numpy as np
 from tacit.show.chart.axes import Axis, Scale
 from tacit.show.chart.marks import Area, Bars, Heat, Mark, Points, Polyline, Rule, Ticks
 from tacit.show.chart.paint import SERIES, clip, number, p, paint, rectangles, text, width
-from tacit.show.chart.shapes import AREA, BAR, MOST_TITLED, shade, shape
+from tacit.show.chart.shapes import AREA, BAR, MOST_TITLED, hatch, shade, shape
 
 ROW = 20  # pixels of a row of the legend
 SAMPLE = 22  # pixels of a colour's sample, and the space after it
@@ -119,7 +119,13 @@ def _ramp(mark: Heat, left: float, y: float) -> str:
         box = f'x="{p(x + STEP * i)}" y="{p(y + 2)}" width="{STEP}" height="10"'
         boxes += f'<rect {box} fill-opacity="{one:.2f}"/>'
     shades = f'<g {paint(fill="heat")} shape-rendering="crispEdges">{boxes}</g>'
-    return text(left, y + 11, start, most=LONGEST) + shades + text(x + STEP * RAMP + 8, y + 11, number(high))
+    end = f"{number(high)}{'' if mark.error is None else f', each ± {number(mark.error)}'}"
+    found = text(left, y + 11, start, most=LONGEST) + shades + text(x + STEP * RAMP + 8, y + 11, end)
+    if mark.unsure.any() and np.size(mark.values) <= MOST_TITLED:
+        x += STEP * RAMP + 8 + width(end) + BETWEEN
+        found += f'<path d="{hatch(x, y + 2, 16, 10)}" {paint(stroke="6", width=1)}/>'
+        found += text(x + SAMPLE, y + 11, "may be none")
+    return found
 
 
 def _words(mark: Mark, x: Axis, y: Axis) -> str:
@@ -166,6 +172,8 @@ def _heat_words(mark: Heat, x: Axis, y: Axis, title: str) -> str:
         cell = f"{_short(y.categories[row])}, {_short(x.categories[column])}"
         said.append(f"{word} {number(float(values.flat[place]))} ({cell})")
     small = " Cells too small to be seen are drawn as averages." if values.size > MOST_TITLED else ""
+    if mark.error is not None:
+        small = f" Each within {number(mark.error)}; {int(mark.unsure.sum()):,} may be none.{small}"
     return f"{title} of {values.shape[0]:,} by {values.shape[1]:,} cells: {', '.join(said)}.{small}"
 
 

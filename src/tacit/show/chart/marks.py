@@ -129,13 +129,24 @@ class Rule:
 
 @dataclass(frozen=True, eq=False)
 class Heat:
-    """A table as shades: one row of `values` for each category of y, one column for each of x."""
+    """A table as shades: one row of `values` for each category of y, one column for each of x.
+
+    With the half width `error` of their bars, cells whose bar reaches 0 are hatched: there may be nothing in them.
+    """
 
     values: ArrayLike
     name: str = ""
+    error: float | None = None
 
     def __post_init__(self) -> None:
         _keep(self, values=numbers(self.values, "values", 2))
+        numbers([] if self.error is None else [self.error], "the error")
+
+    @property
+    def unsure(self) -> NDArray[np.bool_]:
+        """The cells whose bar reaches 0."""
+        found: NDArray[np.bool_] = np.asarray(self.values) <= (self.error or -np.inf)
+        return found
 
 
 Mark = Polyline | Area | Bars | Points | Ticks | Rule | Heat

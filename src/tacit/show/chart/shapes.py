@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tacit.show.chart.axes import Scale
 from tacit.show.chart.marks import Area, Bars, Heat, Numbers, Points, Polyline, Rule, Shape, Ticks
-from tacit.show.chart.paint import SMALL, box, clip, escape, number, p, paint, rectangles, text, width
+from tacit.show.chart.paint import GREY, SMALL, box, clip, escape, number, p, paint, rectangles, text, width
 
 # More are thinned: a picture has no room for them, and a file should stay small.
 MOST_ON_LINE = 500  # points of a line, and bars
@@ -22,6 +22,7 @@ POINT, FOOT = 4.0, 3.0  # pixels: half of a point, and half of the foot of its w
 SHADES = 40  # that cells without a number have
 TURN_WHITE = 0.62  # shade from which words on it take the paper's colour
 AREA, BAR = 0.18, 0.88  # how opaque they are
+HATCH = 7  # pixels from one stroke of a hatched box to the next
 FILLED = 0.76  # the part of its category that a bar takes,
 THICKEST, THICKEST_LYING = 56, 26  # but no more pixels than these
 LONGEST_TITLE = 2000  # pixels of the words that a bar says when pointed at
@@ -77,10 +78,26 @@ def bars(mark: Bars, plane: Plane, role: str) -> str:
         said += f" (from {number(ends[0][i])} to {number(ends[1][i])})" if ends else ""
         out.append(f"<rect {box(x, y, wide, high)}><title>{escape(clip(said, LONGEST_TITLE))}</title></rect>")
     found = f"<g {paint(fill=role, opacity=BAR)}>{''.join(out)}</g>"
+    if role == str(GREY):  # what says nothing is hatched
+        boxes = ((near, middle[i] - thick / 2, far) for i in shown for near, far in [sorted((base, float(tip[i])))])
+        strokes = "".join(
+            hatch(near, side, far - near, thick) if plane.lying else hatch(side, near, thick, far - near)
+            for near, side, far in boxes
+        )
+        found += f'<path d="{strokes}" {paint(stroke="paper", width=2)}/>' if strokes else ""
     if ends and room >= 3:
         low, high = (up.at(end[shown]) for end in ends)
         found += _whiskers(middle[shown], low, high, min(4.0, thick / 3), "ink", lying=plane.lying)
     return found
+
+
+def hatch(x: float, y: float, wide: float, high: float) -> str:
+    """Slanted strokes that fill a box."""
+    ends = np.arange(HATCH, wide + high, HATCH).tolist()
+    return "".join(
+        f"M{p(x + max(0.0, c - high))} {p(y + min(c, high))}L{p(x + min(c, wide))} {p(y + max(0.0, c - wide))}"
+        for c in ends
+    )
 
 
 def bar_numbers(mark: Bars, plane: Plane) -> str:
@@ -150,16 +167,21 @@ def heat(mark: Heat, plane: Plane, _: str = "") -> str:
     w, h = plane.x.band, plane.y.band
     printed = h >= 15 and max(width(word, SMALL) for row in labels for word in row) + 8 <= w
     gap = 1 if min(w, h) > 8 else 0
-    boxes, words = "", ""
+    boxes, words, strokes, bar = "", "", "", "" if mark.error is None else f" ± {number(mark.error)}"
     for i, row in enumerate(plane.y.axis.categories or ()):
         for j, column in enumerate(plane.x.axis.categories or ()):
-            said = escape(clip(f"{row}, {column}: {labels[i][j]}", LONGEST_TITLE / 2))
+            said = escape(clip(f"{row}, {column}: {labels[i][j]}{bar}", LONGEST_TITLE / 2))
+            if mark.unsure[i, j]:
+                strokes += hatch(x[j], y[i], x[j + 1] - x[j] - gap, y[i + 1] - y[i] - gap)
             place = box(x[j], y[i], x[j + 1] - x[j] - gap, y[i + 1] - y[i] - gap)
             boxes += f'<rect {place} fill-opacity="{shades[i, j]:.2f}"><title>{said}</title></rect>'
             role = "paper" if shades[i, j] > TURN_WHITE else "ink"
             middle, down = (x[j] + x[j + 1]) / 2, (y[i] + y[i + 1]) / 2 + 4
             words += text(middle, down, labels[i][j], role=role, size=SMALL, anchor="middle") if printed else ""
-    return f"<g {paint(fill='heat')}>{boxes}</g>{words}"
+    hatched = (
+        f'<path d="{strokes}" {paint(stroke="6", width=1, opacity=0.4)} pointer-events="none"/>' if strokes else ""
+    )
+    return f"<g {paint(fill='heat')}>{boxes}</g>{hatched}{words}"
 
 
 def shade(values: Numbers, low: float, high: float) -> Numbers:

@@ -5,9 +5,9 @@ document.documentElement.classList.add("js");
 
 const by = (id) => document.getElementById(id);
 const box = by("sql");
-const here = location.pathname.replace(/\/ask$/, "");
+const here = location.pathname.replace(/\/(ask|start)$/, "");
 
-// --- Asking without leaving the page -------------------------------------------------------------------------------
+// --- Looking and asking without leaving the page: the parts of the page that the server sends are put in place ---------
 
 function fields(form, submitter) {
   const data = new URLSearchParams(new FormData(form));
@@ -15,47 +15,143 @@ function fields(form, submitter) {
   return data;
 }
 
-async function ask(form, submitter) {
-  const answer = by("answer");
-  answer.classList.add("busy");
-  answer.setAttribute("aria-busy", "true");
-  by("status").textContent = "Asking";
+let under = null; // the request that is under way
+
+async function load(address, options = {}, { push = true, asked = null, focus = null } = {}) {
+  if (under) under.abort();
+  const mine = under = new AbortController();
+  const done = working();
   try {
-    const response = await fetch(form.action, { method: "POST", body: fields(form, submitter) });
+    const response = await fetch(address, { ...options, signal: mine.signal });
     if (response.redirected) return void location.assign(response.url); // the session is over
     const told = new DOMParser().parseFromString(await response.text(), "text/html");
-    for (const id of ["answer", "budget"]) {
-      const fresh = told.getElementById(id);
-      if (fresh) by(id).replaceChildren(...fresh.childNodes);
-      else if (id === "answer") answer.replaceChildren(...told.querySelector("main").childNodes); // refused at the door
-    }
-    const sql = told.getElementById("sql")?.value;
-    if (form.dataset.ask === "click" && sql) { box.value = sql; price(box.form, 0); }
+    if (mine !== under) return;
+    done();
+    put(told, asked);
+    const query = by("answer").dataset.query;
+    const now = query ? `${here}?${query}` : here;
+    if (push && now !== location.pathname + location.search) history.pushState(null, "", now);
     by("status").textContent = ["#answer-title", ".figure", ".said", ".source"]
-      .map((part) => answer.querySelector(part)?.textContent.trim()).filter(Boolean).join(". ");
-    copying(answer);
-    if (answer.getBoundingClientRect().top > innerHeight * 0.8) answer.scrollIntoView({ block: "start" });
-  } catch {
+      .map((part) => by("answer").querySelector(part)?.textContent.trim()).filter(Boolean).join(". ");
+    focus?.();
+  } catch (error) {
+    if (error.name === "AbortError") return;
     by("status").textContent = "The server cannot be reached.";
-    answer.textContent = "The server cannot be reached. If the question got there, its answer is kept: ask again.";
+    by("answer").textContent = "The server cannot be reached. If the question got there, its answer is kept: ask again.";
   } finally {
+    done();
+    if (mine === under) under = null;
+  }
+}
+
+function put(told, asked) {
+  const answer = by("answer");
+  const fresh = told.getElementById("answer");
+  if (!fresh) return void answer.replaceChildren(...told.querySelector("main").childNodes); // refused at the door
+  const held = where(document.activeElement);
+  answer.replaceChildren(...fresh.childNodes);
+  answer.dataset.query = fresh.dataset.query;
+  for (const id of ["question", "budget"]) by(id).replaceChildren(...told.getElementById(id).childNodes);
+  const links = told.querySelectorAll("#columns .list a");
+  document.querySelectorAll("#columns .list a").forEach((link, i) => {
+    link.replaceChildren(...links[i].childNodes);
+    link.href = links[i].href;
+    if (links[i].hasAttribute("aria-current")) link.setAttribute("aria-current", "true");
+    else link.removeAttribute("aria-current");
+  });
+  const sql = told.getElementById("sql").value;
+  if (asked !== "sql") box.value = sql;
+  document.querySelector("[data-stands]").textContent = sql;
+  if (held) document.querySelector(held)?.focus();
+  ready(answer);
+  if (answer.getBoundingClientRect().top > innerHeight * 0.8) answer.scrollIntoView({ block: "start" });
+}
+
+function where(element) { // how to find a control again in the page that comes
+  if (!element || !element.closest("#question")) return "";
+  if (element.id) return `#${element.id}`;
+  if (element.name) return `#question [name="${element.name}"]${element.matches("button, [type=checkbox]") ? `[value="${element.value}"]` : ""}`;
+  return element.matches(".away") ? "#question [name=add]" : "";
+}
+
+function working() {
+  const answer = by("answer");
+  const line = document.createElement("p");
+  const start = Date.now();
+  const say = () => { line.textContent = `Working, ${Math.round((Date.now() - start) / 1000)} s`; };
+  const begin = setTimeout(() => { say(); answer.prepend(line); by("status").textContent = "Working"; }, 250);
+  const every = setInterval(say, 1000);
+  line.className = "working";
+  answer.classList.add("busy");
+  answer.setAttribute("aria-busy", "true");
+  return () => {
+    clearTimeout(begin);
+    clearInterval(every);
+    line.remove();
+    if (document.querySelector(".working")) return; // another one has begun
     answer.classList.remove("busy");
     answer.removeAttribute("aria-busy");
-    price(form, 0);
+  };
+}
+
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (!form.dataset.ask) return;
+  event.preventDefault();
+  const submitter = event.submitter;
+  if (submitter?.value === "filter") return void add(form);
+  load(form.action, { method: "POST", body: fields(form, submitter) }, { asked: form.dataset.ask })
+    .then(() => price(document.querySelector(`[data-ask="${form.dataset.ask}"]`), 0));
+});
+
+function add(form) {
+  load(`${here}?${fields(form)}&do=filter`, {}, {
+    push: false,
+    asked: "filter",
+    focus: () => document.querySelector("details[open].condition :is(select, input)")?.focus(),
+  });
+}
+
+document.addEventListener("click", async (event) => {
+  if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+  const link = event.target.closest("a[data-look]");
+  if (link) {
+    event.preventDefault();
+    const drill = link.hasAttribute("data-drill");
+    return void load(link.href, {}, { focus: drill ? () => by("answer").focus({ preventScroll: true }) : null });
   }
+  const bar = event.target.closest(".barred .bar");
+  if (bar) return void bar.closest("tr").querySelector("[data-drill]")?.click();
+  const cell = event.target.closest("figure.leads rect");
+  if (cell) return void leads(cell.closest("figure"))?.get(cell)?.click();
+  const copy = event.target.closest("a[data-copy]");
+  if (copy && navigator.clipboard) {
+    event.preventDefault();
+    await navigator.clipboard.writeText(copy.href);
+    const words = copy.textContent;
+    copy.textContent = "Copied";
+    setTimeout(() => { copy.textContent = words; }, 1500);
+  }
+});
+
+addEventListener("popstate", () => { if (box) load(location.href, {}, { push: false }); });
+
+function leads(figure) { // the link of each bar or cell of a picture, where it has all of them
+  const shapes = [...figure.querySelectorAll("g > rect")].filter((shape) => shape.querySelector("title"));
+  const links = by("answer").querySelectorAll("[data-drill]");
+  return links.length && shapes.length === links.length ? new Map(shapes.map((shape, i) => [shape, links[i]])) : null;
 }
 
 // --- The price, while a question is being made ---------------------------------------------------------------------
 
-const waiting = new WeakMap();
+let waiting = null;
 
 function price(form, delay = 350) {
-  const old = waiting.get(form);
-  if (old) { clearTimeout(old.timer); old.stop.abort(); }
+  if (waiting) { clearTimeout(waiting.timer); waiting.stop.abort(); }
+  const line = form?.querySelector("[data-price]");
+  if (!line) return;
   const stop = new AbortController();
   const timer = setTimeout(async () => {
-    const line = form.querySelector("[data-price]");
-    const stands = form.querySelector("[data-stands]");
     if (form.dataset.ask === "sql" && !box.value.trim()) { line.textContent = ""; return; }
     try {
       const response = await fetch(`${here}/price`, { method: "POST", body: fields(form), signal: stop.signal });
@@ -63,31 +159,49 @@ function price(form, delay = 350) {
       const told = await response.json();
       line.textContent = told.text;
       line.dataset.level = told.level;
-      if (stands) {
-        stands.hidden = !told.sql;
-        stands.querySelector("code").textContent = told.sql;
+      if (form.dataset.ask === "click") {
+        document.querySelector("[data-stands]").textContent = told.sql;
+        if (document.activeElement !== box) box.value = told.sql;
       }
     } catch { /* a newer one is under way, or the server is gone: asking will say so */ }
   }, delay);
-  waiting.set(form, { timer, stop });
+  waiting = { timer, stop };
 }
 
-for (const form of document.querySelectorAll("form[data-ask]")) {
-  form.addEventListener("submit", (event) => { event.preventDefault(); ask(form, event.submitter); });
-  for (const kind of ["input", "change"]) form.addEventListener(kind, () => { price(form); summaries(form); });
+for (const kind of ["input", "change"]) {
+  document.addEventListener(kind, (event) => {
+    const form = event.target.closest("form[data-ask]");
+    if (event.target.id === "search") return void search(event.target.value);
+    if (!form) return;
+    if (event.target.name === "add") { if (kind === "change" && event.target.value) add(form); return; }
+    summaries(form);
+    price(form);
+  });
 }
 
 function summaries(form) {
   for (const one of form.querySelectorAll("details.condition")) {
     const ticked = one.querySelectorAll("input:checked, option:checked:not([value=''])");
     const ends = [...one.querySelectorAll("[name^='from.'], [name^='to.']")].map((end) => end.value);
-    const values = [...ticked].filter((box) => box.name || box.parentElement.multiple);
+    const values = [...ticked].filter((tick) => tick.name || tick.parentElement.multiple);
     const said = [];
     if (ends.some(Boolean)) said.push(`${ends[0] || "the least"} to ${ends[1] || "the most"}`);
-    if (values.length) said.push(values.length < 4 ? values.map((v) => (v.closest("label") || v).textContent).join(", ")
-      : `${values.length} chosen`);
+    if (values.length) said.push(values.length < 4 ? values.map((v) => (v.closest("label") || v).textContent).join(" or ")
+      : `${values.length} values`);
     one.querySelector("[data-chosen]").textContent = said.join(" or ") || "any";
   }
+}
+
+// --- Searching the columns -----------------------------------------------------------------------------------------
+
+function search(words) {
+  const part = words.trim().toLowerCase();
+  let seen = 0;
+  for (const item of document.querySelectorAll("#columns .list > li")) {
+    item.hidden = !item.textContent.toLowerCase().includes(part);
+    seen += !item.hidden;
+  }
+  document.querySelector("#columns .none").hidden = seen > 0;
 }
 
 // --- Completion: names and values of the declared domain ------------------------------------------------------------
@@ -206,9 +320,20 @@ if (box) {
   });
 }
 
-// --- Copying -------------------------------------------------------------------------------------------------------
+// --- Copying, and pictures as files ----------------------------------------------------------------------------------
 
-function copying(root) {
+function ready(root) {
+  for (const figure of root.querySelectorAll("figure.chart")) figure.classList.toggle("leads", Boolean(leads(figure)));
+  const svg = root.querySelector("a[data-svg]");
+  if (svg) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = "PNG";
+    button.addEventListener("click", () => png(svg));
+    const item = document.createElement("li");
+    item.append(button);
+    svg.closest("li").after(item);
+  }
   if (!navigator.clipboard) return; // plain HTTP from another machine: select and copy by hand
   for (const block of root.querySelectorAll(".code")) {
     const button = document.createElement("button");
@@ -226,4 +351,20 @@ function copying(root) {
   }
 }
 
-copying(document);
+async function png(svg) { // the picture itself, twice as fine, drawn by the browser
+  const image = new Image();
+  image.src = svg.href;
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [image.naturalWidth * 2, image.naturalHeight * 2];
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  canvas.toBlob((file) => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(file);
+    link.download = `${here.split("/").pop()}-answer.png`;
+    link.click();
+    URL.revokeObjectURL(link.href);
+  });
+}
+
+if (by("answer")) ready(document);
