@@ -39,6 +39,16 @@ kind = "integer"
 low = 0
 high = 9
 """
+WIDE = """
+[data]
+source = "wide.csv"
+[budget]
+epsilon = 1.0
+[session]
+ledger = "wide.tacit"
+mechanism = "direct"
+anchor = "wide.anchor"
+""" + "".join(f'[domain."column {i}"]\nkind = "boolean"\n' for i in range(30))
 START = (
     "import sys; from tacit.serve import serve; "
     "serve(sys.argv[1:], port=0, ready=lambda address: print(address, flush=True))"
@@ -55,10 +65,13 @@ class Server:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[Server]:
-    """A server of two data sets, one of which has a budget for two questions."""
+    """A server of three data sets, one of which has a budget for two questions, and one many columns."""
     (folder / "tiny.csv").write_text("kind,size\n" + "".join(f"{'plain'},{i % 10}\n" for i in range(80)))
     (folder / "tiny.toml").write_text(TINY)
-    configs = [str(write_config(folder, questions=40)), str(folder / "tiny.toml")]
+    rows = [[f"column {i}" for i in range(30)], *([str((i + j) % 3 == 0) for j in range(30)] for i in range(60))]
+    (folder / "wide.csv").write_text("\n".join(map(",".join, rows)) + "\n")
+    (folder / "wide.toml").write_text(WIDE)
+    configs = [str(write_config(folder, questions=40)), str(folder / "tiny.toml"), str(folder / "wide.toml")]
     keys = {name: make_key(folder / "tacit.keys", name, role, quota) for name, (role, quota) in WHO.items()}
     process = subprocess.Popen([sys.executable, "-c", START, *configs], stdout=subprocess.PIPE, text=True)
     try:

@@ -64,6 +64,7 @@ function put(told, asked) {
   document.querySelector("[data-stands]").textContent = sql;
   if (held) document.querySelector(held)?.focus();
   ready(answer);
+  answer.dataset.turn = Number(answer.dataset.turn || 0) + 1; // who waits for an answer can see that it is another one
   if (answer.getBoundingClientRect().top > innerHeight * 0.8) answer.scrollIntoView({ block: "start" });
 }
 
