@@ -1,35 +1,44 @@
-"""Writes the notebooks of this folder: one for each section of docs/understand/seeds.md, with the page's first block.
+"""Writes the notebooks: what pages of the docs say and run, with what they print left for you to see.
 
-python examples/seeds/make.py
+python examples/notebooks.py
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-PAGE = HERE.parents[1] / "docs" / "understand" / "seeds.md"
+DOCS = HERE.parent / "docs"
+PAGES = {"first_hour": "do/story.md", "choosing_a_budget": "do/epsilon.md", "serving": "do/server.md"}
 BLOCK = re.compile(r"^```python\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")  # they lead nowhere from a notebook
+LINK = re.compile(r"!?\[([^\]]+)\]\([^)]+\)")  # they lead nowhere from a notebook
 
 
 def notebooks() -> dict[str, str]:
-    """The text of every notebook, by the name of its file."""
-    first, *sections = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    """The text of every notebook, by its path here: one for each of these pages, and one for each of the seeds."""
+    found = {f"{name}.ipynb": _notebook(_cells(_text(page))) for name, page in PAGES.items()}
+    first, *sections = re.split(r"^## ", _text("understand/seeds.md"), flags=re.MULTILINE)
     setup = BLOCK.search(first)
     assert setup is not None
-    found = {}
     for section in sections:
         title, _, body = section.partition("\n")
-        cells = [_cell("markdown", f"# {title}"), _cell("code", setup[1]), *_cells(body)]
         name = re.sub(r"[^a-z0-9]+", "_", title.lower()).strip("_")
-        form = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
-        found[f"{name}.ipynb"] = json.dumps(form, indent=1, ensure_ascii=False) + "\n"
+        cells = [_cell("markdown", f"# {title}"), _cell("code", setup[1]), *_cells(body)]
+        found[f"seeds/{name}.ipynb"] = _notebook(cells)
     return found
+
+
+def _text(page: str) -> str:
+    return (DOCS / page).read_text(encoding="utf-8")
+
+
+def _notebook(cells: Iterable[dict[str, Any]]) -> str:
+    form = {"cells": list(cells), "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
+    return json.dumps(form, indent=1, ensure_ascii=False) + "\n"
 
 
 def _cells(body: str) -> Iterator[dict[str, Any]]:
