@@ -118,7 +118,8 @@ class Answer(Answered):
         error = self.error
         interval = None if error is None else list(within(self.value, error, self.limits))
         word = says(self.value, error, self.limits)
-        return {"value": self.value, "error": error, "interval": interval, "says": word}
+        value = None if self.value != self.value else self.value  # there is none where something is divided by 0
+        return {"value": value, "error": error, "interval": interval, "says": word}
 
     def frame(self) -> Frame:
         """One row: the question, its value and error, and what else the answer says of itself."""
@@ -178,6 +179,8 @@ class QuantileAnswer(Answered):
 
 def number(value: float, decimals_from: float = 1) -> str:
     """A value as text: whole, with two decimals or, below a size, with four digits: its error may be small."""
+    if value != value:
+        return "no value"
     if float(value).is_integer():
         return f"{value:,.0f}"
     return f"{value:,.2f}" if abs(value) >= decimals_from else f"{value:.4g}"

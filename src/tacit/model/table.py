@@ -113,12 +113,18 @@ class Listing(Answered):
     listed: tuple[Row, ...]
     facts: Facts
     limits: tuple[Limits, ...]  # of each column of values
+    plain: tuple[bool, ...] = ()  # whether a column of values has no bars: it is about bars itself, or was written
 
     @property
     def says(self) -> Says:
         """As in `Answer`, for the value in the middle: at least half of the values say as much."""
-        words = sorted((word for row in self.listed for word in self.words(row)), key=_LEAST_FIRST.index)
+        said = (zip(self.words(row), self._bare, strict=True) for row in self.listed)
+        words = sorted((word for row in said for word, bare in row if not bare), key=_LEAST_FIRST.index)
         return words[len(words) // 2] if words else "sharp"
+
+    @property
+    def _bare(self) -> tuple[bool, ...]:
+        return self.plain or (False,) * len(self.titles)
 
     def words(self, row: Row) -> list[Says]:
         """What each value of a row says."""
@@ -139,7 +145,7 @@ class Listing(Answered):
         return True
 
     def _values(self) -> dict[str, Any]:
-        rows = [[*row.labels, *row.values] for row in self.listed]
+        rows = [[*row.labels, *map(_null, row.values)] for row in self.listed]
         errors = [list(row.errors) for row in self.listed]
         return {"columns": [*self.names, *self.titles], "rows": rows, "errors": errors, "says": self.says}
 
@@ -148,16 +154,12 @@ class Listing(Answered):
         labels = [
             FrameColumn(name, "text", [row.labels[i] for row in self.listed]) for i, name in enumerate(self.names)
         ]
-        values = [
-            column
-            for i, title in enumerate(self.titles)
-            for column in (
-                FrameColumn(title, "real", [row.values[i] for row in self.listed]),
-                FrameColumn(
-                    f"{title} error" if len(self.titles) > 1 else "error", "real", [r.errors[i] for r in self.listed]
-                ),
-            )
-        ]
+        values = list[FrameColumn]()
+        for i, (title, bare) in enumerate(zip(self.titles, self._bare, strict=True)):
+            values.append(FrameColumn(title, "real", [_null(row.values[i]) for row in self.listed]))
+            if not bare:
+                named = f"{title} error" if len(self.titles) > 1 else "error"
+                values.append(FrameColumn(named, "real", [row.errors[i] for row in self.listed]))
         return Frame((*labels, *values))
 
     def chart(self) -> Chart:
@@ -171,6 +173,8 @@ class Listing(Answered):
         if not self.titles:
             return self.note
         said = bar_words(self)
+        if all(self._bare):
+            return said.removeprefix("± 0 ")
         return said if self.error is None else f"at most {said}"
 
     def __str__(self) -> str:
@@ -183,7 +187,10 @@ class Listing(Answered):
 
     def cells(self, most: int = SHOWN) -> list[list[str]]:
         """The first rows as text, each value with its bar, and with a word where it says nothing."""
-        return [[*row.labels, *map(_with_bar, row.values, row.errors, self.words(row))] for row in self.listed[:most]]
+        return [
+            [*row.labels, *map(_with_bar, row.values, row.errors, self.words(row), self._bare)]
+            for row in self.listed[:most]
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,6 +280,15 @@ def left_out(rows: int) -> list[str]:
     return [f"… and {rows - SHOWN:,} more rows"] if rows > SHOWN else []
 
 
-def _with_bar(value: float, error: float | None, word: Says) -> str:
+def _null(value: float) -> float | None:
+    """NULL, which is no number, as None."""
+    return None if value != value else value
+
+
+def _with_bar(value: float, error: float | None, word: Says, bare: bool) -> str:
+    if value != value:
+        return "–"
+    if bare:
+        return number(value, 10)
     bar = "" if error is None else f" ± {number(error, 10)}"
     return f"{number(value, 10)}{bar}{' (says nothing)' if word == 'nothing' else ''}"

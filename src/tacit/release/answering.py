@@ -8,25 +8,35 @@ fetches them. A bar for one answer holds at the session's confidence c; a value 
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
-from operator import itemgetter
-from typing import TypeVar
 
 import numpy as np
 
-from tacit.model.answer import Answer, Limits, QuantileAnswer
-from tacit.model.ask import Ask, Cdf, Count, Crosstab, Histogram, Mean, Quantile, Range, Select, Stat
-from tacit.model.facts import EXACT, Facts, joined
-from tacit.model.formula import Figure, Weighed
+from tacit.model.answer import Answer, QuantileAnswer
+from tacit.model.ask import (
+    Aggregate,
+    Ask,
+    Cdf,
+    Count,
+    Crosstab,
+    Derived,
+    Histogram,
+    Mean,
+    Quantile,
+    Range,
+    Select,
+    Stat,
+)
+from tacit.model.derived import identity
+from tacit.model.facts import joined
+from tacit.model.formula import Weighed
 from tacit.model.query import Query
-from tacit.model.table import CdfAnswer, Listing, Row, Table
+from tacit.model.table import CdfAnswer, Listing, Table
 from tacit.model.workload import Marginal
-from tacit.release import composed, curves
+from tacit.release import composed, curves, statement
 from tacit.release.estimate import TableEstimate
-from tacit.release.evidence import Found, Setting, answer_to, facts_of, need_of_table, once, with_widest
+from tacit.release.evidence import Found, Setting, answer_to, need_of_table, once
 from tacit.release.need import Need
 
-T = TypeVar("T")
 Answers = Answer | Table | CdfAnswer | QuantileAnswer | Listing
 
 
@@ -50,6 +60,8 @@ def parts(ask: Ask, setting: Setting) -> tuple[Need, ...]:
             return parts(ask.crosstab, setting)
         case Select(groups=()):
             return once(need for column in ask.columns for need in parts(column.value, setting))
+        case Derived():
+            return once(need for select in ask.selects for need in parts(select, setting))
         case Select():
             needs = (composed.needs_of(part, ask.groups, setting) for part in _weighed(ask))
             return once(one for need in needs for one in ([need] if isinstance(need, Marginal) else need))
@@ -86,6 +98,8 @@ def _combined(ask: Ask, found: Found, setting: Setting, text: str) -> Answers:
             return curves.mean(text, ask, released, setting)
         case Select():
             return _selected(ask, found, setting)
+        case Derived():
+            return _worked_out(ask, found, setting)
     values = composed.figures(ask, (), found, setting)
     return Answer(text, values.figures[0].value, values.facts, ask.formula.limits(setting.rows))
 
@@ -120,97 +134,21 @@ def _weighed(select: Select) -> list[Weighed]:
 
 
 def _selected(select: Select, found: Found, setting: Setting) -> Answers:
-    if not select.columns:
-        return _declared(select, setting)
     if len(select.columns) == 1 and not select.groups:
-        column = select.columns[0]
-        one = combine(column.value, found, setting)
-        if isinstance(one, Answer) and column.scale != 1:
-            bars = tuple(replace(bar, width=column.scale * bar.width) for bar in one.bars)
-            facts = replace(one.facts, bars=bars)
-            one = Answer(one.question, column.scale * one.value, facts, _scaled(one.limits, column.scale))
-        return _noted(one, select)
+        return _noted(combine(select.columns[0].value, found, setting), select)
     if select.crosstab is not None:
         return _noted(combine(select.crosstab, found, setting), select)
-    return _listing(select, found, setting)
-
-
-def _scaled(limits: Limits, scale: float) -> Limits:
-    return scale * limits[0], scale * limits[1]
+    return _worked_out(identity(select), found, setting)
 
 
 def _noted(answer: Answers, select: Select) -> Answers:
     return replace(answer, facts=replace(answer.facts, note=joined((answer.facts.note, *select.notes))))
 
 
-def _listing(select: Select, found: Found, setting: Setting) -> Listing:
-    columns, told, limits = list[list[Figure]](), list[Facts](), list[Limits]()
-    for column in select.columns:
-        assert not isinstance(column.value, Quantile)
-        if select.groups:
-            figures, facts = composed.figures(column.value, select.groups, found, setting)
-        else:
-            one = combine(column.value, found, setting)
-            assert isinstance(one, Answer)
-            figures, facts = [Figure(one.value, one.error)], one.facts
-        scale = column.scale
-        columns.append([Figure(scale * v, None if e is None else scale * e) for v, e in figures])
-        told.append(facts)
-        limits.append(_scaled(column.value.formula.limits(setting.rows), scale))
-    cells = list(product(*(range(len(group.parts(setting.domain))) for group in select.groups)))
-    labels = [group.labels(setting.domain) for group in select.groups]
-    order = list(range(len(cells)))
-    for key in reversed(select.order):  # sorts keep the order of equals, so the first key is sorted by last
-        ranks = [cell[key.index] for cell in cells] if key.by == "group" else [f.value for f in columns[key.index]]
-        order.sort(key=ranks.__getitem__, reverse=key.descending)
-    rows = [
-        Row(
-            tuple(names[at] for names, at in zip(labels, cells[i], strict=True)),
-            tuple(column[i].value for column in columns),
-            tuple(column[i].error for column in columns),
-        )
-        for i in _cut(order, select)
-    ]
-    # Columns may share parts, and each part is paid once.
-    needs = parts(select, setting)
-    facts = facts_of(needs, found, min(one.confidence for one in told), setting)
-    facts = with_widest(facts, [error for row in rows for error in row.errors], needs, found)
-    return Listing(
-        question=select.summary(setting.domain),
-        names=tuple(group.title for group in select.groups),
-        titles=_distinct([column.title for column in select.columns]),
-        listed=tuple(rows),
-        facts=replace(facts, note=joined((*(one.note for one in told), *select.notes))),
-        limits=tuple(limits),
-    )
+def _worked_out(derived: Derived, found: Found, setting: Setting) -> Answers:
+    def single(ask: Aggregate) -> Answer:
+        one = combine(ask, found, setting)
+        assert isinstance(one, Answer)
+        return one
 
-
-def _declared(select: Select, setting: Setting) -> Listing:
-    """What SELECT DISTINCT gives: all combinations of declared values, whether a row has them or not."""
-    labels = [group.labels(setting.domain) for group in select.groups]
-    cells = list(product(*(range(len(names)) for names in labels)))
-    for key in reversed(select.order):
-        cells.sort(key=itemgetter(key.index), reverse=key.descending)
-    rows = [Row(tuple(n[at] for n, at in zip(labels, cell, strict=True)), (), ()) for cell in _cut(cells, select)]
-    return Listing(
-        question=select.words(setting.domain),
-        names=tuple(group.title for group in select.groups),
-        titles=(),
-        listed=tuple(rows),
-        facts=setting.public("declared values, whether a row has them or not").within(0.0, EXACT),
-        limits=(),
-    )
-
-
-def _cut(rows: list[T], select: Select) -> list[T]:
-    end = None if select.limit is None else select.offset + select.limit
-    return rows[select.offset : end]
-
-
-def _distinct(titles: list[str]) -> tuple[str, ...]:
-    """Titles that differ: the second of two equal ones is numbered."""
-    seen: list[str] = []
-    for title in titles:
-        same = sum(title == other for other in titles[: len(seen)])
-        seen.append(f"{title} ({same + 1})" if same else title)
-    return tuple(seen)
+    return statement.answer(derived, parts(derived, setting), found, setting, single)

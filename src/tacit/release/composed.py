@@ -31,17 +31,19 @@ from tacit.release.evidence import (
 
 
 class Composed(NamedTuple):
-    """A figure for each group (one, without groups), and the facts about all of them."""
+    """A figure for each group (one, without groups), the facts about all of them, and which of the parts are noisy."""
 
     figures: list[Figure]
     facts: Facts
+    noisy: list[Weighed]
 
 
 def figures(ask: Aggregate, groups: tuple[Group, ...], found: Found, setting: Setting) -> Composed:
     formula = ask.formula
     columns = [_column(part, groups, found, setting) for part in formula.parts]
     asked = [needs_of(part, groups, setting) for part in formula.parts]
-    confidence = sure(sum(not _exact(need, found) for need in asked), setting.confidence)
+    unknown = noisy(ask, groups, found, setting)
+    confidence = sure(len(unknown), setting.confidence)
     rows: Sequence[Sequence[Figure]] = list(zip(*columns, strict=True)) if columns else [()]
     figures = [formula.put_together(row, setting.rows) for row in rows]
     if confidence <= 0:
@@ -49,7 +51,12 @@ def figures(ask: Aggregate, groups: tuple[Group, ...], found: Found, setting: Se
     unsure = formula.doubt if any(figure.error is None for figure in figures) else ""
     needs = [one for need in asked for one in ([need] if isinstance(need, Marginal) else need)]
     facts = facts_of(needs, found, confidence, setting, formula.note, unsure)
-    return Composed(figures, with_widest(facts, [figure.error for figure in figures], needs, found))
+    return Composed(figures, with_widest(facts, [figure.error for figure in figures], needs, found), unknown)
+
+
+def noisy(ask: Aggregate, groups: tuple[Group, ...], found: Found, setting: Setting) -> list[Weighed]:
+    """The parts of a value that do not follow from what is public."""
+    return [part for part in ask.formula.parts if not _exact(needs_of(part, groups, setting), found)]
 
 
 def _exact(need: list[Query] | Marginal, found: Found) -> bool:

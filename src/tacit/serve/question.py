@@ -22,6 +22,7 @@ from tacit.model.ask import (
     Cdf,
     Count,
     Crosstab,
+    Derived,
     Fraction,
     Histogram,
     Quantile,
@@ -280,8 +281,9 @@ def _check_size(ask: Ask, domain: Domain) -> None:
     cells = 1
     if isinstance(ask, Crosstab):
         cells = ask.table.size(domain)
-    elif isinstance(ask, Select):
-        cells = len(ask.columns) * math.prod(len(group.parts(domain)) for group in ask.groups)
+    elif isinstance(ask, Select | Derived):
+        sizes = ((len(one.columns), (len(group.parts(domain)) for group in one.groups)) for one in ask.selects)
+        cells = sum(columns * math.prod(parts) for columns, parts in sizes)
     if cells > MAX_CELLS:
         raise InvalidQuery(f"the table would have {cells:,} cells; over HTTP the most is {MAX_CELLS:,}.")
 

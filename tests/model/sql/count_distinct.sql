@@ -1,2 +1,2 @@
 SELECT COUNT(DISTINCT sex) FROM data
--- expect: refused: COUNT(DISTINCT …) is not answered; SELECT DISTINCT lists the declared values.
+-- expect: [how many values of sex have a row]

@@ -1,2 +1,2 @@
 SELECT COUNT(*) FILTER (WHERE age < 20) / COUNT(*) FILTER (WHERE sex = 'F') FROM data
--- expect: refused: the rows that a fraction counts above are among those that it counts below.
+-- expect: [age in 0–9 … 10–19] / [sex = F]

@@ -1,2 +1,2 @@
 SELECT sex, COUNT(*) FROM data GROUP BY 2
--- expect: refused: 2 is not a declared column by its plain name.
+-- expect: refused: COUNT(*) is nothing to group by. Ask …

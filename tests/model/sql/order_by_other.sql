@@ -1,2 +1,2 @@
 SELECT region, COUNT(*) FROM data GROUP BY region ORDER BY SUM(pay)
--- expect: refused: ORDER BY SUM(pay) is none of the columns of the statement.
+-- expect: all rows, by region, by the sum of pay upwards

@@ -1,2 +1,2 @@
 SELECT region, COUNT(*) FROM data GROUP BY region ORDER BY age
--- expect: refused: ORDER BY age is none of the columns of the statement.
+-- expect: refused: age is not in GROUP BY, and a column stands there or in an aggregate. Ask …

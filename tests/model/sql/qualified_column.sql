@@ -1,2 +1,2 @@
 SELECT COUNT(*) FROM data WHERE data.sex = 'F'
--- expect: refused: data.sex is not a declared column by its plain name.
+-- expect: sex = F

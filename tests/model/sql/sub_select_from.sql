@@ -1,2 +1,2 @@
 SELECT COUNT(*) FROM (SELECT * FROM data)
--- expect: refused: sub-selects are not answered (line 1, column 23); declare a view in the data source.
+-- expect: refused: rows are never shown: the statement has an aggregate, like COUNT(*). Ask …

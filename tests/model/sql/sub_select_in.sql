@@ -1,2 +1,2 @@
 SELECT COUNT(*) FROM data WHERE age IN (SELECT age FROM data)
--- expect: refused: sub-selects are not answered (line 1, column 41); declare a view in the data source.
+-- expect: refused: age IN (SELECT age FROM data) is not a condition that can be asked: WHERE compares declared columns with plain values. Sub-selects stand in FROM, or in the place of a number beside released values.

@@ -1,2 +1,2 @@
 SELECT SUM(pay) * 2 FROM data
--- expect: refused: a value may be multiplied by 1.0, and a fraction by 100.
+-- expect: 2 * [the sum of pay]

@@ -1,2 +1,2 @@
 SELECT regoin, COUNT(*) FROM data GROUP BY regoin
--- expect: refused: unknown column 'regoin' (line 1, column 8); did you mean 'region'?
+-- expect: refused: unknown column 'regoin' (line 1, column 44); did you mean 'region'?

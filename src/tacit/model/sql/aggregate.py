@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sqlglot import exp
 
 from tacit.errors import InvalidQuery
-from tacit.model.ask import Column, Count, Fraction, Mean, Quantile, Sum, Variance
+from tacit.model.ask import Aggregate, Count, Fraction, Mean, Quantile, Sum, Variance
 from tacit.model.expression import All, Among, Expression, Not
 from tacit.model.sql.condition import Reading, column, condition, only, plain_value, stripped, text
 
@@ -30,18 +28,15 @@ _SPREADS: dict[type[exp.Expr], tuple[bool, bool]] = {
 }
 
 
-def aggregate(node: exp.Expr, alias: str, where: Expression, read: Reading) -> Column | None:
-    """The value that a node of the select list asks for, about the rows of `where`; None if it is none.
-
-    Its title is the alias, if it has one.
-    """
-    found = _value(node, where, read)
-    if found is not None and found.scale != 1 and not isinstance(found.value, Fraction):
-        raise InvalidQuery("a value may be multiplied by 1.0, and a fraction by 100.")
-    return None if found is None else replace(found, title=alias, named=bool(alias))
+Valued = tuple[Aggregate | Quantile, float]  # what is asked, and a factor: 100 for a percentage
 
 
-def _value(node: exp.Expr, where: Expression, read: Reading) -> Column | None:
+def aggregate(node: exp.Expr, where: Expression, read: Reading) -> Valued | None:
+    """The value that a node asks for, about the rows of `where`, and a factor; None if it is none."""
+    return _value(node, where, read)
+
+
+def _value(node: exp.Expr, where: Expression, read: Reading) -> Valued | None:
     if isinstance(node, exp.Paren):
         return _value(node.this, where, read)
     if isinstance(node, exp.Mul | exp.Div):
@@ -68,32 +63,31 @@ def _value(node: exp.Expr, where: Expression, read: Reading) -> Column | None:
     return _quantile(node, where, read)
 
 
-def _arithmetic(node: exp.Mul | exp.Div, where: Expression, read: Reading) -> Column | None:
-    """A fraction of two counts, or a value times a number: COUNT(*) FILTER (WHERE a) * 100.0 / COUNT(*)."""
+def _arithmetic(node: exp.Mul | exp.Div, where: Expression, read: Reading) -> Valued | None:
+    """A fraction of two counts, or a value times a number: COUNT(*) FILTER (WHERE a) * 100.0 / COUNT(*).
+
+    Any other quotient is worked out from what its sides are answered.
+    """
     if isinstance(node, exp.Mul):
         number, other = (node.this, node.expression) if _is_number(node.this) else (node.expression, node.this)
         value = _value(other, where, read) if _is_number(number) else None
-        return None if value is None else _scaled(value, plain_value(number))
+        if value is None or isinstance(value[0], Quantile):
+            return None
+        factor = plain_value(number)
+        assert isinstance(factor, int | float)
+        return value[0], value[1] * factor
     top, bottom = _value(node.this, where, read), _value(node.expression, where, read)
-    if top is None or bottom is None:
+    if top is None or bottom is None or bottom[1] != 1:
         return None
-    if not isinstance(top.value, Count) or not isinstance(bottom.value, Count) or bottom.scale != 1:
-        raise InvalidQuery("a fraction is a count of some rows / the count of all of them; for a mean ask AVG.")
-    some, all_rows = top.value.query, bottom.value.query
+    if not isinstance(top[0], Count) or not isinstance(bottom[0], Count):
+        return None
+    some, all_rows = top[0].query, bottom[0].query
     if some & all_rows != some:
-        raise InvalidQuery("the rows that a fraction counts above are among those that it counts below.")
-    return replace(top, value=Fraction(some, all_rows))
+        return None
+    return Fraction(some, all_rows), top[1]
 
 
-def _scaled(column: Column, number: object) -> Column:
-    if number == 1:
-        return column
-    if number != 100 or not isinstance(column.value, Count | Fraction) or column.scale != 1:
-        raise InvalidQuery("a value may be multiplied by 1.0, and a fraction by 100.")
-    return replace(column, scale=100.0)
-
-
-def _count(inner: exp.Expr, where: Expression, read: Reading) -> Column | None:
+def _count(inner: exp.Expr, where: Expression, read: Reading) -> Valued | None:
     if isinstance(inner, exp.Star) and only(inner):
         return _counted(where, read)
     if isinstance(inner, exp.Column):
@@ -101,12 +95,10 @@ def _count(inner: exp.Expr, where: Expression, read: Reading) -> Column | None:
     if isinstance(inner, exp.Literal) and not inner.is_string:
         return _counted(where, read)
     case = _case(inner, read, otherwise=None)
-    if isinstance(inner, exp.Distinct):
-        raise InvalidQuery("COUNT(DISTINCT …) is not answered; SELECT DISTINCT lists the declared values.")
     return None if case is None else _counted(_both(where, case), read)
 
 
-def _sum_or_mean(node: exp.Sum | exp.Avg, where: Expression, read: Reading) -> Column | None:
+def _sum_or_mean(node: exp.Sum | exp.Avg, where: Expression, read: Reading) -> Valued | None:
     inner = stripped(node.this)
     mean = isinstance(node, exp.Avg)
     case = _case(inner, read, otherwise=0)
@@ -126,22 +118,22 @@ def _sum_or_mean(node: exp.Sum | exp.Avg, where: Expression, read: Reading) -> C
         known = _both(where, Among(name, (True, False)))
         return _part(some, known, read) if mean else _counted(some, read)
     rows = read.bind(where)
-    return Column(Mean(read.domain, name, rows) if mean else Sum(read.domain, name, rows), "")
+    return (Mean(read.domain, name, rows) if mean else Sum(read.domain, name, rows)), 1.0
 
 
-def _spread(node: exp.Expr, where: Expression, read: Reading) -> Column | None:
+def _spread(node: exp.Expr, where: Expression, read: Reading) -> Valued | None:
     """VARIANCE(a), VAR_SAMP(a), VAR_POP(a), STDDEV(a), STDDEV_SAMP(a), STDDEV_POP(a)."""
     inner = stripped(node.this)
     if not isinstance(inner, exp.Column):
         return None
     sample, root = _SPREADS[type(node)]
-    return Column(Variance(read.domain, column(inner, read), read.bind(where), sample, root), "")
+    return Variance(read.domain, column(inner, read), read.bind(where), sample, root), 1.0
 
 
-def _quantile(node: exp.Expr, where: Expression, read: Reading) -> Column | None:
+def _quantile(node: exp.Expr, where: Expression, read: Reading) -> Valued | None:
     """MEDIAN(a), QUANTILE(a, 0.9), QUANTILE_CONT(a, 0.9), PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY a)."""
     if isinstance(node, exp.Median) and only(node, "this"):
-        return Column(Quantile(read.domain, column(node.this, read), 0.5, read.bind(where)), "")
+        return Quantile(read.domain, column(node.this, read), 0.5, read.bind(where)), 1.0
     turned = False
     if isinstance(node, exp.Quantile) and only(node, "this", "quantile"):
         by, share = node.this, node.args["quantile"]
@@ -159,7 +151,7 @@ def _quantile(node: exp.Expr, where: Expression, read: Reading) -> Column | None
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < 1:
         raise InvalidQuery("a quantile is a share above 0 and below 1, like QUANTILE_CONT(age, 0.9).")
     q = round(1 - number, 15) if turned else float(number)
-    return Column(Quantile(read.domain, name, q, read.bind(where)), "")
+    return Quantile(read.domain, name, q, read.bind(where)), 1.0
 
 
 def _case(node: exp.Expr, read: Reading, *, otherwise: int | None) -> Expression | None:
@@ -187,12 +179,12 @@ def _is_number(node: object) -> bool:
     return isinstance(node, exp.Literal) and not node.is_string
 
 
-def _counted(where: Expression, read: Reading) -> Column:
-    return Column(Count(read.bind(where)), "")
+def _counted(where: Expression, read: Reading) -> Valued:
+    return Count(read.bind(where)), 1.0
 
 
-def _part(some: Expression, given: Expression, read: Reading) -> Column:
-    return Column(Fraction(read.bind(some), read.bind(given)), "")
+def _part(some: Expression, given: Expression, read: Reading) -> Valued:
+    return Fraction(read.bind(some), read.bind(given)), 1.0
 
 
 def _both(a: Expression, b: Expression) -> Expression:

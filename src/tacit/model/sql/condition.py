@@ -7,7 +7,8 @@ import fnmatch
 import glob
 import re
 from bisect import bisect_left
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -19,8 +20,10 @@ from tacit.model.expression import All, Among, Between, Compare, Comparison, Exp
 from tacit.model.query import Query
 from tacit.model.values import Days, Listed, Value
 
+MOST_SAID = 540  # characters of several mistakes
 MAX_PATTERN = 100  # characters of a LIKE pattern
 MAX_MATCHED = 1_000_000  # characters of patterns that a statement holds against listed values, in all
+_PLACE = re.compile(r" \(line \d+, column \d+\)")
 _COMPARISONS: dict[type[exp.Expr], Comparison] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _MIRRORED: dict[Comparison, Comparison] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -32,6 +35,7 @@ class Reading:
     domain: Domain
     notes: list[str] = field(default_factory=list)
     matched: list[int] = field(default_factory=list)
+    mistakes: list[str] = field(default_factory=list)
     _bound: list[tuple[Expression, Query]] = field(default_factory=list)  # several values share one WHERE
 
     def bind(self, condition: Expression) -> Query:
@@ -41,6 +45,33 @@ class Reading:
                 return query
         self._bound.append((condition, condition.bind(self.domain)))
         return self._bound[-1][1]
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Read a piece of the statement: what is wrong with it is kept, and the others are read all the same."""
+        try:
+            yield
+        except InvalidQuery as refusal:
+            self.refuse(refusal.sentence)
+
+    def refuse(self, sentence: str) -> None:
+        """Keep a mistake; the same at another place is the same, and what follows from another has no words."""
+        if sentence and _PLACE.sub("", sentence) not in (_PLACE.sub("", known) for known in self.mistakes):
+            self.mistakes.append(sentence)
+
+    def raise_mistakes(self) -> None:
+        """Say everything that is wrong with the statement at once."""
+        if len(self.mistakes) == 1:
+            raise InvalidQuery(self.mistakes[0])
+        if not self.mistakes:
+            return
+        said = ""
+        for i, one in enumerate(self.mistakes, 1):
+            if len(said) + len(one) > MOST_SAID and i > 1:
+                said += f" And {len(self.mistakes) - i + 1} more."
+                break
+            said += f" ({i}) {one}"
+        raise InvalidQuery(f"there are {len(self.mistakes)} mistakes.{said}")
 
 
 @dataclass(frozen=True)
@@ -70,7 +101,7 @@ def condition(node: exp.Expr, read: Reading) -> Expression:
         return Not(condition(node.this, read))
     if isinstance(node, exp.And | exp.Or):
         # A long chain is a left-deep tree: flattened, so that a thousand conditions do not recurse.
-        parts = tuple(condition(part, read) for part in node.flatten())
+        parts = tuple(_attempted(part, read) for part in node.flatten())
         return All(parts) if isinstance(node, exp.And) else Not(All(tuple(Not(part) for part in parts)))
     if isinstance(node, exp.Boolean):
         return All(()) if node.this else Not(All(()))
@@ -82,7 +113,45 @@ def condition(node: exp.Expr, read: Reading) -> Expression:
     return _comparison(node, read)
 
 
+def _attempted(node: exp.Expr, read: Reading) -> Expression:
+    """A part of a condition; what is wrong with it is said with all the other mistakes."""
+    try:
+        return condition(node, read)
+    except InvalidQuery as refusal:
+        read.refuse(refusal.sentence)
+        return All(())
+
+
+def checked(node: exp.Expr, read: Reading) -> Expression:
+    """The expression of a condition, with everything said that is wrong with any part of it."""
+    found = condition(node, read)
+    try:
+        read.bind(found)
+    except InvalidQuery as refusal:
+        known = len(read.mistakes)
+        _check_each(node, read)
+        if len(read.mistakes) == known:  # the parts are right, and not what they are together
+            read.refuse(refusal.sentence)
+    return found
+
+
+def _check_each(node: exp.Expr, read: Reading) -> None:
+    while isinstance(node, exp.Paren | exp.Not):
+        node = node.this
+    if isinstance(node, exp.And | exp.Or):
+        for part in node.flatten():
+            _check_each(part, read)
+    else:
+        with read.attempt():
+            condition(node, read).bind(read.domain)
+
+
 def _comparison(node: exp.Expr, read: Reading) -> Expression:
+    if node.find(exp.Select):
+        raise InvalidQuery(
+            f"{text(node)} is not a condition that can be asked: WHERE compares declared columns with plain values. "
+            "Sub-selects stand in FROM, or in the place of a number beside released values."
+        )
     if isinstance(node, exp.EQ | exp.NEQ):
         name, value, _ = _sides(node, read)
         equal = _in_bin(name, value.value, read) if isinstance(value, Rounded) else Among(name, (value,))

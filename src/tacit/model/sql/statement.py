@@ -1,0 +1,558 @@
+"""A whole statement: its inner part, which is released, and its outer part, which is worked out from that.
+
+Called by `sql.parse` alone. The inner part is the groups and aggregates over FROM data; everything else, such as
+arithmetic, HAVING, ORDER BY, LIMIT and statements over the rows of another one, is outer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from tacit.errors import InvalidQuery
+from tacit.model.aggregate import Aggregate
+from tacit.model.ask import Ask, Column, Count, Derived, Group, Quantile, Select
+from tacit.model.derived import Fold, Folded, FoldKind, Shown, Sort, attribute_of
+from tacit.model.describe import describe
+from tacit.model.expression import All, Expression
+from tacit.model.outer import Belongs, Constant, Elsewhere, Given, Kind, Operation, Outer, kinds_of
+from tacit.model.query import Query
+from tacit.model.sql.aggregate import aggregate
+from tacit.model.sql.condition import Reading, checked, column, condition, only, plain_value, stripped, text
+from tacit.model.sql.outer import ALLOWED, truth, value
+from tacit.model.sql.statistic import statistic
+
+MAX_VALUES = 20  # aggregates of one statement
+MAX_CELLS = 2**20  # of a result
+_NO_ROWS = "rows are never shown: the statement has an aggregate, like COUNT(*)."
+_CLAUSES = ("expressions", "from_", "where", "group", "having", "order", "limit", "offset", "distinct", "with_")
+Rows = Select | Derived  # a statement by its rows
+Tables = Mapping[str, Rows]  # statements by the names that WITH gives them
+
+
+def ask_of(select: exp.Select, read: Reading) -> Ask:
+    """What a statement asks: a question of its own kind where it is no more than that."""
+    alone = [one for item in select.expressions if (one := statistic(item.unalias(), read)) is not None]
+    if alone:
+        if len(select.expressions) > 1 or any(select.args.get(clause) for clause in _CLAUSES[2:]):
+            raise InvalidQuery("a statistic is asked by itself, about all rows: SELECT STUMP(age, ill) FROM data.")
+        return alone[0]
+    found = rows_of(select, read, {})
+    read.raise_mistakes()
+    assert found is not None
+    if not isinstance(found, Select):
+        return found
+    if len(found.columns) == 1 and not found.groups and not found.notes:
+        return found.columns[0].value  # what a method of the session asks
+    return found if found.notes else found.crosstab or found
+
+
+def rows_of(select: exp.Select, read: Reading, tables: Tables) -> Rows | None:
+    """A statement by its rows; None where mistakes were found, which `read` keeps."""
+    for clause, given in select.args.items():
+        if given and clause not in _CLAUSES:
+            read.refuse(f"{clause.strip('_').upper()} is not answered here. {ALLOWED}")
+    tables = dict(tables)
+    for cte in select.args["with_"].expressions if select.args.get("with_") else ():
+        if not isinstance(cte.this, exp.Select) or cte.alias_column_names or select.args["with_"].args.get("recursive"):
+            raise InvalidQuery("WITH gives names to statements: WITH t AS (SELECT …) SELECT … FROM t.")
+        made = rows_of(cte.this, read, tables)
+        if made is None:
+            return None
+        tables[cte.alias.lower()] = made
+    source, names = _from(select, read, tables)
+    _unqualified(select, names)
+    if source is None:
+        return None
+    return _over_data(select, read, tables) if isinstance(source, str) else _over_rows(select, source, read, tables)
+
+
+def _from(select: exp.Select, read: Reading, tables: Tables) -> tuple[str | Rows | None, set[str]]:
+    """What a statement is about, and the names that it goes by."""
+    table = select.args["from_"].this if select.args.get("from_") else None
+    if isinstance(table, exp.Subquery) and isinstance(table.this, exp.Select) and only(table, "this", "alias"):
+        return rows_of(table.this, read, tables), {table.alias.lower()}
+    if isinstance(table, exp.Table) and only(table, "this", "alias"):
+        name = table.name.lower()
+        if name in tables or name == "data":
+            return tables.get(name, "data"), {name, table.alias.lower()}
+    raise InvalidQuery("there is one table, and it is called data: write FROM data.")
+
+
+def _unqualified(select: exp.Select, names: set[str]) -> None:
+    """Columns by their plain names: data.age is age. Sub-selects have names of their own, and were read before."""
+    for node in select.find_all(exp.Column):
+        if node.text("table").lower() in names and not node.args.get("db") and node.parent_select is select:
+            node.set("table", None)
+
+
+# -- over data --------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Inner:
+    """The inner part while a statement is read: what is released. It grows by every aggregate that is found."""
+
+    read: Reading
+    tables: Tables
+    where: Expression
+    groups: list[Group]
+    values: list[Aggregate | Quantile] = field(default_factory=list)
+    elsewhere: list[Select | Folded | Derived] = field(default_factory=list)
+    named: dict[str, Outer] = field(default_factory=dict)  # by alias
+    partial: bool = False  # some groups could not be read: that a column is none of them says nothing
+
+    @property
+    def kinds(self) -> list[Kind]:
+        return kinds_of(len(self.groups), len(self.values))
+
+    def given(self, node: exp.Expr) -> Outer | None:
+        if isinstance(node, exp.Subquery):
+            return _scalar(node, self.read, self.tables, self.elsewhere)
+        if isinstance(node, exp.Column) and not node.args.get("table") and node.name.lower() in self.named:
+            return self.named[node.name.lower()]
+        group = group_of(node, "", self.read)
+        if group is not None:
+            return self._label(group, node)
+        if isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct):
+            return self._distinct(node.this)
+        found = aggregate(node, self.where, self.read)
+        if found is None:
+            return None
+        asked, scale = found
+        if asked not in self.values:
+            self.values.append(asked)
+        one = Given(len(self.groups) + self.values.index(asked))
+        return one if scale == 1 else Operation("*", (Constant(scale), one))
+
+    def _label(self, group: Group, node: exp.Expr) -> Given:
+        for i, known in enumerate(self.groups):
+            if (known.name, known.width) == (group.name, group.width):
+                return Given(i)
+        if self.partial:
+            raise InvalidQuery("")
+        raise InvalidQuery(f"{text(node)} is not in GROUP BY, and a column stands there or in an aggregate. {ALLOWED}")
+
+    def belongs(self, node: exp.Expr) -> Outer | None:
+        names = {(known.title.lower() if known.width is None else ""): known.name for known in self.groups} | {
+            known.name.lower(): known.name for known in self.groups
+        }
+        return belongs(node, names, self.groups, self.read)
+
+    def _distinct(self, node: exp.Distinct) -> Outer:
+        """How many declared values of an attribute have a row: from the table of the attribute, for each group."""
+        if (
+            len(node.expressions) != 1
+            or not only(node, "expressions")
+            or not isinstance(node.expressions[0], exp.Column)
+        ):
+            raise InvalidQuery("COUNT(DISTINCT …) takes one declared column.")
+        name = column(node.expressions[0], self.read)
+        attribute = self.read.domain[name]
+        if name in (group.name for group in self.groups):
+            raise InvalidQuery(f"COUNT(DISTINCT {name}) is 1 or 0 in each group by {name}.")
+        if attribute.other is not None:
+            raise InvalidQuery(
+                f"{name} has values beyond those that are listed, so they cannot be counted; SELECT DISTINCT lists "
+                "the declared ones."
+            )
+        by = (*self.groups, Group(name, name))
+        check_size(by, self.read)
+        counted = Select(self.read.domain, (Column(Count(self.read.bind(self.where)), "rows"),), by)
+        there: list[Outer] = [Operation("<=", (Constant(1), Given(len(by))))]
+        if attribute.missing_index is not None:
+            missing = Query.among(self.read.domain, name, [attribute.missing_index])
+            known = Query.among(self.read.domain, name, range(attribute.bins))
+            there.append(Belongs(known, missing, f"{name} is known"))
+        fold = Fold("count", None, Operation("and", tuple(there)))
+        said = f"how many values of {name} have a row"
+        if self.where != All(()):
+            said += f" where {describe(self.read.bind(self.where), self.read.domain)}"
+        return _one_of(self.elsewhere, Folded(counted, tuple(range(len(self.groups))), (fold,), said=said))
+
+
+def _over_data(select: exp.Select, read: Reading, tables: Tables) -> Rows | None:
+    where, distinct = select.args.get("where"), select.args.get("distinct")
+    if not distinct and not select.args.get("group") and not any(map(_asks, select.expressions)):
+        raise InvalidQuery(f"{_NO_ROWS} {ALLOWED}")
+    chosen: Expression = All(())
+    with read.attempt():
+        chosen = checked(where.this, read) if where else chosen
+    known = len(read.mistakes)
+    inner = Inner(read, tables, All(()) if known else chosen, _groups(select, read))
+    inner.partial = len(read.mistakes) > known
+    shown = list[Shown]()
+    for item in select.expressions:
+        node: Outer = Constant(None)  # stands for what is wrong
+        with read.attempt():
+            node = value(item.unalias(), inner)
+        label = inner.groups[node.index] if isinstance(node, Given) and node.index < len(inner.groups) else None
+        shown.append(Shown(_title(item) if label is None or item.alias else label.title, node, bool(item.alias)))
+        if item.alias and item.alias.lower() not in map(str.lower, read.domain):
+            inner.named[item.alias.lower()] = node
+    if distinct:
+        plain = not where and not select.args.get("group") and only(distinct)
+        if inner.values or inner.elsewhere or not plain or any(not isinstance(one.node, Given) for one in shown):
+            raise InvalidQuery("SELECT DISTINCT a, b FROM data lists the declared values, and takes nothing else.")
+    inner.named = {one.title.lower(): one.node for one in shown if one.named}
+    outer = _ending(select, inner, shown)
+    if not distinct and not inner.values and not inner.elsewhere:
+        read.refuse("" if read.mistakes else f"{_NO_ROWS} {ALLOWED}")
+    if len(inner.values) > MAX_VALUES:
+        read.refuse(f"a statement has at most {MAX_VALUES} values; this one has {len(inner.values)}.")
+    if read.mistakes:
+        return None
+    plain_count = len(inner.values) == 1 and isinstance(inner.values[0], Count)
+    if not plain_count or any(group.width is not None for group in inner.groups):
+        check_size(inner.groups, read)
+    return _put_together(inner, shown, outer)
+
+
+@dataclass
+class Ending:
+    """HAVING, ORDER BY, LIMIT and OFFSET."""
+
+    having: Outer | None = None
+    sort: list[Sort] = field(default_factory=list)
+    limit: int | None = None
+    offset: int = 0
+
+
+def _put_together(inner: Inner, shown: list[Shown], ending: Ending) -> Rows:
+    """The inner part and what is worked out from it; the inner part alone where nothing is."""
+    domain, notes = inner.read.domain, tuple(dict.fromkeys(inner.read.notes))
+    first = len(inner.groups)
+    titles = {one.node: one.title for one in shown}
+    named = {one.node for one in shown if one.named}
+    nodes = [Given(first + i) for i in range(len(inner.values))]
+    core = Select(
+        domain,
+        tuple(Column(a, titles.get(node, ""), node in named) for a, node in zip(inner.values, nodes, strict=True)),
+        tuple(
+            Group(group.name, titles.get(Given(i), group.title), group.width) for i, group in enumerate(inner.groups)
+        ),
+        notes,
+    )
+    whole = [one.node for one in shown] == [Given(i) for i in range(len(core.kinds))]
+    if not core.grouped and ending.limit is not None and ending.limit > 0 and not ending.offset:
+        ending.limit = None  # there is one row
+    if not core.grouped:
+        ending.sort = []
+    if whole and ending == Ending() and not inner.elsewhere:
+        return core
+    if any(isinstance(asked, Quantile) for asked in inner.values):
+        raise InvalidQuery("a quantile is a bin, not a number: it is asked by itself.")
+    return Derived(
+        core,
+        tuple(shown),
+        ending.having,
+        tuple(ending.sort),
+        ending.limit,
+        ending.offset,
+        tuple(inner.elsewhere),
+        notes,
+    )
+
+
+def _groups(select: exp.Select, read: Reading) -> list[Group]:
+    """The groups of a statement: those of the select list, and those of GROUP BY alone. Each is held against both."""
+    items = [(item, group) for item in select.expressions if (group := _safe_group(item, read)) is not None]
+    if select.args.get("distinct"):
+        return [group for _, group in items]
+    grouping = select.args.get("group") or exp.Group()
+    if not only(grouping, "expressions"):  # ROLLUP, CUBE, ALL and their kind
+        raise InvalidQuery(f"{text(grouping)} is not answered here. {ALLOWED}")
+    titles = {group.title.lower(): group for _, group in items}
+    found = list[Group]()
+    for node in grouping.expressions:
+        with read.attempt():
+            found.append(_grouped(node, select, titles, read))
+    keys = [(group.name, group.width) for group in found]
+    listed = [group for _, group in items if (group.name, group.width) in keys]
+    if len({group.name for group in found}) < len(found) or len({group.name for group in listed}) < len(listed):
+        raise InvalidQuery("a table groups by each of its columns once.")
+    return listed + [g for g in found if (g.name, g.width) not in [(one.name, one.width) for one in listed]]
+
+
+def _safe_group(item: exp.Expr, read: Reading) -> Group | None:
+    """The group that an item of the select list is; what is wrong with it is said when the item is read."""
+    try:
+        return group_of(item.unalias(), item.alias if isinstance(item, exp.Alias) else "", read)
+    except InvalidQuery:
+        return None
+
+
+def _grouped(node: exp.Expr, select: exp.Select, titles: Mapping[str, Group], read: Reading) -> Group:
+    """An item of GROUP BY, which may be a position or an alias too."""
+    at = position(node, len(select.expressions))
+    if at is not None:
+        node = select.expressions[at].unalias()
+        group = group_of(node, select.expressions[at].alias, read)
+    else:
+        named = titles.get(node.name.lower()) if isinstance(node, exp.Column) and not node.args.get("table") else None
+        group = named if named and node.name.lower() not in map(str.lower, read.domain) else group_of(node, "", read)
+    if group is None:
+        raise InvalidQuery(f"{text(node)} is nothing to group by. {ALLOWED}")
+    return group
+
+
+def group_of(node: exp.Expr, alias: str, read: Reading) -> Group | None:
+    """A column to group by, or bins of it: FLOOR(age / 10) * 10, age / 10 * 10, age // 10 * 10."""
+    if isinstance(node, exp.Column):
+        name = column(node, read)
+        return Group(name, alias or name)
+    product = stripped(node)
+    if not isinstance(product, exp.Mul):
+        return None
+    inner, factor = stripped(product.this), product.expression
+    if isinstance(factor, exp.Floor | exp.Div | exp.IntDiv):
+        inner, factor = factor, product.this
+    floor = isinstance(inner, exp.Floor) and only(inner, "this")
+    quotient = stripped(inner.this) if floor else inner
+    if not isinstance(quotient, exp.Div | exp.IntDiv) or not isinstance(stripped(quotient.this), exp.Column):
+        return None
+    name = column(stripped(quotient.this), read)
+    width, again = plain_value(stripped(quotient.expression)), plain_value(stripped(factor))
+    attribute = read.domain[name]
+    if attribute.kind not in ("integer", "numeric"):
+        raise InvalidQuery(f"{name} is not a number, so it has no bins to widen; group by {name} itself.")
+    if not isinstance(width, int | float) or not 0 < width < 1e300 or width != again:
+        raise InvalidQuery(f"bins are written FLOOR({name} / 10) * 10, with the same number twice.")
+    if not floor and (attribute.kind == "numeric" or attribute.edge(0) < 0):
+        raise InvalidQuery(f"write FLOOR({name} / {width}) * {width}: without FLOOR engines do not agree on it.")
+    return Group(name, alias or name, width)
+
+
+def check_size(groups: list[Group] | tuple[Group, ...], read: Reading) -> None:
+    cells = math.prod(read.domain[group.name].size for group in groups)
+    if cells > MAX_CELLS:
+        raise InvalidQuery(f"the result would have up to {cells:,} rows; the most is {MAX_CELLS:,}.")
+    for group in groups:
+        group.parts(read.domain) if group.width is not None else None  # refuses a width that cuts bins
+
+
+def belongs(node: exp.Expr, names: Mapping[str, str], groups: list[Group], read: Reading) -> Belongs | None:
+    """A condition on the attributes of groups alone, by the names that they go by; None if it is about more."""
+    columns = list(node.find_all(exp.Column))
+    if not columns or node.find(exp.AggFunc, exp.Anonymous, exp.Subquery):
+        return None
+    if any(one.args.get("table") or one.name.lower() not in names for one in columns):
+        return None
+    renamed = node.copy()
+    for one in renamed.find_all(exp.Column):
+        one.this.set("this", names[one.name.lower()])
+    found = condition(renamed, read)
+    meets, fails = (found.truth(read.domain, wanted) for wanted in (True, False))
+    widths = [group for group in groups if group.width is not None]
+    for group in widths:
+        for query in (meets, fails):
+            if not _whole_groups(query, group, read):
+                raise InvalidQuery(f"{text(node)} cuts the groups of {group.name}; choose rows with WHERE.")
+    return Belongs(meets, fails, describe(meets, read.domain))
+
+
+def _whole_groups(query: Query, group: Group, read: Reading) -> bool:
+    if group.name not in query.scope:
+        return True
+    names = [group.name, *(name for name in query.scope if name != group.name)]
+    table = query.table(names, [read.domain[name].size for name in names])
+    return all((table[part.start : part.stop] == table[part.start]).all() for part in group.parts(read.domain))
+
+
+# -- over the rows of another statement -------------------------------------------------------------------------------
+
+
+@dataclass
+class Over:
+    """The rows of another statement while one over them is read, put together where it has aggregates."""
+
+    read: Reading
+    tables: Tables
+    source: Rows
+    by: tuple[int, ...] | None  # None: every row for itself
+    folds: list[Fold] = field(default_factory=list)
+    elsewhere: list[Select | Folded | Derived] = field(default_factory=list)
+    named: dict[str, Outer] = field(default_factory=dict)
+
+    @property
+    def kinds(self) -> list[Kind]:
+        if self.by is None:
+            return self.source.kinds
+        return kinds_of(len(self.by), len(self.folds))
+
+    def given(self, node: exp.Expr) -> Outer | None:
+        if isinstance(node, exp.Subquery):
+            return _scalar(node, self.read, self.tables, self.elsewhere)
+        if isinstance(node, exp.Column):
+            return self._column(node)
+        if self.by is None:
+            return None
+        fold = self._fold(node)
+        if fold is None:
+            return None
+        if fold not in self.folds:
+            self.folds.append(fold)
+        return Given(len(self.by) + self.folds.index(fold))
+
+    def _column(self, node: exp.Column) -> Outer:
+        if not node.args.get("table") and node.name.lower() in self.named:
+            return self.named[node.name.lower()]
+        at = self.position(node)
+        if self.by is None:
+            return Given(at)
+        if at in self.by:
+            return Given(self.by.index(at))
+        raise InvalidQuery(f"{node.name} is a column of many rows: put it into GROUP BY or an aggregate.")
+
+    def position(self, node: exp.Expr) -> int:
+        titles = [title.lower() for title in self.source.titles]
+        if not isinstance(node, exp.Column) or node.args.get("table") or node.name.lower() not in titles:
+            known = ", ".join(self.source.titles)
+            raise InvalidQuery(f"{text(node)} is none of the columns of the statement in FROM: {known}.")
+        return titles.index(node.name.lower())
+
+    def _fold(self, node: exp.Expr) -> Fold | None:
+        each = Over(self.read, self.tables, self.source, None, elsewhere=self.elsewhere)
+        if isinstance(node, exp.Filter) and isinstance(node.expression, exp.Where):
+            inner = self._fold(node.this)
+            return None if inner is None else Fold(inner.kind, inner.node, truth(node.expression.this, each))
+        kinds: dict[type[exp.Expr], FoldKind] = {exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max"}
+        if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
+            return Fold("count", None)
+        if type(node) not in kinds or not only(node, "this"):
+            return None
+        of = value(node.this, each)
+        return Fold(kinds[type(node)], of)
+
+    def belongs(self, node: exp.Expr) -> Outer | None:
+        columns = range(len(self.source.kinds)) if self.by is None else self.by
+        names = {self.source.titles[i].lower(): name for i in columns if (name := attribute_of(self.source, i))}
+        groups = [group for select in self.source.selects for group in select.groups]
+        return belongs(node, names, groups, self.read)
+
+
+def _over_rows(select: exp.Select, source: Rows, read: Reading, tables: Tables) -> Rows | None:
+    if any(isinstance(column.value, Quantile) for inner in source.selects for column in inner.columns):
+        raise InvalidQuery("a quantile is asked by itself.")
+    if select.args.get("distinct"):
+        raise InvalidQuery("DISTINCT is for SELECT DISTINCT a, b FROM data; the rows of a statement differ already.")
+    each = Over(read, tables, source, None)
+    where = select.args.get("where")
+    grouping = select.args.get("group") or exp.Group()
+    if not only(grouping, "expressions"):
+        raise InvalidQuery(f"{text(grouping)} is not answered here. {ALLOWED}")
+    chosen = None
+    with read.attempt():
+        chosen = truth(where.this, each) if where else None
+    folded = bool(grouping.expressions) or any(_aggregates(item) for item in select.expressions)
+    scope = each
+    if folded:
+        by = list[int]()
+        for node in grouping.expressions:
+            with read.attempt():
+                at = position(node, len(select.expressions))
+                by.append(each.position(node if at is None else select.expressions[at].unalias()))
+        if any(source.kinds[i] != "text" for i in by):
+            raise InvalidQuery("rows are put together by their labels, not by their values.")
+        scope = Over(read, tables, source, tuple(by), elsewhere=each.elsewhere)
+    shown = list[Shown]()
+    for item in select.expressions:
+        if isinstance(item, exp.Star) and not folded:
+            shown += [Shown(title, Given(i)) for i, title in enumerate(source.titles)]
+            continue
+        made: Outer = Constant(None)  # stands for what is wrong
+        with read.attempt():
+            made = value(item.unalias(), scope)
+        shown.append(Shown(_title(item), made, bool(item.alias)))
+        if item.alias and item.alias.lower() not in map(str.lower, source.titles):
+            scope.named[item.alias.lower()] = made
+    scope.named = {one.title.lower(): one.node for one in shown if one.named}
+    ending = _ending(select, scope, shown)
+    if read.mistakes:
+        return None
+    having = ending.having
+    over: Select | Folded | Derived = source
+    if folded:
+        over = Folded(source, scope.by or (), tuple(scope.folds), chosen)
+    elif chosen is not None:
+        having = chosen if having is None else Operation("and", (chosen, having))
+    others = tuple(scope.elsewhere)
+    return Derived(over, tuple(shown), having, tuple(ending.sort), ending.limit, ending.offset, others, source.notes)
+
+
+def _asks(item: exp.Expr) -> bool:
+    """Whether something of a select list is more than a column, or a value that was written."""
+    return item.find(exp.AggFunc, exp.Anonymous, exp.Subquery, exp.WithinGroup) is not None
+
+
+def _aggregates(item: exp.Expr) -> bool:
+    """Whether something of a select list puts rows together; what a sub-select does is its own."""
+    found = item.find_all(exp.AggFunc)
+    return any(node.parent_select is item.parent_select for node in found)
+
+
+# -- what both have ---------------------------------------------------------------------------------------------------
+
+
+def _title(item: exp.Expr) -> str:
+    return item.alias if isinstance(item, exp.Alias) else text(item.unalias()) or "value"
+
+
+def _scalar(node: exp.Subquery, read: Reading, tables: Tables, elsewhere: list[Select | Folded | Derived]) -> Outer:
+    """A sub-select in the place of a number: it has one row and one value."""
+    if not isinstance(node.this, exp.Select) or not only(node, "this"):
+        raise InvalidQuery(f"{text(node)} is not answered here; a sub-select in the place of a number has one value.")
+    found = rows_of(node.this, read, tables)
+    if found is None:
+        read.raise_mistakes()
+    assert found is not None
+    if found.kinds != ["number"] or found.grouped:
+        raise InvalidQuery("a sub-select in the place of a number has one row and one value.")
+    if any(isinstance(column.value, Quantile) for inner in found.selects for column in inner.columns):
+        raise InvalidQuery("a quantile is asked by itself.")
+    return _one_of(elsewhere, found)
+
+
+def _one_of(elsewhere: list[Select | Folded | Derived], found: Select | Folded | Derived) -> Elsewhere:
+    if found not in elsewhere:
+        elsewhere.append(found)
+    return Elsewhere(elsewhere.index(found))
+
+
+def _ending(select: exp.Select, scope: Inner | Over, shown: list[Shown]) -> Ending:
+    read, found = scope.read, Ending()
+    having = select.args.get("having")
+    with read.attempt():
+        found.having = truth(having.this, scope) if having else None
+    for node in (select.args.get("order") or exp.Order()).expressions:
+        with read.attempt():
+            key, down = (node.this, bool(node.args.get("desc"))) if isinstance(node, exp.Ordered) else (node, False)
+            at = position(key, len(select.expressions))
+            found.sort.append(Sort(value(key, scope) if at is None else shown[at].node, down))
+    with read.attempt():
+        found.limit = _whole(select.args.get("limit"), "LIMIT")
+    with read.attempt():
+        found.offset = _whole(select.args.get("offset"), "OFFSET") or 0
+    return found
+
+
+def position(node: exp.Expr, columns: int) -> int | None:
+    """The column of the statement that a number in GROUP BY or ORDER BY stands for."""
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return None
+    found = plain_value(node)
+    if not isinstance(found, int) or not 1 <= found <= columns:
+        raise InvalidQuery(f"there is no column {text(node)}; the statement has {columns}.")
+    return found - 1
+
+
+def _whole(node: exp.Expr | None, word: str) -> int | None:
+    if node is None:
+        return None
+    number = plain_value(node.expression) if only(node, "expression") else None
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 2**53:
+        raise InvalidQuery(f"{word} takes a whole number from 0.")
+    return number
