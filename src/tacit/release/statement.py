@@ -31,10 +31,7 @@ from tacit.release.need import Need
 
 Single = Callable[[Aggregate], Answer]  # the answer to a value of all rows
 Noted = list[str]
-_CHOSEN = (
-    "the rows were chosen by noisy values, which favours those that noise moved: a bar holds for its group by itself, "
-    "not for the choice"
-)
+_CHOSEN = "the rows were chosen by noisy values: a bar holds for its group by itself, not for the choice"
 _UNKNOWN = "where what is divided by may be 0, or too many bars are used at once, nothing is guaranteed"
 
 
@@ -52,7 +49,7 @@ def answer(derived: Derived, needs: Sequence[Need], found: Found, setting: Setti
     facts = facts_of(needs, found, made.confidence, setting)
     shown_errors = [one for column, free in zip(errors, plain, strict=True) if not free for one in column]
     facts = with_widest(facts, shown_errors, needs, found)
-    facts = replace(facts, note=joined((facts.note, *notes, *derived.notes)))
+    facts = replace(facts, note=joined((*notes, *derived.notes)))
     text = derived.summary(setting.domain)
     numbers = [cast(Spans, made.columns[i]).value.tolist() for i, _, _ in values]
     limits = tuple(made.limits[i] for i, _, _ in values)
