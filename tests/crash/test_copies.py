@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
+import random
+import select
 import shutil
+import signal
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 from unittest import mock
@@ -14,6 +17,8 @@ import pandas as pd
 import pytest
 
 import tacit
+from audit_record import record
+from support import PATIENCE
 from tacit.errors import LedgerError, TacitError
 from tacit.store import rows
 from tacit.store.anchor import _mark
@@ -32,22 +37,23 @@ def opened(folder: Path, name: str) -> tacit.Session:
 
 
 def ask_from_a_copy(folder: Path, number: int, start: int, out: int) -> None:
-    """Open a copy, wait until all have, and ask for half of the budget, or in every second copy for all of it."""
-    answered = 0
+    """Open a copy, wait until all have, and ask for half of the budget, or in every second copy for all of it.
+
+    What is answered is said at once, a letter for each, so that it is known of a process that is killed.
+    """
     try:
         with opened(folder, f"copy{number}") as session:
             os.write(out, b"r")
             os.read(start, 1)
-            answered = len(session.ask_many([tacit.count(age=age) for age in range(1 + number % 2)]))
+            os.write(out, b"a" * len(session.ask_many([tacit.count(age=age) for age in range(1 + number % 2)])))
     except TacitError:
         pass
     finally:
-        os.write(out, json.dumps(answered).encode())
         os._exit(0)
 
 
-def epsilon_of_copies(folder: Path, copies: int) -> float:
-    """What all of them together were answered, of a budget of 1."""
+def epsilon_of_copies(folder: Path, copies: int, killed: random.Random | None = None) -> float:
+    """What all of them together were answered, of a budget of 1; where they are `killed`, at random moments of it."""
     opened(folder, "people.tacit").close()
     with closing(sqlite3.connect(folder / "people.tacit")) as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -68,8 +74,13 @@ def epsilon_of_copies(folder: Path, copies: int) -> float:
         os.write(go, b"x")
     answered = 0
     for child, ready, go in children:
+        if killed is not None:
+            if killed.random() < 0.5:
+                select.select([ready], [], [], PATIENCE)  # until its answer, or its end
+            time.sleep(killed.uniform(0.0, 0.02))
+            os.kill(child, signal.SIGKILL)
         with open(ready, "rb") as pipe:
-            answered += json.loads(pipe.read())
+            answered += pipe.read().count(b"a")
         os.close(go)
         os.waitpid(child, 0)
     return answered / QUESTIONS
@@ -83,6 +94,20 @@ def test_copies_in_real_processes_stay_within_one_budget(disk: Path, copies: int
     print(f"\n{tries} tries with {copies} copies: epsilon above the budget of 1 in {above}, {max(found)} at most")
     assert above == 0
     assert max(found) > 0  # one of them is answered
+
+
+@pytest.mark.parametrize("tries", [2, pytest.param(250, marks=pytest.mark.audit)])
+def test_copies_that_are_killed_stay_within_one_budget(disk: Path, tries: int, size: float) -> None:
+    """A power cut of a copy is not among the cuts of `test_crash`; a kill of several is here."""
+    start, rng, found = time.perf_counter(), random.Random(1), list[float]()
+    while len(found) < max(2, round(size * tries)) or (max(found) == 0 and len(found) < 20 * tries):
+        found.append(epsilon_of_copies(fresh(disk, len(found)), 4, rng))
+    above = sum(epsilon > 1 for epsilon in found)
+    if tries > 2:
+        record("crashes", "kill -9 of four copies at once", times=4 * len(found), shown=round(QUESTIONS * sum(found)),
+               broken=above, seconds=time.perf_counter() - start)  # fmt: skip
+    assert above == 0
+    assert max(found) > 0  # some are killed after their answer
 
 
 def fresh(disk: Path, number: int) -> Path:

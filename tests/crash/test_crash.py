@@ -14,7 +14,10 @@ from kill_process import kill_processes
 from planted import planted
 from power_cut import cut_power
 
+from audit_record import record
 from tacit.model.budget import Loss
+
+KILLS_IN_AUDIT, CUTS_IN_AUDIT = 1_000, 10_000
 
 
 def tell(report: Report, what: str, start: float, sqlite: str) -> None:
@@ -48,6 +51,28 @@ def test_power_cuts(disk: Path, cuts: int) -> None:
     tell(report, "power cuts", start, f"{apsw.sqlite_lib_version()} for the log, {sqlite3.sqlite_version} after it")
     assert report.violations == []
     assert report.shown > cuts
+
+
+@pytest.mark.audit
+def test_a_thousand_kills(disk: Path, size: float) -> None:
+    start, kills = time.perf_counter(), round(size * KILLS_IN_AUDIT)
+    report = kill_processes(disk, kills=kills, seed=4, shown_least=kills)
+    tell(report, "kills", start, sqlite3.sqlite_version)
+    record("crashes", "kill -9", times=report.crashes, shown=report.shown, broken=len(report.violations),
+           seconds=time.perf_counter() - start)  # fmt: skip
+    assert report.violations == []
+    assert report.shown >= kills
+
+
+@pytest.mark.audit
+def test_ten_thousand_power_cuts(disk: Path, size: float) -> None:
+    start = time.perf_counter()
+    report = cut_power(disk, cuts=round(size * CUTS_IN_AUDIT), seed=4)
+    tell(report, "power cuts", start, f"{apsw.sqlite_lib_version()} for the log, {sqlite3.sqlite_version} after it")
+    record("crashes", "power cuts", times=report.crashes, shown=report.shown, broken=len(report.violations),
+           seconds=time.perf_counter() - start)  # fmt: skip
+    assert report.violations == []
+    assert report.shown > report.crashes
 
 
 LOST = "was shown and is lost|does not open: This ledger is older than"
