@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import pandas as pd
 import pytest
 
 import tacit
+from audit_record import record
 from support import PATIENCE, calls
 from tacit.errors import TacitError
 from tacit.model.budget import Loss
@@ -447,6 +450,60 @@ def test_junk_in_any_field_is_refused_in_words_or_harmless(published: Path) -> N
             except TacitError:
                 refused += 1
     assert refused > 0.9 * 3 * len(jobs)
+
+
+def tampered(rng: random.Random) -> Change:
+    """One to four changes: junk in any place, a line that is gone, is there twice, or has changed places."""
+
+    def change(header: dict[str, Any], entries: list[dict[str, Any]]) -> None:
+        for _ in range(rng.randint(1, 4)):
+            at = rng.randrange(len(entries))
+            match rng.randrange(8):
+                case 0:
+                    del entries[at]
+                case 1:
+                    entries.insert(at, dict(rng.choice(entries)))
+                case 2:
+                    entries[0], entries[at] = entries[at], entries[0]
+                case 3:
+                    put(header, rng.choice(list(places(header))), rng.choice(JUNK))
+                case 4:
+                    put(entries[at], rng.choice(list(places(entries[at]))), rng.choice(JUNK))
+                case _ if isinstance(entries[at]["body"], str):
+                    body = json.loads(entries[at]["body"])
+                    if inside := list(places(body)):
+                        put(body, rng.choice(inside), rng.choice(JUNK))
+                    entries[at]["body"] = canonical(body)
+
+    return change
+
+
+@pytest.mark.parametrize("files", [60, pytest.param(50_000, marks=pytest.mark.audit)])
+def test_files_with_several_changes_are_refused_in_words_or_sound(published: Path, files: int, size: float) -> None:
+    """As above, and with bytes that are changed after the digest is right: half of the files have that, too."""
+    began, rng, refused = time.perf_counter(), random.Random(files), 0
+    many = max(60, round(size * files))
+    for _ in range(many):
+        try:
+            changed = resealed(published, tampered(rng), chain=rng.random() < 0.7)
+        except (TypeError, KeyError, AttributeError, ValueError):  # no sums and hashes can be made of it
+            changed = published
+        content = bytearray(changed.read_bytes())
+        if changed is published or rng.random() < 0.5:
+            place = rng.randrange(len(content))
+            content[place : place + rng.randrange(3)] = rng.randbytes(rng.randrange(1, 4))
+            changed = published.with_name("changed.jsonl")
+            changed.write_bytes(content)
+        try:
+            with tacit.read(changed) as session:
+                assert session.spent <= session.total
+                session.ask(tacit.count(a=2))
+        except TacitError:
+            refused += 1
+    if files > 60:
+        record("requests", "published files, changed", sent=many, refused=refused, wrong=0,
+               seconds=time.perf_counter() - began)  # fmt: skip
+    assert refused > 0.9 * many
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,14 @@
 """A server that is sent anything at all: no error inside, no charge without an answer that says so, no growing memory.
 
-A few hundred requests here, at least 50,000 in `make audit`. All of it is over loopback, to a process of its own.
+A few hundred requests here, a million in `make audit`. All of it is over loopback, to a process of its own.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,10 @@ from benchmarks.serving.wire import Plain
 from fuzzing import Judge, Maker, fuzz, fuzz_bytes
 from serving import WHO, write_config
 
+from audit_record import record
 from tacit.serve import make_key
 
+REQUESTS = 1_000_000  # in the whole audit
 MAX_GROWTH = 100 * 2**20  # bytes of memory: caches fill up, and then it must stop
 CLIENTS = 3
 
@@ -41,17 +45,31 @@ def together(what: Any, *given: Any, count: int, seed: int) -> None:
         thread.join()
 
 
-@pytest.mark.parametrize(
-    ("rounds", "count", "raw"), [(1, 130, 40), pytest.param(20, 800, 150, marks=pytest.mark.audit)]
-)
-def test_whatever_is_sent(tmp_path: Path, rounds: int, count: int, raw: int) -> None:
-    """20 rounds of 3 clients with 800 requests by the description and 150 of raw bytes: 57,000 in all."""
+def test_whatever_is_sent(tmp_path: Path) -> None:
+    send(tmp_path, rounds=1, count=130, raw=40, seed=0)
+
+
+@pytest.mark.audit
+def test_whatever_is_sent_a_million_times(tmp_path: Path, size: float) -> None:
+    """20 rounds of 3 clients with 800 requests by the description and 150 of raw bytes are 57,000 for one server."""
+    start, statuses = time.perf_counter(), Counter[int]()
+    while statuses.total() < size * REQUESTS:
+        (folder := tmp_path / str(statuses.total())).mkdir()
+        left = size * REQUESTS - statuses.total()
+        statuses += send(folder, rounds=min(20, math.ceil(left / 2850)), count=800, raw=150, seed=statuses.total())
+    told = {str(status): many for status, many in sorted(statuses.items())}
+    record("requests", "HTTP", sent=statuses.total(), refused=sum(n for status, n in statuses.items() if status >= 400),
+           wrong=0, statuses=told, seconds=time.perf_counter() - start)  # fmt: skip
+
+
+def send(folder: Path, *, rounds: int, count: int, raw: int, seed: int) -> Counter[int]:
+    """Rounds of requests to a server of their own, after each of which all that is promised holds; how they ended."""
     start, judge = time.perf_counter(), Judge()
-    server, keys = started(tmp_path)
+    server, keys = started(folder)
     with server:
-        together(fuzz, server.address, keys, judge, count=100, seed=0)  # what is loaded once
+        together(fuzz, server.address, keys, judge, count=100, seed=seed)  # what is loaded once
         before = server.resident
-        for number in range(1, rounds + 1):
+        for number in range(seed + 1, seed + rounds + 1):
             unsure = judge.unsure
             together(fuzz, server.address, keys, judge, count=count, seed=number)
             now = spent(server, keys)
@@ -72,6 +90,7 @@ def test_whatever_is_sent(tmp_path: Path, rounds: int, count: int, raw: int) -> 
     print(
         f"\n{total:,} requests in {taken:.0f} s, {dict(sorted(judge.statuses.items()))}, {growth / 2**20:.0f} MB more"
     )
+    return judge.statuses
 
 
 PLANTED = {
