@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def measure(folder: Path, mechanism: str, clients: int, seconds: float) -> None:
     config = table.write(folder, mechanism, QUESTIONS)
-    keys = [make_key(folder / table.KEYS, f"client {number}", "analyst") for number in range(KEYS)]
+    keys = [make_key(folder / table.KEYS, f"client {number}", "analyst", quota=1.0) for number in range(KEYS)]
     seen, easy = Seen(), table.easy(2)
     with Server(config) as server:
         asyncio.run(_first(server.address, keys[0], seen, easy))  # pays for the warm start

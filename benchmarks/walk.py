@@ -180,7 +180,7 @@ def over_http(folder: Path, walk: Walk, certify: float) -> None:
 
     rows().to_csv(folder / "people.csv", index=False)
     (folder / "people.toml").write_text(CONFIG.format(certify=certify) + DOMAIN.to_toml())
-    secret = make_key(folder / "tacit.keys", "ana", "analyst", None)
+    secret = make_key(folder / "tacit.keys", "ana", "analyst", 1.0)
     threading.setprofile(walk.trace)
     try:
         ring = KeyRing(folder / "tacit.keys")

@@ -15,6 +15,7 @@ import tacit
 from support import calls
 from tacit.model import query
 from tacit.model.answer import Answer
+from tacit.model.ask import Count, Crosstab
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.model.query import Query
@@ -135,3 +136,22 @@ def test_threads_work_no_more_than_one_asker(session: Session) -> None:
     fresh = [query for query in conjunctions(2 * len(alone), 1235) if query not in before][: len(alone)]
     parts = [[fresh[(t * EACH + i) * 200 :][:200] for i in range(EACH)] for t in range(THREADS)]
     assert calls(lambda: ask_in_threads(session, parts)) < 1.5 * one
+
+
+def test_a_table_in_steps_is_the_table(session: Session) -> None:
+    ask = Crosstab(DOMAIN, ("a", "b"))
+    steps, sizes = session.in_steps(ask, 10), list[int]()
+    while True:
+        try:
+            sizes.append(len(next(steps)))
+            session.ask(tacit.count(c=len(sizes) % 6))  # others come between
+        except StopIteration as finished:
+            table = finished.value
+            break
+    assert sizes == [10] * 5 + [6]
+    again = session.answer(ask)
+    assert np.array_equal(table.values, again.values)
+    assert table.facts.bars == again.facts.bars
+    assert (table.source, again.source) == ("hypothesis", "repeat")
+    with pytest.raises(StopIteration):
+        next(session.in_steps(Count(tacit.count(a=1).bind(DOMAIN)), 10))  # nothing to come between

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -20,6 +21,7 @@ from tacit.model.describe import describe_many
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured, Told
 from tacit.model.expression import Expression
+from tacit.model.facts import Facts
 from tacit.model.query import Query
 from tacit.model.request import Candidate
 from tacit.model.workload import marginal
@@ -223,6 +225,28 @@ class Session(Questions):
             given.update(mine)
         return answers
 
+    def in_steps(self, ask: Ask, most: int) -> Generator[list[Facts], None, Answers]:
+        """What `answer` gives, worked out in steps of at most `most` counts, each of which yields the facts of its own.
+
+        Others may ask between two steps. Only a table whose cells are questions of their own takes several: each cell
+        has the answer that its question has, so it does not matter when they are asked.
+        """
+        cells = self._parts.cells(parts(ask, self._setting))
+        if len(cells) <= most:
+            return self.answer(ask)
+        facts = list[Facts]()
+        for start in range(0, len(cells), most):
+            step = [Count(cell) for cell in cells[start : start + most]]
+            own = [answer.facts for answer in self.answer_many(step)]
+            facts += own
+            yield own
+        whole, paid = self.answer(ask), Facts.of(facts, self.confidence)
+        return self._priced(replace(whole, facts=replace(whole.facts, source=paid.source, cost=paid.cost)))
+
+    def buys_start(self, ask: Ask) -> bool:
+        """Whether this question would first buy what the answers start from, as the owner lets questions do."""
+        return self._starts_itself and not self.started and self._parts.wants_base(parts(ask, self._setting))
+
     def _priced(self, answer: Answers) -> Answers:
         """An answer that knows which part of the budget it cost, if it cost something."""
         return replace(answer, facts=replace(answer.facts, total=self.total)) if answer.facts.cost.atoms else answer
@@ -336,6 +360,14 @@ class Session(Questions):
         Whatever a dry run says: the ledger takes nothing from this thread, so nothing can be spent.
         """
         return nullcontext() if self._ledger is None else self._ledger.log.read_only()
+
+    def spending(self, most: Loss) -> AbstractContextManager[None]:
+        """While this lasts, what this thread asks spends no more than this, and else is refused with `WouldSpend`."""
+        return nullcontext() if self._ledger is None else self._ledger.log.spending(max(0, most.atoms))
+
+    def asked_at(self, arrived: datetime) -> AbstractContextManager[None]:
+        """What this thread asks within it has this time in the ledger and in what is published: see `Log.asked_at`."""
+        return nullcontext() if self._ledger is None else self._ledger.log.asked_at(arrived)
 
     def close(self) -> None:
         if self._ledger is not None:

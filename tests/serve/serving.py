@@ -54,8 +54,8 @@ class Served:
 
 Serve = Callable[..., Served]
 WHO: dict[str, tuple[Role, float | None]] = {
-    "ana": ("analyst", None),
-    "bob": ("analyst", None),
+    "ana": ("analyst", 1.0),
+    "bob": ("analyst", 1.0),
     "mia": ("analyst", 0.1),
     "rea": ("reader", None),
     "olga": ("owner", None),

@@ -11,6 +11,7 @@ import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 from serving import Serve, Served
+from starlette.testclient import TestClient
 
 import tacit
 from support import PATIENCE, until
@@ -26,8 +28,9 @@ from tacit.config import read_config
 from tacit.serve import dataset
 from tacit.serve.admission import Limits
 from tacit.serve.api import ENDPOINTS, sweep
-from tacit.serve.keys import revoke_key
+from tacit.serve.keys import make_key, revoke_key
 from tacit.serve.openapi import document
+from tacit.serve.question import read
 from tacit.serve.refusal import INTERNAL
 from tacit.session import DryRun
 
@@ -243,14 +246,79 @@ def test_a_quota_is_fair_and_says_so(served: Served) -> None:
 def test_a_quota_that_ends_within_a_batch(served: Served) -> None:
     ages = [{"count": {"age": [low, low + 9]}} for low in (20, 30, 40)]
     cut = served.mia.post("/v1/people/ask_many", json={"questions": ages})  # two of twenty parts are a tenth
-    assert refused(cut, 403, "quota").endswith("stays spent.")
-    assert cut.json()["error"]["nothing_spent"] is False
+    refused(cut, 403, "quota")
+    assert cut.json()["error"]["nothing_spent"] is True  # the ledger refused the reservation for all of them
+    assert served.people.session.spent.atoms == 0
+    assert served.mia.post("/v1/people/ask_many", json={"questions": ages[:2]}).status_code == 200
     paid = [record for record in served.olga.get("/v1/people/audit").json()["audit"] if "cost" in record]
     assert len(paid) == 2
     assert round(sum(sum(record["cost"].values()) for record in paid) * 10**12) == served.people.session.spent.atoms
     used = sum(served.mia.get("/v1/people/budget").json()["quota"]["used"].values())
     assert round(used * 10**12) == served.people.session.spent.atoms
-    assert served.mia.post("/v1/people/ask_many", json={"questions": ages[:2]}).status_code == 200  # told again, free
+    refused(served.mia.post("/v1/people/ask", json={"question": ages[2]}), 403, "quota")
+
+
+def default_key(served: Served, name: str) -> TestClient:
+    secret = make_key(served.folder / "tacit.keys", name, "analyst")
+    return TestClient(served.ana.app, base_url="http://127.0.0.1:8470", headers={"authorization": f"Bearer {secret}"})
+
+
+def test_no_new_key_takes_all_there_is_in_one_request(served: Served) -> None:
+    session = served.people.session
+    total = session.total.atoms
+    greedy = default_key(served, "greedy")
+    all_of_it = {"question": {"cdf": "age", "share": 1.0}}
+    assert refused(greedy.post("/v1/people/ask", json=all_of_it), 403, "quota")
+    assert session.spent.atoms == 0
+    a_fifth = {"question": {"cdf": "age", "share": 0.2}}
+    assert greedy.post("/v1/people/ask", json=a_fifth).status_code == 200
+    quota = greedy.get("/v1/people/budget").json()["quota"]
+    assert quota["share"] == pytest.approx(0.25)
+    assert refused(greedy.post("/v1/people/ask", json={"question": {"cdf": "pay", "share": 0.2}}), 403, "quota")
+    later = default_key(served, "later").get("/v1/people/budget").json()["quota"]
+    assert later["share"] == pytest.approx(0.25 * (1 - session.spent.atoms / total))  # of what is left
+    served.ask({"count": {"sex": "F"}}, "olga")
+    assert greedy.get("/v1/people/budget").json()["quota"]["share"] == quota["share"]  # it stays what it was
+
+
+def test_a_default_quota_is_not_charged_for_the_start(serve: Serve) -> None:
+    served = serve(mechanism="histogram", start=True)
+    ask = default_key(served, "first").post("/v1/people/ask", json={"question": {"count": {"sex": "F"}}})
+    assert ask.status_code == 200, ask.text
+    spent = served.people.session.spent.atoms
+    assert spent > served.people.session.total.atoms / 4  # the start costs more than the quota is
+    lines = [record for record in served.olga.get("/v1/people/audit").json()["audit"] if "cost" in record]
+    assert lines[-1]["question"] == "start"
+    assert lines[-1]["who"] == "first"
+    assert round(sum(sum(line["cost"].values()) for line in lines) * 10**12) <= spent
+
+
+def test_plain_counts_of_default_keys_share_a_commit(served: Served) -> None:
+    for name in ("one", "two"):
+        default_key(served, name)
+    people, held, go = served.people, threading.Event(), threading.Event()
+
+    def hold() -> None:
+        held.set()
+        assert go.wait(PATIENCE)
+
+    people.writer.do(hold)
+    assert held.wait(PATIENCE)
+    arrived = datetime(2031, 1, 1, tzinfo=UTC)
+    before = people.writer.batches
+    keys = {key.name: key for key in served.state.keys.all()}
+    questions = [read({"count": {"age": [low, low + 9]}}, people.session.domain) for low in (20, 30, 40)]
+    asked = [
+        people.ask(keys[name], [question], arrived)
+        for name, question in zip(("one", "one", "two"), questions, strict=True)
+    ]
+    go.set()
+    for future in asked:
+        assert not isinstance(future, list)
+        future.result(PATIENCE)
+    assert people.writer.batches == before + 1
+    lines = people.session.transcript()[1]
+    assert {line.time for line in lines} == {"2031-01-01T00:00:00.000+00:00"}
 
 
 def test_limits_on_rate_and_requests(serve: Serve) -> None:

@@ -13,9 +13,19 @@ from typing import Any
 import pytest
 from serving import Serve, Served
 
-from tacit.serve import admission
-from tacit.serve.admission import MAX_LOGIN, MAX_SESSIONS, STRANGERS, STRANGERS_OF_ONE, Limits
+import tacit
+from tacit.serve import admission, question
+from tacit.serve.admission import (
+    MAX_LOGIN,
+    MAX_SESSIONS,
+    STRANGERS,
+    STRANGERS_OF_ONE,
+    WORK_OF_ONE,
+    Limits,
+    Traffic,
+)
 from tacit.serve.app import make_app
+from tacit.serve.question import MAX_WORK
 from tacit.serve.refusal import Refusal
 from tacit.serve.schema import MAX_NESTED, parse
 
@@ -181,3 +191,47 @@ def test_a_large_body_takes_more_of_the_rate(serve: Serve) -> None:
     assert served.ana.post("/v1/people/ask", content=padded, headers=kind).status_code == 200
     assert served.ana.post("/v1/people/ask", content=padded, headers=kind).status_code == 429
     assert served.ana.post("/v1/people/ask", content=text, headers=kind).status_code == 200
+
+
+def test_work_is_priced_before_it_is_queued(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch about a wide attribute: it is read as far as it fits, and nobody is asked."""
+    wide = tacit.Domain({"id": tacit.integer(0, 999_999), "sex": tacit.category(["F", "M"])})
+    batch = [{"count": {"id": [low, low + 9]}} for low in range(1_000)]
+    made, key_of = [], question._key
+    monkeypatch.setattr(question, "_key", lambda *given: made.append(1) or key_of(*given))
+    with pytest.raises(Refusal, match="goes through more than") as refused:
+        question.read_batch(batch, wide)
+    assert (refused.value.status, refused.value.code) == (422, "too_much_work")
+    assert len(made) <= 1 + MAX_WORK // (4 * 1_000_000)
+    assert len(question.read_batch(batch[:20], wide)) == 20
+    assert len(question.read_batch([{"count": {"sex": "F"}}] * 1_000, wide)) == 1_000
+
+
+def test_the_work_under_way_is_bounded() -> None:
+    traffic = Traffic(Limits(rate=1e-6, burst=300))
+    with traffic.working(1, WORK_OF_ONE // 2):
+        with pytest.raises(Refusal, match="Too many"), traffic.working(1, 1 + WORK_OF_ONE // 2):
+            pass
+        with traffic.working(2, WORK_OF_ONE), pytest.raises(Refusal, match="Too many"), traffic.working(3, WORK_OF_ONE):
+            pass
+    with pytest.raises(Refusal) as spent, traffic.working(2, WORK_OF_ONE):  # a wide question takes more of the rate
+        pass
+    assert spent.value.code == "rate_limited"
+    with traffic.working(1, WORK_OF_ONE // 2):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("asked", "most"),
+    [
+        ({"count": {"age": [20, 39]}}, 2**13),
+        ("SELECT sex, COUNT(*) FROM data GROUP BY sex", 2**13),
+        ({"table": ["sex", "age"]}, 2**14),
+        ({"cdf": "age"}, 2**14),
+        ({"quantile": "age", "q": 0.5, "where": {"sex": "F"}}, 2**14),
+        ({"range": {"age": [20, 39]}}, 2**14),
+        ({"stump": "age", "predicts": "sex"}, 2**14),
+    ],
+)
+def test_every_kind_has_a_price_in_work(served: Served, asked: Any, most: int) -> None:
+    assert 0 < question.read(asked, served.people.session.domain).work <= most

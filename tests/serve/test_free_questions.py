@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from tacit.serve.question import read
 from tacit.serve.refusal import Refusal
 from tacit.session import DryRun
 
+ARRIVED = datetime(2031, 1, 1, tzinfo=UTC)  # of all requests, so that those which wait together share a commit
 ROWS, MECHANISMS = 2000, ["direct", "iterative", "histogram"]
 DOMAIN = tacit.Domain(
     {
@@ -54,7 +56,7 @@ class Kept:
     def ask(self, who: str, *forms: Any) -> Any:
         """The answers, or the refusal."""
         key = next(key for key in self.ring.all() if key.name == who)
-        found = self.dataset.ask(key, [read(form, DOMAIN) for form in forms])
+        found = self.dataset.ask(key, [read(form, DOMAIN) for form in forms], ARRIVED)
         return found if isinstance(found, list) else found.result(PATIENCE)
 
     def attempt(self, who: str, form: Any) -> Any:
@@ -65,7 +67,7 @@ class Kept:
             return None
 
     def price(self, form: Any) -> DryRun:
-        return self.dataset.price(read(form, DOMAIN)).result(PATIENCE)
+        return self.dataset.price(self.ring.all()[0], read(form, DOMAIN)).result(PATIENCE)
 
     @property
     def state(self) -> tuple[int, int]:
@@ -99,7 +101,7 @@ def keep(tmp_path: Path) -> Iterator[Keep]:
         session = tacit.open(
             start=True, data=rows, domain=DOMAIN, budget=budget, mechanism=mechanism, **files, **options
         )
-        for name, role, quota in (("ana", "analyst", None), ("bob", "analyst", None), ("rea", "reader", None)):
+        for name, role, quota in (("ana", "analyst", 1.0), ("bob", "analyst", 1.0), ("rea", "reader", None)):
             make_key(tmp_path / "tacit.keys", name, role, quota)
         make_key(tmp_path / "tacit.keys", "mia", "analyst", 0.15)
         ring = KeyRing(tmp_path / "tacit.keys")
@@ -312,7 +314,7 @@ def together(kept: Kept, *asked: tuple[str, list[Any]]) -> list[Any]:
     """What comes of requests that wait together: answers, or the refusal."""
     keys = {key.name: key for key in kept.ring.all()}
     go = held(kept)
-    waiting = [kept.dataset.ask(keys[who], [read(form, DOMAIN) for form in forms]) for who, forms in asked]
+    waiting = [kept.dataset.ask(keys[who], [read(form, DOMAIN) for form in forms], ARRIVED) for who, forms in asked]
     go.set()
     results: list[Any] = []
     for one in waiting:

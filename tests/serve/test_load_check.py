@@ -20,7 +20,7 @@ Tamper = Callable[[dict[str, Any]], None]
 
 def test_clients_and_ledger_agree_and_a_difference_is_noticed(tmp_path: Path) -> None:
     config = table.write(tmp_path, "direct", 10_000)
-    keys = [make_key(tmp_path / table.KEYS, f"client {number}", "analyst") for number in range(2)]
+    keys = [make_key(tmp_path / table.KEYS, f"client {number}", "analyst", quota=1.0) for number in range(2)]
     seen, easy = bench_server.Seen(), table.easy(2)
     with Server(config) as server:
         asyncio.run(bench_server._first(server.address, keys[0], seen, easy))

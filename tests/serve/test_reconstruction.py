@@ -58,7 +58,7 @@ serve(configs, port=0, limits=limits, ready=lambda address: print(address, flush
 
 
 def served(folder: Path) -> tuple[Server, Plain]:
-    key = make_key(folder / "tacit.keys", "mallory", "analyst")
+    key = make_key(folder / "tacit.keys", "mallory", "analyst", quota=1.0)
     server = Server(folder, PROGRAM)
     return server, Plain(server.address, key)
 

@@ -10,7 +10,10 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -30,27 +33,41 @@ from tacit.serve.app import make_app
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import KeyRing
 from tacit.serve.refusal import INTERNAL, Refusal
-from tacit.serve.writer import Writer
+from tacit.serve.writer import SLICE, SLICE_WORK, Steps, Ticket, Writer
 
 YES, NO = Count(Query.constant(everyone=True)), Count(Query.constant(everyone=False))
+
+
+class Said(int):
+    """An answer that cost an atom."""
+
+    facts = SimpleNamespace(cost=SimpleNamespace(atoms=1))
 
 
 class Slow:
     """Answers with the number of the batch; refuses batches that hold a NO together with others."""
 
     def __init__(self) -> None:
-        self.go, self.batches = threading.Event(), list[int]()
+        self.go, self.batches, self.times = threading.Event(), list[int](), list[datetime]()
         self.entries = 0
 
     def bought(self, after: int) -> list[tuple[str | None, int]]:
         return []
+
+    def asked_at(self, arrived: datetime) -> AbstractContextManager[None]:
+        self.times.append(arrived)
+        return nullcontext()
 
     def answer_many(self, questions: Sequence[Any]) -> list[Any]:
         assert self.go.wait(PATIENCE)
         self.batches.append(len(questions))
         if NO in questions:
             raise InvalidQuery("not this one.")
-        return [len(self.batches)] * len(questions)
+        return [Said(len(self.batches))] * len(questions)
+
+
+def ticket(key: int = 0, second: int = 0, work: int = 1, counts: int = 1) -> Ticket:
+    return Ticket(key, (work,) * counts, datetime(2031, 1, 1, 0, 0, second, tzinfo=UTC))
 
 
 @pytest.fixture
@@ -64,7 +81,7 @@ def test_what_waits_together_shares_a_commit(slow: Slow) -> None:
     writer = Writer(slow, "test")
     first = writer.count([YES])
     until(first.running)
-    rest = [writer.count([YES] * number) for number in (1, 2, 3)]
+    rest = [writer.count([YES] * number, ticket=ticket(number % 2)) for number in (1, 2, 3)]
     slow.go.set()
     assert first.result(PATIENCE) == [1]
     assert [future.result(PATIENCE) for future in rest] == [[2], [2, 2], [2, 2, 2]]
@@ -89,7 +106,7 @@ def test_the_queue_is_bounded_and_closing_finishes_it(slow: Slow) -> None:
     writer = Writer(slow, "test", most_waiting=3)
     first = writer.count([YES])
     until(first.running)
-    waiting = [writer.count([YES]) for _ in range(3)]
+    waiting = [writer.count([YES], ticket=ticket()) for _ in range(3)]
     with pytest.raises(Refusal) as full:
         writer.count([YES])
     assert (full.value.status, full.value.code, full.value.retry_after) == (503, "queue_full", 1)
@@ -105,6 +122,64 @@ def test_the_queue_is_bounded_and_closing_finishes_it(slow: Slow) -> None:
         closing.result(PATIENCE)
     assert [future.result(0) for future in (first, *waiting)] == [[1], [2], [2]]
     assert sum(slow.batches) == 3  # what nobody waits for is not asked
+
+
+def test_keys_take_turns_by_work_and_long_batches_are_sliced(slow: Slow) -> None:
+    writer, done = Writer(slow, "test"), list[str]()
+
+    def named(name: str) -> Any:
+        return lambda _: done.append(name)
+
+    def steps() -> Steps:
+        for number in range(3):
+            done.append(f"step {number}")
+            yield SLICE_WORK
+        return "all"
+
+    held = writer.do(lambda: slow.go.wait(PATIENCE), ticket=ticket(9))
+    until(held.running)
+    # A greedy key asks first, and much; two others ask one question each, a second later.
+    batch = writer.count([YES] * (2 * SLICE + 1), named("batch"), ticket(1, 0, 1, 2 * SLICE + 1))
+    long = writer.do_in_steps(steps, named("steps"), ticket(1))
+    few = [writer.count([YES], named(f"key {key}"), ticket(key, 1)) for key in (2, 3)]
+    slow.go.set()
+    assert len(batch.result(PATIENCE)) == 2 * SLICE + 1
+    assert long.result(PATIENCE) == "all"
+    assert [future.result(PATIENCE) for future in few] == [[2], [2]]
+    writer.close()
+    # The first slice of the greedy one came first; then both others at once, in one commit; then the rest of it.
+    assert slow.batches == [SLICE, 2, SLICE, 1]
+    assert done == ["key 2", "key 3", "batch", "step 0", "step 1", "step 2", "steps"]
+
+
+def test_wide_questions_fill_a_slice_sooner(slow: Slow) -> None:
+    slow.go.set()
+    writer = Writer(slow, "test")
+    assert len(writer.count([YES] * 5, ticket=ticket(1, 0, SLICE_WORK // 2, 5)).result(PATIENCE)) == 5
+    writer.close()
+    assert slow.batches == [2, 2, 1]
+
+
+def test_a_refusal_in_a_later_slice_says_that_something_was_paid(slow: Slow) -> None:
+    slow.go.set()
+    writer, noted = Writer(slow, "test"), list[Any]()
+    with pytest.raises(Refusal) as refused:
+        writer.count([YES] * SLICE + [NO], noted.append, ticket(1)).result(PATIENCE)
+    assert (refused.value.code, refused.value.nothing_spent) == ("invalid_query", False)
+    assert noted[0].atoms == SLICE
+    writer.close()
+
+
+def test_what_is_published_as_time_is_when_a_request_arrived(slow: Slow) -> None:
+    """However late the writer is, each request has its own second: those of two seconds do not share a commit."""
+    writer = Writer(slow, "test")
+    first = writer.count([YES], ticket=ticket(0, 5))
+    until(first.running)
+    rest = [writer.count([YES], ticket=ticket(key, second)) for key, second in ((1, 7), (2, 6), (3, 7))]
+    slow.go.set()
+    assert sorted(future.result(PATIENCE)[0] for future in rest) == [2, 2, 3]
+    writer.close()
+    assert [time.second for time in slow.times] == [5, 7, 6]
 
 
 def test_what_cannot_be_noted_is_not_shown(slow: Slow) -> None:

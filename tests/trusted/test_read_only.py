@@ -50,3 +50,19 @@ def test_an_error_inside_ends_it(ledger: Ledger) -> None:
     with pytest.raises(KeyError), ledger.log.read_only():
         raise KeyError
     ask(ledger, "question")
+
+
+def test_a_thread_that_may_spend_so_much_spends_no_more(ledger: Ledger) -> None:
+    with ledger.log.spending(2 * PRICE.atoms):
+        ask(ledger, "first")
+        other = threading.Thread(target=ask, args=(ledger, "theirs"))  # counts for nothing here
+        other.start()
+        other.join(PATIENCE)
+        ask(ledger, "second")
+        before = ledger.log.head()
+        with pytest.raises(WouldSpend, match="more than may be spent"):
+            ask(ledger, "third")
+        assert ledger.log.head() == before  # it is as if it had not been tried
+        assert ledger.find("first") is not None
+    ask(ledger, "third")
+    ledger.verify()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -108,3 +109,21 @@ def test_all_that_a_question_leaves_has_the_time_at_which_it_was_asked(
 def test_planted_times_of_writing(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Log, "time", lambda self: clock.now())
     assert any(len(times) > 1 for times in times_of_questions(tmp_path, "iterative", clock))
+
+
+def test_a_request_has_the_second_in_which_it_arrived(tmp_path: Path, clock: Clock) -> None:
+    session = tacit.open(
+        data=pd.DataFrame({"age": [1, 2, 2]}),
+        domain=tacit.Domain({"age": tacit.integer(0, 9)}),
+        budget=tacit.Budget(epsilon=20.0, delta=0.0),
+        ledger=tmp_path / "l",
+        anchor=tmp_path / "a",
+        mechanism="direct",
+    )
+    arrived = datetime(2030, 5, 6, 7, 8, 9, 999_999, tzinfo=UTC)
+    with session:
+        with session.asked_at(arrived):
+            session.ask("SELECT COUNT(*) FROM data WHERE age = 2")
+        assert {line.time for line in session.transcript()[1]} == {"2030-05-06T07:08:09.000+00:00"}
+        session.ask("SELECT COUNT(*) FROM data WHERE age = 1")
+        assert session.transcript()[1][-1].time.startswith("2031-01-01")  # its own time again

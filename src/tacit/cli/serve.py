@@ -105,7 +105,10 @@ def token() -> None:
 @click.argument("name")
 @click.option("--role", type=click.Choice(_ROLES), default="analyst", show_default=True)
 @click.option(
-    "--quota", type=float, metavar="SHARE", help="The share of each budget that NAME may spend, for fairness."
+    "--quota",
+    type=float,
+    metavar="SHARE",
+    help="The share of each budget that NAME may spend; 1 is all. An analyst has a quarter of what is left by default.",
 )
 @_keys
 @json_option
@@ -159,11 +162,12 @@ def revoke(name: str, keys: str, as_json: bool) -> None:
     show(asdict(key), as_json, lambda out: out.print(f"The key of {name} opens nothing any more.", markup=False))
 
 
+def _quota(key: Key) -> str:
+    return "" if key.quota is None else f"{key.quota:.0%}{' of what is left' if key.of_left else ''}"
+
+
 def _print_keys(keys: list[Key], out: Console) -> None:
-    rows = (
-        (escape(key.name), key.role, "" if key.quota is None else f"{key.quota:.0%}", key.created, key.revoked or "")
-        for key in keys
-    )
+    rows = ((escape(key.name), key.role, _quota(key), key.created, key.revoked or "") for key in keys)
     print_grid(out, ("name", "role", "quota", "made", "revoked"), (), rows)
 
 

@@ -197,6 +197,14 @@ class Parts:
         told = {cell: one for cell in cells if isinstance(one := found.get(cell), Estimate)}
         return self._put_together(need, cells, told)
 
+    def cells(self, needs: Iterable[Need]) -> list[Query]:
+        """The counts that tables among these are put together from, each once; none where a table is bought whole."""
+        tables = [need for need in needs if isinstance(need, Marginal)] if self._mechanism.learns else []
+        if any(need.size(self._public.domain) > MAX_LOOKED_UP for need in tables):
+            return []  # it is refused
+        queries = (query for need in tables for query in need.queries(self._public.domain))
+        return [query for query in dict.fromkeys(queries) if not query.is_constant]
+
     def _may_be_told(self, need: Marginal, whole: tuple[Purchase, TableEstimate] | None) -> bool:
         """Whether something else may have told a cell of the table before."""
         scope, entry = frozenset({*need.names, *need.where.scope}), None if whole is None else whole[0].entry

@@ -32,6 +32,8 @@ MAX_SESSIONS = 20  # browsers of one key: a login more ends the oldest of the sa
 MAX_BODY = 2**20  # bytes
 MAX_LOGIN = 2**10  # bytes of what is read without a key
 STRANGERS, STRANGERS_OF_ONE = 64, 16  # bodies that are being read without a key: all, and those from one address
+WORK_A_TOKEN = 2**20  # and one more for this much work: see `Question.work`
+WORK_TOGETHER, WORK_OF_ONE = 2**29, 2**28  # that is under way: all of it, and that of one key
 BYTES_A_TOKEN = 2**14  # a body takes one more token for each of these
 MAX_BATCH = 1_000  # questions
 QUESTIONS_A_TOKEN = 50  # a batch takes one more token for each of these
@@ -136,12 +138,14 @@ class Traffic:
     clock: Callable[[], float] = time.monotonic
     _buckets: OrderedDict[Who, tuple[float, float]] = field(default_factory=OrderedDict)
     _active: Counter[int] = field(default_factory=Counter)
+    _work: Counter[int] = field(default_factory=Counter)
     _reading: Counter[int] = field(default_factory=Counter)
     _strangers: list[tuple[str, asyncio.Timeout]] = field(default_factory=list)  # oldest first
 
     def take(self, who: Who, tokens: float = 1.0) -> None:
-        """Take tokens out of a bucket; refused when there are not enough."""
+        """Take tokens out of a bucket, all that it can hold at most; refused when there are not enough."""
         now, limits = self.clock(), self.limits
+        tokens = min(tokens, limits.burst)
         level, then = self._buckets.get(who, (float(limits.burst), now))
         level = min(limits.burst, level + (now - then) * limits.rate)
         if level < tokens:
@@ -161,6 +165,15 @@ class Traffic:
         if self._active.total() >= self.limits.together:
             raise _busy()
         with _counted(self._active, key, self.limits.together_of_one):
+            yield
+
+    @contextmanager
+    def working(self, key: int, work: int) -> Iterator[None]:
+        """Room for so much work, which takes more of a key's rate: what is held in memory is bounded by it."""
+        if self._work.total() + work > WORK_TOGETHER:
+            raise _busy()
+        with _counted(self._work, key, WORK_OF_ONE, work):
+            self.take(key, work // WORK_A_TOKEN)
             yield
 
     async def body(self, request: Request, who: Who, most: int = MAX_BODY) -> bytes:
@@ -193,15 +206,15 @@ class Traffic:
 
 
 @contextmanager
-def _counted(among: Counter[int], key: int, most: int) -> Iterator[None]:
-    """One more of a key's; refused where it has so many."""
-    if among[key] >= most:
+def _counted(among: Counter[int], key: int, most: int, more: int = 1) -> Iterator[None]:
+    """So many more of a key's; refused where it would have too many."""
+    if among[key] + more > most:
         raise _busy()
-    among[key] += 1
+    among[key] += more
     try:
         yield
     finally:
-        among[key] -= 1
+        among[key] -= more
         if not among[key]:
             del among[key]
 

@@ -13,6 +13,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, Literal
@@ -30,7 +31,7 @@ from tacit.serve import schema
 from tacit.serve.admission import MAX_BODY, MAX_LOGIN, QUESTIONS_A_TOKEN, Limits, Logins, Traffic, address_of, unknown
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import Key, KeyRing
-from tacit.serve.question import Question, read
+from tacit.serve.question import Question, check_work, read, read_batch
 from tacit.serve.refusal import Refusal
 from tacit.serve.schema import Json, encode, given
 
@@ -72,6 +73,16 @@ class Server:
             raise unknown()
         return key
 
+    async def ask(self, key: Key, about: Dataset, questions: list[Question], arrived: datetime) -> list[Answers]:
+        """What a data set answers: at once where all was told before, else when its writer has it. Every way of asking
+        comes through here, so that the work is priced before it is queued; `arrived` is the time that is published.
+        """
+        work = sum(question.work for question in questions)
+        check_work(work)
+        with self.traffic.working(key.id, work):
+            found = about.ask(key, questions, arrived)
+            return found if isinstance(found, list) else await asyncio.wrap_future(found)
+
     def close(self) -> None:
         """Finish what is queued, and let go of everything."""
         for dataset in self.datasets.values():
@@ -97,6 +108,7 @@ class Call:
     parameters: Mapping[str, int]
     body: Any
     size: int = 0  # of the body, in bytes
+    arrived: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @property
     def asker(self) -> Key:
@@ -199,10 +211,7 @@ async def ask_many(call: Call) -> Response:
     """Answer a batch of counts, which share their commits."""
     batch = call.body.questions
     call.server.traffic.take(call.asker.id, len(batch) // QUESTIONS_A_TOKEN)
-    domain = call.about.session.domain
-    questions = await run_in_threadpool(lambda: [read(each, domain) for each in batch])
-    if not all(question.is_count for question in questions):
-        raise Refusal(422, "bad_batch", "a batch has counts; tables and all others are asked by themselves.")
+    questions = await run_in_threadpool(read_batch, batch, call.about.session.domain)
     found = await answers(call, questions)
     pairs = zip(questions, found, strict=True)
     return await run_in_threadpool(lambda: _response({"answers": [shown(*pair) for pair in pairs]}))
@@ -210,7 +219,7 @@ async def ask_many(call: Call) -> Response:
 
 async def cost(call: Call) -> schema.CostReply:
     """The most that a question could cost if it were asked now. Asks nothing."""
-    found = await asyncio.wrap_future(call.about.price(await _question(call)))
+    found = await asyncio.wrap_future(call.about.price(call.asker, await _question(call)))
     return schema.CostReply(found.known, found.cost_at_most.to_dict(), found.percent or 0.0, found.why)
 
 
@@ -347,5 +356,4 @@ async def _question(call: Call) -> Question:
 
 async def answers(call: Call, questions: list[Question]) -> list[Answers]:
     """What the data set answers: at once where all were told before, else when its writer has them."""
-    found = call.about.ask(call.asker, questions)
-    return found if isinstance(found, list) else await asyncio.wrap_future(found)
+    return await call.server.ask(call.asker, call.about, questions, call.arrived)

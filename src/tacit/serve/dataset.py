@@ -9,16 +9,17 @@ import fcntl
 import os
 import re
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future
+from datetime import UTC, datetime
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tacit.config import AboutSection, Config, read_config
-from tacit.errors import ConfigError, LedgerError, TacitError, WouldSpend
+from tacit.errors import ConfigError, LedgerError, WouldSpend
 from tacit.model.answer import Answer
 from tacit.model.ask import Count
 from tacit.model.budget import Loss
@@ -26,15 +27,17 @@ from tacit.release.answering import Answers
 from tacit.release.offer import Started
 from tacit.serve.audit import Audit
 from tacit.serve.keys import Key, KeyRing
-from tacit.serve.question import Question
+from tacit.serve.question import COUNT_WORK, Question
 from tacit.serve.refusal import Refusal, code_of, log
 from tacit.serve.schema import AttributeLine, DomainReply, QuotaLine
-from tacit.serve.writer import Cut, Writer, accounted
+from tacit.serve.writer import SLICE, SLICE_WORK, Cut, Steps, Ticket, Writer, accounted
 from tacit.session import DryRun, Session
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 MAX_LABELS = 10_000  # of one attribute
 MAX_REMEMBERED = 10_000  # repeats that need not wait for the writer
+T = TypeVar("T")
+Do = Callable[[Callable[[], Any], int], Any]  # does something, after so much was paid
 FAIRNESS = "a quota is fairness between analysts; what protects the rows is the one budget that all of them share"
 
 
@@ -80,6 +83,7 @@ class Dataset:
         self.writer = Writer(session, name, sync=self._sync)
         self.shown: dict[str, tuple[int, Any]] = {}  # what the pages have worked out, by how much was spent then
         self._repeats: OrderedDict[str, Answer] = OrderedDict()
+        self._unnoted: Counter[str] = Counter()  # what names have spent on requests that are not finished
         self._mutex = threading.Lock()
 
     @classmethod
@@ -119,8 +123,14 @@ class Dataset:
         ]
         return DomainReply(session.rows, session.domain.size, attributes, session.confidence, session.choice.mechanism)
 
-    def ask(self, key: Key, questions: list[Question]) -> Future[list[Answers]] | list[Answers]:
-        """Answers to all of the questions, or a refusal. Several questions are plain counts."""
+    def ask(
+        self, key: Key, questions: list[Question], arrived: datetime | None = None
+    ) -> Future[list[Answers]] | list[Answers]:
+        """Answers to all of the questions, or a refusal. Several questions are plain counts.
+
+        arrived: when the request came in, which is the time that is published with what it leaves in the ledger; now by
+            default. `Server.ask` calls this, and bounds the work that is under way.
+        """
         remembered = self._recall(questions)
         if remembered is not None:  # has been told before, word for word, so it need not wait for the writer
             self._note(key, questions, remembered)
@@ -129,20 +139,24 @@ class Dataset:
         def note(result: Any) -> None:
             self._note(key, questions, result)
 
-        if not key.may_spend:
-            return self.writer.do(lambda: [self._free(question) for question in questions], note)
-        if key.quota is not None:
-            return self.writer.do(lambda: self._within_quota(key, questions), note)
+        ticket = _ticket(key, questions, arrived)
         counts = [question.ask for question in questions if isinstance(question.ask, Count) and question.plain]
-        if len(counts) == len(questions):
-            return self.writer.count(counts, note)
-        return self.writer.do(
-            lambda: accounted(self.session, lambda: [self._answer(question) for question in questions]), note
-        )
+        plain = len(counts) == len(questions)
+        if not key.may_spend:
+            return self.writer.do_in_steps(lambda: self._all_free(questions), note, ticket)
+        if key.may_spend_all:
+            if plain:
+                return self.writer.count(counts, note, ticket)
+            return self.writer.do_in_steps(lambda: self._all(questions), note, ticket)
+        within = partial(self._within_quota, key, questions)
+        if plain and len(counts) <= SLICE and sum(ticket.work) <= SLICE_WORK:
+            claim = partial(self._claim, key, questions)
+            return self.writer.count(counts, note, ticket, claim=claim, otherwise=within)
+        return self.writer.do_in_steps(within, note, ticket)
 
-    def price(self, question: Question) -> Future[DryRun]:
+    def price(self, key: Key, question: Question) -> Future[DryRun]:
         """The most that a question could cost now. Asks nothing."""
-        return self.writer.do(lambda: price(self.session, question))
+        return self.writer.do(lambda: price(self.session, question), ticket=_ticket(key, [question]))
 
     def start(self, key: Key) -> Future[Started]:
         """Buy what the answers start from, and note who did. For the owner."""
@@ -156,14 +170,16 @@ class Dataset:
             self._audit([line | ({"cost": cost.to_dict()} if cost.atoms else {"free": 1})], paid=cost.atoms > 0)
             self._count(key, cost.atoms)
 
-        return self.writer.do(lambda: accounted(self.session, self.session.start), note)
+        return self.writer.do(lambda: accounted(self.session, self.session.start), note, Ticket(key.id))
 
     def quota(self, key: Key) -> QuotaLine | None:
         """What a key may spend out of the budget, and has spent; None if it may spend all there is."""
-        if key.quota is None:
+        if key.quota is None or key.may_spend_all:
             return None
         used = Loss(self.session.total.measure, self._keys.used(self.name, key.name))
-        return QuotaLine(key.quota, used.to_dict(), self._allowed(key).to_dict(), FAIRNESS)
+        allowed = self._allowed(key)
+        share = allowed.atoms / self.session.total.atoms if key.of_left else key.quota
+        return QuotaLine(share, used.to_dict(), allowed.to_dict(), FAIRNESS)
 
     def close(self) -> None:
         """Finish what is queued, then let go of everything."""
@@ -172,50 +188,119 @@ class Dataset:
         self.session.close()
         self._lock.close()
 
-    def _answer(self, question: Question) -> Answers:
-        return self.session.answer(question.ask, within=question.within)
+    def _all(self, questions: list[Question]) -> Steps:
+        """Answers for who may spend all there is."""
+        answers, paid = list[Answers](), 0
+        for question in questions:
+            answers.append((yield from self._in_steps(question, partial(accounted, self.session), paid)))
+            paid += answers[-1].facts.cost.atoms
+            yield question.work
+        return answers
 
-    def _free(self, question: Question) -> Answers:
+    def _in_steps(self, question: Question, do: Do, paid: int = 0) -> Generator[int, None, Answers]:
+        """The answer to a question, each step of which is done by `do`: what to do, and what was paid before it."""
+        session, within = self.session, question.within
+        if within is not None:
+            sharp: Answers = do(lambda: session.answer(question.ask, within=within), paid)
+            return sharp
+        steps = session.in_steps(question.ask, SLICE)
+        while True:
+            try:
+                facts = do(lambda: next(steps), paid)
+            except StopIteration as finished:
+                answer: Answers = finished.value
+                return answer
+            paid += sum(one.cost.atoms for one in facts)
+            yield COUNT_WORK * len(facts)
+
+    def _all_free(self, questions: list[Question]) -> Steps:
+        answers = list[Answers]()
+        for question in questions:
+            answers.append((yield from self._free(question)))
+            yield question.work
+        return answers
+
+    def _free(self, question: Question) -> Generator[int, None, Answers]:
         """For who may not spend. What is known stays known, so nothing can come between the price and the answer.
 
         Were a price ever wrong, nothing would be spent all the same: the ledger takes nothing from a free question.
         """
-        try:
+
+        def free(work: Callable[[], T], _: int) -> T:
             with self.session.free():
-                found = price(self.session, question)
-                if found.known:
-                    return self._answer(question)
+                return work()
+
+        try:
+            found = free(lambda: price(self.session, question), 0)
+            if found.known:
+                return (yield from self._in_steps(question, free))
         except WouldSpend:
             log.error("a question was priced as known and is not: %s", question.key)
             raise
         raise Refusal(403, "would_spend", f"This key reads what is known, and this is not: {found.why}")
 
-    def _within_quota(self, key: Key, questions: list[Question]) -> list[Answers]:
-        prices = [price(self.session, question).cost_at_most.atoms for question in questions]
-        left = self._allowed(key).atoms - self._keys.used(self.name, key.name)
-        if sum(prices) <= max(0, left) and all(question.plain for question in questions):
-            return accounted(self.session, lambda: self.session.answer_many([question.ask for question in questions]))
-        answers: list[Answers] = []
+    def _claim(self, key: Key, questions: list[Question], claims: Counter[str]) -> bool:
+        """Whether plain counts fit into a quota beside what others of the same name claim, whatever they will cost."""
+        if key.of_left and any(self.session.buys_start(question.ask) for question in questions):
+            return False
+        most = sum(price(self.session, question).cost_at_most.atoms for question in questions)
+        if not most:
+            return True
+        claims[key.name] += most
+        return claims[key.name] <= self._left(key)
+
+    def _within_quota(self, key: Key, questions: list[Question]) -> Steps:
+        """Answers for who has a quota. The ledger itself refuses what would take them past it."""
+        answers, unnoted = list[Answers](), 0
+
+        def capped(work: Callable[[], T], before: int) -> T:
+            left = Loss(self.session.total.measure, self._left(key) + unnoted - before)
+            try:
+                with self.session.spending(left):
+                    return accounted(self.session, work, before)
+            except WouldSpend as error:
+                raise _past_quota(key, error) from None
+            except Cut as cut:
+                if isinstance(cut.error, WouldSpend):
+                    cut.error = _past_quota(key, cut.error)
+                raise
+
         try:
-            for question in questions:  # the worst case of all together would not fit: one by one, as long as they do
-                most = price(self.session, question).cost_at_most.atoms
-                if most and most > left:
-                    words = f"The question could take {key.name} past its quota of {key.quota:g} of the budget"
-                    raise Refusal(403, "quota", f"{words} ({FAIRNESS}).")
-                answers.append(accounted(self.session, partial(self._answer, question)))
-                left -= answers[-1].cost.atoms
-        except (Refusal, TacitError, Cut) as failed:
-            if answers:
-                self._note(key, questions[: len(answers)], answers)
-            error = failed.error if isinstance(failed, Cut) else failed
-            if error.nothing_spent and any(answer.cost.atoms for answer in answers):
-                error.nothing_spent = False
-                error.sentence += " What was paid for before that stays spent."
-            raise
-        return answers
+            while len(answers) < len(questions):
+                rest = questions[len(answers) :]
+                if key.of_left and self.session.buys_start(rest[0].ask):
+                    self._start_for(key)
+                if all(question.plain for question in rest[:SLICE]):
+                    some = [question.ask for question in rest[:SLICE]]
+                    found = capped(partial(self.session.answer_many, some), unnoted)
+                else:
+                    found = [(yield from self._in_steps(rest[0], capped, unnoted))]
+                answers += found
+                more = sum(answer.facts.cost.atoms for answer in found)
+                unnoted += more
+                self._unnoted[key.name] += more
+                yield sum(question.work for question in rest[: len(found)])
+            return answers
+        finally:
+            self._unnoted[key.name] -= unnoted  # from here on the note of the whole request has it
+
+    def _start_for(self, key: Key) -> None:
+        """Buy what the answers start from, where a question may. It is for all, so no default quota is charged."""
+        started = accounted(self.session, self.session.start)
+        line = {"who": key.name, "key": key.id, "role": key.role, "question": "start"}
+        self._audit([line | {"cost": started.cost.to_dict()}], paid=True)
 
     def _allowed(self, key: Key) -> Loss:
-        return Loss(self.session.total.measure, int(self.session.total.atoms * (1 if key.quota is None else key.quota)))
+        """What a key may spend in all: a share of the budget, or of what was left when it first asked."""
+        total, share = self.session.total, 1 if key.quota is None else key.quota
+        if not key.of_left:
+            return Loss(total.measure, int(total.atoms * share))
+        left = self.session.left.atoms
+        return Loss(total.measure, self._keys.granted(self.name, key.name, int(left * share)))
+
+    def _left(self, key: Key) -> int:
+        used = self._keys.used(self.name, key.name) + self._unnoted[key.name]
+        return max(0, self._allowed(key).atoms - used)
 
     def _note(self, key: Key, questions: list[Question], result: Any) -> None:
         """Write down who asked, before anybody is told the answers: paid ones by themselves, free ones together."""
@@ -293,6 +378,16 @@ class Dataset:
                     self._repeats[question.key] = answer
             while len(self._repeats) > MAX_REMEMBERED:
                 self._repeats.popitem(last=False)
+
+
+def _ticket(key: Key, questions: Sequence[Question], arrived: datetime | None = None) -> Ticket:
+    return Ticket(key.id, tuple(question.work for question in questions), arrived or datetime.now(UTC))
+
+
+def _past_quota(key: Key, error: WouldSpend) -> Refusal:
+    words = f"The question would take {key.name} past its quota ({FAIRNESS}). The owner can give a larger one."
+    stays = "" if error.nothing_spent else " What was paid for before that stays spent."
+    return Refusal(403, "quota", words + stays, nothing_spent=error.nothing_spent)
 
 
 def price(session: Session, question: Question) -> DryRun:

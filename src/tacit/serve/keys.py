@@ -30,13 +30,16 @@ Role = Literal["owner", "analyst", "reader"]
 ROLES: tuple[Role, ...] = get_args(Role)
 PREFIX = "tacit_"  # so that a key is recognised where it should not be: in a log, in a repository
 MAX_KEYS = 10_000
+DEFAULT_QUOTA = 0.25  # of what is left, for an analyst
 _NAME = re.compile(r"[\w][\w .@-]{0,63}", re.ASCII)
 _TABLES = """
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS keys (id INTEGER PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL,
-    hash BLOB NOT NULL UNIQUE, quota REAL, created TEXT NOT NULL, revoked TEXT, verifier TEXT);
+    hash BLOB NOT NULL UNIQUE, quota REAL, created TEXT NOT NULL, revoked TEXT, verifier TEXT,
+    of_left INTEGER NOT NULL DEFAULT 0);
 CREATE UNIQUE INDEX IF NOT EXISTS in_use ON keys (name) WHERE revoked IS NULL;
 CREATE TABLE IF NOT EXISTS used (dataset TEXT, name TEXT, atoms INTEGER NOT NULL, PRIMARY KEY (dataset, name));
+CREATE TABLE IF NOT EXISTS granted (dataset TEXT, name TEXT, atoms INTEGER NOT NULL, PRIMARY KEY (dataset, name));
 COMMIT;
 """
 T = TypeVar("T")
@@ -52,10 +55,16 @@ class Key:
     quota: float | None
     created: str
     revoked: str | None
+    of_left: bool = False  # the quota is a share of what was left of each budget when this name first asked
 
     @property
     def may_spend(self) -> bool:
         return self.role in ("owner", "analyst")
+
+    @property
+    def may_spend_all(self) -> bool:
+        """Whether nothing but the budget limits it."""
+        return self.may_spend and (self.quota is None or self.quota >= 1)
 
 
 def make_key(path: str | Path, name: str, role: Role, quota: float | None = None) -> str:
@@ -63,7 +72,9 @@ def make_key(path: str | Path, name: str, role: Role, quota: float | None = None
 
     path: the file of keys, made on the first call with mode 0600.
     name: whose it is, once among the keys in use. role: "owner", "analyst" or "reader".
-    quota: the share of each budget that this name may spend, above 0 and at most 1; for fairness only.
+    quota: the share of each budget that this name may spend, above 0 and at most 1; for fairness only. An analyst's is
+        by default a quarter of what is left of the budget when the name first asks, so that no single request takes all
+        there is; 1 is no limit but the budget. An owner has none by default.
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ConfigError(
@@ -81,8 +92,11 @@ def make_key(path: str | Path, name: str, role: Role, quota: float | None = None
             raise ConfigError(f"the file holds {MAX_KEYS:,} keys, which is the most.")
         if db.execute("SELECT 1 FROM keys WHERE name = ? AND revoked IS NULL", (name,)).fetchone():
             raise ConfigError(f"{name} has a key already; revoke it first, or choose another name.")
-        row = (name, role, digest(key), None if quota is None else float(quota), _now(), str(Verifier.of(key)))
-        db.execute("INSERT INTO keys (name, role, hash, quota, created, verifier) VALUES (?, ?, ?, ?, ?, ?)", row)
+        of_left = quota is None and role == "analyst"
+        share = DEFAULT_QUOTA if of_left else None if quota is None else float(quota)
+        row = (name, role, digest(key), share, of_left, _now(), str(Verifier.of(key)))
+        fields = "name, role, hash, quota, of_left, created, verifier"
+        db.execute(f"INSERT INTO keys ({fields}) VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     return key
 
 
@@ -160,6 +174,20 @@ class KeyRing:
         )
         self._do(lambda db: db.execute(statement, (dataset, name, atoms)))
 
+    def granted(self, dataset: str, name: str, atoms: int) -> int:
+        """What a name may spend of a data set's budget, in atoms: what it was granted first, now if never before."""
+        statement = "INSERT INTO granted VALUES (?, ?, ?) ON CONFLICT (dataset, name) DO NOTHING"
+        query = "SELECT atoms FROM granted WHERE dataset = ? AND name = ?"
+
+        def work(db: sqlite3.Connection) -> int:
+            found = db.execute(query, (dataset, name)).fetchone()
+            if found is None:
+                db.execute(statement, (dataset, name, atoms))
+                found = db.execute(query, (dataset, name)).fetchone()
+            return int(found[0])
+
+        return self._do(work)
+
     def close(self) -> None:
         with self._lock:
             self._db.close()
@@ -210,19 +238,25 @@ def _now() -> str:
 
 
 def _read(db: sqlite3.Connection) -> list[_Kept]:
-    rows = db.execute("SELECT id, name, role, quota, created, revoked, hash, verifier FROM keys ORDER BY id").fetchall()
-    return [_Kept(Key(*row[:6]), *row[6:]) for row in rows]
+    fields = "id, name, role, quota, created, revoked, of_left, hash, verifier"
+    rows = db.execute(f"SELECT {fields} FROM keys ORDER BY id").fetchall()
+    return [
+        _Kept(Key(id, name, role, quota, created, revoked, bool(of_left)), hash, verifier)
+        for id, name, role, quota, created, revoked, of_left, hash, verifier in rows
+    ]
 
 
-def _with_verifiers(db: sqlite3.Connection) -> None:
-    """Files that were made before keys had verifiers get the column."""
-    columns = "SELECT 1 FROM pragma_table_info('keys') WHERE name = 'verifier'"
-    if db.execute(columns).fetchone():
+def _with_newer_columns(db: sqlite3.Connection) -> None:
+    """Files of earlier versions get what they lack. Their keys stay what they were: a quota is then of the budget."""
+    newer = {"verifier": "TEXT", "of_left": "INTEGER NOT NULL DEFAULT 0"}
+    columns = "SELECT name FROM pragma_table_info('keys')"
+    if newer.keys() <= {name for (name,) in db.execute(columns)}:
         return
     db.execute("BEGIN IMMEDIATE")
-    if not db.execute(columns).fetchone():  # nobody else was faster
-        db.execute("ALTER TABLE keys ADD COLUMN verifier TEXT")
+    for name in newer.keys() - {name for (name,) in db.execute(columns)}:  # nobody else was faster
+        db.execute(f"ALTER TABLE keys ADD COLUMN {name} {newer[name]}")
     db.execute("COMMIT")
+    db.executescript(_TABLES)
 
 
 def _identity(path: Path) -> tuple[int, int]:
@@ -244,7 +278,7 @@ def _connect(path: Path, *, make: bool) -> sqlite3.Connection:
                 db.executescript(_TABLES)
             elif not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'used'").fetchone():
                 raise ConfigError(f"{path.name} is not a file of keys.")
-            _with_verifiers(db)
+            _with_newer_columns(db)
         except BaseException:
             db.close()
             raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, cast
@@ -43,6 +44,10 @@ from tacit.serve.schema import AnyOf, Closed, Json, Number, Pair, Scalar, Text, 
 
 MAX_CELLS = 100_000  # of one table
 MAX_NAMES = 16  # attributes of one table
+MAX_WORK = 2**27  # of one request, see `Question.work`
+COUNT_WORK = 2**12  # what a count takes, however few its cells are
+_EACH, _CELL = 4, 64  # what a cell of a question's weights takes, and one of a table that is bought whole
+_ONE_BY_ONE = 10_000  # cells of a table that may be counts of their own
 Share = Annotated[float, Meta(gt=0, le=1, description="Of the whole budget, for a sharper release.")]
 
 
@@ -235,6 +240,7 @@ class Question:
     key: str
     ask: Ask
     within: float | None = None  # the half width that is asked for
+    work: int = COUNT_WORK  # what it takes to answer, at most: by public things alone, in cells that are gone through
 
     @property
     def is_count(self) -> bool:
@@ -255,8 +261,31 @@ def read(body: Any, domain: Domain, within: float | None = None) -> Question:
         ask = shaped(body, KINDS[kind], "bad_question").ask(domain)
     else:
         raise Refusal(400, "bad_question", f"a question is SQL text, or an object with one of {', '.join(KINDS)}.")
-    _check_size(ask, domain)
-    return Question(kind, _key(body, ask), ask, within)
+    work = _work(ask, domain)
+    check_work(work)
+    return Question(kind, _key(body, ask), ask, within, work)
+
+
+def read_batch(batch: Sequence[Any], domain: Domain) -> list[Question]:
+    """Read several counts; refused as soon as together they are more work than one request may be."""
+    questions, work = list[Question](), 0
+    for body in batch:
+        questions.append(read(body, domain))
+        if not questions[-1].is_count:
+            raise Refusal(422, "bad_batch", "a batch has counts; tables and all others are asked by themselves.")
+        work += questions[-1].work
+        check_work(work)
+    return questions
+
+
+def check_work(work: int) -> None:
+    if work > MAX_WORK:
+        raise Refusal(
+            422,
+            "too_much_work",
+            f"the request goes through more than {MAX_WORK:,} cells: the values of the attributes that each question "
+            "is about, for all its questions. Ask fewer at once.",
+        )
 
 
 def _scalar(value: object) -> Value | None:
@@ -277,15 +306,47 @@ def _conditions(where: Where | dict[Text, Pair]) -> dict[str, Any]:
     }
 
 
-def _check_size(ask: Ask, domain: Domain) -> None:
-    cells = 1
-    if isinstance(ask, Crosstab):
-        cells = ask.table.size(domain)
-    elif isinstance(ask, Select | Derived):
-        sizes = ((len(one.columns), (len(group.parts(domain)) for group in one.groups)) for one in ask.selects)
-        cells = sum(columns * math.prod(parts) for columns, parts in sizes)
+def _work(ask: Ask, domain: Domain) -> int:
+    """How much work a question is, at most, whatever the data and the mechanism: see `Question.work`."""
+    match ask:
+        case Count():
+            return COUNT_WORK + _EACH * _weights(ask.query)
+        case Crosstab():
+            return _table_work(ask.table.size(domain), _named(ask.names, domain) + _weights(ask.where))
+        case Select() | Derived():
+            work = cells = 0
+            for one in ask.selects:
+                own = len(one.columns) * math.prod(len(group.parts(domain)) for group in one.groups)
+                about = sum(_about(column.value, domain) for column in one.columns)
+                work += _table_work(own, _named([group.name for group in one.groups], domain) + about)
+                cells += own
+            _table_work(cells, 0)  # which refuses too large ones
+            return work
+    return COUNT_WORK + _CELL * _about(ask, domain)
+
+
+def _about(ask: object, domain: Domain) -> int:
+    """The values of the attributes that a question names, and of those that its conditions are about."""
+    fields = [getattr(ask, name, None) for name in getattr(ask, "__dataclass_fields__", ())]
+    named = _named([name for name in fields if isinstance(name, str) and name in domain.sizes], domain)
+    return named + sum(_weights(part) for part in fields if isinstance(part, Query))
+
+
+def _named(names: Sequence[str], domain: Domain) -> int:
+    return sum(domain.sizes[name] for name in names)
+
+
+def _weights(query: Query) -> int:
+    return sum(factor.weights.size for factor in query.factors)
+
+
+def _table_work(cells: int, each: int) -> int:
+    """The work of a table: a few of its cells are counts of their own, which go through so many values each."""
     if cells > MAX_CELLS:
         raise InvalidQuery(f"the table would have {cells:,} cells; over HTTP the most is {MAX_CELLS:,}.")
+    if cells > _ONE_BY_ONE:
+        return COUNT_WORK + _CELL * cells
+    return COUNT_WORK + cells * each
 
 
 def _key(body: str | Json, ask: Ask) -> str:

@@ -1,17 +1,26 @@
-"""One writer for each data set: a thread that asks the session, one batch after the other. Called by the server.
+"""One writer for each data set: a thread that asks the session, one commit after the other. Called by the server.
 
-What waits together is answered together: while one batch is being committed the next ones queue up, and all the plain
-counts among them go into a single `answer_many`, which shares a commit. There is no artificial delay, so a lone client
-does not wait for company. An answer leaves the thread only after the ledger has it.
+Keys take turns: of those who wait, the key for which least work was done comes next, whoever asked first (`Turns`). A
+long batch, and whatever else comes in steps, is done a slice at a time, with the others between two slices. Work is
+priced by public things before it is queued (`Question.work`), so the order says nothing about the data.
+
+What waits together is answered together: while one commit is being written the next ones queue up, and the plain counts
+at the head of every key's queue go into a single `answer_many`, which shares a commit. There is no artificial delay, so
+a lone client does not wait for company. An answer leaves the thread only after the ledger has it.
+
+Lines of the ledger are published with their times. A request's lines have the second in which it arrived, which is its
+client's doing, and never that in which the writer came to it, which may tell how long the data were looked at for the
+request before. So only requests of the same second share a commit.
 """
 
 from __future__ import annotations
 
-import queue
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
 
@@ -24,13 +33,16 @@ from tacit.session import Session
 
 MAX_WAITING = 256  # requests
 MAX_TOGETHER = 2_000  # questions of one commit
+SLICE = 250  # counts of one request that are answered before others have their turn
+SLICE_WORK = 2**24  # and the work of them, see `Question.work`
 T = TypeVar("T")
+Steps = Generator[int, None, Any]  # yields the work of each step, and returns the result
 
 
 class Cut(Exception):
     """A request that was refused with `error` after `atoms` of the budget had been paid for a part of it."""
 
-    def __init__(self, error: TacitError, atoms: int) -> None:
+    def __init__(self, error: TacitError | Refusal, atoms: int) -> None:
         super().__init__(error.sentence)
         self.error, self.atoms = error, atoms
 
@@ -38,94 +50,238 @@ class Cut(Exception):
 Note = Callable[[Any], None]  # told of a result, or of the exception in its place, before anybody else sees it
 
 
+@dataclass(frozen=True)
+class Ticket:
+    """Whose a request is (the number of a key), how much work each of its questions is, and when it arrived."""
+
+    key: int = 0
+    work: tuple[int, ...] = ()
+    arrived: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @property
+    def second(self) -> int:
+        return int(self.arrived.timestamp())
+
+
 @dataclass(eq=False)
 class Job:
-    """One request's work: plain counts that may share a commit with others, or anything else, done by itself."""
+    """One request's work: plain counts that may share a commit with others, or anything else, done in steps.
+
+    `claim` is asked before its counts share a commit: it adds up what they could cost at most, by the name of whoever
+    asks, and says whether that fits. Where it does not, the request is done by itself, in `steps`.
+    """
 
     note: Note
+    ticket: Ticket
     counts: tuple[Count, ...] = ()
-    alone: Callable[[], Any] | None = None
+    claim: Callable[[Counter[str]], bool] | None = None
+    steps: Callable[[], Steps] | None = None
     done: Future[Any] = field(default_factory=Future)
+    begun: bool = False
+    running: Steps | None = None
+    answers: list[Answers] = field(default_factory=list)  # to the first of the counts
+
+    def part(self) -> tuple[list[Count], int]:
+        """The next counts, as many as one slice has and one at least, and their work."""
+        start, work = len(self.answers), 0
+        part = list(self.counts[start : start + SLICE])
+        for index, own in enumerate(self.ticket.work[start : start + SLICE]):
+            if index and work + own > SLICE_WORK:
+                return part[:index], work
+            work += own
+        return part, work
+
+
+class Turns:
+    """Jobs that wait, by key. Next is the key for which the least work was done, and of its jobs the oldest.
+
+    A key that comes back after a pause is level with the one that was served last: it has saved nothing up. This is
+    start-time fair queuing (Goyal, Vin & Cheng 1996), with work in the place of packets' lengths.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, deque[Job]] = {}
+        self._had: dict[int, int] = {}
+        self._level = 0
+
+    def __len__(self) -> int:
+        return sum(map(len, self._waiting.values()))
+
+    def put(self, job: Job, *, again: bool = False) -> None:
+        """One more job; one that was interrupted comes `again`, before its key's others."""
+        key = job.ticket.key
+        if key not in self._waiting:
+            self._waiting[key] = deque()
+            self._had[key] = max(self._had.get(key, 0), self._level)
+        if again:
+            self._waiting[key].appendleft(job)
+        else:
+            self._waiting[key].append(job)
+
+    def take(self) -> list[tuple[Job, list[Count]]]:
+        """The next job that is done in steps; or counts that share a commit, a slice of every key's at most."""
+        keys = sorted(self._waiting, key=lambda key: self._had[key])
+        self._level = self._had[keys[0]]
+        first = self._waiting[keys[0]][0]
+        if not first.counts:
+            self._pop(keys[0])
+            self.charge(keys[0], 1)
+            return [(first, [])]
+        taken = list[tuple[Job, list[Count]]]()
+        for key in keys:
+            taken += self._share(key, first.ticket.second)
+            if sum(len(part) for _, part in taken) >= MAX_TOGETHER:
+                break
+        return taken
+
+    def _share(self, key: int, second: int) -> list[tuple[Job, list[Count]]]:
+        """What a key has waiting of counts that arrived in this second, up to a slice."""
+        share, questions, work = list[tuple[Job, list[Count]]](), 0, 0
+        while key in self._waiting and (job := self._waiting[key][0]).counts and job.ticket.second == second:
+            part, own = job.part()
+            if share and (questions + len(part) > SLICE or work + own > SLICE_WORK):
+                break
+            self._pop(key)
+            share.append((job, part))
+            questions, work = questions + len(part), work + own
+        self.charge(key, work + len(share))
+        return share
+
+    def charge(self, key: int, work: int) -> None:
+        """Count what was done for a key."""
+        self._had[key] = self._had.get(key, self._level) + work
+        if len(self._had) > 10 * MAX_WAITING:
+            self._had = {k: had for k, had in self._had.items() if k in self._waiting or had > self._level}
+
+    def _pop(self, key: int) -> None:
+        self._waiting[key].popleft()
+        if not self._waiting[key]:
+            del self._waiting[key]
 
 
 class Writer:
-    """The only thread that asks this session anything. Its queue is bounded; `close` finishes what is queued.
+    """The only thread that asks this session anything. What waits is bounded; `close` finishes it.
 
-    `sync` makes what the notes wrote durable; it is called once for every batch, before its results are let go.
+    `sync` makes what the notes wrote durable; it is called once for every commit, before its results are let go.
     """
 
     def __init__(
         self, session: Session, name: str, *, sync: Callable[[], None] = lambda: None, most_waiting: int = MAX_WAITING
     ) -> None:
         self._session, self._sync = session, sync
-        self._jobs: queue.Queue[Job | None] = queue.Queue()
-        self._most, self._waiting = most_waiting, 0
-        self._lock, self._closing = threading.Lock(), False
+        self._turns, self._most = Turns(), most_waiting
+        self._lock, self._closing = threading.Condition(), False
         self.batches = 0  # how many times the session was asked; for tests of sharing
         # Not a daemon: the interpreter waits for it at exit, and with it for what was promised.
         self._thread = threading.Thread(target=self._work, name=f"tacit writer of {name}")
         self._thread.start()
 
-    def count(self, asks: Sequence[Count], note: Note = lambda _: None) -> Future[list[Answers]]:
-        """Answer plain counts, in a commit that others may share."""
-        return self._put(Job(note, counts=tuple(asks)))
+    def count(
+        self,
+        asks: Sequence[Count],
+        note: Note = lambda _: None,
+        ticket: Ticket | None = None,
+        *,
+        claim: Callable[[Counter[str]], bool] | None = None,
+        otherwise: Callable[[], Steps] | None = None,
+    ) -> Future[list[Answers]]:
+        """Answer plain counts, in a commit that others may share; `otherwise` where they do not fit: see `Job`."""
+        return self._put(Job(note, ticket or Ticket(), tuple(asks), claim, otherwise))
 
-    def do(self, work: Callable[[], Any], note: Note = lambda _: None) -> Future[Any]:
+    def do(self, work: Callable[[], Any], note: Note = lambda _: None, ticket: Ticket | None = None) -> Future[Any]:
         """Do something else with the session, by itself."""
-        return self._put(Job(note, alone=work))
+        return self.do_in_steps(lambda: _at_once(work), note, ticket)
+
+    def do_in_steps(
+        self, steps: Callable[[], Steps], note: Note = lambda _: None, ticket: Ticket | None = None
+    ) -> Future[Any]:
+        """Do something by itself that others may come between, at every `yield` of it."""
+        return self._put(Job(note, ticket or Ticket(), steps=steps))
 
     def close(self) -> None:
         """Take no more, finish what is queued, and stop."""
         with self._lock:
             self._closing = True
-            self._jobs.put(None)
+            self._lock.notify()
         self._thread.join()
 
     def _put(self, job: Job) -> Future[Any]:
         with self._lock:
             if self._closing:
                 raise Refusal(503, "closing", "The server is closing down.", retry_after=5)
-            if self._waiting >= self._most:
+            if len(self._turns) >= self._most:
                 raise Refusal(503, "queue_full", f"{self._most:,} requests are waiting already.", retry_after=1)
-            self._waiting += 1
-            self._jobs.put(job)
+            self._turns.put(job)
+            self._lock.notify()
         return job.done
 
     def _work(self) -> None:
-        while True:
-            taken, last = self._take()
+        while taken := self._take():
             # Who went away while waiting is not asked for; who goes away later has been, and may ask again for free.
-            jobs = [job for job in taken if job.done.set_running_or_notify_cancel()]
-            self._answer_together([job for job in jobs if job.alone is None])
-            for job in jobs:
-                if job.alone is not None:
-                    self._let_go([(job, _outcome(job.alone))])
-            if last:
-                return
-
-    def _take(self) -> tuple[list[Job], bool]:
-        """Everything that is waiting, up to a commit's fill, and whether it is the last."""
-        taken: list[Job] = []
-        questions, job = 0, self._jobs.get()
-        while job is not None:
-            taken.append(job)
-            questions += len(job.counts)
-            if questions >= MAX_TOGETHER:
-                break
+            jobs = [(job, part) for job, part in taken if job.begun or job.done.set_running_or_notify_cancel()]
+            if not jobs:
+                continue
             try:
-                job = self._jobs.get_nowait()
-            except queue.Empty:
-                break
-        with self._lock:
-            self._waiting -= len(taken)
-        return taken, job is None
+                with self._session.asked_at(jobs[0][0].ticket.arrived):
+                    if jobs[0][1]:
+                        self._answer_together(self._claimed(jobs))
+                    else:
+                        self._step(jobs[0][0])
+            except BaseException as error:  # of this thread's own: whoever comes next is answered all the same
+                for job, _ in jobs:
+                    if not job.done.done():
+                        job.done.set_exception(refusal_of(error))
 
-    def _answer_together(self, jobs: list[Job], paid: dict[str, int] | None = None) -> None:
+    def _take(self) -> list[tuple[Job, list[Count]]]:
+        """What is done next; nothing when all is over."""
+        with self._lock:
+            while not len(self._turns):
+                if self._closing:
+                    return []
+                self._lock.wait()
+            return self._turns.take()
+
+    def _again(self, job: Job, work: int = 0) -> None:
+        """The rest of a job, after others have had their turn."""
+        job.begun = True
+        with self._lock:
+            self._turns.charge(job.ticket.key, work)
+            self._turns.put(job, again=True)
+
+    def _step(self, job: Job) -> None:
+        """The next step of a job that is done by itself."""
+        assert job.steps is not None
+        stepped = job.running is not None
+        job.running = job.running or job.steps()
+        try:
+            self._again(job, next(job.running))
+        except StopIteration as finished:
+            with self._lock:
+                self._turns.charge(job.ticket.key, 0 if stepped else sum(job.ticket.work))
+            self._let_go([(job, finished.value)])
+        except BaseException as error:
+            self._let_go([(job, error)])
+
+    def _claimed(self, jobs: list[tuple[Job, list[Count]]]) -> list[tuple[Job, list[Count]]]:
+        """Those that may share a commit. The others are done by themselves, next."""
+        claims, sharing = Counter[str](), list[tuple[Job, list[Count]]]()
+        for job, part in jobs:
+            fits = True if job.claim is None else _outcome(partial(job.claim, claims))
+            if isinstance(fits, BaseException):
+                self._let_go([(job, fits)])
+            elif fits:
+                sharing.append((job, part))
+            else:
+                job.counts = ()
+                self._again(job)
+        return sharing
+
+    def _answer_together(self, jobs: list[tuple[Job, list[Count]]], paid: dict[str, int] | None = None) -> None:
         """`paid` is what a batch that failed had bought for them, by the keys of their questions."""
         if not jobs:
             return
         paid = {} if paid is None else paid
-        together = [ask for job in jobs for ask in job.counts]
+        together = [ask for _, part in jobs for ask in part]
         self.batches += 1
         result = _outcome(lambda: self._session.answer_many(together))
         if isinstance(result, TacitError):
@@ -134,15 +290,19 @@ class Writer:
         if isinstance(result, TacitError) and len(jobs) > 1:
             # One of them is refused, or there is not enough for all: each gets its own answer. What the batch had
             # bought before that is read back from the ledger, and whoever asked for it is told what it cost.
-            for job in jobs:
-                self._answer_together([job], paid)
+            for one in jobs:
+                self._answer_together([one], paid)
         elif isinstance(result, BaseException):
-            if isinstance(result, TacitError) and (mine := sum(paid.pop(_core(ask), 0) for ask in together)):
-                result = Cut(result, mine)
-            self._let_go([(job, result) for job in jobs])
+            for job, part in jobs:
+                self._let_go([(job, _cut(job, part, result, paid))])
         else:
             answers = iter(claimed(together, result, paid, self._session.total) if paid else result)
-            self._let_go([(job, [next(answers) for _ in job.counts]) for job in jobs])
+            for job, part in jobs:
+                job.answers += [next(answers) for _ in part]
+            self._let_go([(job, job.answers) for job, _ in jobs if len(job.answers) == len(job.counts)])
+            for job, _ in jobs:
+                if len(job.answers) < len(job.counts):
+                    self._again(job)
 
     def _let_go(self, results: list[tuple[Job, Any]]) -> None:
         """Note what is about to be shown, then show it; what could not be noted is not shown."""
@@ -166,15 +326,39 @@ def _outcome(work: Callable[[], Any]) -> Any:
         return error
 
 
-def accounted(session: Session, work: Callable[[], T]) -> T:
-    """Do it; where it fails after something was paid for, `Cut` says how much that was."""
+def _at_once(work: Callable[[], Any]) -> Steps:
+    """One step, and nothing between."""
+    yield from ()
+    return work()
+
+
+def _cut(job: Job, part: Sequence[Count], error: BaseException, paid: dict[str, int]) -> BaseException:
+    """What a job is refused with: `Cut` where a part of it was paid for, in this batch or before."""
+    if not isinstance(error, TacitError):
+        return error
+    before = sum(answer.facts.cost.atoms for answer in job.answers)
+    mine = cut_short(error, before) + sum(paid.pop(_core(ask), 0) for ask in part)
+    return Cut(error, mine) if mine else error
+
+
+def accounted(session: Session, work: Callable[[], T], before: int = 0) -> T:
+    """Do it; where it fails after something was paid for, `Cut` says how much that was, and what was paid `before`."""
     try:
         return work()
     except TacitError as error:
-        atoms = sum(atoms for _, atoms in _bought(session, error))
+        now = sum(atoms for _, atoms in _bought(session, error))
+        atoms = now + cut_short(error, before)
         if not atoms:
             raise
         raise Cut(error, atoms) from None
+
+
+def cut_short(error: TacitError | Refusal, before: int) -> int:
+    """Let a refusal say that something was paid for before it, if it was: how much."""
+    if before and error.nothing_spent:
+        error.nothing_spent = False
+        error.sentence += " What was paid for before that stays spent."
+    return before
 
 
 def charges(session: Session, error: TacitError, asks: Iterable[Count]) -> dict[str, int]:

@@ -162,6 +162,7 @@ class Log:
             # A settlement is one transaction: what another one has begun does not go on here.
             transaction = Transaction(db, at, State(state.spent, state.open))
             result = work(transaction)
+            self._check_most(transaction.state.spent - state.spent)
             rows.insert(db, transaction.new)
             return transaction, result
 
@@ -194,6 +195,26 @@ class Log:
             yield
         finally:
             self._thread.reading = before
+
+    @contextmanager
+    def spending(self, most: int) -> Iterator[None]:
+        """What this thread does within it adds at most so many atoms to the total; other threads go on as before.
+
+        Guarantee: `write` undoes and refuses a transaction that would add more, so it is as if it had not been tried.
+        """
+        before, self._thread.most = getattr(self._thread, "most", None), most
+        try:
+            yield
+        finally:
+            self._thread.most = before
+
+    def _check_most(self, more: int) -> None:
+        """Count what this thread adds, and refuse what it may not: see `spending`."""
+        most = getattr(self._thread, "most", None)
+        if most is not None:
+            if more > most:
+                raise WouldSpend("The answer would cost more than may be spent here.")
+            self._thread.most = most - more
 
     def check_writing(self) -> None:
         """Refuse where this thread may write nothing: see `read_only`."""
@@ -291,8 +312,22 @@ class Log:
         All that is written within a turn has the time at which it was asked for, before the wait: see `time`.
         """
         if not self._file.has_turn():
-            self._thread.asked = now()
+            self._thread.asked = getattr(self._thread, "arrived", None) or now()
         return self._file.turn()
+
+    @contextmanager
+    def asked_at(self, arrived: datetime) -> Iterator[None]:
+        """Turns that this thread asks for within it count as asked for at `arrived`, in whole seconds.
+
+        For a server: when a request arrived is the client's doing. When its turn came may depend on how long the data
+        were looked at for others.
+        """
+        before = getattr(self._thread, "arrived", None)
+        self._thread.arrived = _whole_seconds(arrived)
+        try:
+            yield
+        finally:
+            self._thread.arrived = before
 
     def time(self) -> str:
         """The time that lines carry which are written now.
@@ -410,7 +445,11 @@ class Log:
 
 def now() -> str:
     """The time in whole seconds."""
-    return datetime.now(UTC).replace(microsecond=0).isoformat(timespec="milliseconds")
+    return _whole_seconds(datetime.now(UTC))
+
+
+def _whole_seconds(time: datetime) -> str:
+    return time.astimezone(UTC).replace(microsecond=0).isoformat(timespec="milliseconds")
 
 
 def terms_of(path: Path) -> dict[str, str] | None:

@@ -255,7 +255,7 @@ async def _ask(call: Call) -> Response:
             built = await run_in_threadpool(unclicked, parsed.ask, session.domain)
             asked = asked if built is None else replace(asked, built=built, clicked=True)
         if do != "ask":  # whoever says nothing spends nothing
-            found = await asyncio.wrap_future(call.about.price(parsed))
+            found = await asyncio.wrap_future(call.about.price(call.asker, parsed))
         if do != "ask" and not (do == "look" and found.known):
             words = price_words(found, session.left, session.total, may_spend=call.asker.may_spend)
             title = parsed.ask.words(session.domain)
@@ -278,7 +278,7 @@ async def _offers(call: Call, parsed: Question, answer: Answers) -> list[tuple[s
     """Sharper answers that can be bought: the half width, and the words of the button."""
     session, found = call.about.session, []
     for half in sharper(parsed.ask, answer) if call.asker.may_spend else []:
-        price = await asyncio.wrap_future(call.about.price(replace(parsed, within=half)))
+        price = await asyncio.wrap_future(call.about.price(call.asker, replace(parsed, within=half)))
         if price.known:
             found.append((f"{half:g}", f"± {half:,g}, known already and free"))
         elif price.cost_at_most <= session.left:
@@ -387,7 +387,7 @@ async def _price(call: Call) -> Json:
         given = await run_in_threadpool(question, asked, session.domain)
         told["sql"] = given if asked.clicked and isinstance(given, str) else ""
         parsed = await run_in_threadpool(read, given, session.domain)
-        found = await asyncio.wrap_future(call.about.price(parsed))
+        found = await asyncio.wrap_future(call.about.price(call.asker, parsed))
         told["text"] = price_words(found, session.left, session.total, may_spend=call.asker.may_spend)
         if found.cost_at_most.atoms:
             told["level"] = "cost" if found.cost_at_most <= session.left and call.asker.may_spend else "much"
