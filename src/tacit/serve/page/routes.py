@@ -344,7 +344,7 @@ async def _file(call: Call) -> Response:
     asked = await run_in_threadpool(read_forms, [*fields, ("way", way)], domain)
     given = await run_in_threadpool(question, asked, domain)
     parsed = await run_in_threadpool(read, given, domain, width(last(fields, "within")))
-    found = await asyncio.wrap_future(call.about.price(parsed))
+    found = await asyncio.wrap_future(call.about.price(call.asker, parsed))
     if not found.known:
         raise Refusal(
             403, "would_spend", "This is not known yet, and a file is made of what is: ask it on the page first."

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -390,7 +391,7 @@ class Connection:
                 return await self._answer(key, asked, question)
             if isinstance(asked, Explained):
                 question = await self._bound(asked.select, values)
-                lines = await self._listener.explained(asked.select, question, self._waited)
+                lines = await self._listener.explained(key, asked.select, question, self._waited)
                 return Result("EXPLAIN", iter([(line,) for line in lines]))
             return Result(prepared.tag, await self._listener.looked_up(asked, values, self))
 
@@ -404,8 +405,8 @@ class Connection:
         )
 
     async def _answer(self, key: Key, select: TableSelect, question: Question) -> Result:
-        found = select.dataset.ask(key, [question])
-        (answer,) = found if isinstance(found, list) else await self._waited(asyncio.wrap_future(found))
+        asked = self._listener.server.ask(key, select.dataset, [question], datetime.now(UTC))
+        (answer,) = await self._waited(asyncio.ensure_future(asked))
         return Result("SELECT", rows_of(select, question, answer), (notice(answer),))
 
     async def _waited(self, asking: asyncio.Future[T]) -> T:

@@ -144,11 +144,11 @@ class Listener:
         return datasets.get(name) or (datasets.get(database) if name == "data" else None)
 
     async def explained(
-        self, select: TableSelect, question: Question, waited: Callable[[asyncio.Future[Any]], Awaitable[Any]]
+        self, key: Key, select: TableSelect, question: Question, waited: Callable[[asyncio.Future[Any]], Awaitable[Any]]
     ) -> list[str]:
         """The price of a question, and the errors to expect."""
         dataset = select.dataset
-        price: DryRun = await waited(asyncio.wrap_future(dataset.price(question)))
+        price: DryRun = await waited(asyncio.wrap_future(dataset.price(key, question)))
         lines = [str(price)[0].upper() + str(price)[1:]]
         base = await asyncio.to_thread(lambda: dataset.session.base)
         shown = base.certified or base.expects
