@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tacit.exact.price import total
 from tacit.load import open_source
 from tacit.model.attribute import integer
 from tacit.model.budget import Budget
@@ -38,7 +39,6 @@ from tacit.theory.smith_ullman import best_branching
 from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
-from tacit.trusted.loss import total
 from tacit.trusted.noise import add_noise
 from tacit.trusted.sensitivity import sensitivity as strategy_sensitivity
 

@@ -29,14 +29,13 @@ from benchmarks.accuracy.noisy_tables import Scope, every
 from benchmarks.accuracy.synthesis import LIMIT, NotFinished, synthesise
 from benchmarks.accuracy.tables import ADULT, ALL, MILD, SEED, adult_codes
 from benchmarks.accuracy.tables import table as listed_table
-from tacit.exact.price import Sensitivity, noise_for
+from tacit.exact.price import Sensitivity, noise_for, total
 from tacit.load import open_source
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release.online import Online
 from tacit.show.chart import Axis, Chart, Grid, Polyline
 from tacit.trusted.cells import read_records
-from tacit.trusted.loss import total
 from tacit.trusted.noise import add_noise
 
 QUESTIONS = 5_000

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from benchmarks.accuracy.analysts import conjunctions
 from benchmarks.accuracy.catalogue import TABLES
 from benchmarks.accuracy.tables import SEED, codes
+from tacit.exact.price import total
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.opening import doors
@@ -30,7 +31,6 @@ from tacit.release.warm_start import fit_all, warm_start
 from tacit.store.anchor import Anchor
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
-from tacit.trusted.loss import total
 from tacit.trusted.records import Records
 
 QUESTIONS, EPSILON, DELTA = 5_000, (0.1, 0.3, 1.0), 1e-9

@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 
 import tacit
 from benchmarks.bench_almost_all import play
+from tacit.exact.price import total
 from tacit.model.budget import ATOMS, Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.query import Query
@@ -51,7 +52,6 @@ from tacit.store.anchor import Anchor
 from tacit.theory import lecture_8, lecture_12
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
-from tacit.trusted.loss import total
 from tacit.trusted.records import Records
 
 RUNS = 40

@@ -30,12 +30,11 @@ from benchmarks.accuracy.analysts import conjunctions
 from benchmarks.accuracy.catalogue import tree
 from benchmarks.accuracy.tables import MILD, SEED, Table, table
 from benchmarks.bench_large import three_way, wide_domain, wide_rows
-from tacit.exact.price import Sensitivity, noise_for
+from tacit.exact.price import Sensitivity, noise_for, total
 from tacit.load import open_source
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.trusted.cells import read_records
-from tacit.trusted.loss import total
 
 ASKED_VOTES = 2_000
 SHARED_AMONG = (10, 100, 1_000, 10_000)

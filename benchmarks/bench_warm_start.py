@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from benchmarks.accuracy import ways
 from benchmarks.accuracy.analysts import conjunctions, stream
 from benchmarks.accuracy.tables import MILD, ONE_COUNT, PARTITION, SEED, Table, table
-from tacit.exact.price import noise_for
+from tacit.exact.price import noise_for, total
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.query import Query
@@ -34,7 +34,6 @@ from tacit.opening import doors
 from tacit.release.warm_start import warm_start
 from tacit.store.anchor import Anchor
 from tacit.trusted.ledger import Ledger
-from tacit.trusted.loss import total
 from tacit.trusted.noise import add_noise
 from tacit.trusted.records import Records
 

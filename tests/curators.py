@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tacit.exact.price import total
 from tacit.load import open_source
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
@@ -18,7 +19,6 @@ from tacit.store.log import Log
 from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
-from tacit.trusted.loss import total
 from tacit.trusted.records import Records
 
 

@@ -23,9 +23,19 @@ SELECT COUNT(*) FROM data WHERE sex = 'F';
 SELECT smoker, COUNT(*) FROM data
 WHERE age >= 20 GROUP BY smoker;
 """
+SOUGHT = """
+data.source = "people.csv"
+budget = {epsilon = 1.0, delta = 1e-9}
+session.ledger = "third.tacit"
+[domain.sex]
+kind = "category"
+discover = true
+[domain.smoker]
+kind = "boolean"
+"""
 WORDS = [
-    "init", "check", "try", "plan", "start", "ask", "table", "cdf", "quantile", "status", "history", "publish",
-    "synthesize", "report", "verify", "serve", "token", "demo", "bench", "completion",
+    "init", "discover", "check", "try", "plan", "start", "ask", "table", "cdf", "quantile", "status", "history",
+    "publish", "synthesize", "report", "verify", "serve", "token", "demo", "bench", "completion",
 ]  # fmt: skip
 
 
@@ -79,6 +89,9 @@ def test_every_example_of_the_help_runs(
     if arguments[0] == "init":  # which refuses to overwrite a configuration
         (tmp_path / "tacit.toml").unlink()
         (tmp_path / "people.toml").unlink()
+    elif arguments[0] == "discover":  # before there is a ledger
+        for name in ("tacit.toml", "people.toml"):
+            (tmp_path / name).write_text(SOUGHT)
     elif arguments[:2] == ["token", "revoke"]:
         assert tacit("token", "make", arguments[2]).exit_code == 0
     elif arguments[:2] == ["token", "list"]:

@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.accuracy.tables import PARTITION
-from tacit.exact.price import noise_for
+from tacit.exact.price import noise_for, total
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.trusted.loss import total
 from tacit.trusted.noise import add_noise
 from tacit.trusted.records import Records
 

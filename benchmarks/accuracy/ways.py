@@ -18,6 +18,7 @@ from benchmarks.accuracy.residual_planner import ResidualPlanner
 from benchmarks.accuracy.synthesis import synthesise
 from benchmarks.accuracy.tables import Table
 from benchmarks.accuracy.textbook import TextbookWeights
+from tacit.exact.price import total
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.query import Query
@@ -27,7 +28,6 @@ from tacit.release.hypothesis.dense import Dense
 from tacit.session import Session
 from tacit.store.anchor import Anchor
 from tacit.trusted.ledger import Ledger
-from tacit.trusted.loss import total
 from tacit.trusted.records import Records
 
 ALL = 256  # attributes: the most that a domain has

@@ -25,6 +25,7 @@ from tacit.errors import (
 )
 
 if TYPE_CHECKING:
+    from tacit.discovery import discover
     from tacit.model.answer import Answer
     from tacit.model.attribute import Attribute, boolean, category, date, hour, integer, month, numeric, weekday
     from tacit.model.budget import Budget, Loss
@@ -49,9 +50,9 @@ __all__ = [
     "Answer", "AnswerWithheld", "Attribute", "Bar", "Budget", "BudgetExhausted", "ConfigError", "DataError", "Domain",
     "Facts", "InvalidBudget", "InvalidDomain", "InvalidQuery", "LedgerError", "Listing", "Loss", "NeedsData",
     "NotStarted", "Query", "Receipt", "Session", "Statistic", "Table", "TacitError", "WouldSpend", "bin_width_chart",
-    "bin_widths", "boolean", "category", "count", "date", "frame", "hour", "integer", "largest_mean", "matching",
-    "month", "numeric", "open", "plan", "publish", "quantile_distance", "read", "reopen", "report", "statistic",
-    "stump", "verify", "weekday", "weigh",
+    "bin_widths", "boolean", "category", "count", "date", "discover", "frame", "hour", "integer", "largest_mean",
+    "matching", "month", "numeric", "open", "plan", "publish", "quantile_distance", "read", "reopen", "report",
+    "statistic", "stump", "verify", "weekday", "weigh",
 ]  # fmt: skip
 
 
@@ -60,6 +61,7 @@ __all__ = [
 _HOMES = {
     "tacit.show.frames": ("frame",),
     "tacit.show.report": ("report",),
+    "tacit.discovery": ("discover",),
     "tacit.model.answer": ("Answer",),
     "tacit.model.attribute": (
         "Attribute",

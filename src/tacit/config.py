@@ -13,6 +13,7 @@ from msgspec.structs import fields
 
 from tacit.errors import ConfigError, TacitError
 from tacit.load import is_address, is_query
+from tacit.model.attribute import boolean
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.release.mechanisms import check_names, setting_names
@@ -109,17 +110,53 @@ class Config:
         return reopen(self.ledger, anchor=self.options.get("anchor"), prior=prior, **named), differ
 
 
+@dataclass(frozen=True)
+class Columns:
+    """A configuration of which some attributes are still to be discovered: the arguments of `tacit.discover`."""
+
+    data: str
+    table: str | None
+    columns: Mapping[str, Any]
+    budget: Budget
+    ledger: Path
+    options: Mapping[str, Any]
+
+
 def read_config(path: str | Path) -> Config:
     """Read a configuration file. Paths in it are relative to its folder."""
     path = Path(path)
+    return _read(path, _parsed(path), _domain)
+
+
+def read_columns(path: str | Path) -> Columns:
+    """Read a configuration file some of whose attributes are to be discovered."""
+    path = Path(path)
+    found = _read(path, _parsed(path), lambda _: Domain({"_": boolean()}))  # which is all that a look is for
+    tables, _ = _described(_parsed(path).get("domain", {}))
+    options = {name: value for name, value in found.options.items() if name in ("person", "rows_per_person", "anchor")}
+    return Columns(found.data, found.table, tables, found.budget, found.ledger, options)
+
+
+def _domain(tables: Mapping[str, Any]) -> Domain:
+    named = [name for name, table in tables.items() if isinstance(table, Mapping) and "discover" in table]
+    if named:
+        raise ConfigError(f"{', '.join(named)}: still to be discovered. `tacit discover` does; or declare the values.")
+    return Domain.from_dict(tables)
+
+
+def _parsed(path: Path) -> dict[str, Any]:
     try:
-        parsed = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"there is no file {path}. `tacit init DATA` drafts one.") from None
     except (OSError, UnicodeDecodeError):
         raise ConfigError(f"{path} cannot be read as a text file.") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from None
+
+
+def _read(path: Path, parsed: Mapping[str, Any], declared: Callable[[Mapping[str, Any]], Domain]) -> Config:
+    """The configuration, whose domain is what `declared` makes of its tables."""
     unknown = sorted(set(parsed) - {"about", "data", "budget", "session", "domain"})
     if unknown:
         raise ConfigError(
@@ -139,8 +176,8 @@ def read_config(path: str | Path) -> Config:
     budget = read(lambda: _budget(_section(path, parsed, "budget", BudgetSection)))
     session = read(lambda: _section(path, parsed, "session", SessionSection, setting_names()))
     about = read(lambda: _section(path, parsed, "about", AboutSection))
-    declared, columns = _described(parsed.get("domain", {}))
-    domain = read(lambda: Domain.from_dict(declared))
+    tables, columns = _described(parsed.get("domain", {}))
+    domain = read(lambda: declared(tables))
     if len(wrong) == 1:
         raise wrong[0]
     if data is None or budget is None or session is None or domain is None or about is None:

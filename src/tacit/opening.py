@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import ConfigError, LedgerError, TacitError
+from tacit.exact.price import total
 from tacit.load import open_source
 from tacit.model.attribute import Attribute
 from tacit.model.budget import Budget
@@ -27,7 +28,6 @@ from tacit.trusted.cells import read_cells, read_records
 from tacit.trusted.curator import Curator
 from tacit.trusted.gate import tell
 from tacit.trusted.ledger import Ledger
-from tacit.trusted.loss import total
 from tacit.trusted.records import Records
 
 if TYPE_CHECKING:  # most sessions have no prior, and read none
@@ -115,7 +115,7 @@ def open_session(
     check_prior(prior, data)
     rows = read_records(open_source(data, table), domain, person=person, rows_per_person=people, progress=loading)
     drawn_to = None if prior is None else read_prior(prior, domain, rows)
-    if made_with is not None:
+    if made_with is not None and made_with.settings:
         choice, confidence = made_with.choice(named)
         kept = made_with.settings  # as it was written, whatever this version would write
         measure = made_with.total.measure
@@ -123,33 +123,44 @@ def open_session(
         choice = choose(mechanism, domain, budget, rows.rows, named, rows_per_person=people)
         confidence = checked(Common, named).confidence
         kept = written(choice, confidence)
-        measure = choice.measure(budget)
+        measure = choice.measure(budget) if made_with is None else made_with.total.measure
     MECHANISMS[choice.mechanism].check(domain)
     if drawn_to is not None and not getattr(choice.settings, "warm", 0):
         raise ConfigError(f"a prior is for a warm start, and mechanism = {choice.mechanism}, as it is set, has none.")
     binding: Binding = {"domain": domain.key, "data": rows.fingerprint, **kept}
-    if made_with is None or made_with.domain is not None:  # what lets a ledger be read without the data
+    # What lets a ledger be read without the data; one of an earlier version has not got it.
+    if made_with is None or made_with.domain is not None or not made_with.settings:
         binding = {**binding, "declared": domain.to_toml(), "rows": str(rows.rows)}
     if drawn_to is not None:
         binding = {**binding, "prior": drawn_to.digest}
-    if person is not None:  # ledgers where a row is the unit say nothing of it
-        binding = {**binding, "person": person, "rows_per_person": str(people)}
+    whose = unit_terms(person, people)
+    aside = 0.0 if made_with is None else made_with.aside
     terms: dict[str, Any] = {
         "budget": budget,
-        "total": total(budget, measure),
-        "binding": binding,
+        "total": total(budget, measure, aside=aside),
         "anchor": remembered,
+        "aside": aside,
+        "accept_rollback": accept_rollback,
     }
-    book = Ledger.open(path, make="missing", **terms, accept_rollback=accept_rollback)
+    if made_with is not None and not made_with.settings:  # made by a discovery, which knew no domain
+        book = Ledger.open(path, **terms, binding=whose)
+        book.log.complete(binding)
+    else:
+        book = Ledger.open(path, make="missing", **terms, binding={**binding, **whose})
     public, curator = doors(rows, book, drawn_to)
     mechanism_of = choice.build(public, curator, confidence, progress)
     return Session(public, curator, book, budget, choice, mechanism_of, confidence, start=start)
 
 
+def unit_terms(person: str | None, rows_per_person: int) -> dict[str, str]:
+    """Who is protected, as the ledger keeps it: where a row is the unit it says nothing of it."""
+    return {} if person is None else {"person": person, "rows_per_person": str(rows_per_person)}
+
+
 def doors(records: Records, ledger: Ledger, prior: Prior | None = None) -> tuple[Public, Curator]:
     """The two doors of a table: what everybody may know, and what pays and looks at the data."""
     curator = Curator(records, ledger)
-    return Public(ledger.log, curator.declared, partial(tell, ledger), prior=prior), curator
+    return Public(ledger.log, curator.declared, partial(tell, ledger), prior=prior, aside=ledger.aside), curator
 
 
 def check_prior(prior: Any, data: Any) -> None:

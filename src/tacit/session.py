@@ -112,6 +112,11 @@ class Session(Questions):
         return self._public.prior
 
     @property
+    def aside(self) -> float:
+        """The part of delta that was kept for values that were discovered: 0 in most sessions."""
+        return self._public.aside
+
+    @property
     def total(self) -> Loss:
         return self._public.total
 
@@ -127,7 +132,8 @@ class Session(Questions):
     @property
     def epsilon_spent(self) -> float:
         """The epsilon that everything released so far amounts to, at the budget's delta."""
-        return epsilon_spent(self.spent, self.budget)
+        rest = replace(self.budget, delta=self.budget.delta - self.aside)
+        return epsilon_spent(self.spent, rest)
 
     @property
     def knowledge(self) -> Knowledge | None:

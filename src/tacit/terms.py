@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from tacit.release.hypothesis.prior import Prior
 
 # What is no setting. `declared` and `rows` are missing in a ledger of an earlier version.
-_IDENTITY = ("budget", "total", "domain", "declared", "rows", "data", "person", "rows_per_person", "prior")
+_IDENTITY = ("budget", "total", "aside", "domain", "declared", "rows", "data", "person", "rows_per_person", "prior")
 
 
 @dataclass(frozen=True)
 class MadeWith:
-    """The terms of a ledger, but for the data."""
+    """The terms of a ledger, but for the data. Without settings it was made by a discovery, and no session yet."""
 
     budget: Budget
     total: Loss
@@ -48,6 +48,7 @@ class MadeWith:
     person: str | None
     rows_per_person: int
     prior: str | None  # its digest
+    aside: float  # the part of delta that is kept for discovered values
 
     @classmethod
     def of(cls, path: Path) -> MadeWith | None:
@@ -69,6 +70,7 @@ class MadeWith:
                 terms.get("person"),
                 int(terms.get("rows_per_person", "1")),
                 terms.get("prior"),
+                float(json.loads(terms.get("aside", "0.0"))),
             )
         except (TacitError, KeyError, ValueError, TypeError):
             raise LedgerError(f"{path.name} is damaged.") from None
@@ -86,9 +88,10 @@ class MadeWith:
 
     def differences(self, budget: Budget, domain: Domain, named: Mapping[str, Any]) -> list[str]:
         """In which words somebody who names these terms says other things than the ledger. All of it is public."""
-        choice, confidence = self.choice()
-        theirs = {"budget": self.budget, "mechanism": choice.mechanism, "confidence": confidence}
-        theirs |= to_builtins(choice.settings)
+        theirs: dict[str, Any] = {"budget": self.budget}
+        if self.settings:
+            choice, confidence = self.choice()
+            theirs |= {"mechanism": choice.mechanism, "confidence": confidence, **to_builtins(choice.settings)}
         kept, given = {"budget", *self.settings}, {"budget": budget, **named}
         found = [
             f"{name} is {value}, not {given[name]}"
@@ -141,6 +144,8 @@ def reopen(
     made = MadeWith.of(path)
     if made is None:
         raise LedgerError(f"There is no ledger {path.name}.")
+    if not made.settings:
+        raise LedgerError(f"{path.name} holds a discovery, and no session yet: open its table.")
     if made.domain is None or made.rows is None:
         raise LedgerError(f"{path.name} was made by an earlier version, which did not keep the domain: open its table.")
     if made.prior != (None if prior is None else prior.digest):
@@ -148,9 +153,11 @@ def reopen(
     choice, confidence = made.choice(settings)
     remembered = Anchor(None if anchor is None else Path(anchor))
     log = Log.open(path, None, remembered, partial(step, total=made.total.atoms))
-    public = Public(log, Declared(made.domain, made.rows, made.rows_per_person, made.total), prior=prior)
+    declared = Declared(made.domain, made.rows, made.rows_per_person, made.total)
+    public = Public(log, declared, prior=prior, aside=made.aside)
     mechanism = choice.build(public, None, confidence)
-    return Session(public, None, Ledger(log, made.total), made.budget, choice, mechanism, confidence, start=True)
+    book = Ledger(log, made.total, made.aside)
+    return Session(public, None, book, made.budget, choice, mechanism, confidence, start=True)
 
 
 def _unlike(ours: Domain, theirs: Domain) -> list[str]:

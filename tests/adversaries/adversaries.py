@@ -20,7 +20,7 @@ from bounds import WRONG, Transcript, least_epsilon
 
 import tacit
 from memory_store import forget, in_memory
-from tacit.exact.price import Sensitivity
+from tacit.exact.price import Sensitivity, total
 from tacit.model.budget import Budget, Loss
 from tacit.model.certificate import Certificate, Conjunctions
 from tacit.model.domain import Domain
@@ -36,7 +36,6 @@ from tacit.session import Session
 from tacit.store.anchor import Anchor
 from tacit.trusted import curator, gate, sensitivity
 from tacit.trusted.ledger import Ledger
-from tacit.trusted.loss import total
 from tacit.trusted.records import Records
 
 # The delta of bounds on sessions whose laws have one. Such a law has an epsilon for every delta; at 0.1 an event that

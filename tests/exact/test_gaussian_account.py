@@ -21,10 +21,9 @@ from test_selection import exponential_mechanism
 from test_sparse_vector import Variant, geometric_tail, one_sided, transcripts
 
 from tacit.exact.gaussian import half_from, within
-from tacit.exact.price import Sensitivity, choice_price, choice_scale, gate_price, gate_scales, noise_for, price
+from tacit.exact.price import Sensitivity, choice_price, choice_scale, gate_price, gate_scales, noise_for, price, total
 from tacit.model.budget import ATOMS, Budget, Loss
 from tacit.model.noise_law import Noise, pmf
-from tacit.trusted.loss import total
 
 COUNT = Sensitivity(1, 1)
 TINY = 1e-12  # of floats, in a divergence

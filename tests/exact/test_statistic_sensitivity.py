@@ -35,6 +35,9 @@ CASES: list[Case] = [
     ("stump", (4, 2), (3, 1), 4),  # the last bin has no place in the order
     ("stump", (3, 3), (3, 0), 4),
     ("stump", (3, 2), (1, 1), 5),
+    ("exceptions", (2, 2), (2, 2), 6),
+    ("exceptions", (3, 2), (3, 2), 5),
+    ("exceptions", (3, 3), (2, 2), 4),  # the last value of either follows no rule
     ("largest_mean", (2, 2), (1, 2, 0, GRID), 9),
     ("largest_mean", (2, 2), (1, 3, 0, GRID), 9),
     ("largest_mean", (3, 2), (2, 5, 0, GRID // 3, GRID), 6),
@@ -126,6 +129,11 @@ def stump_by_trying(table: NDArray[np.int64], bins: int, label: int) -> int:
     return min(sum(classifier[x] != (y == label) for x, y in rows_of(table)) for classifier in classifiers)
 
 
+def exceptions_by_trying(table: NDArray[np.int64], first: int, second: int) -> int:
+    rows = [(x, y) for x, y in rows_of(table) if x < first and y < second]
+    return min(sum(rule[x] != y for x, y in rows) for rule in product(range(second), repeat=first))
+
+
 def largest_mean_by_groups(table: NDArray[np.int64], numerator: int, denominator: int, *values: int) -> int:
     rows = rows_of(table)
     smallest = math.ceil(Fraction(numerator * len(rows), denominator))
@@ -159,6 +167,7 @@ def quantile_distance_by_search(
 
 REFERENCES = {
     "stump": stump_by_trying,
+    "exceptions": exceptions_by_trying,
     "largest_mean": largest_mean_by_groups,
     "matching": matching_by_paths,
     "quantile_distance": quantile_distance_by_search,
@@ -242,6 +251,11 @@ def stump_at_the_mean(tables: NDArray[np.int64], bins: int, label: int) -> Any:
     return np.where(above, counts - positive, positive).sum(axis=1)
 
 
+def both_ways(tables: NDArray[np.int64], first: int, second: int) -> Any:
+    there, back = library.exceptions(tables, first, second), library.exceptions(tables.swapaxes(1, 2), second, first)
+    return there + back
+
+
 def matched_rows(tables: NDArray[np.int64], left: str, right: str, relation: str) -> Any:
     return 2 * library.matching(tables, left, right, relation)
 
@@ -260,6 +274,7 @@ def the_quantile_itself(tables: NDArray[np.int64], numerator: int, denominator: 
         (mean_of_large_groups_only, "largest_mean"),
         (mean_times_the_size, "largest_mean"),
         (stump_at_the_mean, "stump"),
+        (both_ways, "exceptions"),
         (matched_rows, "matching"),
         (the_quantile_itself, "quantile_distance"),
     ],

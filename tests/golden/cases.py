@@ -16,7 +16,7 @@ from typing import Any
 import tacit
 from golden.questions import CONDITIONS, FOLLOWING, HTTP, NEW, QUERIES, QUESTIONS, WORKLOADS
 from tacit.exact.bounds import rho_from
-from tacit.exact.price import Sensitivity, choice_price, choice_scale, gate_price, gate_scales, noise_for, price
+from tacit.exact.price import Sensitivity, choice_price, choice_scale, gate_price, gate_scales, noise_for, price, total
 from tacit.model import ask as model_ask
 from tacit.model.budget import Loss, Measure
 from tacit.model.describe import describe
@@ -25,7 +25,6 @@ from tacit.model.residuals import Residuals
 from tacit.model.workload import Convolution, Product, Tree, histogram, key, marginal, to_dict
 from tacit.release.epsilon import epsilon_from
 from tacit.session import Session
-from tacit.trusted.loss import total
 
 HERE = Path(__file__).parent
 PROGRAM = "0.1.0"  # the version that published files name: pinned, so that a new version needs no new files

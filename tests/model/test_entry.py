@@ -9,15 +9,18 @@ import numpy as np
 import pytest
 
 from tacit.errors import InvalidQuery
-from tacit.model.attribute import category, integer
+from tacit.model.attribute import category, date, integer
 from tacit.model.domain import Domain
 from tacit.model.entry import (
     Comparison,
+    Discovered,
     Dropped,
     Entry,
+    Found,
     FreeAnswer,
     GateTerms,
     Intent,
+    LaterTerms,
     Measurement,
     Selection,
     Shut,
@@ -43,6 +46,12 @@ ENTRIES: dict[str, list[Entry]] = {
     ],
     "chosen": [Selection(None, 3), Selection(0, 1, WOMEN), Selection(2, 5, marginal(DOMAIN, "age", where=WOMEN))],
     "compared": [Comparison(WOMEN, False), Comparison(HALF, True)],
+    "found": [
+        Found("clinic", ("Ä", None), (70, 60), 55, 2, Noise("gaussian", 9.5)),
+        Found("ward", (), (), 55, 1, Noise("gaussian", 9.5)),
+        Found("ward", (3, -1), (90, 80), 55, 1, Noise("gaussian", 9.5)),
+    ],
+    "terms": [LaterTerms("ab" * 32)],
     "shut": [Shut(7)],
     "dropped": [Dropped(3)],
     "override": [
@@ -50,6 +59,17 @@ ENTRIES: dict[str, list[Entry]] = {
         Override("lost", Mark(3, "cd", 5), "ab", "ef", "counted as spent"),
     ],
 }
+
+
+def test_a_discovered_measurement_has_a_domain_of_its_own() -> None:
+    wide = Domain({"joined": date("1990-01-01", "2029-12-31", by="year", missing="unknown", clamp=True)})
+    measured = Measurement(Tree("joined", (41,), (1,)), np.arange(41), 1, Noise("gaussian", 3.0))
+    entry = Discovered(wide, 600, measured)
+    kind, body = encode(entry)
+    again = decode(kind, body)
+    assert (kind, encode(again)) == ("discovered", (kind, body))
+    assert isinstance(again, Discovered)
+    assert (again.domain, again.rows, again.key) == (wide, 600, entry.key)
 
 
 @pytest.mark.parametrize(("kind", "entry"), [(kind, entry) for kind, some in ENTRIES.items() for entry in some])

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 import tacit
 from curators import curating, public_of
 from tacit.errors import ConfigError
+from tacit.exact.price import total
 from tacit.load import open_source
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
@@ -24,7 +25,6 @@ from tacit.release.forecast import WarmStarted, direct, expected_largest, least_
 from tacit.release.plan import Plan, plan
 from tacit.release.warm_start import warm_start
 from tacit.trusted.cells import read_records
-from tacit.trusted.loss import total
 
 MILD, PURE = Budget(epsilon=1.0, delta=1e-9), Budget(epsilon=1.0, delta=0.0)
 

@@ -13,6 +13,7 @@ import pytest
 import tacit
 from curators import public_of
 from tacit.errors import InvalidQuery
+from tacit.exact.price import total
 from tacit.load import open_source
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
@@ -27,7 +28,6 @@ from tacit.store.anchor import Anchor
 from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
-from tacit.trusted.loss import total
 
 SIZES = {"a": 6, "b": 5, "c": 4}
 DOMAIN = Domain({name: tacit.integer(0, size - 1) for name, size in SIZES.items()})

@@ -13,6 +13,7 @@ import pytest
 
 from curators import public_of
 from tacit.errors import AnswerWithheld, InvalidBudget, InvalidQuery, WouldSpend
+from tacit.exact.price import total
 from tacit.load import open_source
 from tacit.model.attribute import category, integer
 from tacit.model.budget import Budget, Loss
@@ -27,7 +28,6 @@ from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
 from tacit.trusted.gate import tell
 from tacit.trusted.ledger import Ledger
-from tacit.trusted.loss import total
 
 DOMAIN = Domain({"sex": category(["F", "M"]), "age": integer(0, 6)})
 WOMEN = Query.among(DOMAIN, "sex", [0])  # 70 of 100
@@ -157,12 +157,12 @@ def test_the_noise_of_a_search_is_not_left_in_a_traceback(curator: Curator, monk
 
 
 def test_planted_truths_in_a_traceback_are_found(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
-    def talkative(self: Curator, cost: Loss, purpose: str, draw: Any) -> Any:
-        truth = self._records.answer(WOMEN)
-        return self._ledger.settle(truth, draw())
+    def talkative(ledger: Ledger, cost: Loss, purpose: str, draw: Any) -> Any:
+        truth = curator._records.answer(WOMEN)
+        return ledger.settle(truth, draw(truth))
 
     talkative.__code__ = talkative.__code__.replace(co_filename=curator_module.__file__)
-    monkeypatch.setattr(Curator, "_paid", talkative)
+    monkeypatch.setattr(curator_module, "paid", talkative)
     assert ("talkative", "truth", 70) in fail_to_settle(curator, monkeypatch, "measure")
 
 

@@ -15,11 +15,10 @@ from scipy.special import log_ndtr
 
 from tacit.errors import InvalidBudget
 from tacit.exact.bounds import delta_from, rho_from, root_above
-from tacit.exact.price import Sensitivity, noise_for, price
+from tacit.exact.price import Sensitivity, noise_for, price, total
 from tacit.model.budget import Budget, Loss, Measure
 from tacit.model.noise_law import Noise
 from tacit.release.epsilon import epsilon_from
-from tacit.trusted.loss import total
 
 COUNT, PARTITION = Sensitivity(l1=1, l2_squared=1), Sensitivity(l1=2, l2_squared=2)
 EPSILONS = (1e-9, 1e-4, 0.1, 1.0, 10.0, 1000.0)

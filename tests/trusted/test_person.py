@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.errors import ConfigError, DataError, LedgerError
-from tacit.exact.price import Sensitivity
+from tacit.exact.price import MOST_PER_PERSON, Sensitivity
 from tacit.load import open_source
 from tacit.model.attribute import category, integer
 from tacit.model.domain import Domain
@@ -32,7 +32,6 @@ from tacit.release.online import Terms
 from tacit.release.public import expected_noise
 from tacit.trusted import cells as cells_module
 from tacit.trusted.cells import read_records
-from tacit.trusted.loss import MOST_PER_PERSON
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "load"))
 from test_bins import cells

@@ -21,6 +21,7 @@ from test_gate import DOMAIN, EPSILON, WOMEN, curator_at
 from curators import public_of
 from support import PATIENCE
 from tacit.errors import TacitError
+from tacit.exact.price import total
 from tacit.model.budget import Budget, Loss
 from tacit.model.entry import FreeAnswer
 from tacit.model.query import Query
@@ -30,7 +31,6 @@ from tacit.store.anchor import Anchor, Mark, _mark
 from tacit.store.log import Log
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
-from tacit.trusted.loss import total
 from tacit.trusted.records import Records
 
 ONCE = Budget(epsilon=1.0, delta=0.0)  # whatever is asked costs all of it

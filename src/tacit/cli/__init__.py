@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from tacit import __version__
-from tacit.cli import ask, bench, completion, demo, draft, own, publish, rehearse, serve
+from tacit.cli import ask, bench, completion, demo, discovery, draft, own, publish, rehearse, serve
 from tacit.cli.options import STOPPED
 from tacit.cli.show import as_document
 from tacit.errors import BudgetExhausted, TacitError
@@ -81,6 +81,7 @@ def main() -> None:
     \b
     Try it on a real table:       tacit demo
     Describe your own table:      tacit init people.csv      # then edit tacit.toml
+    Find values and bins:         tacit discover --dry-run
     Find all that is wrong:       tacit check
     Rehearse on made-up rows:     tacit try "SELECT COUNT(*) FROM data WHERE sex = 'F'"
     See what to expect:           tacit plan --rows 48842
@@ -98,6 +99,6 @@ def main() -> None:
     """
 
 
-for _room in (draft, rehearse, own, ask, publish, serve, demo, bench, completion):  # in the order of need
+for _room in (draft, discovery, rehearse, own, ask, publish, serve, demo, bench, completion):  # in the order of need
     for _command in _room.COMMANDS:
         main.add_command(_command)

@@ -74,6 +74,30 @@ def _log_delta(rho: float, epsilon: float) -> float:
     return math.fsum(terms) + 1e-15 * sum(map(abs, terms))
 
 
+def passing_count(scale: float, values: int, move: int, delta: float) -> int:
+    """The least count from which on noisy counts may be told of values that neighbours need not have in common.
+
+    Guarantee: for discrete Gaussian noise Z, the chance that any of `values` counts of at most `move` comes so far with
+        its noise is at most `delta`.
+    Formula: the least whole T with values · Pr[N(0, scale²) >= T - move - 1] <= delta, as Pr[Z >= x] is at most
+        Pr[N(0, scale²) >= x - 1]. `math.erfc` is right to a few units in its last place; the margin exceeds that.
+    Source: Canonne, Kamath & Steinke 2020, proposition 25; a union bound.
+    """
+    if not 0 < delta < 1 or values < 1 or move < 1:
+        raise ValueError(f"no threshold keeps {values} counts of {move} within delta = {delta}")
+
+    def kept(t: int) -> bool:
+        return values * math.erfc((t - move - 1) / (scale * math.sqrt(2))) / 2 * (1 + 1e-9) <= delta
+
+    low, high = move, move + 2
+    while not kept(high):
+        low, high = high, move + 2 * (high - move)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if kept(middle) else (middle, high)
+    return high
+
+
 def convolve(counts: Counts, factor: Counts, *, most: int) -> Counts:
     """The exact linear convolution of two non-negative integer vectors; `most` publicly bounds the first's norm.
 
@@ -99,6 +123,26 @@ def convolve(counts: Counts, factor: Counts, *, most: int) -> Counts:
     for shift in range(0, most.bit_length(), bits):
         found += _rounded((counts >> shift) & ((1 << bits) - 1), factor, length) << shift
     return found
+
+
+def shift_distances(g: Counts, *, cyclic: bool) -> tuple[int, int]:
+    """How far apart two columns of a convolution's matrix are at most: in L1, and in L2, squared.
+
+    Columns are copies of the kernel g, one shifted by j against the other. Cyclic: |g|² + |g|² - 2 r_j, r_j the cyclic
+    autocorrelation. Not cyclic: column i ends after size - i entries, and the squared distance of columns i < i + j is
+    a sum of size - i squares that do not depend on i otherwise: so i = 0 is the worst, with |g|² + (sum of the first
+    size - j squares of g) - 2 r_j, r_j the plain autocorrelation.
+    """
+    if g.size == 1:
+        return 0, 0
+    both_sides = convolve(g, g[::-1].copy(), most=math.isqrt(int(np.dot(g, g))) + 1)
+    overlap = both_sides[g.size - 1 :]  # Σ g_i g_(i+j) for j = 0, 1, ...
+    norm = int(overlap[0])
+    if cyclic:
+        distances = 2 * (norm - overlap[1:] - overlap[1:][::-1])
+    else:
+        distances = norm + np.cumsum(g * g)[:-1][::-1] - 2 * overlap[1:]
+    return 2 * int(g.sum()), int(distances.max())
 
 
 def _rounded(counts: Counts, factor: Counts, length: int) -> Counts:

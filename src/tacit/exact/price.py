@@ -1,4 +1,4 @@
-"""What an amount of noise costs, and how much noise an amount of loss buys. Exact rationals; laws alone, no rows.
+"""What noise costs, how much noise an amount of loss buys, and what a budget amounts to. Exact; laws alone, no rows.
 
 Neighbours replace one row, and the number of rows is public. So, written once for all of Tacit:
 
@@ -11,14 +11,17 @@ Where people have up to m rows each, neighbours replace those of one person: all
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 from tacit.errors import InvalidBudget
-from tacit.exact.bounds import float_above, root_above
-from tacit.model.budget import PURE, Loss, Measure
+from tacit.exact.bounds import float_above, passing_count, rho_from, root_above
+from tacit.exact.gaussian import half_from
+from tacit.model.budget import ATOMS, PURE, Budget, Loss, Measure
 from tacit.model.noise_law import MAX_SCALE, Noise
 
+MOST_PER_PERSON = 10_000  # rows of one person that neighbours may differ in
 _THRESHOLD_SHARE = Fraction(1) / (1 + Fraction(2 ** (2 / 3)))  # of a gate's epsilon
 _BETWEEN = Fraction(1, 10)  # grid steps²: by how much whole noise is worth less than continuous noise, in gdp
 
@@ -135,3 +138,52 @@ def gate_scales(loss: Loss, move: int) -> tuple[float, float]:
     if max(scales) > 2.0**53:  # one-sided noise must never meet the limit of 64 bits: here the chance is e^-1024
         raise InvalidBudget(f"{loss} is too little for a gate: its noise would exceed 64-bit integers.")
     return scales
+
+
+def values_noise(loss: Loss, rows_per_person: int) -> Noise:
+    """The noise that `loss` buys for the counts of all values of a column: each row has one of them."""
+    return noise_for(loss, Sensitivity(2, 2).times(rows_per_person), 1)
+
+
+def values_price(noise: Noise, rows_per_person: int, measure: Measure) -> Loss:
+    """What the counts of all values of a column cost with this noise."""
+    return price(noise, Sensitivity(2, 2).times(rows_per_person), 1, measure)
+
+
+def threshold_of(noise: Noise, rows_per_person: int, aside: float, intent: int, among: int) -> int:
+    """From which noisy count on a value is told, by the look of this intent, at `among` columns.
+
+    Guarantee: that any value which one of two neighbours lacks is told of the other has a chance of at most
+        aside / 2^intent, over all these columns. So for all intents of a ledger together it is below `aside`.
+    Formula: `passing_count`: one person's m rows bring at most m values that nobody else has, of counts of at most m.
+    Source: docs/understand/privacy.md, "Discovery".
+    """
+    if noise.kind != "gaussian" or intent < 1 or not aside:
+        raise ValueError("values are told with Gaussian noise, by a look that is paid for, where delta is set aside")
+    delta = aside / among / 2.0 ** min(intent, 1000)
+    if intent > 900:
+        raise InvalidBudget("so late in a ledger no delta is left to discover values.")
+    return passing_count(noise.scale, rows_per_person, rows_per_person, delta)
+
+
+def total(budget: Budget, measure: Measure | None = None, *, aside: float = 0.0) -> Loss:
+    """The whole budget as an amount that charges are summed against; in `budget.measure` by default.
+
+    `aside` is the part of delta that is kept for values that are discovered.
+
+    Guarantee: mechanisms whose losses in this measure sum to at most this are together (epsilon, delta - aside)-DP.
+    Formula: epsilon itself, or the exact curve of the Gaussian for gdp, zCDP's for rho; rounded down to whole atoms.
+    Source: see `exact.gaussian.within` and `exact.bounds.delta_from`.
+    """
+    measure = budget.counted_in(measure)
+    if measure == "epsilon":
+        exact = Fraction(repr(budget.epsilon))  # the decimal the owner wrote
+    else:
+        if not 0 <= aside < budget.delta:
+            raise InvalidBudget(f"of delta = {budget.delta}, {aside} cannot be set aside.")
+        delta = math.nextafter(budget.delta - aside, 0.0) if aside else budget.delta  # never more than is left
+        exact = Fraction((half_from if measure == "gdp" else rho_from)(budget.epsilon, delta))
+    atoms = math.floor(exact * ATOMS)
+    if atoms == 0:
+        raise InvalidBudget(f"{budget} is less than the smallest amount that is counted, {measure} = 1e-12.")
+    return Loss(measure, atoms)

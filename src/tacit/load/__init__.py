@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,9 @@ class Engine(Protocol):
     def run(self, statements: Sequence[str], progress: Progress | None) -> list[Numbers]:
         """What each statement counts, from one state of the table."""
 
+    def fetch(self, statement: str) -> list[tuple[Any, ...]]:
+        """The rows of a statement's result, whatever they hold."""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -79,6 +82,10 @@ class Source:
     def run(self, statements: Sequence[str], progress: Progress | None = None) -> list[Numbers]:
         """What each statement counts. `progress` is told the share of the first that is done, where it is known."""
         return quietly(lambda: self.engine.run(statements, progress), self.engine.failure)
+
+    def fetch(self, statement: str) -> list[tuple[Any, ...]]:
+        """The rows of a statement's result: values too, for whoever keeps them to himself."""
+        return quietly(lambda: self.engine.fetch(statement), self.engine.failure)
 
 
 def quietly(work: Callable[[], T], failure: str) -> T:

@@ -74,9 +74,8 @@ class DuckDB:
         """The first row of any statement over the table: see `look`."""
         return tuple(self._relation.query(_NAME, select.from_(_NAME).sql(dialect="duckdb")).fetchall()[0])
 
-    def fetch(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of any statement over the table: for an owner's own look at it."""
-        return list(self._relation.query(_NAME, sql).fetchall())
+    def fetch(self, statement: str) -> list[tuple[Any, ...]]:
+        return list(self._relation.query(_NAME, statement).fetchall())
 
     def run(self, statements: Sequence[str], progress: Progress | None) -> list[Numbers]:
         def first() -> Numbers:
@@ -166,6 +165,9 @@ class Postgres:
     def run(self, statements: Sequence[str], progress: Progress | None) -> list[Numbers]:
         return self._ask(lambda connection: [_copied(connection, sql) for sql in statements])
 
+    def fetch(self, statement: str) -> list[tuple[Any, ...]]:
+        return self._ask(lambda connection: list(connection.execute(statement).fetchall()))
+
     def _ask(self, work: Callable[[Any], T]) -> T:
         import psycopg
 
@@ -214,13 +216,19 @@ class Spark:
         )
 
     def run(self, statements: Sequence[str], progress: Progress | None) -> list[Numbers]:
+        found = self._named(lambda session: [session.sql(sql).toArrow() for sql in statements])
+        return [[column.to_numpy().astype(np.int64) for column in table.columns] for table in found]
+
+    def fetch(self, statement: str) -> list[tuple[Any, ...]]:
+        return self._named(lambda session: [tuple(row) for row in session.sql(statement).collect()])
+
+    def _named(self, work: Callable[[Any], T]) -> T:
         session = self._frame.sparkSession
         self._frame.createOrReplaceTempView(self.table.name)
         try:
-            found = [session.sql(sql).toArrow() for sql in statements]
+            return work(session)
         finally:
             session.catalog.dropTempView(self.table.name)
-        return [[column.to_numpy().astype(np.int64) for column in table.columns] for table in found]
 
 
 @dataclass(frozen=True)

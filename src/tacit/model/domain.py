@@ -143,6 +143,13 @@ class Domain:
             for name, attribute in self.items()
         )
 
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """For JSON; `Domain.from_dict` reads it back to an equal domain, if the order of names is kept."""
+        return {
+            name: {k: v.isoformat() if isinstance(v, dt.date) else v for k, v in _fields(attribute).items()}
+            for name, attribute in self.items()
+        }
+
     @classmethod
     def from_toml(cls, text: str) -> Domain:
         try:

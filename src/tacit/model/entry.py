@@ -15,15 +15,22 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.budget import Loss, Measure
+from tacit.model.domain import Domain
 from tacit.model.facts import Bar, Receipt
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Question, from_dict, to_dict
+from tacit.model.workload import key as key_of
 from tacit.store.chain import Line, Override, canonical, digest
 
 _MOST = 2**63  # whole numbers are of 64 bits
 MOST_BESIDE = 1000  # measurements of one question that are kept beside each other
+
+
+def discovery_key(*about: object) -> str:
+    """Where what was discovered is kept: under a column, or under a question and the domain that it is about."""
+    return digest(["discovered", *about])
 
 
 def beside(key: str) -> str:
@@ -113,6 +120,44 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """The values of a column that so many rows have, noise included, that they are told; each with its noisy count.
+
+    None stands for no value. among: how many columns shared the delta of the look.
+    """
+
+    name: str
+    values: tuple[str | int | None, ...]
+    counts: tuple[int, ...]
+    threshold: int
+    among: int
+    noise: Noise
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Discovered:
+    """A measurement from before the session's domain was declared: about a domain of its own, in the order of names.
+
+    rows: how many there were, which is public.
+    """
+
+    domain: Domain
+    rows: int
+    measured: Measurement
+
+    @property
+    def key(self) -> str:
+        return discovery_key(self.domain.key, key_of(self.measured.question))
+
+
+@dataclass(frozen=True, slots=True)
+class LaterTerms:
+    """The terms of the session that follows a discovery, by their hash."""
+
+    seal: str
+
+
+@dataclass(frozen=True, slots=True)
 class Shut:
     """The end of a gate, by the number of the intent that opened it."""
 
@@ -153,7 +198,8 @@ class Told:
     receipt: Receipt
 
 
-Entry = Intent | Measurement | FreeAnswer | Selection | Comparison | Shut | Dropped | Override
+Discovery = Found | Discovered | LaterTerms
+Entry = Intent | Measurement | FreeAnswer | Selection | Comparison | Discovery | Shut | Dropped | Override
 
 
 def encode(entry: Entry) -> tuple[str, str]:
@@ -178,6 +224,14 @@ def encode(entry: Entry) -> tuple[str, str]:
             return "chosen", canonical({"choice": index, "among": among, **asked})
         case Comparison(question, passed):
             return "compared", canonical({"question": to_dict(question), "compared": int(passed)})
+        case Found(name, listed, counts, threshold, among, Noise(kind, scale)):
+            about = {"name": name, "threshold": threshold, "among": among, "noise": {"kind": kind, "scale": scale}}
+            return "found", canonical(about | {"values": list(listed), "counts": list(counts)})
+        case Discovered(domain, rows, measured):
+            about = {"domain": domain.to_dict(), "rows": rows}
+            return "discovered", canonical({**about, "measured": json.loads(encode(measured)[1])})
+        case LaterTerms(seal):
+            return "terms", canonical({"terms": seal})
         case Shut(gate):
             return "shut", canonical({"kind": "gate", "gate": gate})
         case Dropped(answered_by):
@@ -202,6 +256,16 @@ def decode(kind: str, body: str, asked: Query | Statistic | None = None) -> Entr
         left, *beside = form.get("start", [None])
         start = None if left is None else Start(left, tuple(beside))
         return Measurement(from_dict(form["question"]), values, int(form["unit"]), noise, start)
+    if kind == "found":
+        noise = Noise(form["noise"]["kind"], form["noise"]["scale"])
+        lists = tuple(form["values"]), tuple(form["counts"])
+        return Found(form["name"], *lists, form["threshold"], form["among"], noise)
+    if kind == "discovered":
+        measured = decode("measured", canonical(form["measured"]))
+        assert isinstance(measured, Measurement)
+        return Discovered(Domain.from_dict(form["domain"]), form["rows"], measured)
+    if kind == "terms":
+        return LaterTerms(form["terms"])
     if kind == "told":
         question = _single(form["question"]) if asked is None else asked
         bars = tuple(Bar(width, about, confidence) for width, about, confidence in form["bars"])

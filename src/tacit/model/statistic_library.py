@@ -62,6 +62,17 @@ def stump(tables: Tables, bins: int, label: int) -> NDArray[np.int64]:
     return np.asarray(best + np.minimum(positive[:, bins:], negative[:, bins:]).sum(axis=1))
 
 
+def exceptions(tables: Tables, first: int, second: int) -> NDArray[np.int64]:
+    """The rows that the best rule from the first attribute to the second gets wrong, over tables of both.
+
+    Only the first values of either are looked at: those without a place among them (other, missing) follow no rule.
+    0 where the first determines the second. 1/n-sensitive: the errors of one fixed rule are the number of rows in a
+    fixed set of cells, which one row moves by at most 1. The statistic is their minimum over all rules.
+    """
+    listed = tables[:, :first, :second]
+    return np.asarray(listed.sum(axis=(1, 2)) - listed.max(axis=2).sum(axis=1))
+
+
 def largest_mean(tables: Tables, numerator: int, denominator: int, *values: int) -> NDArray[np.int64]:
     """The largest group mean times the smallest group, over (measured, *groups) tables; in steps of 2^-20.
 
@@ -205,6 +216,11 @@ def _check_stump(domain: Domain, scope: tuple[str, ...], arguments: Arguments) -
         raise InvalidQuery(f"a stump guesses one of several values of {labels} from all bins of {feature}.")
 
 
+def _check_exceptions(domain: Domain, scope: tuple[str, ...], arguments: Arguments) -> None:
+    if _whole(arguments, 2) != [domain[name].bins for name in _roles(domain, scope, 2)]:
+        raise InvalidQuery("exceptions are counted among all values that are listed.")
+
+
 def _check_largest_mean(domain: Domain, scope: tuple[str, ...], arguments: Arguments) -> None:
     numerator, denominator, *values = _whole(arguments, None, least=3)
     if len(scope) < 2 or list(scope[1:]) != sorted(scope[1:]):
@@ -266,6 +282,10 @@ def _say_stump(domain: Domain, scope: tuple[str, ...], arguments: Arguments) -> 
     return f"errors of the best threshold on {scope[0]} that tells {scope[1]} = {label}"
 
 
+def _say_exceptions(domain: Domain, scope: tuple[str, ...], arguments: Arguments) -> str:
+    return f"rows whose {scope[1]} does not follow from their {scope[0]}"
+
+
 def _say_largest_mean(domain: Domain, scope: tuple[str, ...], arguments: Arguments) -> str:
     share = f"{int(arguments[0])}/{int(arguments[1])}"
     return f"largest mean of {scope[0]} by {', '.join(scope[1:])}, times the smallest group ({share} of all rows)"
@@ -285,6 +305,7 @@ def _say_quantile_distance(domain: Domain, scope: tuple[str, ...], arguments: Ar
 
 LIBRARY = {
     "stump": Definition(1, stump, _check_stump, _say_stump),
+    "exceptions": Definition(1, exceptions, _check_exceptions, _say_exceptions),
     "largest_mean": Definition(GRID, largest_mean, _check_largest_mean, _say_largest_mean),
     "matching": Definition(1, matching, _check_matching, _say_matching),
     "quantile_distance": Definition(1, quantile_distance, _check_quantile_distance, _say_quantile_distance),

@@ -60,6 +60,7 @@ def contents(session: Session) -> tuple[Header, list[Line]]:
         rows=session.rows,
         rows_per_person=session.rows_per_person,
         budget=session.budget,
+        aside=session.aside or None,
         total=session.total,
         confidence=session.confidence,
         mechanism=ChosenMechanism(**session.choice.to_dict()),
@@ -87,7 +88,7 @@ def opened(found: Contents) -> Session:
     """A session over lines that were checked. Whatever would have to be bought is refused: there is no curator."""
     header = found.header
     declared = Declared(found.domain, header.rows, header.rows_per_person, header.total)
-    public = Public(Transcript(header.origin, found.lines), declared, prior=header.prior)
+    public = Public(Transcript(header.origin, found.lines), declared, prior=header.prior, aside=header.aside or 0.0)
     mechanism = found.choice.build(public, None, header.confidence)
     return Session(public, None, None, header.budget, found.choice, mechanism, header.confidence, start=True)
 

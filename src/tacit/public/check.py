@@ -6,27 +6,32 @@ Called by `read` and `verify`. Prices are worked out again from the public form 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
 from tacit.errors import InvalidQuery, LedgerError, TacitError
-from tacit.exact.price import Sensitivity, gate_price, price
+from tacit.exact.price import Sensitivity, gate_price, price, threshold_of, values_price
 from tacit.model.domain import Domain
 from tacit.model.entry import (
     MOST_BESIDE,
     Comparison,
+    Discovered,
     Dropped,
     Entry,
+    Found,
     FreeAnswer,
     GateTerms,
     Intent,
+    LaterTerms,
     Measurement,
     Selection,
     Shut,
     beside,
     decode,
+    discovery_key,
     encode,
 )
 from tacit.model.query import GRID, Query
@@ -40,6 +45,7 @@ from tacit.trusted.rules import step
 from tacit.trusted.sensitivity import sensitivity
 
 _price = lru_cache(maxsize=4096)(price)  # many answers have the same noise
+_HASH = re.compile("[0-9a-f]{64}")
 _MOST_LEFT = 2**20  # purchases of a start
 _MOST_WORDS = 2**16  # characters of a note, which may name many attributes
 
@@ -49,20 +55,25 @@ def check(path: Path, found: Contents) -> None:
     declared = Declared(found.domain, found.header.rows, found.header.rows_per_person, found.header.total)
     try:
         follow(found.lines, Mark(0, found.header.origin, 0), State(0, {}), partial(step, total=declared.total.atoms))
-        _check(found.lines, declared)
+        _check(found.lines, declared, found.header.aside or 0.0)
     except LedgerError as error:
         refuse(path, error.sentence.rstrip("."))
     if not found.sealed:  # said last, so that an edited entry is named
         refuse(path, "it was changed: its entries follow from one another, and its last line is not the digest of all")
 
 
-def _check(lines: Sequence[Line], public: Declared) -> None:
+def _check(lines: Sequence[Line], public: Declared, aside: float) -> None:
+    shared = dict[int, int]()  # how many more columns may share the delta of an intent
     intents, keyed, keys = dict[int, _Intended](), set[int](), set[str]()
     unpaid = dict[int, int]()  # what of a settled intent no outcome was charged
     for line in lines:
         try:
             entry = _entry(line)
             _judge(line, entry, public, intents, keyed)
+            if isinstance(entry, Found):
+                _found(entry, line, public, aside, shared)
+            if isinstance(entry, Override):
+                aside = 0.0  # what was discovered in lost lines is not known, so nothing more may be
             if line.key is not None and line.key in keys:
                 raise _Wrong("another entry has the same key")
         except _Wrong as error:
@@ -117,7 +128,7 @@ def _entry(line: Line) -> Entry:
 
 def _judge(line: Line, entry: Entry, public: Declared, intents: Mapping[int, _Intended], keyed: set[int]) -> None:
     """Refuse an entry that does not belong to its line, or is not charged its price."""
-    outcome = not isinstance(entry, Intent | Override)
+    outcome = not isinstance(entry, Intent | Override | LaterTerms)
     _need(outcome or (line.key is None and line.intent is None), "only outcomes have keys and intents")
     _need((line.key is None) == (not outcome or isinstance(entry, Dropped)), "outcomes have keys")
     if line.intent is not None:
@@ -134,6 +145,11 @@ def _judge(line: Line, entry: Entry, public: Declared, intents: Mapping[int, _In
             _words(purpose, _MOST_WORDS, "its purpose")
         case Measurement():
             _measured(entry, line, public)
+        case Discovered(rows=rows):
+            _need(type(rows) is int and 1 <= rows < 2**42, "its number of rows is none")
+            _measured(entry.measured, line, public._replace(domain=entry.domain), entry.key)
+        case LaterTerms(seal):
+            _need(_HASH.fullmatch(seal) is not None, "its seal is none")
         case FreeAnswer(question, note=note):
             _need(line.key == key(_asked(question, public.domain)), "its key is not that of its question")
             _words(note, _MOST_WORDS, "its note")
@@ -163,9 +179,28 @@ def _gate(gate: GateTerms, line: Line, public: Declared) -> None:
     _need(gate.atoms == cost.atoms == line.atoms, f"its noise costs {cost}, and it states another price")
 
 
-def _measured(entry: Measurement, line: Line, public: Declared) -> None:
+def _found(entry: Found, line: Line, public: Declared, aside: float, shared: dict[int, int]) -> None:
+    """Refuse values that were told too early, or for too little; `shared` counts the columns of each look."""
+    assert line.intent is not None  # it is charged
+    people, whole = public.rows_per_person, (*entry.counts, entry.threshold, entry.among)
+    numbers = all(type(x) is int for x in whole) and entry.among >= 1
+    _need(aside > 0 and numbers and entry.noise.kind == "gaussian", "no delta was kept for it")
+    least = threshold_of(entry.noise, people, aside, line.intent, entry.among)
+    _need(abs(entry.threshold - least) <= 1, f"its values are told from {least:,} rows on")  # the last bit of a float
+    _need(len(entry.values) == len(entry.counts) == len(set(entry.values)), "its values have one count each")
+    _need(min(entry.counts, default=entry.threshold) >= entry.threshold, "a value that too few rows have")
+    for value in (entry.name, *entry.values):
+        _need(value is None or type(value) is int or str(value).isprintable(), "a value that cannot be printed")
+    _need(line.key == discovery_key(entry.name), "its key is not that of its column")
+    cost = values_price(entry.noise, people, public.total.measure)
+    _need(line.atoms == cost.atoms, f"its noise costs {cost}, and it states another price")
+    shared[line.intent] = shared.get(line.intent, entry.among) - 1
+    _need(shared[line.intent] >= 0, "more columns than share its delta")
+
+
+def _measured(entry: Measurement, line: Line, public: Declared, known: str = "") -> None:
     question = _asked(entry.question, public.domain)
-    known = key(question)
+    known = known or key(question)
     for _ in range(MOST_BESIDE):  # a measurement may be kept beside others of the same question
         if line.key == known:
             break

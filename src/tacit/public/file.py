@@ -24,13 +24,13 @@ from msgspec import Meta, MsgspecError, Struct, to_builtins
 from msgspec.json import decode, encode
 
 from tacit.errors import ConfigError, TacitError
+from tacit.exact.price import MOST_PER_PERSON, total
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import MAX_ATTRIBUTES, Domain
 from tacit.release.hypothesis.prior import Prior
 from tacit.release.mechanisms import MECHANISMS, Choice
 from tacit.release.settings import Confidence
 from tacit.store.chain import Line, canonical
-from tacit.trusted.loss import MOST_PER_PERSON, total
 
 FORMAT, VERSION = "tacit published", 3
 MAX_BYTES = 2**32  # of a file
@@ -58,7 +58,8 @@ class ChosenMechanism(Struct, frozen=True):
 class Header(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What is public about a session beside its entries, and the hash that their chain starts from.
 
-    `rows_per_person` is left out of the file where a person has one row, `prior` where there is none.
+    `rows_per_person` is left out of the file where a person has one row, `prior` where there is none, and `aside`, the
+    part of delta that was kept for discovered values, where nothing was discovered.
     """
 
     format: Literal["tacit published"]
@@ -68,6 +69,7 @@ class Header(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
     rows: Annotated[int, Meta(ge=1, lt=2**42)]
     rows_per_person: Annotated[int, Meta(ge=1, le=MOST_PER_PERSON)] = 1
     budget: Budget
+    aside: Annotated[float, Meta(gt=0, lt=1)] | None = None
     total: Loss
     confidence: Confidence
     mechanism: ChosenMechanism
@@ -222,7 +224,7 @@ def _header(path: Path, line: bytes) -> tuple[Header, Domain, Choice]:
     header = _content(path, line, Header, "its terms are wrong")
     chosen = header.mechanism
     try:
-        most = total(header.budget, header.total.measure)
+        most = total(header.budget, header.total.measure, aside=header.aside or 0.0)
         domain = _domain(header.domain)
         if header.prior is not None:
             header.prior.check(domain)

@@ -31,7 +31,7 @@ class Direct:
     def __init__(self, public: Public, curator: Curator | None, *, questions: int, confidence: float) -> None:
         self._public, self._curator = public, curator
         self._confidence = confidence
-        self._price = public.total.split(questions)
+        self._price = public.divided.split(questions)
         if self._price.atoms == 0:
             raise ConfigError(f"{questions:,} questions are too many for a budget of {public.total}.")
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from tacit.errors import TacitError
-from tacit.exact.price import Sensitivity, noise_for
+from tacit.exact.price import Sensitivity, noise_for, total
 from tacit.model.budget import Budget, Loss, Measure
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise, pmf, quantile, quantile_of_sum, variance
@@ -27,7 +27,6 @@ from tacit.release.hypothesis.mixture import MAX_VALUES
 from tacit.release.ranges.band import band, single
 from tacit.release.ranges.choice import intervals_of
 from tacit.release.ranges.decoder import Decoder
-from tacit.trusted.loss import total
 from tacit.trusted.sensitivity import noise_of
 
 ONE_COUNT, PARTITION = Sensitivity(1, 1), Sensitivity(2, 2)

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from tacit.model.budget import Loss
 from tacit.model.describe import describe
 from tacit.model.facts import Receipt
+from tacit.model.workload import Question
 from tacit.release.public import Public
 
-_WORDS = {"measured": "", "choice": "chosen: ", "compared": "compared: ", "gate": "a hard question found"}
+_WORDS = {"measured": "", "choice": "chosen: ", "compared": "compared: ", "discovered": "discovered: "}
 
 
 @dataclass(frozen=True)
 class Past:
     """One line of the history: a question in words, what it cost, also in per cent of the budget, and its receipt.
 
-    `kind` is "measured" (an answer), "choice" (one of several candidates), "compared" (whether a guess is far off) or
-    "gate" (a hard question found).
+    `kind` is "measured" (an answer), "choice" (one of several candidates), "compared" (whether a guess is far off),
+    "discovered" (values or bins, before the domain was declared) or "gate" (a hard question found).
     """
 
     question: str
@@ -41,11 +42,17 @@ def history(public: Public) -> History:
     """Oldest first."""
     return History(
         Past(
-            question=_WORDS[kind] + describe(question, public.domain) if question else _WORDS["gate"],
+            question=_words(kind, about, public),
             cost=cost,
             receipt=receipt,
             kind=kind,
             percent=cost.atoms / (public.total.atoms / 100),
         )
-        for kind, question, cost, receipt in public.purchases()
+        for kind, about, cost, receipt in public.purchases()
     )
+
+
+def _words(kind: str, about: Question | str | None, public: Public) -> str:
+    if about is None:
+        return "a hard question found"
+    return _WORDS[kind] + (about if isinstance(about, str) else describe(about, public.domain))

@@ -155,7 +155,7 @@ def iterative(
 
     `progress` is told how many steps of the warm start are done, and of how many at most.
     """
-    total = public.total
+    total = public.divided
     start, sure = (Loss(total.measure, int(total.atoms * share)) for share in (settings.warm, settings.certify))
     people, rest = public.rows_per_person, total - start - sure
     terms = Terms.of(rest, hits=settings.hits, confidence=confidence, rows_per_person=people)

@@ -214,7 +214,7 @@ def median(
     progress: Progress | None = None,
 ) -> Online[Voters]:
     """The mechanism, from public parameters. `progress` is told of the steps of its start."""
-    total, people = public.total, public.rows_per_person
+    total, people = public.divided, public.rows_per_person
     start, sure = (Loss(total.measure, int(total.atoms * share)) for share in (settings.warm, settings.certify))
     terms = Terms.of(total - start - sure, hits=settings.hits, confidence=confidence, rows_per_person=people)
 

@@ -98,7 +98,7 @@ def of_warm_start(
     public: Public, settings: IterativeSettings | MedianSettings, loss: Loss, confidence: float
 ) -> tuple[str, list[Expected]]:
     """A forecast (`forecast.WarmStarted`); without a certificate the promise is the gate's."""
-    domain, people, total = public.domain, public.rows_per_person, public.total
+    domain, people, total = public.domain, public.rows_per_person, public.divided
     if not settings.warm or all(size == 1 for size in domain.shape):
         return "", []
     warm, certify = (Loss(total.measure, int(total.atoms * share)) for share in (settings.warm, settings.certify))

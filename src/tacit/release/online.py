@@ -236,7 +236,7 @@ class Online(Generic[K]):
     def most_gates(self) -> float:
         """How many gates can ever be opened: more than planned, where a start was not bought or cost less."""
         start = 0 if self._start is None else self._start.cost.atoms
-        return (self._public.total.atoms - start) / self.terms.gate_loss.atoms
+        return (self._public.divided.atoms - start) / self.terms.gate_loss.atoms
 
     def _gate(self, floor: float) -> Gate | Unchecked | None:
         """The gate that is open, or a new one while there is enough for it and for the answer that it may call for."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import ConfigError, TacitError
+from tacit.exact.price import MOST_PER_PERSON
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.release.forecast import (
@@ -22,7 +23,6 @@ from tacit.release.forecast import (
     least_epsilon,
 )  # fmt: skip
 from tacit.release.mechanisms import PLANNED
-from tacit.trusted.loss import MOST_PER_PERSON
 
 if TYPE_CHECKING:
     from rich.table import Table

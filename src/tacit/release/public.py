@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from msgspec import Struct
@@ -15,7 +16,21 @@ from numpy.typing import ArrayLike
 
 from tacit.errors import NeedsData, TacitError
 from tacit.model.budget import Loss
-from tacit.model.entry import FreeAnswer, GateTerms, Intent, Measured, Selection, Shut, Told, beside, decode, released
+from tacit.model.describe import describe
+from tacit.model.entry import (
+    Discovered,
+    Found,
+    FreeAnswer,
+    GateTerms,
+    Intent,
+    Measured,
+    Selection,
+    Shut,
+    Told,
+    beside,
+    decode,
+    released,
+)
 from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
@@ -61,13 +76,19 @@ class Public:
     """What everybody may know about a table and what was released of it. Nothing here costs anything.
 
     `keep` stores free answers, so that they never change; a published file has no such place. `prior` is a table that
-    was public before, which a start is drawn to.
+    was public before, which a start is drawn to. `aside` is the part of delta that was kept for discovered values.
     """
 
     def __init__(
-        self, lines: Lines, declared: Declared, keep: Keep | None = None, *, prior: Prior | None = None
+        self,
+        lines: Lines,
+        declared: Declared,
+        keep: Keep | None = None,
+        *,
+        prior: Prior | None = None,
+        aside: float = 0.0,
     ) -> None:
-        self._lines, self._keep, self.declared, self.prior = lines, keep, declared, prior
+        self._lines, self._keep, self.declared, self.prior, self.aside = lines, keep, declared, prior, aside
         self.domain, self.rows, self.rows_per_person, self.total = declared
 
     @property
@@ -78,6 +99,12 @@ class Public:
     @property
     def left(self) -> Loss:
         return Loss(self.total.measure, max(0, self.total.atoms - self._lines.head().spent))
+
+    @cached_property
+    def divided(self) -> Loss:
+        """What a mechanism divides among its purchases: the whole budget, less what was discovered before it."""
+        before = next(self._lines.lines(kinds=("terms",)), None)
+        return Loss(self.total.measure, max(0, self.total.atoms - (before.spent if before else 0)))
 
     @property
     def entries(self) -> int:
@@ -145,14 +172,25 @@ class Public:
             if (stored := self._read(line)) is not None:
                 yield stored
 
-    def purchases(self) -> Iterator[tuple[str, Question | None, Loss, Receipt]]:
-        """Everything that was ever charged and settled, in order: its kind, the question if there is one, its price."""
+    def purchases(self) -> Iterator[tuple[str, Question | str | None, Loss, Receipt]]:
+        """Everything that was ever charged and settled, in order: its kind, the question if there is one, its price.
+
+        What was discovered is about another domain, so it is told in words.
+        """
         for line in self._lines.since(0)[1]:
             if line.atoms and line.kind != "dropped":
                 entry = decode(line.kind, line.body)
-                kind = "choice" if isinstance(entry, Selection) else "gate" if isinstance(entry, Shut) else line.kind
-                question = getattr(entry, "question", None)
-                yield kind, question, Loss(self.total.measure, line.atoms), Receipt(line.seq, line.hash)
+                kind, about = line.kind, getattr(entry, "question", None)
+                match entry:
+                    case Found(name):
+                        kind, about = "discovered", f"the values of {name}"
+                    case Discovered(domain, measured=measured):
+                        about = describe(measured.question, domain)
+                    case Selection():
+                        kind = "choice"
+                    case Shut():
+                        kind = "gate"
+                yield kind, about, Loss(self.total.measure, line.atoms), Receipt(line.seq, line.hash)
 
     def bought(self, after: int = 0) -> list[tuple[str | None, int]]:
         """The keys and costs, in atoms, of what was bought since entry `after`, in order."""

@@ -42,18 +42,19 @@ BOUGHT = {
     "statistic": "statistics",
     "gate": "hard questions found",
     "choice": "choices and comparisons",
+    "discovered": "values and bins that were discovered",
 }
 WIDTH = 840  # pixels
 MOST_BARS = 30  # single counts in the chart of counts
 MOST_BINS = 20  # along each side of a picture of rectangles
-_WITHOUT_ANSWER = {"gate": "gate", "choice": "choice", "compared": "choice"}
+_WITHOUT_ANSWER = {"gate": "gate", "choice": "choice", "compared": "choice", "discovered": "discovered"}
 
 
 @dataclass(frozen=True, eq=False)
 class Event:
     """One entry of the ledger: something bought, of a kind in `BOUGHT`, or "told" for nothing.
 
-    `answer` is None for a gate, a choice or a comparison.
+    `answer` is None for a gate, a choice or a comparison, and for what was discovered.
     """
 
     receipt: Receipt

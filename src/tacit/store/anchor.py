@@ -162,18 +162,23 @@ class Identity:
     origin: Mark
 
     @classmethod
-    def of(cls, path: Path, meta: Mapping[str, str]) -> Identity:
+    def of(cls, path: Path, meta: Mapping[str, str], later: str | None = None) -> Identity:
         if meta.get("format") != FORMAT:
             raise LedgerError(f"{path.name} is not a ledger, or one of another version of this program.")
         try:
             terms, secret = dict(json.loads(meta["terms"])), bytes.fromhex(meta["secret"])
+            terms |= json.loads(later or "{}")
             return cls(path, meta["id"], meta["anchor"], secret, terms, Mark(0, digest(dict(meta)), 0))
         except (KeyError, ValueError, TypeError):
             raise LedgerError(f"{path.name} is damaged.") from None
 
+    def spelled(self, terms: Binding) -> dict[str, str]:
+        """Terms as they are kept: what is made from the log's secret is made."""
+        return _spelled(terms, self.secret)
+
     def check_terms(self, terms: Binding) -> None:
         """Refuse a log that was made with other terms. What differs is named, its values are not."""
-        given = _spelled(terms, self.secret)
+        given = self.spelled(terms)
         names = [name for name in sorted({**given, **self.terms}) if given.get(name) != self.terms.get(name)]
         if names:
             raise LedgerError(

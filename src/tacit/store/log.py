@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from tacit.errors import LedgerError, WouldSpend
 from tacit.store import rows
 from tacit.store.anchor import Anchor, Binding, Identity, make_log, refusal
-from tacit.store.chain import Draft, Line, Mark, State, Step, Unsound, follow, mark, seal
+from tacit.store.chain import Draft, Line, Mark, State, Step, Unsound, canonical, follow, mark, seal
 from tacit.store.file import DurableFile
 
 T = TypeVar("T")
@@ -103,7 +103,7 @@ class Log:
         self._file, self._anchor, self._step = DurableFile(path), anchor, step
         self.path = self._file.path
         try:
-            self.identity = Identity.of(self.path, self._file.read(rows.meta))
+            self.identity = _identity(self._file)
         except BaseException:
             self.close()
             raise
@@ -148,6 +148,26 @@ class Log:
         if new and not made:
             raise LedgerError(f"{path.name} exists already; open it, or choose another name.")
         return cls.open(path, terms, anchor, step, accept_rollback)
+
+    def complete(self, terms: Binding) -> None:
+        """Bind the log to further terms, once: from then on it opens with all of them.
+
+        Guarantee: their hash is a line of the chain, written in one transaction with them.
+        """
+        spelled = canonical(self.identity.spelled(terms))
+
+        def work(transaction: Transaction) -> None:
+            known = rows.later(transaction.db)
+            if known is None:
+                rows.keep_later(transaction.db, spelled)
+                draft = Draft("terms", 0, rows.sealed_terms(spelled))
+                state = self._step(transaction.state, transaction.at.seq + 1, draft)
+                transaction.append(draft, state, time=self.time())
+            elif known != spelled:
+                raise LedgerError(f"{self.path.name} was bound to other terms meanwhile.")
+
+        self.write(work)
+        self.identity = _identity(self._file)
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         """What `work` does in one transaction.
@@ -443,6 +463,11 @@ class Log:
         return found
 
 
+def _identity(file: DurableFile) -> Identity:
+    meta, later = file.read(lambda db: (meta := rows.meta(db), rows.later(db) if meta else None))
+    return Identity.of(file.path, meta, later)
+
+
 def now() -> str:
     """The time in whole seconds."""
     return _whole_seconds(datetime.now(UTC))
@@ -458,6 +483,6 @@ def terms_of(path: Path) -> dict[str, str] | None:
         return None
     file = DurableFile(path)
     try:
-        return Identity.of(file.path, file.read(rows.meta)).terms
+        return _identity(file).terms
     finally:
         file.close()

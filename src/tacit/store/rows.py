@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from typing import Any
 
-from tacit.store.chain import Line, Mark, chain_hash, damaged, digest, line_of
+from tacit.errors import LedgerError
+from tacit.store.chain import Line, Mark, canonical, chain_hash, damaged, digest, line_of
 
 PAGE = 500  # rows read at a time, so that no reader holds up a checkpoint for long
 # Random bits beside the last line of each transaction. Two copies of a log may write the very same line at the same
@@ -40,6 +41,30 @@ def meta(db: Any) -> dict[str, str]:
     """What was written when the log was made; nothing if this is no log."""
     tables = db.execute("SELECT name FROM sqlite_master WHERE name IN ('meta', 'entries')").fetchall()
     return dict(db.execute("SELECT key, value FROM meta").fetchall() if len(tables) == 2 else ())
+
+
+# Terms that a log was bound to after it was made, once. Their hash is in a line of the chain.
+_LATER = "CREATE TABLE later (terms TEXT NOT NULL)"
+
+
+def later(db: Any) -> str | None:
+    """The later terms, as they were spelled; refuses those that the chain does not seal."""
+    if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'later'").fetchall():
+        return None
+    spelled, lines = db.execute("SELECT terms FROM later").fetchall(), select(db, "WHERE kind = 'terms'")
+    if len(spelled) != 1 or [line.body for line in lines] != [sealed_terms(spelled[0][0])]:
+        raise LedgerError("The ledger is damaged: its later terms are not those that were written.")
+    return str(spelled[0][0])
+
+
+def keep_later(db: Any, spelled: str) -> None:
+    db.execute(_LATER)
+    db.execute("INSERT INTO later VALUES (?)", (spelled,))
+
+
+def sealed_terms(spelled: str) -> str:
+    """The body of the line that seals them."""
+    return canonical({"terms": digest(spelled)})
 
 
 def select(db: Any, condition: str, *values: object) -> list[Line]:

@@ -20,17 +20,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from sqlglot import exp
 
 from tacit.errors import DataError
+from tacit.exact.price import MOST_PER_PERSON
 from tacit.model.domain import Domain, Slot
-from tacit.trusted.loss import MOST_PER_PERSON
 from tacit.trusted.records import MAX_ROWS, Codes, Counts, Records
 
 MAX_CELLS = 2**27  # distinct cells held in memory
+MAX_LABEL = 128  # characters of a value that is discovered
 
 Progress = Callable[[float], None]
 Spell = Callable[[exp.Expr | str], str]
@@ -64,6 +66,19 @@ class Loadable(Protocol):
 
     def run(self, statements: Sequence[str], progress: Progress | None = None) -> Sequence[Sequence[Counts]]:
         """The columns of each statement's result, all from one state of the table."""
+
+    def fetch(self, statement: str) -> Sequence[tuple[Any, ...]]:
+        """The rows of a statement's result."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tally:
+    """How many rows have each value of a column. Private, like records: it never leaves trusted/."""
+
+    name: str
+    values: tuple[str | int | None, ...]
+    counts: Counts
+    rows_per_person: int
 
 
 def read_records(
@@ -116,6 +131,31 @@ def read_cells(
     return codes, counts
 
 
+def read_tally(source: Loadable, domain: Domain, person: str | None = None, rows_per_person: int = 1) -> Tally:
+    """The values that the column of a domain of one category has, whatever is declared of it, and how many rows each.
+
+    Guarantee: as for `read_records`: every row is counted under its own value, and at most `rows_per_person` of each
+        person are counted. Values that cannot be listed in a category are left out, by what they are alone.
+    """
+    check_person(person, rows_per_person)
+    (name,) = domain
+    counted, control = _statements(source, domain, person, rows_per_person, values_themselves=True)
+    found = source.fetch(f"SELECT w0, n, ({control}) AS total FROM ({counted}) AS counted")
+    if not found:
+        raise DataError("the table has no rows." if person is None else "the table has no rows that name a person.")
+    if len({value for value, *_ in found}) < len(found) or sum(n for _, n, _ in found) != found[0][2]:
+        raise DataError(_OTHER_ROWS)
+    listed = {_listed(value): n for value, n, _ in found if value is None or _listed(value) is not None}
+    return Tally(name, tuple(listed), np.array(list(listed.values()), dtype=np.int64), rows_per_person)
+
+
+def _listed(value: object) -> str | int | None:
+    """A value as a category would list it; None for one that none can."""
+    if isinstance(value, str):
+        return value if value and len(value) <= MAX_LABEL and value.isprintable() and value[-1] != " " else None
+    return int(value) if isinstance(value, int | float) and abs(value) < 2**53 and value == int(value) else None
+
+
 def check_person(person: str | None, rows_per_person: int) -> None:
     """Refuse a bound without a column to keep it by, and one that is no bound: prices are multiplied by it."""
     if type(rows_per_person) is not int or not 1 <= rows_per_person <= MOST_PER_PERSON:
@@ -126,8 +166,13 @@ def check_person(person: str | None, rows_per_person: int) -> None:
         raise DataError(f"person is the name of a column, not {person!r}.")
 
 
-def _statements(source: Loadable, domain: Domain, person: str | None, rows_per_person: int) -> tuple[str, str]:
-    """The statement that counts rows by cell, and the one that counts the same rows without bins and lists."""
+def _statements(
+    source: Loadable, domain: Domain, person: str | None, rows_per_person: int, *, values_themselves: bool = False
+) -> tuple[str, str]:
+    """The statement that counts rows by cell, and the one that counts the same rows without bins and lists.
+
+    With `values_themselves` the first counts by the value of the only attribute, in the place of its code.
+    """
     dialect, table, byte_order = source.names()
     coded, whose = source.coded(domain, person)
 
@@ -138,6 +183,8 @@ def _statements(source: Loadable, domain: Domain, person: str | None, rows_per_p
         _row_wise("the table", part, ())
     rows = ".".join(map(spell, table.parts))
     values, words, lists = _parts(domain, coded, spell)
+    if values_themselves:
+        words, lists = ["v0 AS w0"], ""
     names = [f"w{w}" for w in range(len(words))]
     if person is None:
         kept = f"SELECT {', '.join(words)} FROM (SELECT {', '.join(values)} FROM {rows}) AS data{lists}"

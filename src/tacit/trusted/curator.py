@@ -153,17 +153,13 @@ class Curator:
             found = self._ledger.find(terms.key)
             if found is not None:
                 return found, Loss(terms.cost.measure, 0)
-            line = self._paid(terms.cost, purpose, lambda: [Outcome(terms.key, terms.cost.atoms, *encode(draw()))])[0]
+            (line,) = paid(
+                self._ledger,
+                terms.cost,
+                purpose,
+                lambda _: [Outcome(terms.key, terms.cost.atoms, *encode(draw()))],
+            )
         return line, terms.cost
-
-    def _paid(self, cost: Loss, purpose: str, draw: Callable[[], list[Outcome]]) -> list[Line]:
-        """Reserve, look, settle. What is true, and the noise, stay within `draw`: no later traceback shows them."""
-        intent = self._ledger.reserve(cost, purpose=purpose)
-        # From here on the data are looked at. Whatever goes wrong now, the reservation stays spent.
-        outcomes = unseen(draw, list[Outcome]())
-        if not outcomes:
-            raise AnswerWithheld("The answer could not be worked out. What was reserved for it stays spent.")
-        return self._ledger.settle(intent, outcomes)
 
     def _measure(self, questions: dict[str, Question], loss: Loss, start: Start | None) -> dict[str, Line]:
         """New measurements, by their keys."""
@@ -171,7 +167,7 @@ class Curator:
         noises = {k: noise_of(question, domain, loss, people) for k, question in questions.items()}
         prices = {k: price_of(q, domain, noises[k], loss.measure, people).atoms for k, q in questions.items()}
 
-        def draw() -> list[Outcome]:
+        def draw(_: int) -> list[Outcome]:
             outcomes = list[Outcome]()
             drawn = _add_noise_together({k: truth(q, self._records) for k, q in questions.items()}, noises)
             for k, question in questions.items():
@@ -179,8 +175,22 @@ class Curator:
                 outcomes.append(Outcome(k, prices[k], *encode(measurement)))
             return outcomes
 
-        lines = self._paid(Loss(loss.measure, sum(prices.values())), f"measure {len(questions)}", draw)
+        cost = Loss(loss.measure, sum(prices.values()))
+        lines = paid(self._ledger, cost, f"measure {len(questions)}", draw)
         return dict(zip(questions, lines, strict=True))
+
+
+def paid(ledger: Ledger, cost: Loss, purpose: str, draw: Callable[[int], list[Outcome]]) -> list[Line]:
+    """Reserve, look, settle. What is true, and the noise, stay within `draw`: no later traceback shows them.
+
+    `draw` is told the number of the intent, which no other look has.
+    """
+    intent = ledger.reserve(cost, purpose=purpose)
+    # From here on the data are looked at. Whatever goes wrong now, the reservation stays spent.
+    outcomes = unseen(lambda: draw(intent), list[Outcome]())
+    if not outcomes:
+        raise AnswerWithheld("The answer could not be worked out. What was reserved for it stays spent.")
+    return ledger.settle(intent, outcomes)
 
 
 def _add_noise_together(truths: dict[str, Counts], noises: dict[str, Noise]) -> dict[str, Counts]:

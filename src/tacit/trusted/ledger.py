@@ -42,8 +42,8 @@ class Ledger:
     Source: write-ahead intent logging (Gray & Reuter 1993); `rules.step`; `Log`.
     """
 
-    def __init__(self, log: Log, total: Loss) -> None:
-        self.log, self.total = log, total
+    def __init__(self, log: Log, total: Loss, aside: float = 0.0) -> None:
+        self.log, self.total, self.aside = log, total, aside
 
     @classmethod
     def open(
@@ -54,11 +54,13 @@ class Ledger:
         total: Loss,
         binding: Binding,
         anchor: Anchor,
+        aside: float = 0.0,
         accept_rollback: str | None = None,
         make: Literal["never", "missing", "new"] = "never",
     ) -> Self:
         """The ledger at `path`, with the budget and the binding that it was made with.
 
+        `aside` is the part of delta that is kept for what is discovered, and not in `total`: see `discovery.discover`.
         `make` says whether it may be made, if it is missing, or must be, and never replaces another. Guarantee: as
         `Log.open` and `make_log`: an old copy, and a new ledger in the place of one that is gone, are refused unless
         the owner gives a reason; what was spent stays spent.
@@ -66,9 +68,11 @@ class Ledger:
         if total.atoms >= 2**62:  # an override may carry twice the total, and SQLite counts to 2^63
             raise LedgerError("The budget is too large to be counted.")
         terms = {"budget": canonical([budget.epsilon, budget.delta]), "total": canonical([total.measure, total.atoms])}
+        if aside:
+            terms["aside"] = canonical(aside)
         given = (terms | dict(binding), anchor, partial(step, total=total.atoms), accept_rollback)
         log = Log.open(Path(path), *given) if make == "never" else Log.create(Path(path), *given, new=make == "new")
-        return cls(log, total)
+        return cls(log, total, aside)
 
     def reserve(self, loss: Loss, *, purpose: str | GateTerms, private: str | None = None) -> int:
         """Set `loss` aside, before the data are looked at: the number of the intent, which `settle` asks for.

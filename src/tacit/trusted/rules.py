@@ -7,10 +7,10 @@ function over the lines that are there. So there is one place that says what is 
 from __future__ import annotations
 
 from tacit.store.chain import Draft, Line, State, Unsound
-from tacit.trusted.loss import admits
 
-PAID = ("measured", "chosen", "compared", "shut")  # outcomes that look at the data: each ends an intent
-FREE = ("told", "dropped")  # outcomes that need none; beside a paid one they may end its intent too
+# Outcomes that look at the data: each ends an intent. Other lines need none; beside a paid one they may end its intent.
+PAID = ("measured", "chosen", "compared", "found", "discovered", "shut")
+FREE = ("told", "dropped", "terms")
 
 
 def step(state: State, seq: int, line: Draft | Line, total: int) -> State:
@@ -20,7 +20,7 @@ def step(state: State, seq: int, line: Draft | Line, total: int) -> State:
         counts as spent until its outcomes take its place; these charge at most what it reserved, and only once.
     Formula: an intent adds what it reserves. Its outcomes stand together, put back what was reserved and add what each
         is charged. Other outcomes are free. An override only adds, and what is open before it is never settled.
-    Source: write-ahead intents (Gray & Reuter 1993); `loss.admits` for the filter.
+    Source: write-ahead intents (Gray & Reuter 1993); `admits` for the filter.
     """
     if line.atoms < 0:
         raise Unsound("nothing gives budget back")
@@ -50,3 +50,16 @@ def _settled(state: State, intent: int) -> State:
         raise Unsound("the reservation was never made, or settled before")
     left = {seq: atoms for seq, atoms in state.open.items() if seq != intent}
     return State(state.spent - state.open[intent], left, intent, state.open[intent])
+
+
+def admits(spent: int, request: int, total: int) -> bool:
+    """A privacy filter: whether one more charge may follow what was spent, all in atoms of one measure.
+
+    Guarantee: all releases together are epsilon-DP, rho-zCDP or mu-GDP, of total or mu²/2 = total. The questions, their
+        mechanisms and their prices may depend on everything released before; only `total` is fixed.
+    Formula: spent + request <= total.
+    Source: docs/understand/privacy.md, step 4 and "The filter".
+    """
+    if spent < 0 or request < 0:
+        raise ValueError("a charge cannot be negative: nothing gives budget back")
+    return spent + request <= total

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
-from tacit.exact.bounds import convolve
+from tacit.exact.bounds import convolve, shift_distances
 from tacit.exact.price import Sensitivity, choice_price, choice_scale, gate_price, gate_scales, noise_for, price
 from tacit.model.budget import Loss, Measure
 from tacit.model.certificate import Certificate, Conjunctions
@@ -162,23 +162,7 @@ def truth(question: Question, records: Records) -> Counts:
 
 @lru_cache(maxsize=64)
 def _convolution(size: int, exponent: int, cyclic: bool) -> Sensitivity:
-    """The largest distance between two columns, which are copies of the kernel g, one shifted by j against the other.
-
-    Cyclic: |g|² + |g|² - 2 r_j, r_j the cyclic autocorrelation. Not cyclic: column i ends after size - i entries, and
-    the squared distance of columns i < i + j is a sum of size - i squares that do not depend on i otherwise: so i = 0
-    is the worst, with |g|² + (sum of the first size - j squares of g) - 2 r_j, r_j the plain autocorrelation.
-    """
-    if size == 1:
-        return Sensitivity(0, 0)
-    g = kernel(size, exponent)
-    both_sides = convolve(g, g[::-1].copy(), most=math.isqrt(int(np.dot(g, g))) + 1)
-    overlap = both_sides[size - 1 :]  # Σ g_i g_(i+j) for j = 0, 1, ...
-    norm = int(overlap[0])
-    if cyclic:
-        distances = 2 * (norm - overlap[1:] - overlap[1:][::-1])
-    else:
-        distances = norm + np.cumsum(g * g)[:-1][::-1] - 2 * overlap[1:]
-    return Sensitivity(2 * int(g.sum()), int(distances.max()))
+    return Sensitivity(*shift_distances(kernel(size, exponent), cyclic=cyclic))
 
 
 def _both(bound: int) -> Sensitivity:

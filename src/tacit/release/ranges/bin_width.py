@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.exact.price import Sensitivity, noise_for
+from tacit.exact.price import Sensitivity, noise_for, total
 from tacit.model.budget import Budget, Loss
 from tacit.model.noise_law import Noise, variance
 from tacit.model.workload import Convolution, Tree, kernel
 from tacit.release.ranges.choice import choose
 from tacit.release.ranges.decoder import Decoder
-from tacit.trusted.loss import total
 
 if TYPE_CHECKING:
     from tacit.show.chart import Chart

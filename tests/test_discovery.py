@@ -1,0 +1,353 @@
+"""Private discovery, from the command line and from Python: what it finds, what it costs, and what goes on from it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+import tacit
+from tacit.cli import main
+from tacit.cli.discovery import with_tables
+from tacit.config import read_config
+from tacit.discovery import offer
+from tacit.model.domain import Domain
+from tacit.public import file
+from tacit.public.check import check
+from tacit.release.sought import Sought
+from tacit.store.chain import Draft, Mark, canonical, seal
+
+ROWS = 4000
+BUDGET = tacit.Budget(epsilon=20.0, delta=1e-6)
+COLUMNS: dict[str, Any] = {
+    "clinic": {"kind": "category", "discover": True},
+    "city": {"kind": "category", "discover": True},
+    "cost": {"kind": "numeric", "discover": 4},
+    "age": {"kind": "integer", "discover": True, "low": 0, "high": 500},
+    "seen": {"kind": "date", "discover": True},
+    "smoker": {"kind": "boolean"},
+}
+TOML = """\
+[data]
+source = "visits.csv"
+
+[budget]
+epsilon = 8.0
+delta = 1e-6
+
+[session]
+ledger = "visits.tacit"
+mechanism = "direct"
+
+# where they were
+[domain.clinic]
+kind = "category"
+discover = true   # all that many rows have
+description = "where they were seen"
+
+[domain."city"]
+# a remark about the search
+kind = "category"
+
+discover = true
+# what follows is about costs
+
+[domain.cost]
+kind = "numeric"
+discover = 4
+
+[domain.smoker]   # declared
+kind = "boolean"
+"""
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten clinics in three cities, a rare one that one row has, a value called other, and an outlier."""
+    path = tmp_path_factory.mktemp("data") / "visits.csv"
+    rng = np.random.default_rng(3)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["patient", "clinic", "city", "cost", "age", "seen", "smoker"])
+        for i in range(ROWS):
+            clinic = int(rng.integers(10))
+            named = "other" if clinic == 9 else f"clinic {clinic}"
+            cost = 1e9 if i == 0 else round(float(rng.exponential(200)), 2)
+            day = f"20{18 + i % 4}-0{1 + i % 9}-1{i % 9} 11:30:00"
+            shown = "Atlantis" if i == 1 else "" if i % 40 == 3 else named
+            writer.writerow(
+                [
+                    f"p{i // 2}",
+                    shown,
+                    f"city {clinic % 3}",
+                    cost,
+                    20 + int(rng.integers(60)),
+                    day,
+                    bool(rng.integers(2)),
+                ]
+            )
+    return path
+
+
+@pytest.fixture
+def folder(table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copy(table, tmp_path / "visits.csv")
+    (tmp_path / "tacit.toml").write_text(TOML)
+    monkeypatch.setenv("TACIT_STATE", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def found(folder: Path, **more: Any) -> Any:
+    given: dict[str, Any] = {"data": str(folder / "visits.csv"), "columns": COLUMNS, "budget": BUDGET, "share": 0.3}
+    return tacit.discover(**{**given, "ledger": folder / "visits.tacit", **more})
+
+
+@pytest.fixture(scope="module")
+def made(table: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """A discovery of everything, with its folder, which a session may go on in."""
+    folder = tmp_path_factory.mktemp("made")
+    shutil.copy(table, folder / "visits.csv")
+    return folder, found(folder, anchor=folder / "anchor")
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(main, list(words))
+
+
+# -- what is found -----------------------------------------------------------------------------------------------------
+
+
+def test_what_enough_rows_have_is_found_and_what_one_row_has_is_not(made: tuple[Path, Any]) -> None:
+    _, all_of_it = made
+    clinic = all_of_it.tables["clinic"]
+    assert sorted(clinic["values"]) == [*(f"clinic {i}" for i in range(9)), "other"]
+    assert (clinic["other"], clinic["missing"]) == ("another", "unknown")  # "other" is a value here
+    assert "Atlantis" not in str(all_of_it)
+    assert all_of_it.tables["city"]["values"] == ["city 0", "city 1", "city 2"]
+    assert any(note.startswith("clinic determines city") for note in all_of_it.notes)
+    assert not any("smoker" in note for note in all_of_it.notes)
+
+
+def test_bounds_and_bins_hold_nearly_all_rows_in_spite_of_an_outlier(made: tuple[Path, Any]) -> None:
+    _, all_of_it = made
+    age, cost, seen = (all_of_it.tables[name] for name in ("age", "cost", "seen"))
+    assert 15 <= age["low"] <= 30
+    assert 70 <= age["high"] <= 95
+    assert cost["edges"][-1] <= 5000
+    assert len(cost["edges"]) >= 4
+    assert [str(seen["low"])[:4], str(seen["high"])[:4]] == ["2018", "2021"]
+    assert Domain.from_dict(all_of_it.tables) == all_of_it.domain
+
+
+def test_it_costs_what_was_offered_and_again_nothing(folder: Path) -> None:
+    few = {name: COLUMNS[name] for name in ("city", "age")}
+    priced = offer(few, BUDGET, folder / "visits.tacit", share=0.3)
+    assert priced.cost.atoms / priced.total.atoms == pytest.approx(0.3, abs=1e-6)
+    assert not (folder / "visits.tacit").exists()
+    first = found(folder, columns=few)
+    assert 0 < first.cost.atoms <= priced.cost.atoms
+    again = found(folder, columns=few)
+    assert (again.tables, again.cost.atoms) == (first.tables, 0)
+    assert offer(few, BUDGET, folder / "visits.tacit").cost.atoms == 0
+    more = found(folder, columns={"patient": {"kind": "category", "discover": True}}, share=0.1)
+    assert more.empty == ("patient",)
+    assert more.cost.atoms > 0
+
+
+def test_people_with_several_rows_are_bounded(folder: Path) -> None:
+    whose: dict[str, Any] = {"person": "patient", "rows_per_person": 2}
+    both = [
+        found(folder, ledger=folder / f"{i}.tacit", columns={"city": COLUMNS["city"]}, share=0.01, **more)
+        for i, more in enumerate((whose, {}))
+    ]
+    thresholds = [int(one.notes[0].split("about ")[1].split()[0].replace(",", "")) for one in both]
+    assert thresholds[0] > 1.8 * thresholds[1]
+
+
+def test_whole_numbers_of_a_database_are_found_as_numbers(tmp_path: Path) -> None:
+    import duckdb
+
+    rows = duckdb.sql("SELECT CAST(100 + i % 3 AS INTEGER) AS ward FROM range(3000) AS t(i)")
+    made = tacit.discover(
+        data=rows,
+        columns={"ward": {"kind": "category", "discover": True}},
+        budget=BUDGET,
+        ledger=tmp_path / "w.tacit",
+        anchor=tmp_path / "a",
+    )
+    assert made.tables["ward"]["values"] == [100, 101, 102]
+
+
+# -- one chain with the session ----------------------------------------------------------------------------------------
+
+
+def test_the_session_goes_on_with_what_is_left(made: tuple[Path, Any]) -> None:
+    folder, all_of_it = made
+    domain = Domain.from_dict({**all_of_it.tables, "smoker": {"kind": "boolean"}})
+    given: dict[str, Any] = {
+        "data": str(folder / "visits.csv"), "budget": BUDGET, "ledger": folder / "visits.tacit",
+        "anchor": folder / "anchor",
+    }  # fmt: skip
+    with tacit.open(domain=domain, mechanism="direct", questions=10, **given) as session:
+        assert session.spent == all_of_it.cost
+        for value in range(10):
+            session.ask(f"SELECT COUNT(*) FROM data WHERE age < {domain['age'].edge(value + 1)}")
+        assert session.left.atoms < session.total.atoms / 100
+        assert session.epsilon_spent <= BUDGET.epsilon
+        words = [past.question for past in session.history]
+        assert "discovered: the values of clinic" in words
+        tacit.report(session, folder / "report.html")
+        tacit.publish(session, folder / "public.tacit")
+    verified = tacit.verify(folder / "public.tacit")
+    assert verified.spent.atoms > 0.99 * verified.total.atoms
+    with tacit.read(folder / "public.tacit") as public:
+        assert [past.question for past in public.history] == words
+        assert public.aside == pytest.approx(1e-7)
+    with tacit.open(domain=domain, **given) as session:  # its terms are known from now on
+        assert session.choice.settings.questions == 10
+    with pytest.raises(tacit.ConfigError, match="answers questions already"):
+        found(folder, anchor=folder / "anchor")
+    with pytest.raises(tacit.LedgerError, match="other terms"):
+        tacit.open(domain=domain.project(["age", "smoker"]), **given)
+
+
+def test_it_resets_no_budget(folder: Path) -> None:
+    few = {"city": COLUMNS["city"]}
+    found(folder, columns=few)
+    given: dict[str, Any] = {"data": str(folder / "visits.csv"), "domain": {"smoker": tacit.boolean()}}
+    with pytest.raises(tacit.LedgerError, match="budget is"):
+        tacit.open(budget=tacit.Budget(epsilon=21.0, delta=1e-6), ledger=folder / "visits.tacit", **given)
+    with pytest.raises(tacit.LedgerError, match="person"):
+        tacit.open(
+            budget=BUDGET,
+            ledger=folder / "visits.tacit",
+            person="patient",
+            rows_per_person=1,
+            mechanism="direct",
+            **given,
+        )
+    (folder / "visits.tacit").unlink()
+    with pytest.raises(tacit.LedgerError, match="remembers another ledger"):
+        tacit.open(budget=BUDGET, ledger=folder / "visits.tacit", **given)
+    with pytest.raises(tacit.LedgerError, match="remembers another ledger"):
+        found(folder, columns=few)
+
+
+@pytest.fixture(scope="module")
+def published(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("published")
+    shutil.copy(table, folder / "visits.csv")
+    few = found(folder, columns={name: COLUMNS[name] for name in ("clinic", "city")}, anchor=folder / "anchor")
+    with tacit.open(
+        data=str(folder / "visits.csv"),
+        budget=BUDGET,
+        ledger=folder / "visits.tacit",
+        anchor=folder / "anchor",
+        domain=few.domain,
+        mechanism="direct",
+    ) as session:
+        tacit.publish(session, folder / "p")
+    return folder / "p"
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda body: body | {"threshold": body["threshold"] - 9}, "told from"),
+        (lambda body: body | {"among": 1}, "told from|share its delta"),
+        (lambda body: body | {"counts": [1, *body["counts"][1:]]}, "too few rows"),
+        (lambda body: body | {"values": body["values"][:-1]}, "one count each"),
+        (lambda body: body | {"name": "ward"}, "key"),
+        (lambda body: body | {"noise": {"kind": "gaussian", "scale": body["noise"]["scale"] * 2}}, "told from|price"),
+        (lambda body: body | {"noise": {"kind": "laplace", "scale": body["noise"]["scale"]}}, "delta"),
+    ],
+)
+def test_a_published_discovery_that_was_changed_is_refused(published: Path, change: Any, why: str) -> None:
+    """Sealed again, as a forger would: the price and the threshold follow from what is public."""
+    contents = file.load(published)
+    check(published, contents)
+    at, lines = Mark(0, contents.header.origin, 0), []
+    for line in contents.lines:
+        body = canonical(change(json.loads(line.body))) if line.kind == "found" else line.body
+        lines.append(seal(at, Draft(line.kind, line.atoms, body, line.key, line.intent), line.spent, line.time))
+        at = Mark(line.seq, lines[-1].hash, line.spent)
+    with pytest.raises(tacit.ConfigError, match=why):
+        check(published, replace(contents, lines=lines))
+
+
+# -- refusals ----------------------------------------------------------------------------------------------------------
+
+
+def test_without_delta_categories_are_refused_and_ranges_are_not(folder: Path) -> None:
+    pure = tacit.Budget(epsilon=8.0, delta=0.0)
+    with pytest.raises(tacit.InvalidBudget, match="without a delta"):
+        found(folder, budget=pure)
+    made = found(folder, budget=pure, columns={"age": COLUMNS["age"]})
+    assert made.tables["age"]["kind"] == "integer"
+
+
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        ({"kind": "boolean", "discover": True}, "kind = one of"),
+        ({"kind": "category", "discover": True, "values": ["a"]}, "may have"),
+        ({"kind": "category", "discover": 5}, "how many bins"),
+        ({"kind": "numeric", "discover": 1}, "how many bins"),
+        ({"kind": "numeric", "discover": True, "low": 0}, "together"),
+        ({"kind": "numeric", "discover": True, "low": 5, "high": 0}, "below"),
+        ({"kind": "integer", "discover": True, "low": "a", "high": "b"}, "numbers"),
+        ({"kind": "date", "discover": True, "low": 1, "high": 2}, "dates"),
+    ],
+)
+def test_what_cannot_be_sought_is_refused_in_words(table: dict[str, Any], why: str) -> None:
+    with pytest.raises(tacit.ConfigError, match=why):
+        Sought.of("x", table)
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_says_its_price_first_and_writes_the_configuration(folder: Path) -> None:
+    dry = run("discover", "--dry-run", "--share", "0.2")
+    assert dry.exit_code == 0, dry.output
+    assert "20 % of the budget" in dry.output
+    assert "rows or more have" in dry.output
+    refused = run("discover")
+    assert refused.exit_code == 2
+    assert "say --yes" in refused.output
+    assert not (folder / "visits.tacit").exists()
+    still = run("check")
+    assert "clinic, city, cost: still to be discovered" in " ".join(still.output.split())
+    done = run("discover", "--yes", "--share", "0.2", "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told["wrote"] == "tacit.toml"
+    assert told["percent"] == pytest.approx(20, abs=0.1)
+    config = read_config(folder / "tacit.toml")
+    assert list(config.domain) == ["clinic", "city", "cost", "smoker"]
+    assert config.domain.to_dict()["clinic"] == told["domain"]["clinic"]
+    assert run("check").exit_code == 0
+    asked = run("ask", "--start", "SELECT COUNT(*) FROM data WHERE city = 'city 1'")
+    assert asked.exit_code == 0, asked.output
+
+
+def test_other_parts_of_the_configuration_stay_as_they_are(folder: Path) -> None:
+    tables = {"clinic": {"kind": "category", "values": ["a" * 60, "b" * 60], "other": "other"}}
+    text = with_tables(TOML, tables, ("city",))
+    parsed = tomllib.loads(text)
+    assert parsed["domain"]["clinic"] == {**tables["clinic"], "description": "where they were seen"}
+    assert "city" not in parsed["domain"]
+    assert parsed["domain"]["cost"] == {"kind": "numeric", "discover": 4}
+    for kept in ("# where they were", "# what follows is about costs", "[domain.smoker]   # declared"):
+        assert kept in text
+    assert "# a remark about the search" not in text
+    assert with_tables(TOML, {}) == TOML
