@@ -124,7 +124,9 @@ class Channel(asyncio.Protocol):
             await self.flush()
             while not len(self.reader):
                 await self._bytes()
-            found = self.reader.next() or await self._rest()
+            found = self.reader.next()
+            if found is None:  # not `or`: a message without fields is an empty tuple
+                found = await self._rest()
         if len(self.reader) < MAX_WAITING and not self.transport.is_closing():
             self.transport.resume_reading()
         return found

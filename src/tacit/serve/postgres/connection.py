@@ -18,7 +18,8 @@ from tacit.serve.postgres.answer import Row, notice, rows_of
 from tacit.serve.postgres.channel import Channel, Gone
 from tacit.serve.postgres.command import REPORTED, TRANSACTIONS, Command, Settings
 from tacit.serve.postgres.messages import Field, Malformed
-from tacit.serve.postgres.select import TableSelect
+from tacit.serve.postgres.metadata import DATABASE
+from tacit.serve.postgres.select import SHORT, TableSelect
 from tacit.serve.postgres.source import Statement, split
 from tacit.serve.postgres.sqlstate import (
     CANCELLED,
@@ -35,6 +36,7 @@ from tacit.serve.postgres.sqlstate import (
     error_of,
 )
 from tacit.serve.postgres.statement import Explained, Prepared
+from tacit.serve.postgres.translation import Caller
 from tacit.serve.postgres.types import Value, decode, encoder
 from tacit.serve.question import Question
 
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
 MAX_PREPARED, MAX_PREPARED_TEXT = 500, 2**20  # statements of one client, and their characters
 MAX_PORTALS = 32
 TOGETHER = 2**16  # bytes of rows that are sent at once
-SHORT = 500  # characters of a statement that is read at once: a thread would take longer to wake
 T = TypeVar("T")
 _QUIET = ("warning", "error", "fatal", "panic")  # settings of client_min_messages that want no notices
 
@@ -93,6 +94,12 @@ class Connection:
         self._in_transaction, self._told, self._skips = False, False, False
         self._asking: asyncio.Future[Any] | None = None
         self._cancelled = False
+
+    @property
+    def caller(self) -> Caller:
+        """What the catalogues know of it."""
+        user = "" if self.key is None else self.key.name
+        return Caller(user, self.database or DATABASE, self.process, self.settings.values)
 
     # -- what others call ---------------------------------------------------------------------------------------------
 
@@ -225,6 +232,7 @@ class Connection:
             known = self._listener.known(self.database, text)
             statements = split(text) if known is None else []
             if known is not None:
+                self._listener.server.traffic.take(self._current_key().id)
                 await self._do_all(known, 0)
             elif not statements:
                 self._say(messages.EMPTY)
@@ -249,7 +257,7 @@ class Connection:
                 count, _ = await self._rows(fields, [0] * len(fields), result.rows, 0)
             else:
                 count = await self._copy(prepared, fields, result.rows)
-        self._say(messages.complete(_tag(result.tag, fields, count)))
+        self._say(messages.complete(_tag(prepared.tag, fields, count)))
 
     async def _parse(self, message: messages.Parse) -> None:
         if message.name and message.name in self._statements:
@@ -268,7 +276,10 @@ class Connection:
         self._say(messages.PARSED)
 
     async def _read(self, statement: Statement) -> Prepared:
-        return await self._listener.read(statement, self, at_once=len(statement.text) <= SHORT)
+        """Read what was not read before, which takes one of the key's requests."""
+        key = self._current_key()
+        self._listener.server.traffic.take(key.id)
+        return await self._listener.read(statement, self, key)
 
     def _bind(self, message: messages.Bind) -> None:
         named = self._statement(message.statement)
@@ -316,6 +327,8 @@ class Connection:
             return
         prepared, fields, tag = portal.prepared, portal.prepared.fields, "SELECT"
         if portal.rows is None:
+            if not isinstance(prepared.asked, Command):
+                self._listener.server.traffic.take(self._current_key().id)
             result = await self._do(prepared, portal.values)
             for words in result.notices:
                 self._notice(words)
@@ -325,7 +338,7 @@ class Connection:
             return
         if prepared.copies is not None:
             count = await self._copy(prepared, fields, portal.rows)
-            self._say(messages.complete(_tag(tag, fields, count)))
+            self._say(messages.complete(_tag(prepared.tag, fields, count)))
             return
         count, more = await self._rows(fields, portal.formats, portal.rows, message.most)
         portal.sent += count
@@ -383,9 +396,7 @@ class Connection:
         if isinstance(asked, Command):
             return self._command(asked)
         key = self._current_key()
-        traffic = self._listener.server.traffic
-        traffic.take(key.id)
-        with traffic.slot(key.id):
+        with self._listener.server.traffic.slot(key.id):
             if isinstance(asked, TableSelect):
                 question = await self._bound(asked, values)
                 return await self._answer(key, asked, question)
@@ -393,16 +404,12 @@ class Connection:
                 question = await self._bound(asked.select, values)
                 lines = await self._listener.explained(key, asked.select, question, self._waited)
                 return Result("EXPLAIN", iter([(line,) for line in lines]))
-            return Result(prepared.tag, await self._listener.looked_up(asked, values, self))
+            return Result(prepared.tag, await self._listener.looked_up(asked, values, self, key))
 
     async def _bound(self, select: TableSelect, values: Sequence[Value]) -> Question:
-        if not select.parameters:
-            return select.question
-        return (
-            select.bound(values)
-            if len(select.statement.text) <= SHORT
-            else await asyncio.to_thread(select.bound, values)
-        )
+        if select.question is not None or len(select.statement.text) <= SHORT:
+            return select.bound(values)
+        return await asyncio.to_thread(select.bound, values)
 
     async def _answer(self, key: Key, select: TableSelect, question: Question) -> Result:
         asked = self._listener.server.ask(key, select.dataset, [question], datetime.now(UTC))

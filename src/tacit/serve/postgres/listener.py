@@ -20,17 +20,17 @@ from tacit.serve.postgres.channel import WireLimits
 from tacit.serve.postgres.connection import Connection
 from tacit.serve.postgres.login import Door
 from tacit.serve.postgres.messages import Cancel
-from tacit.serve.postgres.select import TableSelect, source_of, table_select
+from tacit.serve.postgres.metadata import DATABASE
+from tacit.serve.postgres.select import SHORT, Source, TableSelect, source_of, table_select
 from tacit.serve.postgres.source import Statement
 from tacit.serve.postgres.sqlstate import NO_DATABASE, TOO_MANY, WireError
-from tacit.serve.postgres.statement import Prepared, prepare
+from tacit.serve.postgres.statement import NESTED, QUERY, Prepared, prepare
 from tacit.serve.postgres.types import Value
 from tacit.serve.question import Question
 from tacit.session import DryRun
 
 PORT = 5470
 GRACE = 30  # seconds for what is being answered when the server is told to stop
-DATABASE = "tacit"  # the one that has every data set
 MAX_KEPT, MAX_KEPT_TEXT = 2_000, 2_000  # statements that need not be read again, and characters of one
 
 
@@ -118,17 +118,27 @@ class Listener:
 
     # -- what connections share ---------------------------------------------------------------------------------------
 
-    async def read(self, statement: Statement, connection: Connection, *, at_once: bool) -> Prepared:
-        """Read a statement, in a thread unless it is short."""
+    async def read(self, statement: Statement, connection: Connection, key: Key) -> Prepared:
+        """Read a statement: at once if it is short and about a data set, or a command, else in a thread."""
+        caller = connection.caller
 
-        def query(part: Statement) -> TableSelect | Lookup:
+        def about(part: Statement) -> tuple[Source, Dataset] | None:
             source = source_of(part)
             dataset = None if source is None else self._dataset(source.name, connection.database)
-            if source is not None and dataset is not None:
-                return table_select(part, dataset, source)
-            return self._catalogue.lookup(part, connection)
+            return None if source is None or dataset is None else (source, dataset)
 
-        found = prepare(statement, query) if at_once else await asyncio.to_thread(prepare, statement, query)
+        def query(part: Statement) -> TableSelect | Lookup:
+            found = about(part)
+            return self._catalogue.lookup(part, caller) if found is None else table_select(part, found[1], found[0])
+
+        if statement.words[0] not in QUERY or about(statement) is not None:
+            if len(statement.text) <= SHORT and statement.words[0] not in NESTED:
+                found = prepare(statement, query)
+            else:
+                found = await asyncio.to_thread(prepare, statement, query)
+        else:
+            async with self._catalogue.turn(key.id):
+                found = await asyncio.to_thread(prepare, statement, query)
         if isinstance(found.asked, TableSelect) and not statement.start and len(statement.text) <= MAX_KEPT_TEXT:
             self._kept[connection.database, statement.text] = found
             while len(self._kept) > MAX_KEPT:
@@ -154,6 +164,9 @@ class Listener:
         shown = base.certified or base.expects
         return lines + [f"± {one.error:,.0f} rows: {one.about}" for one in shown]
 
-    async def looked_up(self, lookup: Lookup, values: Sequence[Value], connection: Connection) -> Iterator[Row]:
+    async def looked_up(
+        self, lookup: Lookup, values: Sequence[Value], connection: Connection, key: Key
+    ) -> Iterator[Row]:
         """The rows of a look into the catalogues."""
-        return await self._catalogue.rows(lookup, values, connection)
+        async with self._catalogue.turn(key.id):
+            return iter(await asyncio.to_thread(self._catalogue.rows, lookup, values, connection.caller))

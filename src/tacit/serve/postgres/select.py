@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple
 
 from sqlglot import Token, TokenType, exp
@@ -36,7 +35,8 @@ from tacit.serve.postgres.types import (
 )
 from tacit.serve.question import Question, read
 
-MAX_STEPS = 200_000  # words that the parser looks at, some of them again and again
+SHORT = 500  # characters of a statement that is read at once: a thread would take longer to wake
+STEPS_A_TOKEN, LEAST_STEPS = 60, 3_000  # how often the parser may look at a word, going back and forth
 _PLACE = re.compile(r"\(line (\d+), column (\d+)\)")
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _OPEN, _CLOSE = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
@@ -78,11 +78,7 @@ class TableSelect:
     parameters: tuple[Parameter, ...]
     fields: tuple[Field, ...] = field(compare=False)
     places: tuple[Place, ...] = field(compare=False)
-
-    @cached_property
-    def question(self) -> Question:
-        """The question of a statement without parameters."""
-        return self.bound(())
+    question: Question | None = None  # of a statement without parameters
 
     def types(self, given: Sequence[int]) -> tuple[int, ...]:
         """The types of the parameters: as given, else of the columns that they are compared with, else text."""
@@ -97,6 +93,8 @@ class TableSelect:
 
     def bound(self, values: Sequence[Value]) -> Question:
         """The question with these values for its parameters; refused with its place in the client's text."""
+        if self.question is not None:
+            return self.question
         given = [(one.start, one.end, literal(values[one.number - 1])) for one in self.parameters]
         edited = Edited.of(self.statement.text, sorted([*self.edits, *given]))
         try:
@@ -162,16 +160,14 @@ def _name(token: Token) -> str:
 def table_select(statement: Statement, dataset: Dataset, source: Source) -> TableSelect:
     """Read a SELECT about a data set as far as its parameters allow. Refuses what is no statement of columns."""
     domain = dataset.session.domain
-    edits = _edits(statement, source)
+    edits, parameters = tuple(_edits(statement, source)), tuple(_parameters(statement, domain))
     edited = Edited.of(statement.text, edits)
     try:
+        question = None if parameters else read(edited.text, domain)
         fields, places = _columns(edited.text, domain)
     except InvalidQuery as error:
         raise refused(error, edited, statement) from None
-    found = TableSelect(dataset, statement, tuple(edits), tuple(_parameters(statement, domain)), fields, places)
-    if not found.parameters:
-        found.question  # noqa: B018  # refuses now what can be refused
-    return found
+    return TableSelect(dataset, statement, edits, parameters, fields, places, question)
 
 
 def _edits(statement: Statement, source: Source) -> list[tuple[int, int, str]]:
@@ -222,7 +218,7 @@ class _Bounded(DuckDB.Parser):  # type: ignore[misc, valid-type]  # made by a me
 
     def _advance(self, times: int = 1) -> None:
         self.steps += 1
-        if self.steps > MAX_STEPS:
+        if self.steps > LEAST_STEPS + STEPS_A_TOKEN * len(self._tokens):
             raise ParseError("too many steps")
         super()._advance(times)
 

@@ -17,7 +17,8 @@ from tacit.serve.postgres.sqlstate import SYNTAX, UNSUPPORTED, WireError
 from tacit.serve.postgres.types import TEXT, encoder
 
 Asked = Callable[[Statement], TableSelect | Lookup]
-_QUERY = ("SELECT", "WITH", "VALUES", "TABLE", "(", "FROM")
+QUERY = ("SELECT", "WITH", "VALUES", "TABLE", "(", "FROM")
+NESTED = ("EXPLAIN", "COPY")  # have a query inside
 _SIGNATURE = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 
 
@@ -107,7 +108,7 @@ def prepare(statement: Statement, query: Asked) -> Prepared:
         return _explain(statement, query)
     if word == "COPY":
         return _copy(statement, query)
-    if word in _QUERY:
+    if word in QUERY:
         return Prepared(query(statement))
     raise WireError(
         SYNTAX, f"{statement.tokens[0].text[:60]} begins no statement that is answered here.", at=statement.start

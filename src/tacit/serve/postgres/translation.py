@@ -1,0 +1,347 @@
+"""A look into the catalogues in DuckDB's words: an allow-list of tables and functions, translated by sqlglot. Pure.
+
+Nothing is matched as text: a statement is read into a tree, and what is in the tree and not on the lists is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple, cast
+
+from sqlglot import TokenType, exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.errors import ParseError, SqlglotError
+
+from tacit.serve.postgres.select import LEAST_STEPS, STEPS_A_TOKEN
+from tacit.serve.postgres.sqlstate import NO_FUNCTION, NO_TABLE, SYNTAX, UNSUPPORTED, WireError
+from tacit.serve.postgres.types import NAMED, TEXT, Value
+
+MAX_TEXT = 20_000  # characters of a statement about catalogues
+SCHEMAS = {"pg_catalog": "pg", "information_schema": "information", "tacit": "tacit"}
+_TABLE_FUNCTIONS = ("unnest", "generate_series")
+# Called as pg_catalog.lower(…) these are no functions that the parser knows.
+_PLAIN = (
+    "array_to_string", "array_agg", "array_position", "bool_and", "bool_or", "coalesce", "concat", "concat_ws", "count",
+    "length", "lower", "ltrim", "max", "md5", "min", "now", "replace", "row_number", "rtrim", "split_part",
+    "string_agg", "substr", "substring", "sum", "trim", "upper",
+)  # fmt: skip
+# What is computed from the catalogues' own values. Functions that make large values of small ones are not among them.
+_FUNCTIONS = (
+    exp.And, exp.Or, exp.Xor, exp.Not, exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Cast, exp.TryCast,
+    exp.Exists, exp.Any, exp.All, exp.Array, exp.ArrayAgg, exp.ArrayConcat, exp.ArrayToString, exp.ArraySize,
+    exp.ArrayContains, exp.ArrayContainsAll, exp.ArrayOverlaps, exp.GroupConcat, exp.Count, exp.Min, exp.Max,
+    exp.Sum, exp.Avg, exp.LogicalAnd, exp.LogicalOr, exp.RowNumber, exp.Rank, exp.DenseRank, exp.First, exp.Last,
+    exp.Concat, exp.ConcatWs, exp.Lower, exp.Upper, exp.Length, exp.Substring, exp.Replace, exp.StrPosition,
+    exp.SplitPart, exp.Trim, exp.Left, exp.Right, exp.Initcap, exp.StartsWith, exp.RegexpLike, exp.RegexpILike,
+    exp.RegexpReplace, exp.Abs, exp.Round, exp.Floor, exp.Ceil, exp.Greatest, exp.Least, exp.Mod, exp.Extract,
+    exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime, exp.Unnest, exp.GenerateSeries,
+    exp.ExplodingGenerateSeries, exp.Explode, exp.MD5, exp.Anonymous,
+)  # fmt: skip
+_STATEMENTS = (exp.Select, exp.SetOperation, exp.Values, exp.Subquery)
+_NEVER = (exp.Into, exp.DML, exp.DDL, exp.Command, exp.Parameter, exp.Placeholder, exp.SessionParameter)
+
+
+class Caller(NamedTuple):
+    """Whose statement it is, for what is not the same for everybody."""
+
+    user: str
+    database: str
+    process: int
+    settings: Mapping[str, str]
+
+
+class Known(NamedTuple):
+    """What there is in the catalogues: tables by their schemas here, and functions."""
+
+    tables: Mapping[str, Collection[str]]
+    functions: Collection[str]
+    datasets: Collection[str]
+
+
+class _Bounded(Postgres.Parser):  # type: ignore[misc, valid-type]  # made by a metaclass
+    """The parser, which gives up where a text makes it go back and forth too often."""
+
+    steps = 0
+
+    def _advance(self, times: int = 1) -> None:
+        self.steps += 1
+        if self.steps > LEAST_STEPS + STEPS_A_TOKEN * len(self._tokens):
+            raise ParseError("too many steps")
+        super()._advance(times)
+
+
+def parsed(text: str) -> exp.Expr:
+    """The tree of one statement that reads."""
+    if len(text) > MAX_TEXT:
+        raise WireError(SYNTAX, f"a statement about catalogues has at most {MAX_TEXT:,} characters.")
+    try:
+        dialect = Postgres()
+        tokens = list(dialect.tokenize(text))
+        for before, token in pairwise(tokens):  # tacit.values is a table
+            if before.token_type == TokenType.DOT and token.token_type == TokenType.VALUES:
+                token.token_type = TokenType.VAR
+        found = [one for one in _Bounded(dialect=dialect).parse(tokens, text) if one]
+    except Exception:  # text on which the parser itself fails, with whatever error, is a statement that cannot be read
+        raise WireError(SYNTAX, "the statement cannot be read.") from None
+    if len(found) != 1 or not isinstance(found[0], _STATEMENTS):
+        raise WireError(UNSUPPORTED, "catalogues are asked with one SELECT at a time.")
+    _title(found[0])
+    return found[0]
+
+
+def _title(tree: exp.Expr) -> None:
+    """Give the columns of the result the names that PostgreSQL gives them."""
+    select: exp.Expr | None = tree
+    while isinstance(select, exp.SetOperation | exp.Subquery):
+        select = select.this
+    if not isinstance(select, exp.Select):
+        return
+    for item in select.expressions:
+        if not isinstance(item, exp.Alias | exp.Column | exp.Star | exp.Aliases):
+            item.replace(exp.alias_(item.copy(), _name(item), quoted=True))
+
+
+def _name(node: exp.Expr) -> str:
+    while isinstance(node, exp.Cast | exp.Paren | exp.Collate | exp.Filter | exp.Window | exp.WithinGroup):
+        node = node.this
+    match node:
+        case exp.Dot():
+            return _name(node.expression)
+        case exp.Column() | exp.Identifier():
+            return str(node.name)
+        case exp.Subquery() if isinstance(node.this, exp.Select) and node.this.expressions:
+            return node.this.expressions[0].alias or _name(node.this.expressions[0])
+        case exp.Anonymous():
+            return str(node.this).lower()
+        case exp.Case() | exp.Array() | exp.Coalesce() | exp.Exists():
+            return str(node.key)
+        case exp.CurrentVersion():
+            return "version"
+        case exp.Func() if not isinstance(node, exp.Binary):
+            return node.sql_name().lower()
+    return "?column?"
+
+
+def parameter_types(tree: exp.Expr) -> tuple[int, ...]:
+    """The types of its parameters: that of a cast around it, else text."""
+    found: dict[int, int] = {}
+    for node in tree.find_all(exp.Parameter):
+        number = _number(node)
+        cast = node.parent
+        type = _named(cast.to) if isinstance(cast, exp.Cast) else 0
+        found[number] = type or found.get(number, TEXT)
+    return tuple(found.get(number, TEXT) for number in range(1, max(found, default=0) + 1))
+
+
+def translated(tree: exp.Expr, values: Sequence[Value | list[Value]], caller: Caller, known: Known) -> str:
+    """The statement for DuckDB, with these values for its parameters."""
+    try:
+        names = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+        made = tree.copy()
+        for node in reversed(list(made.walk(bfs=False))):  # children before their parents
+            new = _node(_bound(node, values), caller, known, names)
+            if new is not node:
+                made = new if node is made else made
+                node.replace(new)
+        for node in made.walk():
+            if isinstance(node, _NEVER) or (isinstance(node, exp.Func) and not isinstance(node, _FUNCTIONS)):
+                name = node.sql_name().lower() if isinstance(node, exp.Func) else "this statement"
+                raise WireError(NO_FUNCTION, f"{name} is not answered in the catalogues.")
+        return made.sql(DuckDB())
+    except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError):
+        raise WireError(UNSUPPORTED, "this is not answered from the catalogues.") from None
+
+
+def _number(node: exp.Parameter) -> int:
+    text = node.name
+    if not text.isdecimal() or not 1 <= int(text) <= 1_000:
+        raise WireError(SYNTAX, "parameters are $1 to $1000.")
+    return int(text)
+
+
+def _bound(node: exp.Expr, values: Sequence[Value | list[Value]]) -> exp.Expr:
+    if not isinstance(node, exp.Parameter):
+        return node
+    value = values[_number(node) - 1]
+    return exp.Array(expressions=list(map(_literal, value))) if isinstance(value, list) else _literal(value)
+
+
+def _literal(value: object) -> exp.Expr:
+    if value is None:
+        return exp.null()
+    if isinstance(value, bool):
+        return exp.true() if value else exp.false()
+    return exp.Literal.number(str(value)) if isinstance(value, int | float) else exp.Literal.string(str(value))
+
+
+def _node(node: exp.Expr, caller: Caller, known: Known, names: Collection[str]) -> exp.Expr:
+    """What stands for one node, whose children are what they will be."""
+    match node:
+        case exp.Table():
+            return _table(node, known, names)
+        case exp.Dot() if isinstance(node.expression, exp.Func | exp.Dot | exp.Literal | exp.Null | exp.Array):
+            return cast(exp.Expr, node.expression)  # pg_catalog.format_type(…), or what stands for it
+        case exp.Anonymous():
+            return _function(node, caller, known)
+        case exp.Cast():
+            return _cast(node)
+        case exp.Collate():
+            return cast(exp.Expr, node.this)
+        case exp.Operator():
+            return _operator(node)
+        case exp.Lock():
+            return exp.Lock()
+    return _constant(node, caller) or node
+
+
+def _table(node: exp.Table, known: Known, names: Collection[str]) -> exp.Expr:
+    if isinstance(node.this, exp.Func):
+        listed = isinstance(node.this, exp.Unnest | exp.Explode | exp.GenerateSeries | exp.ExplodingGenerateSeries)
+        if node.this.name.lower() not in _TABLE_FUNCTIONS and not listed:
+            raise WireError(NO_FUNCTION, "this function is no table of the catalogues.")
+        node.set("db", None)
+        return node
+    schema, name = node.db.lower(), node.name.lower()
+    if not schema and name in names:
+        return node
+    here = SCHEMAS.get(schema, "pg") if schema in SCHEMAS or not schema else ""
+    if name in known.tables.get(here, ()):
+        node.set("db", exp.to_identifier(here))
+        node.set("catalog", None)
+        node.set("this", exp.to_identifier(name, quoted=True))
+        if not node.alias:  # columns may be called by the table's name, pg_catalog.pg_class.relname too
+            node.set("alias", exp.TableAlias(this=exp.to_identifier(name)))
+        return node
+    shown = f"{schema}.{name}" if schema else name
+    hint = f"The tables are {', '.join(known.datasets)}; catalogues are asked by themselves."
+    raise WireError(NO_TABLE, f'relation "{shown[:120]}" does not exist.', hint=hint)
+
+
+def _function(node: exp.Anonymous, caller: Caller, known: Known) -> exp.Expr:
+    name = str(node.this).lower()
+    arguments = node.expressions
+    if name == "current_setting" and arguments and isinstance(arguments[0], exp.Literal):
+        wanted = str(arguments[0].this).lower()
+        found = next((value for key, value in caller.settings.items() if key.lower() == wanted), None)
+        return exp.null() if found is None else exp.Literal.string(found)
+    if name == "current_schemas":
+        return _schemas(*arguments)
+    if name == "current_schema":
+        return exp.Literal.string("public")
+    if name == "current_database":
+        return exp.Literal.string(caller.database)
+    if name == "version":
+        return exp.Literal.string(version(caller))
+    if name in ("json_build_object", "jsonb_build_object", "row_to_json", "to_json"):
+        return exp.null()  # of options of columns, and none has any
+    if name == "pg_backend_pid":
+        return exp.Literal.number(caller.process)
+    if name in _TABLE_FUNCTIONS or name in _PLAIN:
+        return node
+    if name not in known.functions:
+        raise WireError(NO_FUNCTION, f"function {name[:60]} does not exist.")
+    return exp.Dot(this=exp.to_identifier("pg"), expression=exp.Anonymous(this=name, expressions=arguments))
+
+
+def version(caller: Caller) -> str:
+    from tacit import __version__
+
+    return f"PostgreSQL {caller.settings.get('server_version', '')} (Tacit {__version__})"
+
+
+def _constant(node: exp.Expr, caller: Caller) -> exp.Expr | None:
+    word = node.name.lower() if isinstance(node, exp.Column) and not node.table and not node.this.quoted else ""
+    if isinstance(node, exp.CurrentUser | exp.SessionUser | exp.CurrentRole) or word in ("user", "current_user"):
+        return exp.Literal.string(caller.user)
+    if isinstance(node, exp.CurrentDatabase | exp.CurrentCatalog):
+        return exp.Literal.string(caller.database)
+    if isinstance(node, exp.CurrentSchema):
+        return exp.Literal.string("public")
+    if isinstance(node, exp.CurrentSchemas):
+        return _schemas(node.this)
+    if isinstance(node, exp.CurrentVersion):
+        return exp.Literal.string(version(caller))
+    if isinstance(node, exp.Column) and node.args.get("db") and node.args["db"].name.lower() in SCHEMAS:
+        return exp.Column(this=node.this, table=node.args["table"])  # pg_catalog.pg_class.relname
+    return None
+
+
+def _schemas(system: exp.Expr | None = None) -> exp.Expr:
+    listed = ["pg_catalog", "public"] if system is None or system == exp.true() else ["public"]
+    return exp.Array(expressions=[exp.Literal.string(name) for name in listed])
+
+
+def _cast(node: exp.Cast) -> exp.Expr:
+    type = node.to.sql("postgres").lower().rpartition(".")[2].strip('"')
+    text = isinstance(node.this, exp.Literal) and node.this.is_string
+    if type in ("regclass", "regtype", "regnamespace"):
+        kind = {"regclass": "class", "regtype": "type", "regnamespace": "namespace"}[type]
+        if not text and kind == "type":
+            return _ours("format_type", node.this, exp.null())
+        return _ours(f"{kind}_oid" if text else f"{kind}_name", node.this)
+    if type in ("regproc", "regprocedure", "regrole", "regoper"):
+        return _ours("bare", exp.cast(node.this, "varchar"))
+    if type in ("oid", "xid", "cid"):
+        return exp.cast(node.this, exp.DataType.build("UINTEGER", dialect="duckdb"))
+    if type in (
+        "name",
+        "char",
+        "bpchar",
+        "cstring",
+        "json",
+        "jsonb",
+        "xml",
+        "aclitem",
+        "pg_node_tree",
+        "varchar",
+        "text",
+    ):
+        return exp.cast(node.this, "varchar")
+    if type.endswith("[]") and text and str(node.this.this).startswith("{"):
+        items = [item.strip().strip('"') for item in str(node.this.this).strip("{}").split(",") if item.strip()]
+        made = exp.Array(expressions=[exp.Literal.string(item) for item in items])
+        return exp.cast(made, exp.DataType.build(f"{_element(type)}[]", dialect="duckdb"))
+    if type.endswith("[]"):
+        return exp.cast(node.this, exp.DataType.build(f"{_element(type)}[]", dialect="duckdb"))
+    if type in NAMED or type in ("date", "timestamp", "timestamptz", "interval"):
+        return node
+    return exp.cast(node.this, "varchar")
+
+
+def _element(type: str) -> str:
+    word = type.rstrip("[]").strip('"')
+    return {
+        "oid": "UINTEGER",
+        "regclass": "UINTEGER",
+        "int2": "SMALLINT",
+        "smallint": "SMALLINT",
+        "int": "INTEGER",
+    }.get(word, "INTEGER" if word.startswith("int") else "VARCHAR")
+
+
+def _ours(name: str, *arguments: exp.Expr) -> exp.Expr:
+    made = exp.Anonymous(this=name, expressions=[argument.copy() for argument in arguments])
+    return exp.Dot(this=exp.to_identifier("pg"), expression=made)
+
+
+def _operator(node: exp.Operator) -> exp.Expr:
+    """OPERATOR(pg_catalog.~), which psql writes."""
+    sign = str(node.args["operator"]).rpartition(".")[2]
+    left, right = node.this, node.expression
+    made: dict[str, exp.Expr] = {
+        "~": exp.RegexpLike(this=left, expression=right),
+        "!~": exp.Not(this=exp.RegexpLike(this=left, expression=right)),
+        "~~": exp.Like(this=left, expression=right),
+        "!~~": exp.Not(this=exp.Like(this=left, expression=right)),
+        "=": exp.EQ(this=left, expression=right),
+        "<>": exp.NEQ(this=left, expression=right),
+    }
+    if sign not in made:
+        raise WireError(NO_FUNCTION, f"operator {sign[:20]} does not exist.")
+    return made[sign]
+
+
+def _named(type: exp.Expr) -> int:
+    return NAMED.get(type.sql("postgres").lower().rpartition(".")[2].strip('"'), 0)

@@ -1,0 +1,144 @@
+"""PostgreSQL's clients against this server, where they are installed: psql, asyncpg, SQLAlchemy, pg8000, Java, node."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from serving import Served
+
+TABLE = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
+JAVA = Path(os.environ.get("PGJDBC", "/usr/share/java/postgresql.jar"))
+
+
+@pytest.fixture
+def rows(lasting: Served) -> list[tuple[Any, ...]]:
+    """What HTTP answers to TABLE."""
+    return [tuple(row) for row in lasting.ask(TABLE.replace("people", "data"))["rows"]]
+
+
+def run(lasting: Served, *command: str, text: str | None = None, **more: str) -> str:
+    env = {**os.environ, "PGHOST": "127.0.0.1", "PGPORT": str(lasting.wire), "PGUSER": "ana", "PGDATABASE": "people"}
+    env |= {"PGPASSWORD": lasting.keys["ana"], "PGCONNECT_TIMEOUT": "10", **more}
+    done = subprocess.run(command, env=env, input=text, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
+def test_psql(lasting: Served, rows: list[tuple[Any, ...]], tmp_path: Path) -> None:
+    file = tmp_path / "out.csv"
+    commands = [r"\d", r"\dt", r"\d people", r"\d+ people", r"\l", r"\dn", r"\du", r"\df", r"\dv", TABLE]
+    copy = rf"\copy ({TABLE}) to '{file}' csv header"
+    shown = run(lasting, "psql", "-X", *(part for one in [*commands, copy] for part in ("-c", one)))
+    for words in (
+        "public | people | table | tacit",
+        "age    | bigint",
+        "takes 0 to 99, in 10 bins",
+        "(2 rows)",
+        "COPY 2",
+    ):
+        assert words in shown
+    assert file.read_text() == "sex,n\n" + "".join(f"{sex},{n:g}\n" for sex, n in rows)
+
+
+def test_asyncpg(lasting: Served, rows: list[tuple[Any, ...]]) -> None:
+    asyncpg = pytest.importorskip("asyncpg", reason="asyncpg is not installed")
+
+    async def ask() -> None:
+        given = {"host": "127.0.0.1", "port": lasting.wire, "user": "ana", "database": "people"}
+        client = await asyncpg.connect(password=lasting.keys["ana"], **given)
+        try:
+            assert [tuple(row) for row in await client.fetch(TABLE)] == rows
+            one = await client.fetchrow("SELECT COUNT(*) FROM people WHERE sex = $1 AND age >= $2", "F", 20)
+            assert one["count"] == lasting.ask("SELECT COUNT(*) FROM data WHERE sex = 'F' AND age >= 20")["value"]
+            async with client.transaction():
+                cursor = await client.cursor("SELECT age, COUNT(*) FROM people GROUP BY age")
+                assert [len(await cursor.fetch(4)) for _ in range(3)] == [4, 4, 2]
+            with pytest.raises(asyncpg.PostgresError, match="rows are never shown"):
+                await client.fetch("SELECT age FROM people")
+            assert await client.fetchval("SELECT count(*) FROM pg_class WHERE relname = $1", "people") == 1
+        finally:
+            await client.close()
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize("driver", ["psycopg", "pg8000"])
+def test_sqlalchemy_and_pandas(lasting: Served, rows: list[tuple[Any, ...]], driver: str) -> None:
+    sqlalchemy = pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed")
+    pytest.importorskip(driver, reason=f"{driver} is not installed")
+    pandas = pytest.importorskip("pandas")
+    address = f"postgresql+{driver}://ana:{lasting.keys['ana']}@127.0.0.1:{lasting.wire}/people"
+    engine = sqlalchemy.create_engine(address)
+    try:
+        known = sqlalchemy.MetaData()
+        known.reflect(engine)
+        people = known.tables["people"]
+        assert [(c.name, str(c.type)) for c in people.columns] == [
+            ("sex", "TEXT"), ("age", "BIGINT"), ("active", "BOOLEAN"), ("pay", "DOUBLE PRECISION"),
+        ]  # fmt: skip
+        assert people.c.age.comment == "takes 0 to 99, in 10 bins"
+        counted = sqlalchemy.select(people.c.sex, sqlalchemy.func.count().label("n")).group_by(people.c.sex)
+        frame = pandas.read_sql(counted.where(people.c.age >= 20, people.c.sex.in_(["F", "M"])), engine)
+        assert list(frame.columns) == ["sex", "n"]
+        assert frame.n.dtype == float
+        assert list(pandas.read_sql(TABLE, engine).itertuples(index=False, name=None)) == rows
+    finally:
+        engine.dispose()
+
+
+PROGRAM = """
+import java.sql.*;
+public class Ask {
+  public static void main(String[] a) throws Exception {
+    try (Connection c = DriverManager.getConnection(a[0], a[1], a[2])) {
+      try (ResultSet r = c.getMetaData().getColumns(null, "public", "people", "%")) {
+        while (r.next()) System.out.println(r.getString(4) + " " + r.getString(6));
+      }
+      for (int i = 0; i < 7; i++)  // from the sixth time on the driver prepares it, and takes binary
+        try (PreparedStatement s = c.prepareStatement(a[3])) {
+          s.setInt(1, 0);
+          try (ResultSet r = s.executeQuery()) {
+            while (r.next()) System.out.println(r.getString(1) + " " + r.getDouble(2));
+          }
+        }
+    }
+  }
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("java") is None or not JAVA.exists(), reason="Java's driver is not installed")
+def test_java(lasting: Served, rows: list[tuple[Any, ...]], tmp_path: Path) -> None:
+    (tmp_path / "Ask.java").write_text(PROGRAM)
+    address = f"jdbc:postgresql://127.0.0.1:{lasting.wire}/people"
+    asked = TABLE.replace("GROUP", "WHERE age >= ? GROUP")
+    shown = run(
+        lasting, "java", "-cp", str(JAVA), str(tmp_path / "Ask.java"), address, "ana", lasting.keys["ana"], asked
+    )
+    assert shown.splitlines()[:4] == ["sex text", "age int8", "active bool", "pay float8"]
+    assert shown.splitlines()[4:] == [f"{sex} {n}" for sex, n in rows] * 7
+
+
+SCRIPT = """
+const { Client } = require('pg');
+(async () => {
+  const client = new Client(); await client.connect();
+  const found = await client.query('SELECT sex, COUNT(*) AS n FROM people WHERE age >= $1 GROUP BY sex', [0]);
+  console.log(JSON.stringify(found.rows)); await client.end();
+})();
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_node(lasting: Served, rows: list[tuple[Any, ...]]) -> None:
+    if subprocess.run(["node", "-e", "require('pg')"], capture_output=True).returncode:
+        pytest.skip("node's pg is not installed")
+    shown = run(lasting, "node", "-e", SCRIPT)
+    assert shown.strip() == str([{"sex": sex, "n": int(n)} for sex, n in rows]).replace("'", '"').replace(" ", "")
