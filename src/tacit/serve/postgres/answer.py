@@ -1,36 +1,81 @@
-"""An answer as rows: the columns that were asked for, in their order, in their types. Pure."""
+"""The result of a question: its columns by name and type, and the rows of an answer in their order. Pure."""
 
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tacit.model.answer import Answer, QuantileAnswer, bar_words
+from tacit.model.ask import Ask, Crosstab, Derived, Quantile, Select
+from tacit.model.derived import Folded
+from tacit.model.domain import Domain
+from tacit.model.outer import Given
+from tacit.model.select import Group
 from tacit.model.table import Listing, Table
 from tacit.release.answering import Answers
-from tacit.serve.postgres.messages import Field
-from tacit.serve.postgres.select import TableSelect
-from tacit.serve.postgres.types import BOOL, DATE, INT8
-from tacit.serve.question import Question
+from tacit.serve.postgres.types import BOOL, DATE, FLOAT8, INT8, TEXT, group_type
 
 Row = Sequence[Any]
 
 
-def rows_of(select: TableSelect, question: Question, answer: Answers) -> Iterator[Row]:
-    """The rows of an answer, with a value of its field's type, or None, for each column of the statement."""
-    if isinstance(answer, Answer):
-        yield (answer.value,)
-    elif isinstance(answer, QuantileAnswer):
-        yield (_group(answer.value, select.fields[0], None),)
-    elif isinstance(answer, Table | Listing):
-        missing = _missing(select, question, answer)
+class Place(NamedTuple):
+    """What stands at one position of a result: a label or a value, and which of them; its type, and what is NULL."""
+
+    label: bool
+    at: int
+    type: int
+    missing: str | None = None
+
+
+def places_of(ask: Ask, domain: Domain) -> tuple[Place, ...]:
+    """The columns of a question's result."""
+    match ask:
+        case Select() | Derived():
+            kinds = ask.kinds
+            found = list[Place]()
+            for i, kind in enumerate(kinds):
+                at = sum((other == "text") == (kind == "text") for other in kinds[:i])
+                group = _group_of(ask, i) if kind == "text" else None
+                found.append(_label(at, group, domain) if kind == "text" else Place(False, at, FLOAT8))
+            return tuple(found)
+        case Crosstab():
+            groups = [_label(i, Group(name, name), domain) for i, name in enumerate(ask.names)]
+            return (*groups, Place(False, 0, FLOAT8))
+        case Quantile():
+            return (Place(False, 0, group_type(domain[ask.name])),)
+    return (Place(False, 0, FLOAT8),)
+
+
+def _label(at: int, group: Group | None, domain: Domain) -> Place:
+    if group is None:  # text that was written, in a CASE
+        return Place(True, at, TEXT)
+    attribute = domain[group.name]
+    return Place(True, at, TEXT if group.width is not None else group_type(attribute), attribute.missing)
+
+
+def _group_of(source: Select | Folded | Derived, column: int) -> Group | None:
+    """The group whose labels a column has, if it has such."""
+    if isinstance(source, Select):
+        return source.groups[column] if column < len(source.groups) else None
+    if isinstance(source, Folded):
+        return _group_of(source.source, source.by[column]) if column < len(source.by) else None
+    node = source.shown[column].node
+    return _group_of(source.source, node.index) if isinstance(node, Given) else None
+
+
+def rows_of(places: Sequence[Place], answer: Answers) -> Iterator[Row]:
+    """The rows of an answer: a value of its type, or None, for each column."""
+    if isinstance(answer, Table | Listing):
         for labels, values in answer.rows():
-            listed = values if isinstance(values, tuple) else (values,)
+            numbers = values if isinstance(values, tuple) else (values,)
             yield tuple(
-                _group(labels[place.at], field, missing[place.at]) if place.group else listed[place.at]
-                for place, field in zip(select.places, select.fields, strict=True)
+                _shown(labels[place.at], place) if place.label else _number(numbers[place.at]) for place in places
             )
+    elif isinstance(answer, Answer | QuantileAnswer):
+        value = answer.value
+        yield (_shown(value, places[0]) if isinstance(value, str) else _number(value),)
     else:
         raise AssertionError("SQL asks for no curve")
 
@@ -41,21 +86,15 @@ def notice(answer: Answers) -> str:
     return words[0].upper() + words[1:]
 
 
-def _missing(select: TableSelect, question: Question, answer: Table | Listing) -> list[str | None]:
-    """The label that stands for a missing value in each column of labels."""
-    groups = getattr(question.ask, "groups", None)
-    domain = select.dataset.session.domain
-    names = answer.names if groups is None else [group.name for group in groups]
-    return [domain[name].missing for name in names]
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
-def _group(label: str, field: Field, missing: str | None) -> Any:
-    if label == missing:
+def _shown(label: str, place: Place) -> Any:
+    if label == place.missing:
         return None
-    if field.type == INT8:
+    if place.type == INT8:
         return int(label)
-    if field.type == DATE:
+    if place.type == DATE:
         return dt.date.fromisoformat(label)
-    if field.type == BOOL:
-        return label.lower() == "true"
-    return label
+    return label == "true" if place.type == BOOL else label

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tacit.serve.keys import Key
 from tacit.serve.postgres import messages
 from tacit.serve.postgres.answer import Row, notice, rows_of
+from tacit.serve.postgres.catalogue import Lookup
 from tacit.serve.postgres.channel import Channel, Gone
 from tacit.serve.postgres.command import REPORTED, TRANSACTIONS, Command, Settings
 from tacit.serve.postgres.messages import Field, Malformed
 from tacit.serve.postgres.metadata import DATABASE
-from tacit.serve.postgres.select import SHORT, TableSelect
 from tacit.serve.postgres.source import Statement, split
 from tacit.serve.postgres.sqlstate import (
     CANCELLED,
@@ -35,10 +35,9 @@ from tacit.serve.postgres.sqlstate import (
     WireError,
     error_of,
 )
-from tacit.serve.postgres.statement import Explained, Prepared
+from tacit.serve.postgres.statement import Bound, Explained, Prepared
 from tacit.serve.postgres.translation import Caller
-from tacit.serve.postgres.types import Value, decode, encoder
-from tacit.serve.question import Question
+from tacit.serve.postgres.types import decode, encoder
 
 if TYPE_CHECKING:
     from tacit.serve.postgres.listener import Listener
@@ -54,8 +53,7 @@ _QUIET = ("warning", "error", "fatal", "panic")  # settings of client_min_messag
 class Portal:
     """A statement with its parameters, and the rows that were not fetched yet."""
 
-    prepared: Prepared
-    values: tuple[Value, ...]
+    bound: Bound
     formats: tuple[int, ...]
     rows: Iterator[Row] | None = None  # None: it has not been done
     sent: int = 0
@@ -198,7 +196,7 @@ class Connection:
                 case messages.Parse():
                     await self._parse(message)
                 case messages.Bind():
-                    self._bind(message)
+                    await self._bind(message)
                 case messages.Describe():
                     self._describe(message)
                 case messages.Execute():
@@ -246,11 +244,11 @@ class Connection:
     async def _do_all(self, prepared: Prepared, start: int) -> None:
         if prepared.types(()):
             raise WireError(SYNTAX, "$1 stands for a parameter, and here are none.", at=start)
-        result = await self._do(prepared, ())
+        bound = await self._listener.bound(prepared, ())
+        result = await self._do(bound)
         for words in result.notices:
             self._notice(words)
-        fields = prepared.fields
-        count = 0
+        fields, count = bound.fields, 0
         if fields is not None and result.rows is not None:
             if prepared.copies is None:
                 self._say(messages.described(fields, [0] * len(fields)))
@@ -281,7 +279,7 @@ class Connection:
         self._listener.server.traffic.take(key.id)
         return await self._listener.read(statement, self, key)
 
-    def _bind(self, message: messages.Bind) -> None:
+    async def _bind(self, message: messages.Bind) -> None:
         named = self._statement(message.statement)
         if message.portal and message.portal in self._portals:
             raise WireError("42P03", f"there is a portal {message.portal[:60]!r} already.")
@@ -290,16 +288,16 @@ class Connection:
             raise WireError(PROTOCOL, words)
         codes = _spread(message.formats, len(named.types))
         values = tuple(map(decode, message.values, named.types, codes))
-        fields = named.prepared.fields if named.prepared is not None else None
+        bound = None if named.prepared is None else await self._listener.bound(named.prepared, values)
+        fields = None if bound is None else bound.fields
         if len(message.result_formats) not in (0, 1, len(fields or ())):
             raise WireError(PROTOCOL, "there is a format for every column, for all of them, or none.")
         if len(self._portals) >= MAX_PORTALS and message.portal not in self._portals:
             raise WireError(TOO_LARGE, f"a connection has at most {MAX_PORTALS} portals at once.")
-        if named.prepared is None:
+        if bound is None:
             self._portals.pop(message.portal, None)
         else:
-            formats = _spread(message.result_formats, len(fields or ()))
-            self._portals[message.portal] = Portal(named.prepared, values, formats)
+            self._portals[message.portal] = Portal(bound, _spread(message.result_formats, len(fields or ())))
         self._say(messages.BOUND)
 
     def _describe(self, message: messages.Describe) -> None:
@@ -307,9 +305,9 @@ class Connection:
             portal = self._portals.get(message.name)
             if portal is None and message.name:
                 raise _no_portal(message.name)
-            fields = None if portal is None else portal.prepared.fields
+            fields = None if portal is None else portal.bound.fields
             formats = () if portal is None else portal.formats
-            copies = portal is not None and portal.prepared.copies is not None
+            copies = portal is not None and portal.bound.prepared.copies is not None
         else:
             named = self._statement(message.name)
             self._say(messages.parameters_described(named.types))
@@ -325,11 +323,11 @@ class Connection:
                 raise _no_portal(message.portal)
             self._say(messages.EMPTY)
             return
-        prepared, fields, tag = portal.prepared, portal.prepared.fields, "SELECT"
+        prepared, fields, tag = portal.bound.prepared, portal.bound.fields, "SELECT"
         if portal.rows is None:
             if not isinstance(prepared.asked, Command):
                 self._listener.server.traffic.take(self._current_key().id)
-            result = await self._do(prepared, portal.values)
+            result = await self._do(portal.bound)
             for words in result.notices:
                 self._notice(words)
             tag, portal.rows = result.tag, result.rows
@@ -391,30 +389,21 @@ class Connection:
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
-    async def _do(self, prepared: Prepared, values: Sequence[Value]) -> Result:
-        asked = prepared.asked
+    async def _do(self, bound: Bound) -> Result:
+        asked = bound.prepared.asked
         if isinstance(asked, Command):
             return self._command(asked)
         key = self._current_key()
         with self._listener.server.traffic.slot(key.id):
-            if isinstance(asked, TableSelect):
-                question = await self._bound(asked, values)
-                return await self._answer(key, asked, question)
+            if isinstance(asked, Lookup):
+                return Result("SELECT", await self._listener.looked_up(asked, bound.values, self, key))
+            assert bound.asked is not None
             if isinstance(asked, Explained):
-                question = await self._bound(asked.select, values)
-                lines = await self._listener.explained(key, asked.select, question, self._waited)
+                lines = await self._listener.explained(key, asked.select.dataset, bound.asked.question, self._waited)
                 return Result("EXPLAIN", iter([(line,) for line in lines]))
-            return Result(prepared.tag, await self._listener.looked_up(asked, values, self, key))
-
-    async def _bound(self, select: TableSelect, values: Sequence[Value]) -> Question:
-        if select.question is not None or len(select.statement.text) <= SHORT:
-            return select.bound(values)
-        return await asyncio.to_thread(select.bound, values)
-
-    async def _answer(self, key: Key, select: TableSelect, question: Question) -> Result:
-        asked = self._listener.server.ask(key, select.dataset, [question], datetime.now(UTC))
-        (answer,) = await self._waited(asyncio.ensure_future(asked))
-        return Result("SELECT", rows_of(select, question, answer), (notice(answer),))
+            answering = self._listener.server.ask(key, asked.dataset, [bound.asked.question], datetime.now(UTC))
+            (answer,) = await self._waited(asyncio.ensure_future(answering))
+            return Result("SELECT", rows_of(bound.asked.places, answer), (notice(answer),))
 
     async def _waited(self, asking: asyncio.Future[T]) -> T:
         """What is waited for, unless the client cancels it or goes away."""

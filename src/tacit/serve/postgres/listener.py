@@ -9,7 +9,7 @@ import ssl
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from tacit.serve.api import Server
 from tacit.serve.dataset import Dataset
@@ -21,16 +21,18 @@ from tacit.serve.postgres.connection import Connection
 from tacit.serve.postgres.login import Door
 from tacit.serve.postgres.messages import Cancel
 from tacit.serve.postgres.metadata import DATABASE
-from tacit.serve.postgres.select import SHORT, Source, TableSelect, source_of, table_select
+from tacit.serve.postgres.select import SHORT, TableSelect, table_select
 from tacit.serve.postgres.source import Statement
 from tacit.serve.postgres.sqlstate import NO_DATABASE, TOO_MANY, WireError
-from tacit.serve.postgres.statement import NESTED, QUERY, Prepared, prepare
+from tacit.serve.postgres.statement import NESTED, QUERY, Bound, Explained, Prepared, prepare
 from tacit.serve.postgres.types import Value
 from tacit.serve.question import Question
 from tacit.session import DryRun
 
 PORT = 5470
 GRACE = 30  # seconds for what is being answered when the server is told to stop
+K = TypeVar("K")
+V = TypeVar("V")
 MAX_KEPT, MAX_KEPT_TEXT = 2_000, 2_000  # statements that need not be read again, and characters of one
 
 
@@ -52,6 +54,7 @@ class Listener:
         self._unknown: OrderedDict[int, Connection] = OrderedDict()
         self._of_key: Counter[int] = Counter()
         self._kept: OrderedDict[tuple[str, str], Prepared] = OrderedDict()
+        self._bound: OrderedDict[tuple[int, tuple[Value, ...]], Bound] = OrderedDict()
         self._catalogue = Catalogue(server.datasets, seconds=self.limits.lookup_seconds)
 
     @asynccontextmanager
@@ -122,42 +125,49 @@ class Listener:
         """Read a statement: at once if it is short and about a data set, or a command, else in a thread."""
         caller = connection.caller
 
-        def about(part: Statement) -> tuple[Source, Dataset] | None:
-            source = source_of(part)
-            dataset = None if source is None else self._dataset(source.name, connection.database)
-            return None if source is None or dataset is None else (source, dataset)
+        def find(name: str) -> Dataset | None:
+            datasets = self.server.datasets
+            return datasets.get(name) or (datasets.get(connection.database) if name == "data" else None)
 
         def query(part: Statement) -> TableSelect | Lookup:
-            found = about(part)
-            return self._catalogue.lookup(part, caller) if found is None else table_select(part, found[1], found[0])
+            return table_select(part, find) or self._catalogue.lookup(part, caller)
 
-        if statement.words[0] not in QUERY or about(statement) is not None:
-            if len(statement.text) <= SHORT and statement.words[0] not in NESTED:
-                found = prepare(statement, query)
-            else:
-                found = await asyncio.to_thread(prepare, statement, query)
+        select = None
+        if statement.words[0] in QUERY:
+            short = len(statement.text) <= SHORT
+            select = table_select(statement, find) if short else await asyncio.to_thread(table_select, statement, find)
+        if select is not None:
+            found = Prepared(select)
+        elif statement.words[0] not in (*QUERY, *NESTED):
+            found = prepare(statement, query)
         else:
             async with self._catalogue.turn(key.id):
                 found = await asyncio.to_thread(prepare, statement, query)
         if isinstance(found.asked, TableSelect) and not statement.start and len(statement.text) <= MAX_KEPT_TEXT:
-            self._kept[connection.database, statement.text] = found
-            while len(self._kept) > MAX_KEPT:
-                self._kept.popitem(last=False)
+            _keep(self._kept, (connection.database, statement.text), found)
+        return found
+
+    async def bound(self, prepared: Prepared, values: tuple[Value, ...]) -> Bound:
+        """A statement with values for its parameters; in a thread where it is long, and not again if it was before."""
+        asked = prepared.asked.select if isinstance(prepared.asked, Explained) else prepared.asked
+        if not isinstance(asked, TableSelect) or asked.asked is not None:
+            return prepared.bound(values)
+        kept = id(prepared), values
+        found = self._bound.get(kept)
+        if found is None or found.prepared is not prepared:
+            short = len(asked.statement.text) <= SHORT
+            found = prepared.bound(values) if short else await asyncio.to_thread(prepared.bound, values)
+            _keep(self._bound, kept, found)
         return found
 
     def known(self, database: str, text: str) -> Prepared | None:
         """A statement about a data set that was read before, for the same database."""
         return self._kept.get((database, text))
 
-    def _dataset(self, name: str, database: str) -> Dataset | None:
-        datasets = self.server.datasets
-        return datasets.get(name) or (datasets.get(database) if name == "data" else None)
-
     async def explained(
-        self, key: Key, select: TableSelect, question: Question, waited: Callable[[asyncio.Future[Any]], Awaitable[Any]]
+        self, key: Key, dataset: Dataset, question: Question, waited: Callable[[asyncio.Future[Any]], Awaitable[Any]]
     ) -> list[str]:
         """The price of a question, and the errors to expect."""
-        dataset = select.dataset
         price: DryRun = await waited(asyncio.wrap_future(dataset.price(key, question)))
         lines = [str(price)[0].upper() + str(price)[1:]]
         base = await asyncio.to_thread(lambda: dataset.session.base)
@@ -170,3 +180,10 @@ class Listener:
         """The rows of a look into the catalogues."""
         async with self._catalogue.turn(key.id):
             return iter(await asyncio.to_thread(self._catalogue.rows, lookup, values, connection.caller))
+
+
+def _keep(kept: OrderedDict[K, V], key: K, value: V) -> None:
+    """Keep something, and let the oldest go where there is too much."""
+    kept[key] = value
+    while len(kept) > MAX_KEPT:
+        kept.popitem(last=False)

@@ -1,14 +1,15 @@
-"""A SELECT about a data set: which one, its columns by name and type, its parameters, and what it asks. Pure.
+"""A SELECT about a data set: which one, its parameters, and what it asks. Pure.
 
-The question is read by the same code as over HTTP. Before that, and nothing more, the table's name becomes `data`,
-names that stand before a column (people.sex) are taken away, and parameters become the values given for them.
+The question is read by the same code as over HTTP. Before that, and nothing more, the table's name becomes `data`, with
+its own name as an alias, and parameters become the values that were given for them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from sqlglot import Token, TokenType, exp
@@ -16,72 +17,59 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
 
 from tacit.errors import InvalidQuery
-from tacit.model.domain import Domain
-from tacit.model.sql.parts import with_attributes
+from tacit.model.ask import Derived, Select
 from tacit.serve.dataset import Dataset
+from tacit.serve.postgres.answer import Place, places_of
 from tacit.serve.postgres.messages import Field
+from tacit.serve.postgres.parameters import Parameter, parameters_of, sample
 from tacit.serve.postgres.source import Edited, Statement
-from tacit.serve.postgres.types import (
-    FLOAT8,
-    INT8,
-    NAMED,
-    TEXT,
-    UNKNOWN,
-    Value,
-    declared_type,
-    group_type,
-    literal,
-    size_of,
-)
+from tacit.serve.postgres.types import TEXT, UNKNOWN, Value, literal, size_of
 from tacit.serve.question import Question, read
 
 SHORT = 500  # characters of a statement that is read at once: a thread would take longer to wake
 STEPS_A_TOKEN, LEAST_STEPS = 60, 3_000  # how often the parser may look at a word, going back and forth
 _PLACE = re.compile(r"\(line (\d+), column (\d+)\)")
-_NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _OPEN, _CLOSE = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
-# What stands between a column and the parameters that it is compared with: age BETWEEN $1 AND $2, sex IN ($1, $2).
-_BETWEEN = {"=", "<>", "!=", "<", "<=", ">", ">=", "LIKE", "ILIKE", "BETWEEN", "AND", "IN", "NOT", "(", ",", "+", "-"}
+_NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 
 
 class Refused(Exception):
     """A statement that is refused: the sentence, and the place in what the client sent, counted from 0."""
 
-    def __init__(self, error: InvalidQuery, at: int | None, sentence: str) -> None:
+    def __init__(self, sentence: str, at: int | None) -> None:
         super().__init__(sentence)
-        self.error, self.at, self.sentence = error, at, sentence
+        self.sentence, self.at = sentence, at
 
 
-class Place(NamedTuple):
-    """What stands at one position of a select list: a group or a value, and which of them."""
+@dataclass(frozen=True, eq=False)
+class SelectAsked:
+    """A statement with values for its parameters: the question, and its columns."""
 
-    group: bool
-    at: int
-
-
-class Parameter(NamedTuple):
-    """A parameter in the text: which one, where it stands with a cast that follows it, and the type if known."""
-
-    number: int
-    start: int
-    end: int
-    type: int
+    question: Question
+    fields: tuple[Field, ...]
+    places: tuple[Place, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TableSelect:
-    """A statement about a data set. `edits` make it one about `data`."""
+    """A statement about a data set. `edits` make it one about `data`; without parameters it is `asked` already."""
 
     dataset: Dataset
     statement: Statement
     edits: tuple[tuple[int, int, str], ...]
     parameters: tuple[Parameter, ...]
-    fields: tuple[Field, ...] = field(compare=False)
-    places: tuple[Place, ...] = field(compare=False)
-    question: Question | None = None  # of a statement without parameters
+    asked: SelectAsked | None = None
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        """Its columns, which do not depend on the values of parameters."""
+        if self.asked is not None:
+            return self.asked.fields
+        domain = self.dataset.session.domain
+        return self._read([(one.start, one.end, sample(one, domain)) for one in self.parameters]).fields
 
     def types(self, given: Sequence[int]) -> tuple[int, ...]:
-        """The types of the parameters: as given, else of the columns that they are compared with, else text."""
+        """The types of the parameters: as given, else of what they are compared with, else text."""
         count = max((parameter.number for parameter in self.parameters), default=0)
         found = [TEXT] * max(count, len(given))
         for parameter in self.parameters:
@@ -91,49 +79,94 @@ class TableSelect:
                 found[i] = type
         return tuple(found)
 
-    def bound(self, values: Sequence[Value]) -> Question:
-        """The question with these values for its parameters; refused with its place in the client's text."""
-        if self.question is not None:
-            return self.question
-        given = [(one.start, one.end, literal(values[one.number - 1])) for one in self.parameters]
-        edited = Edited.of(self.statement.text, sorted([*self.edits, *given]))
-        try:
-            return read(edited.text, self.dataset.session.domain)
-        except InvalidQuery as error:
-            raise refused(error, edited, self.statement) from None
+    def bound(self, values: Sequence[Value]) -> SelectAsked:
+        """What it asks with these values; refused with its place in the client's text."""
+        if self.asked is not None:
+            return self.asked
+        return self._read([(one.start, one.end, literal(values[one.number - 1])) for one in self.parameters])
+
+    def _read(self, values: Sequence[tuple[int, int, str]]) -> SelectAsked:
+        return _read(self.statement, Edited.of(self.statement.text, sorted([*self.edits, *values])), self.dataset)
 
 
-def refused(error: InvalidQuery, edited: Edited, statement: Statement) -> Refused:
-    """The refusal with the place that it names in the client's own text."""
-    named = _PLACE.search(error.sentence)
-    if named is None:
-        return Refused(error, None, error.sentence)
-    at = edited.place(int(named[1]), int(named[2]))
-    before = statement.text[:at]
-    shown = f"(line {before.count(chr(10)) + 1}, column {at - before.rfind(chr(10))})"
-    return Refused(error, statement.start + at, error.sentence.replace(named[0], shown, 1))
+def table_select(statement: Statement, find: Callable[[str], Dataset | None]) -> TableSelect | None:
+    """Read a SELECT about a data set, which `find` finds by a table's name; None if it is about none."""
+    sources = _sources(statement, find)
+    datasets = {source.dataset.name: source.dataset for source in sources}
+    if not datasets:
+        return None
+    if len(datasets) > 1:
+        raise Refused(f"a statement is about one data set, not {' and '.join(sorted(datasets))}.", None)
+    (dataset,) = datasets.values()
+    edits = tuple(edit for source in sources for edit in source.edits)
+    parameters = parameters_of(statement, dataset.session.domain)
+    asked = None if parameters else _read(statement, Edited.of(statement.text, edits), dataset)
+    return TableSelect(dataset, statement, edits, parameters, asked)
 
 
-class Source(NamedTuple):
-    """The table that a statement is about, between two of its tokens, and the names that may stand before columns."""
-
-    name: str
-    first: int
-    last: int
-    before_columns: frozenset[str]
-
-
-def source_of(statement: Statement) -> Source | None:
-    """What stands after the first FROM outside parentheses: a table, of the schema public if one is named."""
-    depth = 0
-    for at, token in enumerate(statement.tokens):
-        depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
-        if depth == 0 and token.token_type == TokenType.FROM:
-            return _source(statement, at + 1)
-    return None
+def _read(statement: Statement, edited: Edited, dataset: Dataset) -> SelectAsked:
+    domain = dataset.session.domain
+    try:
+        question = read(edited.text, domain)
+    except InvalidQuery as error:
+        raise _refused(error.sentence, edited, statement) from None
+    places = places_of(question.ask, domain)
+    names = _names(edited.text, question, len(places))
+    fields = (Field(name, place.type, size_of(place.type)) for name, place in zip(names, places, strict=True))
+    return SelectAsked(question, tuple(fields), places)
 
 
-def _source(statement: Statement, first: int) -> Source | None:
+def _refused(sentence: str, edited: Edited, statement: Statement) -> Refused:
+    """The refusal with the places that it names in the client's own text."""
+    found: list[int] = []
+
+    def shown(match: re.Match[str]) -> str:
+        at = edited.place(int(match[1]), int(match[2]))
+        found.append(at)
+        before = statement.text[:at]
+        return f"(line {before.count(chr(10)) + 1}, column {at - before.rfind(chr(10))})"
+
+    words = _PLACE.sub(shown, sentence)
+    return Refused(words, statement.start + found[0] if found else None)
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------
+
+
+class _Source(NamedTuple):
+    """A table after FROM, and what makes it `data`."""
+
+    dataset: Dataset
+    edits: list[tuple[int, int, str]]
+
+
+def _sources(statement: Statement, find: Callable[[str], Dataset | None]) -> list[_Source]:
+    tokens = statement.tokens
+    named = {_name(tokens[i]) for i in range(len(tokens) - 2) if _names_statement(tokens, i)}
+    found, selects = list[_Source](), [False]  # whether there is a SELECT in each of the open parentheses
+    for at, token in enumerate(tokens):
+        if token.token_type in _OPEN:
+            selects.append(False)
+        elif token.token_type in _CLOSE and len(selects) > 1:
+            selects.pop()
+        elif token.token_type == TokenType.SELECT:
+            selects[-1] = True
+        elif token.token_type == TokenType.FROM and selects[-1]:  # not that of EXTRACT(hour FROM t)
+            source = _source(statement, at + 1, named, find)
+            found += [] if source is None else [source]
+    return found
+
+
+def _names_statement(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a word gives a name to a statement: WITH t AS (SELECT …)."""
+    return (
+        tokens[at].token_type in _NAMES
+        and tokens[at + 1].token_type == TokenType.ALIAS
+        and tokens[at + 2].token_type == TokenType.L_PAREN
+    )
+
+
+def _source(statement: Statement, first: int, named: set[str], find: Callable[[str], Dataset | None]) -> _Source | None:
     tokens = statement.tokens
     parts, at = list[str](), first
     while at < len(tokens) and (tokens[at].token_type in _NAMES or tokens[at].text.isidentifier()):
@@ -142,14 +175,28 @@ def _source(statement: Statement, first: int) -> Source | None:
         if at == len(tokens) or tokens[at].token_type != TokenType.DOT:
             break
         at += 1
-    if not parts or len(parts) > 2 or (len(parts) == 2 and parts[0] != "public"):
+    if not parts or len(parts) > 2 or (len(parts) == 2 and parts[0] != "public") or parts == [*named & set(parts)]:
         return None
-    names = {parts[-1]}
-    alias = at + 1 if at < len(tokens) and tokens[at].token_type == TokenType.ALIAS else at
-    if alias < len(tokens) and tokens[alias].token_type in _NAMES:
-        names.add(_name(tokens[alias]))
-        at = alias + 1
-    return Source(parts[-1], first, at, frozenset(names))
+    name = parts[-1]
+    dataset = find(name)
+    if dataset is None:
+        return None
+    called = at < len(tokens) and tokens[at].token_type in (TokenType.ALIAS, *_NAMES)
+    text = "data" if called or name == "data" else f'data AS "{name}"'
+    start, end = tokens[first].start, tokens[at - 1].end + 1
+    edits = [] if statement.text[start:end].lower() == text else [(start, end, text)]
+    return _Source(dataset, edits + _without_schema(tokens, first, name))
+
+
+def _without_schema(tokens: Sequence[Token], source: int, name: str) -> list[tuple[int, int, str]]:
+    """public.people.sex is people.sex."""
+    return [
+        (tokens[i].start, tokens[i + 1].end + 1, "")
+        for i in range(len(tokens) - 4)
+        if i != source
+        and [_name(tokens[i]), _name(tokens[i + 2])] == ["public", name]
+        and tokens[i + 1].token_type == tokens[i + 3].token_type == TokenType.DOT
+    ]
 
 
 def _name(token: Token) -> str:
@@ -157,58 +204,7 @@ def _name(token: Token) -> str:
     return token.text if token.token_type == TokenType.IDENTIFIER else token.text.lower()
 
 
-def table_select(statement: Statement, dataset: Dataset, source: Source) -> TableSelect:
-    """Read a SELECT about a data set as far as its parameters allow. Refuses what is no statement of columns."""
-    domain = dataset.session.domain
-    edits, parameters = tuple(_edits(statement, source)), tuple(_parameters(statement, domain))
-    edited = Edited.of(statement.text, edits)
-    try:
-        question = None if parameters else read(edited.text, domain)
-        fields, places = _columns(edited.text, domain)
-    except InvalidQuery as error:
-        raise refused(error, edited, statement) from None
-    return TableSelect(dataset, statement, edits, parameters, fields, places, question)
-
-
-def _edits(statement: Statement, source: Source) -> list[tuple[int, int, str]]:
-    tokens = statement.tokens
-    found = []
-    at = 0
-    while at < len(tokens):
-        if at == source.first:
-            start, end = tokens[at].start, tokens[source.last - 1].end + 1
-            if statement.text[start:end].lower() != "data":
-                found.append((start, end, "data"))
-            at = source.last
-            continue
-        # people.sex and public.people.sex are sex; what stands before a dot and is no name of the table stays.
-        last = _qualifier(tokens, at, source)
-        if last is not None:
-            found.append((tokens[at].start, tokens[last].end + 1, ""))
-            at = last
-        at += 1
-    return found
-
-
-def _qualifier(tokens: Sequence[Token], at: int, source: Source) -> int | None:
-    """The dot that ends the names before a column which begin here."""
-
-    def named(i: int, names: frozenset[str]) -> bool:
-        return (
-            i + 2 < len(tokens)
-            and tokens[i].token_type in _NAMES
-            and _name(tokens[i]) in names
-            and tokens[i + 1].token_type == TokenType.DOT
-        )
-
-    if at and tokens[at - 1].token_type == TokenType.DOT:
-        return None
-    if named(at, frozenset({"public"})) and named(at + 2, source.before_columns):
-        return at + 3
-    return at + 1 if named(at, source.before_columns) else None
-
-
-# -- columns ----------------------------------------------------------------------------------------------------------
+# -- names of columns -------------------------------------------------------------------------------------------------
 
 
 class _Bounded(DuckDB.Parser):  # type: ignore[misc, valid-type]  # made by a metaclass
@@ -223,98 +219,37 @@ class _Bounded(DuckDB.Parser):  # type: ignore[misc, valid-type]  # made by a me
         super()._advance(times)
 
 
-def _columns(text: str, domain: Domain) -> tuple[tuple[Field, ...], tuple[Place, ...]]:
-    """The columns of a statement by their names and types, and what each is."""
+def _names(text: str, question: Question, count: int) -> list[str]:
+    """The names of a statement's columns, as PostgreSQL gives them. The statement was read already."""
+    ask = question.ask
+    titles = ask.titles if isinstance(ask, Select | Derived) else []
     try:
         parsed = [one for one in _Bounded(dialect=DuckDB()).parse(list(DuckDB().tokenize(text)), text) if one]
-    except (ParseError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
-        read(text, domain)  # refuses it in its own words
-        raise InvalidQuery("the statement cannot be read.") from None
-    if len(parsed) != 1 or not isinstance(parsed[0], exp.Select):
-        read(text, domain)
-        raise InvalidQuery("one SELECT statement is asked at a time.")
-    fields, places = list[Field](), list[Place]()
-    for item in with_attributes(parsed[0], domain).expressions:
-        node = item.unalias()
-        group = node.find(exp.AggFunc, exp.Anonymous) is None
-        type = _group_type(node, domain) if group else _value_type(node, domain)
-        fields.append(Field(item.alias or _title(node), type, size_of(type)))
-        places.append(Place(group, sum(place.group == group for place in places)))
-    return tuple(fields), tuple(places)
+    except (ParseError, RecursionError):
+        parsed = []
+    listed = parsed[0].expressions if parsed and isinstance(parsed[0], exp.Select) else []
+    if len(listed) == count and not any(isinstance(item.unalias(), exp.Star) for item in listed):
+        return [item.alias or title(item) for item in listed]
+    return titles if len(titles) == count else [f"column{i + 1}" for i in range(count)]
 
 
-def _group_type(node: exp.Expr, domain: Domain) -> int:
-    column = node if isinstance(node, exp.Column) else node.find(exp.Column)
-    if column is None:
-        return TEXT
-    attribute = domain[domain.resolve(column.name)]
-    return group_type(attribute) if column is node else TEXT
-
-
-def _value_type(node: exp.Expr, domain: Domain) -> int:
-    """A number, but the bin that holds a quantile has a name where it is wider than one value."""
-    if node.find(exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc) is None:
-        return FLOAT8
-    column = node.find(exp.Column)
-    return FLOAT8 if column is None else group_type(domain[domain.resolve(column.name)])
-
-
-def _title(node: exp.Expr) -> str:
-    """The name of a column without an alias, as PostgreSQL would call it."""
-    while isinstance(node, exp.Filter | exp.Paren | exp.WithinGroup):
+def title(node: exp.Expr) -> str:
+    """The name of a column without an alias: that of a column, of a function, or none."""
+    while isinstance(node, exp.Cast | exp.Paren | exp.Collate | exp.Filter | exp.Window | exp.WithinGroup):
         node = node.this
-    if isinstance(node, exp.Column | exp.Anonymous):
-        return str(node.name) if isinstance(node, exp.Column) else str(node.name).lower()
-    return node.sql_name().lower() if isinstance(node, exp.Func) else "?column?"
-
-
-# -- parameters -------------------------------------------------------------------------------------------------------
-
-
-def _parameters(statement: Statement, domain: Domain) -> list[Parameter]:
-    tokens = statement.tokens
-    columns = {name.lower(): name for name in domain}
-    found = []
-    for at, token in enumerate(tokens[:-1]):
-        number = tokens[at + 1]
-        if token.token_type != TokenType.PARAMETER or number.token_type != TokenType.NUMBER:
-            continue
-        if not number.text.isdecimal() or not 1 <= int(number.text) <= 1_000:
-            raise Refused(InvalidQuery(""), statement.start + token.start, "parameters are $1 to $1000.")
-        type, end = _cast(tokens, at + 2)
-        known = _compared(tokens, at, columns)
-        if not type and known is not None:
-            type = declared_type(domain[known])
-        if at and tokens[at - 1].token_type in (TokenType.LIMIT, TokenType.OFFSET):
-            type = type or INT8
-        found.append(Parameter(int(number.text), token.start, end or number.end + 1, type))
-    return found
-
-
-def _cast(tokens: Sequence[Token], at: int) -> tuple[int, int]:
-    """The type of a cast that follows a parameter, $1::VARCHAR, and where it ends; 0 and 0 without one."""
-    if at + 1 >= len(tokens) or tokens[at].token_type != TokenType.DCOLON:
-        return 0, 0
-    words = tokens[at + 1].text.lower()
-    end = at + 1
-    if at + 2 < len(tokens) and f"{words} {tokens[at + 2].text.lower()}" in ("double precision", "character varying"):
-        words, end = f"{words} {tokens[at + 2].text.lower()}", at + 2
-    type = NAMED.get(words, 0)
-    return (type, tokens[end].end + 1) if type else (0, 0)
-
-
-def _compared(tokens: Sequence[Token], at: int, columns: dict[str, str]) -> str | None:
-    """The column that a parameter is compared with: the nearest before it, or the one right after."""
-    i = at - 1
-    while i >= 0:
-        token = tokens[i]
-        if token.token_type in _NAMES:
-            return columns.get(token.text.lower())
-        plain = token.token_type in (TokenType.NUMBER, TokenType.STRING, TokenType.PARAMETER, TokenType.DCOLON)
-        if not plain and token.text.upper() not in _BETWEEN and token.text.lower() not in NAMED:
-            break
-        i -= 1
-    after = tokens[at + 2 : at + 4]
-    if len(after) == 2 and after[0].text in _BETWEEN and after[1].token_type in _NAMES:
-        return columns.get(after[1].text.lower())
-    return None
+    match node:
+        case exp.Dot():
+            return title(node.expression)
+        case exp.Column() | exp.Identifier():
+            return str(node.name)
+        case exp.Subquery() if isinstance(node.this, exp.Select) and node.this.expressions:
+            return node.this.expressions[0].alias or title(node.this.expressions[0])
+        case exp.Anonymous():
+            return str(node.this).lower()
+        case exp.Case() | exp.Array() | exp.Coalesce() | exp.Exists():
+            return str(node.key)
+        case exp.CurrentVersion():
+            return "version"
+        case exp.Func() if not isinstance(node, exp.Binary | exp.Connector):
+            return node.sql_name().lower()
+    return "?column?"

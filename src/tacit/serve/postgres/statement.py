@@ -11,10 +11,10 @@ from tacit.serve.postgres.answer import Row
 from tacit.serve.postgres.catalogue import Lookup
 from tacit.serve.postgres.command import Command, command_of
 from tacit.serve.postgres.messages import Field
-from tacit.serve.postgres.select import TableSelect
+from tacit.serve.postgres.select import SelectAsked, TableSelect
 from tacit.serve.postgres.source import Statement
 from tacit.serve.postgres.sqlstate import SYNTAX, UNSUPPORTED, WireError
-from tacit.serve.postgres.types import TEXT, encoder
+from tacit.serve.postgres.types import TEXT, Value, encoder
 
 Asked = Callable[[Statement], TableSelect | Lookup]
 QUERY = ("SELECT", "WITH", "VALUES", "TABLE", "(", "FROM")
@@ -90,12 +90,29 @@ class Prepared:
         """The columns of its result; None where it has none."""
         return (Field("QUERY PLAN", TEXT),) if isinstance(self.asked, Explained) else self.asked.fields
 
+    def bound(self, values: tuple[Value, ...]) -> Bound:
+        """The statement with values for its parameters."""
+        select = self.asked.select if isinstance(self.asked, Explained) else self.asked
+        asked = select.bound(values) if isinstance(select, TableSelect) else None
+        fields = asked.fields if asked is not None and not isinstance(self.asked, Explained) else self.fields
+        return Bound(self, values, asked, fields)
+
     def types(self, given: Sequence[int]) -> tuple[int, ...]:
         """The types of its parameters."""
         asked = self.asked.select if isinstance(self.asked, Explained) else self.asked
         if isinstance(asked, Command):
             return ()
         return asked.types(given)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A statement with values for its parameters: what it asks of a data set, if it does, and its columns."""
+
+    prepared: Prepared
+    values: tuple[Value, ...]
+    asked: SelectAsked | None
+    fields: tuple[Field, ...] | None
 
 
 def prepare(statement: Statement, query: Asked) -> Prepared:

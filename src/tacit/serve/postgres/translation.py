@@ -14,7 +14,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError, SqlglotError
 
-from tacit.serve.postgres.select import LEAST_STEPS, STEPS_A_TOKEN
+from tacit.serve.postgres.select import LEAST_STEPS, STEPS_A_TOKEN, title
 from tacit.serve.postgres.sqlstate import NO_FUNCTION, NO_TABLE, SYNTAX, UNSUPPORTED, WireError
 from tacit.serve.postgres.types import NAMED, TEXT, Value
 
@@ -100,28 +100,7 @@ def _title(tree: exp.Expr) -> None:
         return
     for item in select.expressions:
         if not isinstance(item, exp.Alias | exp.Column | exp.Star | exp.Aliases):
-            item.replace(exp.alias_(item.copy(), _name(item), quoted=True))
-
-
-def _name(node: exp.Expr) -> str:
-    while isinstance(node, exp.Cast | exp.Paren | exp.Collate | exp.Filter | exp.Window | exp.WithinGroup):
-        node = node.this
-    match node:
-        case exp.Dot():
-            return _name(node.expression)
-        case exp.Column() | exp.Identifier():
-            return str(node.name)
-        case exp.Subquery() if isinstance(node.this, exp.Select) and node.this.expressions:
-            return node.this.expressions[0].alias or _name(node.this.expressions[0])
-        case exp.Anonymous():
-            return str(node.this).lower()
-        case exp.Case() | exp.Array() | exp.Coalesce() | exp.Exists():
-            return str(node.key)
-        case exp.CurrentVersion():
-            return "version"
-        case exp.Func() if not isinstance(node, exp.Binary):
-            return node.sql_name().lower()
-    return "?column?"
+            item.replace(exp.alias_(item.copy(), title(item), quoted=True))
 
 
 def parameter_types(tree: exp.Expr) -> tuple[int, ...]:
