@@ -67,7 +67,7 @@ trust: dev  ## What privacy rests on, in files and lines
 	$(BIN)/python -m benchmarks.trust
 
 SIZE ?= 1
-audit: dev  ## Slow statistics and attacks; SIZE=0.1 makes a tenth of each attack
+audit: dev  ## Slow statistics, attacks and planted bugs; SIZE=0.1 makes a tenth of each attack
 	$(BIN)/python -m pytest -n 2 -m audit --size $(SIZE)
 
 crash: dev  ## kill -9 and simulated power cuts against the ledger

@@ -228,7 +228,7 @@ def test_what_is_published_is_read_without_an_engine_a_sampler_or_a_ledger(tmp_p
         live.ask_many([tacit.count(a=1), tacit.count(b=2)])
         live.publish(tmp_path / "p.jsonl")
     command = [sys.executable, "-c", LOADED, str(tmp_path / "p.jsonl")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     for i, loaded in enumerate(json.loads(done.stdout)):
         assert not {module for module in loaded if any(f"{module}.".startswith(f"{bad}.") for bad in DATA)}

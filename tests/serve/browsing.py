@@ -131,7 +131,7 @@ def keep_picture(driver: Any, folder: Path, name: str) -> None:
         size = driver.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
         return size if size["width"] and size["height"] else None
 
-    size = WebDriverWait(driver, 15).until(laid_out)
+    size = WebDriverWait(driver, PATIENCE).until(laid_out)
     clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 4000), "scale": 1}
     made = driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
     (folder / f"{name}.png").write_bytes(base64.b64decode(made["data"]))

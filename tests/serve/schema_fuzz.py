@@ -1,6 +1,6 @@
 """Let schemathesis send what it makes of the API's description to a real server, then raw bytes; `make fuzz` runs it.
 
-    python tests/serve/schema_fuzz.py path/to/schemathesis [--requests 40000] [--raw 10000] [--seconds 900]
+    python tests/serve/schema_fuzz.py path/to/schemathesis [--requests 40000] [--raw 10000]
 
 Schemathesis is a program by others that reads openapi.json and nothing else of ours, so it also notices what the tests'
 own generator, which is written by those who wrote the server, does not think of. It judges every response: no status of
@@ -31,6 +31,7 @@ from fuzzing import CONDITIONS, NAMES, Judge, fuzz_bytes
 from serving import write_config
 
 import tacit
+from support import PATIENCE
 from tacit.config import read_config
 from tacit.serve import make_key
 from tacit.serve.keys import Role
@@ -97,10 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             told.atoms["scarce"] += round(sum(bought["cost"].values()) * ATOMS)
             number, before = 0, 0
             while told.statuses.total() < options.requests:
-                assert time.monotonic() - start < options.seconds, (
-                    f"{told.statuses.total():,} requests, and out of time"
-                )
-                running = []
+                running, sent = [], told.statuses.total()
                 for who, source in ROUNDS[number % len(ROUNDS)]:
                     phases = "examples,coverage,fuzzing" if number < len(ROUNDS) else "fuzzing"  # the others never vary
                     notes = folder / f"notes-{len(running)}-{number}"
@@ -109,10 +107,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     command += ["--seed", str(SEED + 2 * number + len(running))]
                     running.append((_started(command, folder, notes), notes))
                 for process, notes in running:
-                    if process.wait(ROUND + 120):
+                    if process.wait(ROUND + PATIENCE):
                         findings += 1
                         print(notes.with_suffix(".log").read_text())
                     told.read(notes)
+                # However slow the machine is, every round gets somewhere: so the rounds come to an end.
+                assert told.statuses.total() > sent, f"a round without a request, after {sent:,}"
                 number, before = number + 1, before or server.resident
             taken, spent = time.monotonic() - start, _spent(server, keys["olga"])
             judge = Judge()
@@ -201,7 +201,7 @@ def _command(address: str, key: str, source: str, phases: str) -> list[str]:
     return [
         *("--config-file", "schemathesis.toml", "run", source, "--url", address),
         *("--header", f"Authorization: Bearer {key}", "--workers", "1", "--max-time", str(ROUND), "--phases", phases),
-        *("--continue-on-failure", "--no-shrink", "--generation-database", "none", "--request-timeout", "60"),
+        *("--continue-on-failure", "--no-shrink", "--generation-database", "none", "--request-timeout", str(PATIENCE)),
         *("--suppress-health-check", "all", "--warnings", "off", "--no-color"),
     ]
 
@@ -257,7 +257,6 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("schemathesis", type=lambda path: str(Path(path).absolute()), help="the program's path")
     parser.add_argument("--requests", type=int, default=40_000, help="at least so many by schemathesis")
     parser.add_argument("--raw", type=int, default=10_000, help="and so many of raw bytes")
-    parser.add_argument("--seconds", type=float, default=900, help="fail if the requests take longer than this")
     return parser.parse_args(arguments)
 
 

@@ -12,7 +12,7 @@ import pytest
 from tacit.errors import ConfigError
 from tacit.serve import list_keys, make_key, revoke_key
 from tacit.serve.audit import Audit
-from tacit.serve.keys import KeyRing
+from tacit.serve.keys import KeyRing, digest
 
 
 @pytest.fixture
@@ -47,6 +47,23 @@ def test_only_the_right_secret_opens(file: Path) -> None:
         assert ring.find(wrong) is None
     assert ring.get(found.id) == found
     assert ring.get(0) is None
+    ring.close()
+
+
+def test_a_secret_whose_hash_is_nearly_right_opens_nothing(file: Path) -> None:
+    """Catches a comparison of a part of the hash: one wrong byte, wherever it is, is a wrong key."""
+    secret = make_key(file, "ana", "analyst")
+    ring, right = KeyRing(file), digest(secret)
+    for place in range(len(right)):
+        nearly = bytes(byte ^ (i == place) for i, byte in enumerate(right))
+        with sqlite3.connect(file) as db:
+            db.execute("UPDATE keys SET hash = ?", (nearly,))
+        db.close()
+        assert ring.find(secret) is None, place
+    with sqlite3.connect(file) as db:
+        db.execute("UPDATE keys SET hash = ?", (right,))
+    db.close()
+    assert ring.find(secret) is not None
     ring.close()
 
 
@@ -177,6 +194,37 @@ def test_an_audit_log_that_is_taken_away_is_noticed(tmp_path: Path, caplog: pyte
     assert "taken away" in newest[1]["note"]
     assert "taken away" in caplog.text
     log.close()
+
+
+def test_what_was_paid_is_synced_before_it_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "people.audit"
+    log = Audit(path)
+    synced: list[bool] = []
+    broken = False
+
+    def fsync(file: int) -> None:
+        synced.append(os.path.samestat(os.fstat(file), os.stat(path)))
+        if broken:
+            raise OSError("the disk is gone")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    log.write([{"who": "rea", "free": 1}], paid=False)
+    log.sync()
+    assert synced == []  # what is free need not be on the disk
+    for _ in range(2):
+        log.write([{"who": "ana", "cost": 1}], paid=True)
+        log.sync()
+    assert synced == [True, True]
+    broken = True
+    log.write([{"who": "ana", "cost": 1}], paid=True)
+    for _ in range(2):  # and as long as it is not there, nobody else is told that it is
+        with pytest.raises(OSError, match="gone"):
+            log.sync()
+    assert len(synced) == 4
+    broken = False
+    log.sync()
+    log.close()
+    assert synced == [True] * 6
 
 
 def test_a_file_of_keys_on_a_read_only_disk_is_called_that(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

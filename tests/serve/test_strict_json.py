@@ -130,7 +130,10 @@ def raw(served: Served, messages: list[dict[str, Any] | None]) -> list[dict[str,
 
     async def receive() -> dict[str, Any]:
         message = messages.pop(0) if messages else None
-        return message or await asyncio.sleep(60)
+        if message is None:
+            await asyncio.Event().wait()  # for ever
+        assert message is not None
+        return message
 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)

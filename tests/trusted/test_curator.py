@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,11 @@ from tacit.model.query import GRID, Factor, Query
 from tacit.model.workload import Convolution, Marginal, Tree, histogram, marginal
 from tacit.release.public import Public, expected_noise
 from tacit.trusted import curator as curator_module
+from tacit.trusted import gate as gate_module
 from tacit.trusted.curator import Curator
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.records import Records
+from tacit.trusted.sensitivity import truth
 
 DOMAIN = Domain(
     {"sex": category(["F", "M"]), "age": integer(0, 5, missing="unknown"), "city": category(["x", "y", "z"])}
@@ -194,6 +197,40 @@ def test_a_failure_after_the_reservation_keeps_it_spent(curator: Curator, monkey
     assert public_of(curator).spent == EPSILON
     curator.measure([Query.among(DOMAIN, "sex", [0])], EPSILON)
     assert public_of(curator).spent == EPSILON + EPSILON
+
+
+def test_questions_measured_together_have_noise_of_their_own(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The draws are 1, 2, 3, …: every number that is released must have taken one that no other has.
+    drawn = itertools.count(1)
+    questions = [Query.among(DOMAIN, "sex", [0]), Query.among(DOMAIN, "age", [1, 2]), marginal(DOMAIN, "city"), TREE]
+    monkeypatch.setattr(
+        curator_module, "add_noise", lambda values, noise: values + [next(drawn) for _ in range(values.size)]
+    )
+    found = curator.measure(questions, EPSILON)
+    noise = [
+        (one.values - truth(question, curator._records)).tolist()
+        for one, question in zip(found, questions, strict=True)
+    ]
+    assert sorted(itertools.chain(*noise)) == list(range(1, sum(one.values.size for one in found) + 1))
+
+
+def test_a_search_draws_its_threshold_and_one_noise_for_each_question(
+    curator: Curator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    women = Query.among(DOMAIN, "sex", [0])  # 3 of them, so the third guess is far off
+    asked = [women] * 3, [3.0, 3.0, 300.0]
+    drawn: list[int] = []
+
+    def none(scale: float, size: int) -> Any:
+        drawn.append(size)
+        return np.zeros(size, dtype=np.int64)
+
+    monkeypatch.setattr(gate_module, "draw_geometric", none)
+    monkeypatch.setattr(curator_module, "draw_geometric", none)
+    assert curator.first_far(*asked, 100.0, EPSILON).index == 2
+    assert drawn == [1, 3]
+    monkeypatch.setattr(curator_module, "draw_geometric", lambda scale, size: np.full(size, 1000 * GRID))
+    assert curator.first_far(*asked, 101.0, EPSILON).index is None  # the threshold's noise is above all
 
 
 @pytest.mark.usefixtures("no_noise")

@@ -120,6 +120,26 @@ def test_pays_once_before_it_compares_for_any_number(curator: Curator, monkeypat
     assert gate.terms.atoms == EPSILON.atoms
 
 
+@pytest.mark.parametrize("place", [0, 1, 255, 256, 300, 599])
+def test_every_comparison_has_a_draw_of_its_own(curator: Curator, monkeypatch: pytest.MonkeyPatch, place: int) -> None:
+    # All draws are 0 but one, which passes any bar: the question that it belongs to is the only one that passes.
+    # Catches noise that several comparisons share, of which no finite epsilon is true.
+    draws = iter([0] * (place + 1) + [10_000 * GRID] + [0] * 600)  # the first is the threshold's
+    monkeypatch.setattr(
+        gate_module, "draw_geometric", lambda scale, size: np.array([next(draws) for _ in range(size)], dtype=np.int64)
+    )
+    gate = curator.open_gate(1000, EPSILON)
+    found = gate.first_above([WOMEN] * 600, [Distance(0)] * 600)
+    assert found is not None
+    assert found[0] == place
+
+
+def test_a_shut_gate_has_cost_its_whole_price(curator: Curator) -> None:
+    gate = curator.open_gate(-1000, EPSILON)
+    assert gate.first_above([WOMEN], [Distance(0)]) is not None
+    assert public_of(curator).spent == EPSILON
+
+
 def check_shut_after_a_hit(curator: Curator) -> None:
     gate = curator.open_gate(-1000, EPSILON)  # everything is above
     assert gate.first_above([WOMEN], [Distance(0)]) is not None

@@ -17,7 +17,8 @@ from tacit.model.budget import Loss
 from tacit.store import log as log_module
 from tacit.store import rows
 from tacit.store.anchor import Anchor, Identity
-from tacit.store.log import Log
+from tacit.store.chain import Draft, seal
+from tacit.store.log import Log, now
 from tacit.trusted.ledger import Ledger, Outcome
 
 # -- tampering --------------------------------------------------------------------------------------------------------
@@ -55,6 +56,20 @@ def test_verify_derives_the_running_totals(ledger: Ledger, spent: int) -> None:
     ask(ledger, "a")
     write(ledger, "intent", atoms=10, spent=spent, body="{}")
     with pytest.raises(LedgerError, match="entry 3 does not follow"):
+        ledger.verify()
+
+
+def test_verify_asks_for_the_next_number(ledger: Ledger) -> None:
+    """A well-hashed chain in which a number is left out, as if an entry had been taken away before it was sealed."""
+    ask(ledger, "a")
+
+    def skips(db: Any) -> None:
+        head = rows.head(db)
+        assert head is not None
+        rows.insert(db, [seal(head, Draft("intent", 0, "{}"), head.spent, now(), seq=head.seq + 2)])
+
+    ledger.log._file.transact(skips)
+    with pytest.raises(LedgerError, match="entry 4 does not follow"):
         ledger.verify()
 
 

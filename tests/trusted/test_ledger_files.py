@@ -197,6 +197,20 @@ def test_a_reader_left_open_does_not_hold_up_checkpoints(
     reader.close()
 
 
+@pytest.mark.parametrize("name", ["people.tacit", "anchors.sqlite"])
+def test_every_connection_has_the_settings_that_durability_rests_on(ledger: Ledger, name: str) -> None:
+    ask(ledger, "a")
+    file = {"people.tacit": ledger.log._file, "anchors.sqlite": ledger.log._anchor._file}[name]
+    assert file.path.name == name
+    for _ in range(2):
+        settings = [
+            file.read(lambda db, of=of: db.execute(f"PRAGMA {of}").fetchall()[0][0])
+            for of in ("journal_mode", "synchronous", "wal_autocheckpoint")
+        ]
+        assert settings == ["wal", 2, 0]  # 2 is FULL
+        file.release()  # and the next connection
+
+
 # -- disks and damage -------------------------------------------------------------------------------------------------
 
 

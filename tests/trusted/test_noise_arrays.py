@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tacit.exact import opendp as noise_opendp
 from tacit.exact import table as noise_table
 from tacit.exact import wide as noise_wide
 from tacit.model.noise_law import Noise, NoiseKind
@@ -63,6 +64,32 @@ def test_every_entry_of_a_table_gets_noise_of_its_own(noise: Noise, shape: tuple
     assert route == ("wide" if wide else "table" if table else "opendp")
     check_independent(add_noise(np.zeros(shape, dtype=np.int64), noise))
     check_independent(add_noise(np.zeros(shape[::-1], dtype=np.int64).T, noise))
+
+
+@pytest.mark.parametrize(("noise", "shape", "route"), ROUTES, ids=str)
+def test_every_way_to_draw_is_asked_for_this_very_law(
+    noise: Noise, shape: tuple[int, int], route: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The samplers are held against their laws elsewhere; here is what they are asked for.
+    asked: list[tuple[str, NoiseKind, float, int]] = []
+    sevens = np.full(math.prod(shape), 7, dtype=np.int64)
+
+    def sampler(kind: NoiseKind, scale: float) -> Any:
+        return lambda values: (asked.append(("opendp", kind, scale, len(values))), values + 7)[1]
+
+    def draw_noise(law: Noise, size: int) -> NDArray[np.int64]:
+        asked.append(("table", law.kind, law.scale, size))
+        return sevens
+
+    def draw_gaussian(scale: float, size: int) -> NDArray[np.int64]:
+        asked.append(("wide", "gaussian", scale, size))
+        return sevens
+
+    monkeypatch.setattr(noise_opendp, "sampler", sampler)
+    monkeypatch.setattr(noise_table, "draw_noise", draw_noise)
+    monkeypatch.setattr(noise_wide, "draw_gaussian", draw_gaussian)
+    assert (add_noise(np.ones(shape, dtype=np.int64), noise) == 8).all()
+    assert asked == [(route, noise.kind, noise.scale, sevens.size)]
 
 
 @pytest.mark.parametrize(("noise", "shape", "route"), ROUTES, ids=str)

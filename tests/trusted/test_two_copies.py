@@ -165,7 +165,8 @@ class Copies:
             for thread in threads:
                 thread.start()
             for thread in threads:
-                thread.join(timeout=60)
+                thread.join(PATIENCE)
+                assert not thread.is_alive()
         for curator in curators.values():
             curator._ledger.close()
         return looked, shown

@@ -1,0 +1,142 @@
+"""Plant one bug in a copy of the tree, run the tests that must catch it, and note what came of it."""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from mutant import Mutant
+
+from support import PATIENCE
+
+ROOT = Path(__file__).parents[2]
+RESULTS = Path(os.environ.get("TACIT_AUDIT", ROOT / "build" / "audit")) / "mutants.json"
+COPIED = ("src", "tests", "benchmarks", "pyproject.toml")  # all that the named tests read
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What running some tests came to: how many passed, and the first that did not, if one did not."""
+
+    passed: int
+    failed: str | None = None  # the first test that failed
+    error: str | None = None  # and by which exception
+    asserted: bool = False  # whether it was an assertion of the test's own, and no accident such as a failed import
+    said: str = ""  # the end of what pytest printed
+    seconds: float = 0.0
+
+    @property
+    def caught(self) -> bool:
+        return self.failed is not None and self.asserted
+
+
+def planted(mutant: Mutant, source: str) -> str:
+    """The source with the bug in it. A text that stands there twice, or no more, is an error and no bug."""
+    places = source.count(mutant.find)
+    assert places == 1, (
+        f"the planted bug {mutant.name!r} no longer fits: its text stands {places} times in src/tacit/{mutant.file}, "
+        f"and must stand there once. Write its `find` in tests/mutants/catalogue.py anew.\n{mutant.find}"
+    )
+    return source.replace(mutant.find, mutant.replace)
+
+
+def trial(tests: Sequence[str], mutant: Mutant | None = None) -> Verdict:
+    """Run some tests on a copy of the tree, with a planted bug or without one, until the first that fails."""
+    copy = _copy() / "tree"
+    if mutant is None:
+        return _run(tests, copy)
+    file = copy / "src" / "tacit" / mutant.file
+    source = file.read_text()
+    try:
+        _replace(file, planted(mutant, source))
+        return _run(tests, copy)
+    finally:
+        _replace(file, source)
+
+
+@cache
+def _copy() -> Path:
+    """A folder with a copy of the tree, made once by each process: what is compiled in it serves all trials."""
+    folder = Path(tempfile.mkdtemp(prefix="tacit-mutants-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "tree").mkdir()
+    for name in COPIED:
+        whole, to = ROOT / name, folder / "tree" / name
+        if whole.is_dir():
+            shutil.copytree(whole, to, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(whole, to)
+    return folder
+
+
+def _replace(file: Path, source: str) -> None:
+    """Another source, and nothing compiled of the one before: Python would tell them apart by the second only."""
+    file.write_text(source)
+    for compiled in file.parent.glob(f"__pycache__/{file.stem}.*"):
+        compiled.unlink()
+
+
+def _run(tests: Sequence[str], copy: Path) -> Verdict:
+    told = copy.parent / "verdict.json"
+    told.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=short", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    command += ["-p", "verdict", f"--basetemp={copy.parent / 'tmp'}", "-m", ORDINARY, *tests]
+    ours = ("PYTEST_", "TACIT_", "PYTHONDONTWRITEBYTECODE")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    environment["PYTHONPATH"] = os.pathsep.join(map(str, (copy / "src", copy, copy / "tests" / "mutants")))
+    environment["TACIT_VERDICT"] = str(told)
+    start = time.monotonic()
+    try:
+        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+        said = done.stdout + done.stderr
+    except subprocess.TimeoutExpired:
+        said = "the tests hang"
+    seconds = round(time.monotonic() - start, 1)  # for the table alone
+    if not told.exists():
+        return Verdict(0, said=said[-3000:], seconds=seconds)
+    found: dict[str, Any] = json.loads(told.read_text())
+    assert Path(found["tacit"]).is_relative_to(copy), f"the tests ran on {found['tacit']}, not on the copy"
+    return Verdict(**found["verdict"], said=said[-3000:], seconds=seconds)
+
+
+# What `make test` runs: a bug must be caught there, not only by what runs for hours.
+ORDINARY = "not audit and not crash and not spark and not browser"
+
+
+def note(mutant: Mutant, verdict: Verdict) -> None:
+    """Put a result into the table of results. Several processes may do so at once."""
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    with RESULTS.with_suffix(".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        line = {"promise": mutant.promise, "file": mutant.file, "tests": list(mutant.tests), "caught": verdict.caught}
+        known[mutant.name] = line | {k: v for k, v in asdict(verdict).items() if k != "said"}
+        RESULTS.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
+
+
+def table() -> str:
+    """The results as lines of text: bug, whether it was caught, by which test, in how many seconds, which promise."""
+    lines = []
+    known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for name, line in known.items():
+        caught = "caught " if line["caught"] else "SURVIVED"
+        lines.append(f"{name:42} {caught:8} {line['seconds']:6.1f} s  {line['failed'] or '-'}  ({line['promise']})")
+    survivors = sum(not line["caught"] for line in known.values())
+    total = sum(line["seconds"] for line in known.values())
+    return "\n".join([*lines, f"{len(known)} planted bugs, {survivors} survived, {total:.0f} s of tests"])
+
+
+if __name__ == "__main__":
+    print(table())

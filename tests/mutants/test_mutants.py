@@ -1,0 +1,85 @@
+"""The catalogue of planted bugs: each still fits the source, and each is caught by a test that it names."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+from campaign import ROOT, Verdict, note, planted, trial
+from catalogue import MUTANTS
+from mutant import Mutant
+
+SLOW = {"audit", "crash", "spark", "browser"}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_it_still_fits_and_its_tests_exist(mutant: Mutant) -> None:
+    source = (ROOT / "src" / "tacit" / mutant.file).read_text()
+    changed = planted(mutant, source)
+    assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(source)), "a bug that changes no code is none"
+    assert mutant.tests
+    for test in mutant.tests:
+        path, _, name = test.partition("::")
+        functions = _tests(ROOT / path)
+        assert name in functions, f"{mutant.name}: there is no test {test}; name the one that catches it now"
+        assert not functions[name] & SLOW, f"{mutant.name}: {test} is not in the ordinary suite"
+
+
+def test_there_are_enough_and_no_two_are_the_same() -> None:
+    assert len(MUTANTS) >= 40
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+    assert len({(mutant.file, mutant.find, mutant.replace) for mutant in MUTANTS}) == len(MUTANTS)
+
+
+@cache
+def _tests(path: Path) -> dict[str, set[str]]:
+    """The tests of a file, and the marks that all cases of each have."""
+    tree = ast.parse(path.read_text())
+    of_all = {mark for node in tree.body if isinstance(node, ast.Assign) for mark in _marks(node.value)}
+    return {
+        node.name: of_all | {mark for decorator in node.decorator_list for mark in _marks(decorator)}
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    }
+
+
+def _marks(node: ast.expr) -> set[str]:
+    """`pytest.mark.NAME`, called or not; what stands inside a call marks single cases only."""
+    node = node.func if isinstance(node, ast.Call) else node
+    return {node.attr} if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "pytest.mark" else set()
+
+
+# The campaign: `make audit`.
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_it_is_caught(mutant: Mutant) -> None:
+    verdict = trial(mutant.tests, mutant)
+    note(mutant, verdict)
+    assert verdict.caught, _survived(mutant, verdict)
+
+
+@pytest.mark.audit
+def test_without_a_bug_all_of_their_tests_pass() -> None:
+    verdict = trial(sorted({test for mutant in MUTANTS for test in mutant.tests}))
+    assert verdict.failed is None, verdict.said
+    assert verdict.passed >= len({test for mutant in MUTANTS for test in mutant.tests})
+
+
+@pytest.mark.audit
+def test_what_is_no_bug_and_what_does_not_run_count_as_survivors() -> None:
+    mutant = MUTANTS[0]
+    harmless = replace(mutant, replace=f"{mutant.find}  # the same")
+    assert not trial(mutant.tests, harmless).caught
+    broken = replace(mutant, replace="from nowhere import nothing; " + mutant.find)
+    verdict = trial(mutant.tests, broken)
+    assert not verdict.caught
+
+
+def _survived(mutant: Mutant, verdict: Verdict) -> str:
+    how = "nothing failed" if verdict.failed is None else f"{verdict.failed} failed by {verdict.error}, no assertion"
+    return f"the planted bug {mutant.name!r} survived: {how}. {mutant.promise}\n{verdict.said}"
