@@ -7,6 +7,7 @@ from mutant import plant
 _NOISE, _TABLE, _WIDE, _BOUNDS = "trusted/noise.py", "exact/table.py", "exact/wide.py", "exact/bounds.py"
 _OWN = "trusted/test_noise_arrays.py::test_every_entry_of_a_table_gets_noise_of_its_own"
 _SCALE = "trusted/test_noise_arrays.py::test_every_way_to_draw_is_asked_for_this_very_law"
+_ONE_SIDED = "trusted/test_noise_arrays.py::test_few_one_sided_draws_are_two_sided_ones_that_are_not_negative"
 
 NOISE = (
     plant(
@@ -143,7 +144,7 @@ NOISE = (
         _NOISE,
         "drawn = np.concatenate([drawn, more[more >= 0]])",
         "drawn = np.concatenate([drawn, np.abs(more)])",
-        "exact/test_selection.py::test_one_sided_draws_have_their_law",
+        _ONE_SIDED,
     ),
     plant(
         "one-sided noise never zero",
@@ -151,7 +152,7 @@ NOISE = (
         _NOISE,
         "more[more >= 0]",
         "more[more > 0]",
-        "exact/test_selection.py::test_one_sided_draws_have_their_law",
+        _ONE_SIDED,
     ),
     plant(
         "a choice without noise",

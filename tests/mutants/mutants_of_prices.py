@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mutant import plant
 
-_LOSS, _SENSITIVITY, _GAUSSIAN = "trusted/loss.py", "trusted/sensitivity.py", "exact/gaussian.py"
+_LOSS, _PRICE, _SENSITIVITY = "trusted/loss.py", "exact/price.py", "trusted/sensitivity.py"
+_GAUSSIAN = "exact/gaussian.py"
 _BUDGET, _RESIDUALS, _LIBRARY = "model/budget.py", "model/residuals.py", "model/statistic_library.py"
 _BY_HAND = "trusted/test_loss.py::test_prices_by_hand"
 _PERSON = "exact/test_person_sensitivity.py::test_what_is_charged_is_what_a_person_of_two_rows_costs"
@@ -14,7 +15,7 @@ PRICES = (
     plant(
         "half the price of Laplace noise",
         "noise costs what it is worth",
-        _LOSS,
+        _PRICE,
         "sensitivity.l1 * unit / scale",
         "sensitivity.l1 * unit / (2 * scale)",
         _BY_HAND,
@@ -22,7 +23,7 @@ PRICES = (
     plant(
         "half the price of Gaussian noise",
         "noise costs what it is worth",
-        _LOSS,
+        _PRICE,
         "unit**2 / (2 * square)",
         "unit**2 / (4 * square)",
         _BY_HAND,
@@ -38,7 +39,7 @@ PRICES = (
     plant(
         "whole Gaussian noise priced as continuous",
         "the Gaussian account prices whole noise by its proof",
-        _LOSS,
+        _PRICE,
         "_BETWEEN = Fraction(1, 10)",
         "_BETWEEN = Fraction(0)",
         "exact/test_gaussian_account.py::test_whole_gaussian_noise_is_worth_its_price",
@@ -46,7 +47,7 @@ PRICES = (
     plant(
         "scales rounded to the nearest",
         "the noise that a loss buys costs at most that",
-        _LOSS,
+        _PRICE,
         "scale = root_above(square if",
         "scale = math.sqrt(square if",
         "trusted/test_loss.py::test_noise_for_a_loss_costs_at_most_that_and_wastes_nothing",
@@ -54,7 +55,7 @@ PRICES = (
     plant(
         "a choice without its factor 2",
         "a choice costs what it is charged",
-        _LOSS,
+        _PRICE,
         '(2 if measure == "epsilon" else 1) * move',
         "1 * move",
         "exact/test_selection.py::test_a_choice_costs_what_it_is_charged",
@@ -62,7 +63,7 @@ PRICES = (
     plant(
         "half the scale of a choice",
         "a choice costs what it is charged",
-        _LOSS,
+        _PRICE,
         "return float_above(2 * move / loss.exact)",
         "return float_above(move / loss.exact)",
         "exact/test_selection.py::test_a_choice_costs_what_it_is_charged",
@@ -70,7 +71,7 @@ PRICES = (
     plant(
         "a gate's comparisons at half their price",
         "a gate costs what it is charged",
-        _LOSS,
+        _PRICE,
         "+ 2 * move / Fraction(comparison_scale)",
         "+ move / Fraction(comparison_scale)",
         "exact/test_sparse_vector.py::test_our_gate_costs_what_it_is_charged",
@@ -78,7 +79,7 @@ PRICES = (
     plant(
         "half the comparison noise of a gate",
         "a gate costs what it is charged",
-        _LOSS,
+        _PRICE,
         "float_above(2 * move / (epsilon - first))",
         "float_above(move / (epsilon - first))",
         "exact/test_sparse_vector.py::test_our_gate_costs_what_it_is_charged",
@@ -158,7 +159,7 @@ PRICES = (
     plant(
         "squares that grow with the rows of a person, not their square",
         "what a person with m rows moves costs what is charged",
-        _LOSS,
+        _PRICE,
         "rows**2 * self.l2_squared",
         "rows * self.l2_squared",
         "trusted/test_person.py::test_how_far_several_rows_move_what_one_row_moves",
@@ -225,7 +226,7 @@ PRICES = (
         _SENSITIVITY,
         "return noise_for(loss, moves, unit(question))",
         "return noise_for(loss, moves, 1)",
-        _PERSON,
+        "trusted/test_curator.py::test_noise_is_scaled_to_joint_sensitivity",
     ),
     plant(
         "a certificate at the price of one figure",

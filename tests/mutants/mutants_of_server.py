@@ -118,10 +118,10 @@ SERVER = (
     ),
     plant(
         "logins unlimited",
-        "logins are counted like all that comes without a key",
-        _APP,
-        "if key is not None or endpoint.body:",
-        "if key is not None:",
+        "wrong keys are counted against the address that they come from",
+        _API,
+        "self.traffic.take(address if key is None else key.id)",
+        "self.traffic.take(0 if key is None else key.id, 0 if key is None else 1)",
         "serve/test_logins.py::test_logins_are_limited",
     ),
     plant(
@@ -136,8 +136,8 @@ SERVER = (
         "any number at once",
         "a key has so many requests at once",
         _ADMISSION,
-        "if self._active[key] >= self.limits.together_of_one or",
-        "if",
+        "with _counted(self._active, key, self.limits.together_of_one):",
+        "with _counted(self._active, key, self.limits.together):",
         "serve/test_api.py::test_too_many_at_once_are_turned_away",
     ),
     plant(

@@ -188,8 +188,8 @@ STORE = (
         "another history accepted when the anchor is told",
         "of several copies in use one answers",
         _LOG,
-        "            if not ours:\n                raise LedgerError",
-        "            if ours is None:\n                raise LedgerError",
+        '        if not ours:\n            raise LedgerError("The anchor has seen',
+        '        if ours is None:\n            raise LedgerError("The anchor has seen',
         "trusted/test_two_copies.py::test_one_of_two_copies_answers",
     ),
     plant(

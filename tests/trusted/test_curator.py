@@ -141,6 +141,9 @@ def test_noise_is_scaled_to_joint_sensitivity(curator: Curator) -> None:
     queries = [Query.among(DOMAIN, "sex", [0]), marginal(DOMAIN, "city"), TREE, Tree("age", (3, 3), (1, 2))]
     noises = [expected_noise(public_of(curator), q, EPSILON) for q in queries]
     assert noises == [Noise("laplace", s / 0.5) for s in (1, 2, 4, 6)]
+    weighted = Query.weighted(DOMAIN, ["sex"], [0.5, 0.0])  # one count is as many steps of its grid as the noise is
+    assert expected_noise(public_of(curator), weighted, EPSILON) == Noise("laplace", weighted.unit / 0.5)
+    assert weighted.unit > 1
 
 
 def forged(weights: Any, unit: int, scope: tuple[str, ...] = ("sex",)) -> Query:

@@ -127,6 +127,20 @@ def test_words_are_exactly_the_systems_bytes(count: int, monkeypatch: pytest.Mon
     assert len(words) == count
 
 
+def test_few_one_sided_draws_are_two_sided_ones_that_are_not_negative(monkeypatch: pytest.MonkeyPatch) -> None:
+    # On 0, 1, 2, … both laws are proportional, 0 included; folding the negative ones over would count them twice.
+    given = iter([[-3, 0, 5, -1, -1, -7, -2, -2], [-4, -4, 0, 2, -1, 9]])
+    asked: list[Noise] = []
+
+    def add_noise(values: NDArray[np.int64], noise: Noise) -> NDArray[np.int64]:
+        asked.append(noise)
+        return values + np.array(next(given)[: values.size])
+
+    monkeypatch.setattr(noise_module, "add_noise", add_noise)
+    assert draw_geometric(WIDE, 3).tolist() == [0, 5, 0]
+    assert asked == [Noise("laplace", WIDE)] * 2
+
+
 @pytest.mark.parametrize("size", [1, 5000])
 def test_one_sided_noise_stays_away_from_the_limits_of_64_bits(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # Draws that stop at the limit would not have their law; at 2^53 one is there with chance e^-1024.
