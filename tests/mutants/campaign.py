@@ -28,10 +28,10 @@ COPIED = ("src", "tests", "benchmarks", "pyproject.toml")  # all that the named 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What running some tests came to: how many passed, and the first that did not, if one did not."""
+    """What running some tests came to: how many passed, and which did not, if one did not."""
 
     passed: int
-    failed: str | None = None  # the first test that failed
+    failed: str | None = None  # the first test that failed by an assertion, or the last that failed otherwise
     error: str | None = None  # and by which exception
     asserted: bool = False  # whether it was an assertion of the test's own, and no accident such as a failed import
     said: str = ""  # the end of what pytest printed
@@ -47,13 +47,13 @@ def planted(mutant: Mutant, source: str) -> str:
     places = source.count(mutant.find)
     assert places == 1, (
         f"the planted bug {mutant.name!r} no longer fits: its text stands {places} times in src/tacit/{mutant.file}, "
-        f"and must stand there once. Write its `find` in tests/mutants/catalogue.py anew.\n{mutant.find}"
+        "and must stand there once. Write it anew in tests/mutants, or take it out and say why.\n" + mutant.find
     )
     return source.replace(mutant.find, mutant.replace)
 
 
 def trial(tests: Sequence[str], mutant: Mutant | None = None) -> Verdict:
-    """Run some tests on a copy of the tree, with a planted bug or without one, until the first that fails."""
+    """Run some tests on a copy of the tree, with a planted bug or without one, until one fails by an assertion."""
     copy = _copy() / "tree"
     if mutant is None:
         return _run(tests, copy)
@@ -91,8 +91,8 @@ def _replace(file: Path, source: str) -> None:
 def _run(tests: Sequence[str], copy: Path) -> Verdict:
     told = copy.parent / "verdict.json"
     told.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=short", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    command += ["-p", "verdict", f"--basetemp={copy.parent / 'tmp'}", "-m", ORDINARY, *tests]
+    command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "--maxfail=9", f"--basetemp={copy.parent / 'tmp'}"]
+    command += ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "verdict", "-m", ORDINARY, *tests]
     ours = ("PYTEST_", "TACIT_", "PYTHONDONTWRITEBYTECODE")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     environment["PYTHONPATH"] = os.pathsep.join(map(str, (copy / "src", copy, copy / "tests" / "mutants")))

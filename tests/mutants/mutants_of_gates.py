@@ -115,14 +115,6 @@ GATES = (
         "trusted/test_ledger.py::test_private_state_lasts_until_its_intent_is_settled",
     ),
     plant(
-        "a gate of another ledger",
-        "free answers are told beside a gate of the same ledger",
-        _GATE,
-        "(type(gate) is not Gate or gate._ledger is not ledger)",
-        "type(gate) is not Gate",
-        "trusted/test_gate.py::test_a_gate_of_another_ledger_is_refused",
-    ),
-    plant(
         "what only looks like a gate",
         "free answers are told beside a gate of the same ledger",
         _GATE,
@@ -143,7 +135,7 @@ GATES = (
         "what goes wrong while the data are looked at is not told",
         _GATE,
         "    except Exception:\n        return failed",
-        "    except ZeroDivisionError:\n        return failed",
+        "    except Exception as error:\n        raise AnswerWithheld(str(error)) from None",
         "trusted/test_curator_refusals.py::test_what_goes_wrong_while_looking_is_not_told",
     ),
     plant(

@@ -1,4 +1,7 @@
-"""A plugin for the runs on a copy: writes down which `tacit` was tested, and the first failure by its exception."""
+"""A plugin for the runs on a copy: writes down which `tacit` was tested, and the first failure by an assertion.
+
+Some cases of a test may fail by accident first, say by another refusal than the one that they expect.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import tacit
+
 found: dict[str, object] = {"passed": 0}
 
 
@@ -15,14 +20,14 @@ found: dict[str, object] = {"passed": 0}
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
     if call.excinfo is None:
         found["passed"] = int(str(found["passed"])) + (call.when == "call")
-    elif "failed" not in found and not call.excinfo.errisinstance(pytest.skip.Exception):
+    elif not found.get("asserted") and not call.excinfo.errisinstance(pytest.skip.Exception):
         # "DID NOT RAISE" is an assertion too.
-        asserted = call.excinfo.errisinstance((AssertionError, pytest.fail.Exception))
-        found.update(failed=item.nodeid, error=call.excinfo.typename, asserted=asserted and call.when == "call")
+        asserted = call.excinfo.errisinstance((AssertionError, pytest.fail.Exception)) and call.when == "call"
+        found.update(failed=item.nodeid, error=call.excinfo.typename, asserted=asserted)
+        if asserted:
+            item.session.shouldstop = "caught"
 
 
 def pytest_sessionfinish() -> None:
-    import tacit
-
     text = json.dumps({"tacit": tacit.__file__, "verdict": found})
     Path(os.environ["TACIT_VERDICT"]).write_text(text)

@@ -345,11 +345,13 @@ def test_too_many_at_once_are_turned_away(serve: Serve) -> None:
     assert started.wait(PATIENCE)
     with ThreadPoolExecutor() as pool:
         waiting = pool.submit(served.ana.post, "/v1/people/ask", json={"question": WOMEN})
-        until(lambda: served.state.traffic._active.total() > 0)
-        refused(served.ana.get("/v1/whoami"), 503, "busy")
-        assert served.bob.get("/v1/people/budget").status_code == 200  # reads do not wait for the writer
-        assert served.bob.get("/v1/people/history").status_code == 200
-        go.set()
+        try:
+            until(lambda: served.state.traffic._active.total() > 0)
+            refused(served.ana.get("/v1/whoami"), 503, "busy")
+            assert served.bob.get("/v1/people/budget").status_code == 200  # reads do not wait for the writer
+            assert served.bob.get("/v1/people/history").status_code == 200
+        finally:
+            go.set()  # so that a failure is told and nobody waits for it
         assert waiting.result().status_code == 200
     blocked.result()
 

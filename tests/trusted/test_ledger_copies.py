@@ -174,6 +174,20 @@ def test_without_an_anchor_it_may_be_an_old_copy(ledger: Ledger, tmp_path: Path)
     reopen(tmp_path).close()
 
 
+def test_an_anchor_from_before_the_ledger_does_not_vouch_for_it(ledger: Ledger, tmp_path: Path) -> None:
+    """The right anchor by its id, put back to when it had not heard of this ledger: any old copy would do then."""
+    ask(ledger, "a")
+    ledger.close()
+    with sqlite3.connect(tmp_path / "state" / "anchors.sqlite") as db:
+        db.execute("DELETE FROM anchors")
+        db.execute("DELETE FROM marks")
+    db.close()
+    with pytest.raises(LedgerError, match="does not know this ledger"):
+        reopen(tmp_path)
+    with reopen(tmp_path, accept_rollback="the anchor was restored") as again:
+        assert again.spent == PRICE
+
+
 def test_another_anchor_needs_an_override_even_for_a_new_ledger(ledger: Ledger, tmp_path: Path) -> None:
     """Else each of two copies of an empty ledger would have a budget of its own."""
     ledger.close()
