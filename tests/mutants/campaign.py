@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import fcntl
 import json
 import os
 import shutil
@@ -19,10 +18,10 @@ from typing import Any
 
 from mutant import Mutant
 
+from audit_record import record, recorded
 from support import PATIENCE
 
 ROOT = Path(__file__).parents[2]
-RESULTS = Path(os.environ.get("TACIT_AUDIT", ROOT / "build" / "audit")) / "mutants.json"
 COPIED = ("src", "tests", "benchmarks", "pyproject.toml")  # all that the named tests read
 
 
@@ -116,25 +115,21 @@ ORDINARY = "not audit and not crash and not spark and not browser"
 
 
 def note(mutant: Mutant, verdict: Verdict) -> None:
-    """Put a result into the table of results. Several processes may do so at once."""
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    with RESULTS.with_suffix(".lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-        line = {"promise": mutant.promise, "file": mutant.file, "tests": list(mutant.tests), "caught": verdict.caught}
-        known[mutant.name] = line | {k: v for k, v in asdict(verdict).items() if k != "said"}
-        RESULTS.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
+    """Put a result into the report of the audit."""
+    found = {name: value for name, value in asdict(verdict).items() if name != "said"}
+    about = {"promise": mutant.promise, "file": mutant.file, "tests": mutant.tests, "caught": verdict.caught}
+    record("mutants", mutant.name, **about, **found)
 
 
 def table() -> str:
-    """The results as lines of text: bug, whether it was caught, by which test, in how many seconds, which promise."""
-    lines = []
-    known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for name, line in known.items():
-        caught = "caught " if line["caught"] else "SURVIVED"
-        lines.append(f"{name:42} {caught:8} {line['seconds']:6.1f} s  {line['failed'] or '-'}  ({line['promise']})")
-    survivors = sum(not line["caught"] for line in known.values())
-    total = sum(line["seconds"] for line in known.values())
+    """The results as lines of text: bug, whether it was caught, in how many seconds, by which test, which promise."""
+    known = recorded("mutants")
+    lines = [
+        f"{one['name']:52} {'caught' if one['caught'] else 'SURVIVED':8} {one['seconds']:5.1f} s {one['failed'] or '-'}"
+        f"  ({one['promise']})"
+        for one in known
+    ]
+    survivors, total = sum(not one["caught"] for one in known), sum(one["seconds"] for one in known)
     return "\n".join([*lines, f"{len(known)} planted bugs, {survivors} survived, {total:.0f} s of tests"])
 
 
