@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from mutant import Mutant
 from mutants_of_cells import CELLS
+from mutants_of_discovery import DISCOVERY
 from mutants_of_gates import GATES
 from mutants_of_noise import NOISE
 from mutants_of_prices import PRICES
 from mutants_of_server import SERVER
 from mutants_of_store import STORE
 
-MUTANTS: tuple[Mutant, ...] = (*NOISE, *PRICES, *GATES, *CELLS, *STORE, *SERVER)
+MUTANTS: tuple[Mutant, ...] = (*NOISE, *PRICES, *GATES, *CELLS, *DISCOVERY, *STORE, *SERVER)

@@ -142,8 +142,8 @@ GATES = (
         "the data looked at before they are paid for",
         "pay, then look",
         _CURATOR,
-        "        intent = self._ledger.reserve(cost, purpose=purpose)\n",
-        "        draw()\n        intent = self._ledger.reserve(cost, purpose=purpose)\n",
+        "    intent = ledger.reserve(cost, purpose=purpose)\n",
+        "    draw(1)\n    intent = ledger.reserve(cost, purpose=purpose)\n",
         "trusted/test_curator.py::test_the_charge_is_durable_before_the_data_are_looked_at",
     ),
     plant(

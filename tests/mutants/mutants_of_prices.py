@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutant import plant
 
-_LOSS, _PRICE, _SENSITIVITY = "trusted/loss.py", "exact/price.py", "trusted/sensitivity.py"
+_PRICE, _SENSITIVITY = "exact/price.py", "trusted/sensitivity.py"
 _GAUSSIAN = "exact/gaussian.py"
 _BUDGET, _RESIDUALS, _LIBRARY = "model/budget.py", "model/residuals.py", "model/statistic_library.py"
 _BY_HAND = "trusted/test_loss.py::test_prices_by_hand"
@@ -111,7 +111,7 @@ PRICES = (
     plant(
         "budgets rounded up",
         "budgets round down to whole atoms",
-        _LOSS,
+        _PRICE,
         "atoms = math.floor(exact * ATOMS)",
         "atoms = math.ceil(exact * ATOMS)",
         "trusted/test_loss.py::test_totals_round_down",
@@ -119,7 +119,7 @@ PRICES = (
     plant(
         "the Gaussian curve for zCDP's total",
         "a total is what the budget's own account allows",
-        _LOSS,
+        _PRICE,
         '(half_from if measure == "gdp" else rho_from)',
         "half_from",
         "trusted/test_loss.py::test_totals_round_down",
@@ -151,7 +151,7 @@ PRICES = (
     plant(
         "one atom more than the budget",
         "what is spent never passes the total",
-        _LOSS,
+        "trusted/rules.py",
         "return spent + request <= total",
         "return spent + request <= total + 1",
         "trusted/test_accountant.py::test_the_last_atom_can_be_spent_and_no_more",
@@ -263,7 +263,7 @@ PRICES = (
     plant(
         "half the distance of a convolution's columns",
         "a convolution is charged for its farthest columns",
-        _SENSITIVITY,
+        "exact/bounds.py",
         "distances = 2 * (norm - overlap[1:] - overlap[1:][::-1])",
         "distances = norm - overlap[1:] - overlap[1:][::-1]",
         "exact/test_strategy_sensitivity.py::test_convolutions_are_exact_in_l2_and_never_too_small_in_l1",

@@ -48,8 +48,8 @@ SERVER = (
         "a wrong price that lets a reader spend",
         "a reader's key spends nothing, whatever a price says",
         _DATASET,
-        "            with self.session.free():\n                found = price",
-        "            if True:\n                found = price",
+        "            with self.session.free():\n                return work()",
+        "            return work()",
         "serve/test_api.py::test_a_wrong_price_does_not_let_a_reader_spend",
     ),
     plant(

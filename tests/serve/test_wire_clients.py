@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from serving import Served
 
+from support import PATIENCE
+
 TABLE = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
 JAVA = Path(os.environ.get("PGJDBC", "/usr/share/java/postgresql.jar"))
 
@@ -25,7 +27,7 @@ def rows(lasting: Served) -> list[tuple[Any, ...]]:
 def run(lasting: Served, *command: str, text: str | None = None, **more: str) -> str:
     env = {**os.environ, "PGHOST": "127.0.0.1", "PGPORT": str(lasting.wire), "PGUSER": "ana", "PGDATABASE": "people"}
     env |= {"PGPASSWORD": lasting.keys["ana"], "PGCONNECT_TIMEOUT": "10", **more}
-    done = subprocess.run(command, env=env, input=text, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=env, input=text, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tacit.errors import AnswerWithheld, BudgetExhausted, InvalidBudget, LedgerError
 from tacit.exact.price import threshold_of, total, values_noise
@@ -15,6 +16,7 @@ from tacit.model.attribute import integer
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import Discovered, Found, decode
+from tacit.model.noise_law import Noise
 from tacit.model.workload import Tree
 from tacit.store.anchor import Anchor
 from tacit.store.log import terms_of
@@ -60,6 +62,24 @@ def test_values_that_enough_rows_have_are_told_and_others_are_not(ledger: Ledger
     assert found.values == ("v0", "v2")  # the chance that v1 passes is below 1e-7
     assert found.threshold == threshold_of(values_noise(loss, 1), 1, ASIDE, line.intent or 0, 1)
     assert 0 < ledger.spent.atoms <= loss.atoms
+
+
+def test_what_is_told_of_a_value_is_its_count_with_noise(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    laws: list[Noise] = []
+
+    def add_noise(values: NDArray[np.int64], noise: Noise) -> NDArray[np.int64]:
+        laws.append(noise)
+        return values + np.arange(1, values.size + 1) * 1000
+
+    monkeypatch.setattr(discovery, "add_noise", add_noise)
+    loss = part(ledger)
+    values, answers = discover(ledger, [tallied(7, 9)], [(Tree("age", (8,), (1,)), records())], loss)
+    told, wide = decode(values.kind, values.body), decode(answers.kind, answers.body)
+    assert isinstance(told, Found)
+    assert isinstance(wide, Discovered)
+    assert dict(zip(told.values, told.counts, strict=True)) == {"v0": 1007, "v1": 2009}
+    assert wide.measured.values.tolist() == [100 + 1000 * i for i in range(1, 9)]
+    assert laws == [values_noise(loss, 1), wide.measured.noise]
 
 
 def test_a_wide_question_is_paid_for_like_any_other(ledger: Ledger) -> None:

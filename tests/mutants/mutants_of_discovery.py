@@ -1,0 +1,92 @@
+"""Planted bugs in the look before a domain is declared: values told of which a neighbour has none."""
+
+from __future__ import annotations
+
+from mutant import plant
+
+_LOOK, _PRICE, _BOUNDS = "trusted/discovery.py", "exact/price.py", "exact/bounds.py"
+_TOLD = "trusted/test_look.py::test_values_that_enough_rows_have_are_told_and_others_are_not"
+_CHANCE = "exact/test_discovery_pmf.py::test_whatever_one_person_brings_is_told_with_a_chance_of_delta_at_most"
+
+DISCOVERY = (
+    plant(
+        "every value told",
+        "a value that one row has is told with a chance of delta at most",
+        _LOOK,
+        "if count >= least)",
+        "if count >= 0)",
+        _TOLD,
+    ),
+    plant(
+        "values told by their true counts",
+        "a value that one row has is told with a chance of delta at most",
+        _LOOK,
+        "noisy = add_noise(tally.counts, noise).tolist()",
+        "noisy = tally.counts.tolist()",
+        "trusted/test_look.py::test_what_is_told_of_a_value_is_its_count_with_noise",
+    ),
+    plant(
+        "discovery where delta is 0",
+        "without delta no values are discovered",
+        _LOOK,
+        "if tallies and not ledger.aside:",
+        "if tallies and ledger.aside is None:",
+        "trusted/test_look.py::test_without_a_delta_values_are_refused_and_ranges_are_not",
+    ),
+    plant(
+        "discovery after a rollback",
+        "the deltas of all looks add up to what was set aside",
+        _LOOK,
+        'next(ledger.log.lines(kinds=("override",)), None) is not None',
+        "ledger.aside is None",
+        "trusted/test_look.py::test_after_an_accepted_rollback_no_values_are_discovered",
+    ),
+    plant(
+        "one delta for every look",
+        "the deltas of all looks add up to what was set aside",
+        _PRICE,
+        "delta = aside / among / 2.0 ** min(intent, 1000)",
+        "delta = aside / among / 2.0",
+        "exact/test_discovery_pmf.py::test_the_deltas_of_all_looks_add_up_to_what_was_set_aside",
+    ),
+    plant(
+        "one delta for every column",
+        "the deltas of all looks add up to what was set aside",
+        _PRICE,
+        "delta = aside / among / 2.0 ** min(intent, 1000)",
+        "delta = aside / 2.0 ** min(intent, 1000)",
+        "exact/test_discovery_pmf.py::test_the_deltas_of_all_looks_add_up_to_what_was_set_aside",
+    ),
+    plant(
+        "a threshold for values that nobody has",
+        "a value that one row has is told with a chance of delta at most",
+        _BOUNDS,
+        "math.erfc((t - move - 1) / (scale * math.sqrt(2)))",
+        "math.erfc(t / (scale * math.sqrt(2)))",
+        _CHANCE,
+    ),
+    plant(
+        "one value of a person who brings several",
+        "a value that one row has is told with a chance of delta at most",
+        _BOUNDS,
+        "return values * math.erfc(",
+        "return math.erfc(",
+        _CHANCE,
+    ),
+    plant(
+        "delta spent twice",
+        "what is set aside of delta is left out of the total",
+        _PRICE,
+        "delta = math.nextafter(budget.delta - aside, 0.0) if aside else budget.delta",
+        "delta = budget.delta",
+        "trusted/test_look.py::test_a_discovery_does_not_make_the_total_larger",
+    ),
+    plant(
+        "counts of values that move by 1",
+        "the counts of all values of a column move by two when a row is replaced",
+        _PRICE,
+        "return price(noise, Sensitivity(2, 2).times(rows_per_person), 1, measure)",
+        "return price(noise, Sensitivity(1, 1).times(rows_per_person), 1, measure)",
+        "exact/test_discovery_pmf.py::test_what_is_told_costs_no_more_than_it_is_charged",
+    ),
+)
