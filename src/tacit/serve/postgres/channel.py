@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tacit.serve.postgres.messages import MAX_MESSAGE, First, Malformed, Message, Reader
 
 MAX_WAITING = 2 * MAX_MESSAGE  # bytes that a client may send ahead
+TOGETHER = 2**16  # bytes that are sent at once
 
 
 class Gone(Exception):
@@ -39,6 +40,7 @@ class Channel(asyncio.Protocol):
         self._limits, self._began, self._on_end = limits, began, ended
         self.reader = Reader()
         self._out: list[bytes] = []
+        self._size = 0  # of it, in bytes
         self._more: asyncio.Future[None] | None = None  # waits for bytes
         self._room: asyncio.Future[None] | None = None  # waits for the client to read
         self._transport: asyncio.Transport | None = None
@@ -95,11 +97,20 @@ class Channel(asyncio.Protocol):
     def say(self, *said: bytes) -> None:
         """Put something among what is sent next."""
         self._out += said
+        self._size += sum(map(len, said))
+
+    async def say_rows(self, rows: Iterable[bytes]) -> None:
+        """Send many messages, as fast as the client reads them; others are served between."""
+        for row in rows:
+            self.say(row)
+            if self._size > TOGETHER:
+                await self.flush()
+                await asyncio.sleep(0)
 
     async def flush(self) -> None:
         """Send what there is to be said, and wait where the client does not read."""
         if self._out:
-            out, self._out = b"".join(self._out), []
+            out, self._out, self._size = b"".join(self._out), [], 0
             self._check()
             self.transport.write(out)
         if self._room is not None:
@@ -119,6 +130,8 @@ class Channel(asyncio.Protocol):
 
     async def next(self) -> Message:
         """The next message. One that has begun has to be whole in time."""
+        if self._size > TOGETHER:  # a client that sends and sends has to read, too
+            await self.flush()
         found = self.reader.next()
         if found is None:
             await self.flush()
@@ -169,12 +182,13 @@ class Channel(asyncio.Protocol):
 
     def close(self) -> None:
         """Send what is left, and end."""
-        if self._out and not self.transport.is_closing():
-            self.transport.write(b"".join(self._out))
-        self._out = []
-        self.transport.close()
-        if self.transport.get_write_buffer_size():  # what a client does not read would keep the connection for ever
-            asyncio.get_running_loop().call_later(self._limits.send_seconds, self.transport.abort)
+        if not self.transport.is_closing():
+            if self._out:
+                self.transport.write(b"".join(self._out))
+            if self.transport.get_write_buffer_size():  # what is not read would keep the connection for ever
+                asyncio.get_running_loop().call_later(self._limits.send_seconds, self.transport.abort)
+            self.transport.close()
+        self._out, self._size = [], 0
         self._end()
 
 

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 MAX_PREPARED, MAX_PREPARED_TEXT = 500, 2**20  # statements of one client, and their characters
 MAX_PORTALS = 32
-TOGETHER = 2**16  # bytes of rows that are sent at once
 T = TypeVar("T")
 _QUIET = ("warning", "error", "fatal", "panic")  # settings of client_min_messages that want no notices
 
@@ -125,6 +124,7 @@ class Connection:
 
     def _begin(self) -> None:
         self.task = asyncio.get_running_loop().create_task(self._live())
+        self._listener.began(self)
 
     async def _live(self) -> None:
         try:
@@ -357,29 +357,29 @@ class Connection:
     ) -> tuple[int, bool]:
         """Send rows, `most` of them unless that is 0. How many they were, and whether the limit ended them."""
         writers = [encoder(field.type, code) for field, code in zip(fields, formats, strict=True)]
-        count, size = 0, 0
-        for row in islice(rows, most) if most else rows:
-            data = messages.row([write(value) for write, value in zip(writers, row, strict=True)])
-            self._say(data)
-            count, size = count + 1, size + len(data)
-            if size > TOGETHER:
-                size = 0
-                await self.channel.flush()
-                await asyncio.sleep(0)  # others are served between
+        count = 0
+
+        def lines() -> Iterator[bytes]:
+            nonlocal count
+            for row in islice(rows, most) if most else rows:
+                count += 1
+                yield messages.row([write(value) for write, value in zip(writers, row, strict=True)])
+
+        await self.channel.say_rows(lines())
         return count, bool(most) and count == most
 
     async def _copy(self, prepared: Prepared, fields: Sequence[Field], rows: Iterator[Row]) -> int:
-        copies = prepared.copies
+        copies, count = prepared.copies, 0
         assert copies is not None
         self._say(messages.copying(len(fields), binary=copies.binary))
-        count, size = 0, 0
-        for data in copies.lines(fields, rows):
-            self._say(messages.copied(data.line))
-            count, size = count + data.rows, size + len(data.line)
-            if size > TOGETHER:
-                size = 0
-                await self.channel.flush()
-                await asyncio.sleep(0)
+
+        def lines() -> Iterator[bytes]:
+            nonlocal count
+            for data in copies.lines(fields, rows):
+                count += data.rows
+                yield messages.copied(data.line)
+
+        await self.channel.say_rows(lines())
         self._say(messages.COPY_DONE)
         return count
 

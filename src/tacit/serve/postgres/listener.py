@@ -75,16 +75,17 @@ class Listener:
             self._catalogue.close()
 
     def _connection(self) -> Connection:
-        number = next(
-            number for number in iter(lambda: secrets.randbelow(2**31 - 1) + 1, 0) if number not in self._connections
-        )
-        made = Connection(self, number, secrets.randbits(32))
-        self._connections[number] = self._unknown[number] = made
+        numbers = iter(lambda: secrets.randbelow(2**31 - 1) + 1, 0)
+        number = next(number for number in numbers if number not in self._connections)
+        return Connection(self, number, secrets.randbits(32))
+
+    def began(self, connection: Connection) -> None:
+        """Somebody has connected, and is not known yet."""
+        self._connections[connection.process] = self._unknown[connection.process] = connection
         if len(self._unknown) > self.limits.unknown:
             # The oldest goes, not the newest: who knows a key is in within milliseconds, and a flood pushes out itself.
             _, oldest = self._unknown.popitem(last=False)
             oldest.shut(WireError(TOO_MANY, "Too many clients are logging in.", fatal=True))
-        return made
 
     def entered(self, connection: Connection, key: Key) -> None:
         """A client has logged in; refused where it has too many connections, or all have."""

@@ -92,5 +92,6 @@ def sample(parameter: Parameter, domain: Domain) -> str:
     values = attribute.values
     if isinstance(values, Listed):
         return literal(values.values[0])
-    point = attribute.edge(min(1, attribute.bins)) - (1 if values.whole and parameter.before in _ENDS else 0)
+    first = 0 if parameter.before == "BETWEEN" else 1
+    point = attribute.edge(min(first, attribute.bins)) - (1 if values.whole and parameter.before in _ENDS else 0)
     return literal(dt.date.fromordinal(int(point)) if isinstance(values, Days) else point)
