@@ -157,7 +157,8 @@ def test_the_audit_names_who_and_holds_no_values(served: Served) -> None:
     assert [(r["who"], r.get("refused")) for r in newest] == [("rea", "would_spend"), ("bob", None), ("ana", None)]
     assert newest[2]["entry"] == newest[1]["entry"] == answer["entry"]
     assert newest[2]["question"] == newest[1]["question"]
-    assert set(newest[2]) == {"time", "who", "key", "role", "question", "cost", "entry"}
+    assert set(newest[2]) == {"time", "who", "key", "role", "question", "asked", "cost", "entry"}
+    assert newest[0]["asked"] == '{"count": {"active": true}}'
     assert served.people.audit.path.stat().st_mode & 0o777 == 0o600
 
 

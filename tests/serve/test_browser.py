@@ -386,7 +386,7 @@ def test_without_the_script(server: Server, picture: Picture) -> None:
         one(driver, "[value=filter]").click()
         one(driver, "details[open].condition [value='1']").click()
         one(driver, "[data-ask=click] [value=price]").click()
-        wait(driver, lambda: "SELECT AVG(age) FROM data WHERE sex = 'M'" in one(driver, "#answer").text)
+        wait(driver, lambda: "SELECT AVG(age) FROM data WHERE sex = 'M'" in one(driver, "#written").text)
         one(driver, "#answer [value=ask]").click()
         wait(driver, lambda: "mean of age" in one(driver, "#answer-title").text.lower())
         picture(driver, "without-script")

@@ -36,7 +36,7 @@ from tacit.serve.admission import Limits
 from tacit.serve.api import Server
 from tacit.serve.app import LOOPBACK, make_app
 from tacit.serve.dataset import Dataset
-from tacit.serve.keys import KeyRing, make_key
+from tacit.serve.keys import MAX_SAVED, KeyRing, make_key
 from tacit.serve.page import routes
 from tacit.serve.page.answer import panel, ways
 from tacit.serve.page.form import Built, clicked, column, read_built, span
@@ -444,7 +444,7 @@ def _click_and_write(site: Site, ana: TestClient, fields: dict[str, Any], statem
     spent = site.spent()
     priced = ask(ana, {"way": "click", **fields}, do="price")
     assert site.spent() == spent
-    shown = re.findall(r'stands for <code class="sql">([^<]+)</code>', priced.text)
+    shown = re.findall(r'<code class="sql" data-stands>([^<]+)</code>', priced.text)
     assert [html.unescape(one) for one in shown] == [statement]
     told = ana.post("/data/people/price", data={"way": "click", **fields}, headers={"origin": BASE}).json()
     assert told["sql"] == statement
@@ -773,7 +773,14 @@ def test_a_receipt_is_an_address(site: Site) -> None:
     sound(told.text)
     assert "Bought for 5 % of the budget." in told.text
     assert address[1] in ana.get("/data/people/history").text
+    again = ana.get(html.unescape(links(page, "data-copy")[0]))
+    assert again.url.path == address[1]
+    assert 'class="badge free"' in again.text
+    assert re.findall(r"<strong>(\d+)</strong> <span>±", again.text) == re.findall(
+        r"<strong>(\d+)</strong> <span>±", page
+    )
     for wrong in (
+        f"/data/people/entry/{address[2]}-000000000000?{urlencode({'sql': WOMEN})}",
         f"/data/people/entry/{address[2]}-000000000000",
         f"/data/people/entry/{address[2]}",
         "/data/people/entry/x-",
@@ -820,6 +827,89 @@ def test_a_data_set_says_what_it_is_and_who_is_protected(tmp_path: Path) -> None
     config.write_text("[about]\nauthor = 1\n" + described)
     with pytest.raises(ConfigError, match=r"\[about\] has no setting author"):
         read_config(config)
+
+
+def test_the_owner_makes_keys_and_takes_them_back(two: Site) -> None:
+    olga, ana = two.browser("olga"), two.browser("ana")
+    assert ana.get("/keys").status_code == 403
+    assert "Keys" not in ana.get("/data/people").text
+    sound(olga.get("/keys").text)
+
+    def change(client: TestClient, **fields: str) -> Any:
+        return client.post("/keys", data=fields, headers={"origin": BASE})
+
+    assert change(ana, name="eve", role="owner", do="make").status_code == 403
+    assert olga.post("/keys", data={"name": "eve", "role": "owner"}, headers={"origin": "null"}).status_code == 403
+    made = change(olga, name="zoe", role="analyst", quota="12.5 %", do="make")
+    sound(made.text)
+    secret = re.search(r"<code>(tacit_[\w-]+)</code>", made.text)
+    assert secret is not None
+    two.keys["zoe"] = secret[1]
+    zoe = two.browser("zoe")
+    assert "Your quota is 12.5 % of it" in zoe.get("/data/people").text
+    ask(zoe, by_sql(WOMEN))
+    listed = olga.get("/keys").text
+    assert "<td>people 5 %</td>" in listed
+    assert secret[1] not in listed
+    for fields, words in (
+        ({"name": "zoe", "role": "analyst"}, "has a key already"),
+        ({"name": "<b>", "role": "analyst"}, "1 to 64 letters"),
+        ({"name": "yan", "role": "king"}, "a role is one of"),
+        ({"name": "yan", "role": "analyst", "quota": "200"}, "at most 100"),
+        ({"name": "yan", "role": "analyst", "quota": "nan"}, "number of per cent"),
+        ({"name": "olga", "do": "revoke"}, "nobody could let you in again"),
+        ({"name": "yan", "do": "revoke"}, "no key in use"),
+    ):
+        refused = change(olga, **fields)
+        assert refused.status_code >= 400
+        assert words in html.unescape(refused.text)
+        sound(refused.text)
+    assert "taken back" in change(olga, name="zoe", do="revoke").text
+    assert 'name="key"' in zoe.get("/data/people").text
+    assert two.open().post("/login", data={"key": secret[1]}, headers={"origin": BASE}).status_code == 401
+
+
+def test_questions_are_found_again_and_saved_ones_are_a_board(two: Site) -> None:
+    ana, bob, olga = (two.browser(who) for who in ("ana", "bob", "olga"))
+    by_age = "SELECT age, COUNT(*) FROM data GROUP BY age"
+    for statement in (WOMEN, by_age, WOMEN):
+        ask(ana, by_sql(statement))
+    ask(ana, {"way": "click", "what": "cdf", "of": "1"})
+    mine = ana.get("/data/people/questions").text
+    sound(mine)
+    assert [html.unescape(one) for one in re.findall(r"<a href=[^>]+><code>([^<]+)</code>", mine)] == [
+        "cumulative counts of age",
+        WOMEN,
+        by_age,
+    ]
+    assert WOMEN not in html.unescape(bob.get("/data/people/questions").text)
+    log = html.unescape(olga.get("/data/people/audit").text)
+    assert f"<code>{WOMEN}</code>" in log
+    spent, lines = two.spent(), len(two.state.datasets["people"].audit.last(100))
+
+    def save(client: TestClient, title: str, question: str, do: str = "") -> Any:
+        sent = {"title": title, "question": question, "do": do}
+        return client.post("/data/people/save", data=sent, headers={"origin": BASE})
+
+    for title, query in (
+        (f"Women {SCRIPT}", urlencode({"sql": WOMEN})),
+        ("By age", "what=table&by=1"),
+        ("Later", urlencode({"sql": "SELECT COUNT(*) FROM data WHERE active = TRUE"})),
+    ):
+        board = save(ana, title, query)
+        assert board.status_code == 200
+        sound(board.text)
+    assert board.text.count('<path class="whisker"') == 10
+    assert "Not known yet" in board.text
+    assert two.spent() == spent
+    assert len(two.state.datasets["people"].audit.last(100)) == lines, "looking at the board asks nothing"
+    assert "Nothing is saved yet" in bob.get("/data/people/questions").text
+    assert "By age" not in save(ana, "By age", "", "forget").text
+    for title, query in (("", "what=count"), ("x" * 101, "what=count"), ("Wrong", "what=nonsense"), ("Wrong", "")):
+        assert save(ana, title, query).status_code in (400, 422)
+    for i in range(MAX_SAVED - 2):
+        two.state.keys.save("people", "ana", f"{i}", "what=count")
+    assert save(ana, "one too many", "what=count").status_code == 409
 
 
 def test_the_report_is_a_download(site: Site) -> None:

@@ -303,7 +303,7 @@ class _Once(FileResponse):
 
 
 def audit(call: Call) -> Json:
-    """Who asked what, newest first: names, times, keys of questions, costs and entries, no values."""
+    """Who asked what, newest first: names, times, questions, costs and entries, no values."""
     return {"audit": call.about.audit.last(call.parameters["limit"])}
 
 

@@ -18,8 +18,9 @@ MAX_FILE, FILES = 16 * 2**20, 8  # bytes of one file, and how many files there a
 class Audit:
     """An append-only log: PATH, and the older PATH.1, PATH.2, …
 
-    It names questions by their keys and answers by their entries in the ledger, and holds no values. It is bounded: the
-    oldest file goes when the newest is full. The ledger, not this log, is the record of the budget.
+    It has questions as they were asked, with their keys, and names answers by their entries in the ledger: it holds no
+    values. It is bounded: the oldest file goes when the newest is full. The ledger, not this log, is the record of the
+    budget.
     """
 
     def __init__(self, path: Path, *, max_file: int = MAX_FILE, files: int = FILES) -> None:

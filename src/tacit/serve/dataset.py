@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from tacit.config import AboutSection, Config, read_config
 from tacit.errors import ConfigError, LedgerError, WouldSpend
 from tacit.model.answer import Answer
-from tacit.model.ask import Count
+from tacit.model.ask import Ask, Count
 from tacit.model.budget import Loss
 from tacit.release.answering import Answers
 from tacit.release.offer import Started
@@ -158,6 +158,16 @@ class Dataset:
         """The most that a question could cost now. Asks nothing."""
         return self.writer.do(lambda: price(self.session, question), ticket=_ticket(key, [question]))
 
+    def known(self, ask: Ask, within: float | None = None) -> Answers | None:
+        """The answer that a question has already, if it has one. For the writer's thread; nobody is told, so far."""
+        with self.session.free():
+            found = self.session.price(ask, within=within)
+            return self.session.answer(ask, within=within) if found.known else None
+
+    def spent_by(self, key: Key) -> Loss:
+        """What a key's name has spent here, as far as the file of keys knows."""
+        return Loss(self.session.total.measure, self._keys.used(self.name, key.name))
+
     def start(self, key: Key) -> Future[Started]:
         """Buy what the answers start from, and note who did. For the owner."""
 
@@ -176,10 +186,9 @@ class Dataset:
         """What a key may spend out of the budget, and has spent; None if it may spend all there is."""
         if key.quota is None or key.may_spend_all:
             return None
-        used = Loss(self.session.total.measure, self._keys.used(self.name, key.name))
         allowed = self._allowed(key)
         share = allowed.atoms / self.session.total.atoms if key.of_left else key.quota
-        return QuotaLine(share, used.to_dict(), allowed.to_dict(), FAIRNESS)
+        return QuotaLine(share, self.spent_by(key).to_dict(), allowed.to_dict(), FAIRNESS)
 
     def close(self) -> None:
         """Finish what is queued, then let go of everything."""
@@ -305,19 +314,19 @@ class Dataset:
     def _note(self, key: Key, questions: list[Question], result: Any) -> None:
         """Write down who asked, before anybody is told the answers: paid ones by themselves, free ones together."""
         who = {"who": key.name, "key": key.id, "role": key.role}
-        one = {"question": questions[0].key} if len(questions) == 1 else {"questions": len(questions)}
+        one = _named(questions[0]) if len(questions) == 1 else {"questions": len(questions)}
         if isinstance(result, BaseException):
             self._note_refused(key, who | one, result)
             return
         pairs = list(zip(questions, result, strict=True))
         paid = [
-            who | {"question": question.key, "cost": answer.facts.cost.to_dict(), **_entry(answer)}
+            who | _named(question) | {"cost": answer.facts.cost.to_dict(), **_entry(answer)}
             for question, answer in pairs
             if answer.facts.cost.atoms
         ]
         free = [pair for pair in pairs if not pair[1].facts.cost.atoms]
         if len(free) == 1:
-            paid.append(who | {"question": free[0][0].key, "free": 1, **_entry(free[0][1])})
+            paid.append(who | _named(free[0][0]) | {"free": 1, **_entry(free[0][1])})
         elif free:
             paid.append(who | {"free": len(free)})
         self._audit(paid, paid=len(free) < len(pairs))
@@ -394,6 +403,11 @@ def price(session: Session, question: Question) -> DryRun:
     """The price now. `known` means for certain, without the data and for ever: nothing later makes it unknown."""
     with session.free():
         return session.price(question.ask, within=question.within)
+
+
+def _named(question: Question) -> dict[str, str]:
+    """A question as the audit log names it: by its key, and as it was asked."""
+    return {"question": question.key} | ({"asked": question.asked} if question.asked else {})
 
 
 def _entry(answer: Answers) -> dict[str, int]:

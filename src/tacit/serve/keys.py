@@ -3,8 +3,8 @@
 Beside its hash a key has a SCRAM verifier, for logins over PostgreSQL's protocol. A key that was made before there were
 verifiers gets one when a server sees it next, over HTTP.
 
-The same file counts what each name has used of its quota. Quotas are fairness between analysts and nothing else: the
-budget is one for all, and the ledger alone guards it.
+The same file counts what each name has used of its quota, and holds the questions that a name has saved. Quotas are
+fairness between analysts and nothing else: the budget is one for all, and the ledger alone guards it.
 """
 
 from __future__ import annotations
@@ -42,6 +42,11 @@ CREATE TABLE IF NOT EXISTS used (dataset TEXT, name TEXT, atoms INTEGER NOT NULL
 CREATE TABLE IF NOT EXISTS granted (dataset TEXT, name TEXT, atoms INTEGER NOT NULL, PRIMARY KEY (dataset, name));
 COMMIT;
 """
+_SAVED = """
+CREATE TABLE IF NOT EXISTS saved (dataset TEXT, name TEXT, title TEXT, question TEXT NOT NULL,
+    PRIMARY KEY (dataset, name, title))
+"""
+MAX_SAVED = 100  # questions of one name about one data set
 T = TypeVar("T")
 
 
@@ -188,6 +193,27 @@ class KeyRing:
 
         return self._do(work)
 
+    def saved(self, dataset: str, name: str) -> list[tuple[str, str]]:
+        """The questions that a name keeps, each with its title, in the order of these."""
+        query = "SELECT title, question FROM saved WHERE dataset = ? AND name = ? ORDER BY title"
+        return [(str(t), str(q)) for t, q in self._do(lambda db: db.execute(query, (dataset, name)).fetchall())]
+
+    def save(self, dataset: str, name: str, title: str, question: str | None) -> bool:
+        """Keep a question under a title, or with None take it away; False where there are too many."""
+        mine = (dataset, name, title)
+
+        def work(db: sqlite3.Connection) -> bool:
+            if question is None:
+                db.execute("DELETE FROM saved WHERE dataset = ? AND name = ? AND title = ?", mine)
+                return True
+            others = "SELECT count(*) FROM saved WHERE dataset = ? AND name = ? AND title <> ?"
+            if db.execute(others, mine).fetchone()[0] >= MAX_SAVED:
+                return False
+            db.execute("INSERT OR REPLACE INTO saved VALUES (?, ?, ?, ?)", (*mine, question))
+            return True
+
+        return self._do(work)
+
     def close(self) -> None:
         with self._lock:
             self._db.close()
@@ -195,6 +221,8 @@ class KeyRing:
     def _open(self) -> None:
         self._db, self._file, self._version = _connect(self.path, make=False), _identity(self.path), -1
         self._db.execute("PRAGMA synchronous=NORMAL")  # all that is written here is who used how much, for fairness
+        if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'saved'").fetchone():
+            self._db.execute(_SAVED)
 
     def _verify_from_now(self, key: Key, verifier: Verifier) -> None:
         def work(db: sqlite3.Connection) -> None:

@@ -43,6 +43,7 @@ from tacit.serve.refusal import Refusal
 from tacit.serve.schema import AnyOf, Closed, Json, Number, Pair, Scalar, Text, Where, given, shaped
 
 MAX_CELLS = 100_000  # of one table
+MOST_ASKED = 1_000  # characters of a question that the audit log keeps
 MAX_NAMES = 16  # attributes of one table
 MAX_WORK = 2**27  # of one request, see `Question.work`
 COUNT_WORK = 2**12  # what a count takes, however few its cells are
@@ -241,6 +242,13 @@ class Question:
     ask: Ask
     within: float | None = None  # the half width that is asked for
     work: int = COUNT_WORK  # what it takes to answer, at most: by public things alone, in cells that are gone through
+    given: str | Json | None = None
+
+    @property
+    def asked(self) -> str:
+        """The question as it came, for the audit log: SQL, or JSON on one line; cut short."""
+        text = self.given if isinstance(self.given, str) else json.dumps(self.given, ensure_ascii=False)
+        return "" if self.given is None else " ".join(text[:MOST_ASKED].split())
 
     @property
     def is_count(self) -> bool:
@@ -263,7 +271,7 @@ def read(body: Any, domain: Domain, within: float | None = None) -> Question:
         raise Refusal(400, "bad_question", f"a question is SQL text, or an object with one of {', '.join(KINDS)}.")
     work = _work(ask, domain)
     check_work(work)
-    return Question(kind, _key(body, ask), ask, within, work)
+    return Question(kind, _key(body, ask), ask, within, work, body)
 
 
 def read_batch(batch: Sequence[Any], domain: Domain) -> list[Question]:

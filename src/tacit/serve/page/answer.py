@@ -34,6 +34,7 @@ from tacit.show.chart.axes import round_number
 from tacit.show.chart.paint import GREY
 
 WIDTH = 780  # pixels of a picture
+NARROW = 560  # of one that has a single line
 MOST_ROWS = 500  # of a table, in numbers
 MOST_DRAWN = 200  # categories along one side
 MOST_BARRED = 40  # rows of a table that have their bars beside them; more are drawn in one picture
@@ -211,7 +212,7 @@ def interval(answer: Answer) -> Chart:
     point = Points([value], [0], low=[min(low, value)], high=[max(high, value)], across=True, colour=colour)
     # From 0 where the bar is wide enough to be seen there; else the picture is about the bar alone.
     start = 0.0 if value > 0 and low >= 0 and error >= 0.02 * value else None
-    return Chart("", x=Axis(low=start), y=Axis(categories=[""]), marks=[point], width=WIDTH, height=96)
+    return Chart("", x=Axis(low=start), y=Axis(categories=[""]), marks=[point], width=NARROW, height=96)
 
 
 def quantile(answer: QuantileAnswer, attribute: Attribute) -> Chart | None:
@@ -223,7 +224,7 @@ def quantile(answer: QuantileAnswer, attribute: Attribute) -> Chart | None:
         return None
     low, at, high = (labels.index(label) for label in (answer.low, answer.value, answer.high))
     point = Points([at], [0], low=[low], high=[high], across=True)
-    return Chart("", x=Axis(categories=labels), y=Axis(categories=[""]), marks=[point], width=WIDTH, height=120)
+    return Chart("", x=Axis(categories=labels), y=Axis(categories=[""]), marks=[point], width=NARROW, height=120)
 
 
 def _numbers(answer: Answers) -> dict[str, Any] | None:

@@ -52,9 +52,7 @@ def _look(dataset: Dataset) -> dict[str, Table]:
     tables = dict[str, Table](dataset.shown.get("columns", (-1, {}))[1])
     for name, attribute in session.domain.items():
         if name not in tables and 1 < attribute.size <= MOST_CELLS:
-            ask = Crosstab(session.domain, (name,))
-            with session.free():
-                found = session.answer(ask) if session.price(ask).known else None
+            found = dataset.known(Crosstab(session.domain, (name,)))
             if isinstance(found, Table):
                 tables[name] = found
     dataset.shown["columns"] = entries, tables

@@ -7,6 +7,7 @@ Called by the routes; what a function gives as a dictionary is named by a templa
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -24,6 +25,7 @@ from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.statistic_check import offered
 from tacit.model.workload import Marginal
+from tacit.serve.api import Call, Server
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import Key
 from tacit.serve.page.answer import WIDTH, number
@@ -69,10 +71,19 @@ class Place:
         return f"/data/{self.dataset}"
 
     @property
-    def pages(self) -> list[tuple[str, str]]:
-        """The pages that this key may open, in the order of the navigation."""
+    def pages(self) -> list[tuple[str, str, bool]]:
+        """The pages that this key may open, in the order of the navigation: name, address, and whether it is here."""
         owner = self.key is not None and self.key.role == "owner"
-        return [("Ask", ""), ("History", "history"), ("Plan", "plan"), *([("Audit log", "audit")] if owner else [])]
+        own = [("Ask", ""), ("Questions", "questions"), ("History", "history"), ("Plan", "plan")]
+        own += [("Audit log", "audit")] if owner else []
+        found = [(name, f"{self.address}/{page}".rstrip("/"), page == self.page) for name, page in own]
+        keys = [("Keys", "/keys", self.page == "keys")] if owner else []
+        return [*(found if self.dataset else [("Data sets", "/", self.page == "")]), *keys]
+
+
+def place_of(call: Call, page: str = "") -> Place:
+    """Where whoever calls is."""
+    return Place(call.key, call.about.name, page, len(call.server.datasets) > 1)
 
 
 def page(template: str, place: Place, status: int = 200, **words: Any) -> Response:
@@ -88,7 +99,8 @@ def refused_page(refusal: Refusal, place: Place) -> Response:
 
 def picture(chart: Picture, name: str) -> Markup:
     """A picture that stands below its title on the page, and is called so by those who hear it."""
-    return Markup('<figure class="chart">{}</figure>').format(drawn(chart, name, styled=False))
+    broad = " broad" if getattr(chart, "width", 0) >= WIDTH and not isinstance(chart, Gauge) else ""
+    return Markup('<figure class="chart{}">{}</figure>').format(broad, drawn(chart, name, styled=False))
 
 
 @cache
@@ -251,20 +263,60 @@ def _entry_link(event: Event, place: Place) -> Markup:
     return Markup('<a href="{}">{}</a>').format(link, clean(event.question))
 
 
-def audit(records: Sequence[Mapping[str, Any]], total: Loss) -> list[list[str]]:
-    """Who asked what, newest first. The log holds keys of questions, and no values."""
+def audit(records: Sequence[Mapping[str, Any]], session: Session, address: str) -> list[list[str]]:
+    """Who asked what, newest first. The log holds no values."""
+    total, domain = session.total, session.domain
     return [
         [
-            str(record.get("time", "")).replace("T", " ")[:19],
+            _time(record),
             str(record.get("who", "")),
             str(record.get("role", "")),
-            str(record.get("question", ""))[:16]
-            or (f"{record['questions']:,} questions" if "questions" in record else ""),
+            _asked(record, domain, address),
             _outcome(record, total),
             str(record.get("entry", "")),
         ]
         for record in records
     ]
+
+
+def mine(records: Sequence[Mapping[str, Any]], name: str, session: Session, address: str) -> list[list[str]]:
+    """What a name has asked, newest first, each question once."""
+    found: dict[str, list[str]] = {}
+    for record in records:
+        if record.get("who") == name and record.get("asked") and record["asked"] not in found:
+            asked = _asked(record, session.domain, address)
+            found[record["asked"]] = [_time(record), asked, _outcome(record, session.total)]
+    return list(found.values())
+
+
+def _time(record: Mapping[str, Any]) -> str:
+    return str(record.get("time", "")).replace("T", " ")[:19]
+
+
+def _asked(record: Mapping[str, Any], domain: Domain, address: str) -> Markup | str:
+    """A question as it was asked, which leads to its answer; a line from before these were kept has its key."""
+    text = clean(str(record.get("asked", "")))
+    if not text:
+        many = f"{record['questions']:,} questions" if "questions" in record else ""
+        return str(record.get("question", ""))[:16] or many
+    query = {"sql": text}
+    if text.startswith("{"):  # of the kinds of questions that are no SQL, the page has one
+        try:
+            name = json.loads(text)["cdf"]
+            query, text = {"what": "cdf", "of": str(domain.names.index(name))}, f"cumulative counts of {name}"
+        except (ValueError, KeyError, TypeError):
+            return text
+    return Markup('<a href="{}?{}"><code>{}</code></a>').format(address, urlencode(query), text)
+
+
+def keys(server: Server) -> list[dict[str, Any]]:
+    """Every key, those in use first, with what each has spent of each budget."""
+    found = []
+    for key in server.keys.all():
+        spent = [(name, one.spent_by(key), one.session.total) for name, one in sorted(server.datasets.items())]
+        said = [f"{name} {percent_of(loss, total)}" for name, loss, total in spent if loss.atoms]
+        found.append({"key": key, "spent": ", ".join(said) or "nothing"})
+    return sorted(found, key=lambda one: one["key"].revoked is not None)
 
 
 def askers(dataset: Dataset, most: int = 10_000) -> dict[int, str]:
@@ -293,5 +345,6 @@ def _told(event: Event, session: Session) -> str:
         return f"{number(found.value)}{bar}{says_words(found)}"
     if isinstance(event.answer, Measured):
         what = "table" if isinstance(event.answer.question, Marginal) else "release"
-        return f"a {what} of {event.answer.values.size:,} numbers"
+        many = event.answer.values.size
+        return f"a {what} of {many:,} number{'s' * (many != 1)}"
     return ""

@@ -5,7 +5,7 @@ document.documentElement.classList.add("js");
 
 const by = (id) => document.getElementById(id);
 const box = by("sql");
-const here = location.pathname.replace(/\/(ask|start)$/, "");
+const here = location.pathname.replace(/\/(ask|start|entry\/.*)$/, "");
 
 // --- Looking and asking without leaving the page: the parts of the page that the server sends are put in place ---------
 

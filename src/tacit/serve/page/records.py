@@ -1,0 +1,168 @@
+"""The pages about what is kept: the ledger's entries, the audit log, a key's own questions, keys, plan and report."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any, cast
+from urllib.parse import parse_qsl
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import RedirectResponse, Response
+
+from tacit.errors import ConfigError
+from tacit.serve.api import Call
+from tacit.serve.keys import DEFAULT_QUOTA, Role, make_key, revoke_key
+from tacit.serve.page import view
+from tacit.serve.page.answer import panel
+from tacit.serve.page.dialogue import main, read_question
+from tacit.serve.page.form import last
+from tacit.serve.page.view import Place, page, place_of
+from tacit.serve.refusal import Refusal, refusal_of
+from tacit.show.events import Event, events
+from tacit.show.report import page as report_page
+
+AUDIT_LINES = 100
+MOST_AUDIT = 6_400
+MOST_MINE = 10_000  # lines of the audit log that a key's own questions are looked for in
+MOST_TITLE = 100
+_WHOLE = re.compile(r"\d{1,15}", re.ASCII)
+_PERCENT = re.compile(r"\d{1,3}(\.\d{1,6})?", re.ASCII)
+
+
+def history(call: Call) -> Response:
+    before, free = _parameter(call, "before", 0, 2**53), "free" in call.request.query_params
+    session = call.about.session
+    who = view.askers(call.about) if call.asker.role == "owner" else None
+    place = place_of(call, "history")
+    return page("history.html", place, **view.history(events(session), session, who, before, place, free=free))
+
+
+async def entry(call: Call) -> Response:
+    """One entry of the ledger, at the address that its receipt makes; with a question, what it says of that."""
+    found = await run_in_threadpool(_receipt, call)
+    if call.request.url.query:
+        return await main(call)
+    entry = await run_in_threadpool(view.entry, found, call.about.session)
+    return page("entry.html", place_of(call, "history"), **entry)
+
+
+def _receipt(call: Call) -> Event:
+    """The entry that the address names, if it is one of this ledger."""
+    number, _, seal = call.request.path_params["receipt"].partition("-")
+    session = call.about.session
+    found = next((event for event in events(session) if str(event.receipt.entry) == number), None)
+    if found is None or not seal or not found.receipt.seal.startswith(seal):
+        raise Refusal(404, "no_such_entry", "The ledger has no such entry: the address may be of another ledger.")
+    return found
+
+
+def plan(call: Call) -> Response:
+    return page("plan.html", place_of(call, "plan"), **view.plan(call.about))
+
+
+def report(call: Call) -> Response:
+    name = call.about.name
+    attached = {"content-disposition": f'attachment; filename="{name}.html"'}
+    return Response(report_page(call.about.session, name), headers=attached, media_type="text/html")
+
+
+def audit(call: Call) -> Response:
+    limit = _parameter(call, "limit", AUDIT_LINES, MOST_AUDIT)
+    place = place_of(call, "audit")
+    rows = view.audit(call.about.audit.last(limit), call.about.session, place.address)
+    return page("audit.html", place, rows=rows, limit=limit)
+
+
+async def questions(call: Call) -> Response:
+    """What a key has saved, with the answers that are known, and what it has asked."""
+    board = [
+        await _saved(call, title, query) for title, query in call.server.keys.saved(call.about.name, call.asker.name)
+    ]
+
+    def make() -> Response:
+        place = place_of(call, "questions")
+        rows = view.mine(call.about.audit.last(MOST_MINE), call.asker.name, call.about.session, place.address)
+        return page("questions.html", place, board=board, rows=rows[:AUDIT_LINES])
+
+    return await run_in_threadpool(make)
+
+
+async def _saved(call: Call, title: str, query: str) -> dict[str, Any]:
+    """One card of the board: the answer where it is known. Looking at it is no question."""
+    card: dict[str, Any] = {"title": title, "query": query, "answer": None}
+    try:
+        fields = parse_qsl(query)
+        asked, _, parsed = await read_question(call, [*fields, ("way", "click" if last(fields, "what") else "sql")])
+        found = await asyncio.wrap_future(call.about.writer.do(lambda: call.about.known(parsed.ask, parsed.within)))
+        if found is not None:
+            built = asked.built if asked.clicked else None
+            card["answer"] = await run_in_threadpool(panel, parsed.ask, found, call.about.session, built)
+    except Exception as error:  # a card that fails leaves the others alone
+        card["refusal"] = refusal_of(error).sentence
+    return card
+
+
+async def save(call: Call) -> Response:
+    """Keep a question under a title, or take it away."""
+    title, query = " ".join(last(call.body, "title").split()), last(call.body, "question")
+    away = last(call.body, "do") == "forget"
+    if not title or len(title) > MOST_TITLE or not title.isprintable():
+        raise Refusal(400, "bad_title", f"A title has 1 to {MOST_TITLE} letters.")
+    if not away:
+        fields = parse_qsl(query)
+        await read_question(call, [*fields, ("way", "click" if last(fields, "what") else "sql")])
+    if not call.server.keys.save(call.about.name, call.asker.name, title, None if away else query):
+        raise Refusal(409, "too_many", "You have as many saved questions as there may be: take one away first.")
+    return RedirectResponse(f"{place_of(call).address}/questions", 303)
+
+
+def keys(call: Call) -> Response:
+    return page(
+        "keys.html",
+        Place(call.key, "", "keys"),
+        usual=DEFAULT_QUOTA,
+        keys=view.keys(call.server),
+        made=None,
+        refusal=None,
+    )
+
+
+def change_keys(call: Call) -> Response:
+    """Make a key, which is shown this once, or take one back."""
+    made, refusal = None, None
+    try:
+        name = last(call.body, "name").strip()
+        if last(call.body, "do") == "revoke":
+            if name == call.asker.name:
+                raise Refusal(409, "own_key", "This is the key that you are here with: nobody could let you in again.")
+            revoke_key(call.server.keys.path, name)
+        else:
+            percent = last(call.body, "quota").strip().removesuffix("%").strip()
+            quota = None if not percent else _share(percent)
+            made = name, make_key(call.server.keys.path, name, cast(Role, last(call.body, "role")), quota)
+    except ConfigError as error:  # of the file of keys: its words are for the owner
+        refusal = Refusal(422, "bad_key", error.sentence)
+    except Exception as error:
+        refusal = refusal_of(error)
+    status = 200 if refusal is None else refusal.status
+    return page(
+        "keys.html",
+        Place(call.key, "", "keys"),
+        status,
+        usual=DEFAULT_QUOTA,
+        keys=view.keys(call.server),
+        made=made,
+        refusal=refusal,
+    )
+
+
+def _share(percent: str) -> float:
+    if not _PERCENT.fullmatch(percent) or not 0 < float(percent) <= 100:
+        raise Refusal(400, "bad_quota", "A quota is a number of per cent, above 0 and at most 100.")
+    return float(percent) / 100
+
+
+def _parameter(call: Call, name: str, unless: int, most: int) -> int:
+    text = call.request.query_params.get(name, "")
+    return min(most, int(text)) if _WHOLE.fullmatch(text) else unless
