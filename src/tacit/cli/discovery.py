@@ -43,7 +43,7 @@ _HEADER = re.compile(r"\s*\[\s*domain\s*\.\s*(.+?)\s*\]\s*(#.*)?")
 def discover(
     config: str, share: float, yes: bool, dry_run: bool, output: str | None, accept_rollback: str | None, as_json: bool
 ) -> None:
-    """Find categories, ranges and bins privately, for a part of the budget.
+    """Find categories, ranges and bins privately, and write them down.
 
     Of every attribute of the configuration that says `discover = true` it finds the values that enough rows have, the
     bounds of whole numbers and dates, or bins of equal weight, and which columns determine others. What it finds is

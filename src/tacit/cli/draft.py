@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -89,8 +90,9 @@ def init(
     """Draft a commented configuration for DATA.
 
     DATA is a file, a SELECT over files, or a postgresql:// address. Only the names and types of the columns are looked
-    at; you fill in bounds and categories. At a terminal you are asked five things, unless the options say them: what a
-    person is, epsilon, how many questions, what is public, and where the ledger lives.
+    at; you fill in bounds and categories, or leave them to `tacit discover`. At a terminal you are asked five things,
+    unless the options say them: what a person is, epsilon, how many questions, what is public, and where the ledger
+    lives.
 
     \b
     Examples:
@@ -133,7 +135,8 @@ def init(
     with writing(output) as file:
         file.write_text(text, encoding="utf-8")
     left_out = [column.name for column in found if identifies(column, (seen or {}).get(column.name))]
-    _say_what_next(output, found, left_out, given)
+    attributes = len(tomllib.loads(text).get("domain", {}))
+    _say_what_next(output, attributes, found, left_out, given)
     if as_json:
         names = [column.name for column in found]
         print_json({"wrote": output, "columns": names, "left_out": left_out, "peeked": given.peek})
@@ -208,8 +211,10 @@ def _asked(
     return given
 
 
-def _say_what_next(output: str, found: Sequence[TableColumn], left_out: Sequence[str], given: DraftTerms) -> None:
-    say(f"Wrote {output} with {len(found)} columns.")
+def _say_what_next(
+    output: str, attributes: int, found: Sequence[TableColumn], left_out: Sequence[str], given: DraftTerms
+) -> None:
+    say(f"Wrote {output} with {attributes} attributes from {len(found)} columns.")
     if left_out:
         say(f"Left out, since they name somebody: {', '.join(left_out)}.")
     likely = [name for name in left_out if says_whose(name)]
@@ -218,7 +223,8 @@ def _say_what_next(output: str, found: Sequence[TableColumn], left_out: Sequence
     if given.peek:
         say("Bounds and categories were read from the rows: keep only what you are content to make public.")
     else:
-        say("Fill in the values and bins: only the names and types of the columns were looked at.")
+        say("Only the names and types of the columns were looked at. Fill in the values and bins that you know; the")
+        say("others `tacit discover` finds privately, for a part of the budget that `tacit discover --dry-run` names.")
     say("`tacit check` then says what is wrong with it, and `tacit try` rehearses it on made-up rows: both for free.")
 
 
@@ -247,6 +253,7 @@ def draft(
         "whole_bins": _whole_bins,
         "edges": _edges,
         "other": _other,
+        "missing": _missing,
     }
     looked = seen or {}
     found: list[tuple[Any, ...]] = [
@@ -278,8 +285,16 @@ def says_whose(name: str) -> bool:
 
 def _other(seen: Seen) -> str:
     """A label for what is not listed, which is not one of the listed values itself."""
+    from tacit.release.sought import OTHERS
+
     taken = {value.lower() for value in seen.values or ()}
-    return next(word for word in ("other", "another", "none of these", "not listed here") if word not in taken)
+    return next(word for word in OTHERS if word not in taken)
+
+
+def _missing(seen: Seen) -> str:
+    """A label for rows without a value, which is not one of the listed values itself."""
+    taken = {value.lower() for value in seen.values or ()}
+    return next(word for word in ("unknown", "missing", "no value", "not said") if word not in taken)
 
 
 def _whole_bins(seen: Seen) -> tuple[int, int, int]:
@@ -293,7 +308,9 @@ def _edges(seen: Seen) -> list[float]:
     """Round edges of about 10 bins."""
     low, high = float(seen.low), float(seen.high)
     step = _step((high - low) / 10)
-    return [float(f"{i * step:.12g}") for i in range(math.floor(low / step), math.floor(high / step) + 2)]
+    exact = [i * step for i in range(math.floor(low / step), math.floor(high / step) + 2)]
+    rounded = [float(f"{edge:.12g}") for edge in exact]  # 0.3, not 0.30000000000000004
+    return rounded if len(set(rounded)) == len(exact) else exact
 
 
 def _step(wanted: float) -> float:

@@ -6,6 +6,7 @@ one unpaid look at the values, for an owner who makes them public.
 
 from __future__ import annotations
 
+import datetime as dt
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -26,6 +27,7 @@ T = TypeVar("T")
 
 TRIMMED = 0.005  # the share of the values at either end that may be outliers
 FAR = 0.5  # outliers are so far from the others, in the width of those
+MAX_WHOLE = 2.0**52  # whole numbers beyond this are binned as any others
 MAX_LISTED = 50  # more different values than this look like names or identifiers
 _LOOK_EVERY = 0.1  # seconds: how often the engine is asked how far it has come
 _NAME = "tacit_source"
@@ -265,7 +267,8 @@ def _look(engine: DuckDB, column: TableColumn) -> Seen:
         values = exp.func("LIST", exp.Distinct(expressions=[kept]))
         few = exp.func("APPROX_COUNT_DISTINCT", name)
         missing, number = engine.look(exp.select(has_missing, few))
-        listed = sorted(value for value in engine.look(exp.select(values))[0] or [] if value) if number < 200 else []
+        listed = sorted(v for v in engine.look(exp.select(values))[0] or [] if v) if number < 200 else []
+        listed = [value for value in listed if value.isprintable()]  # no category lists others; they are its `other`
         found = tuple(listed) if 0 < len(listed) <= MAX_LISTED else None
         return Seen(None, None, False, found, bool(missing), different)
     if column.type in ("number", "decimal"):
@@ -285,10 +288,20 @@ def _look(engine: DuckDB, column: TableColumn) -> Seen:
             exp.select(*(exp.Filter(this=one, expression=inside) for one in asked), absent)
         )
         low, high = _without_outliers(*ends)
+        is_whole = is_whole and max(abs(low), abs(high)) < MAX_WHOLE
         return Seen(low, high, bool(is_whole), None, bool(missing), different)
     if column.type in ("date", "timestamp"):
-        day = exp.cast(name, "DATE")
-        low, high, missing = engine.look(exp.select(exp.func("MIN", day), exp.func("MAX", day), has_missing))
+        origin = dt.date(2000, 1, 1)
+        since = exp.cast(exp.Literal.string(origin.isoformat()), "DATE")
+        days = exp.paren(exp.Sub(this=exp.cast(name, "DATE"), expression=since))
+        finite = exp.Where(this=exp.func("ISFINITE", name.copy()))
+        shares = [exp.func("QUANTILE_DISC", days, exp.Literal.number(share)) for share in (TRIMMED, 1 - TRIMMED)]
+        every = (
+            exp.Filter(this=one, expression=finite) for one in (*shares, exp.func("MIN", days), exp.func("MAX", days))
+        )
+        *ends, missing = engine.look(exp.select(*every, has_missing))
+        # 9999-12-31 stands for no date in many tables: one such row would leave a bin to all others.
+        low, high = (None if end is None else origin + dt.timedelta(days=end) for end in _without_outliers(*ends))
         return Seen(low, high, False, None, bool(missing))
     return Seen(None, None, False, None, bool(engine.look(exp.select(has_missing))[0]))
 
