@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -18,6 +19,7 @@ from support import PATIENCE
 from tacit.cli.show import curve, error_bar
 from tacit.cli.statements import Statement, split
 from tacit.errors import InvalidQuery
+from tacit.model.statistic_check import owned
 
 CONFIG = configuration("sex", "age", "smoker", epsilon=8.0, mechanism="direct", questions=40).replace(
     '"M"', '"M", "a;b"'
@@ -52,6 +54,36 @@ def test_prices_are_per_cent_of_the_budget_and_units_are_behind_a_flag(folder: P
     assert "gdp = " in tacit("ask", "--dry-run", other, "--units").stdout
     assert answered("history")[0]["percent"] == pytest.approx(2.5)
     assert answered("ask", other)[0]["percent"] == pytest.approx(2.5)
+
+
+OWN = """
+import tacit
+domain = tacit.Domain({"smoker": tacit.boolean()})
+
+@tacit.statistic("larger side", domain, "smoker")
+def larger(tables):
+    return tables.max(axis=1)
+"""
+
+
+def test_the_owners_file_of_statistics_is_run_first(folder: Path) -> None:
+    asked = "SELECT LARGER_SIDE() FROM data"
+    refused(tacit("ask", asked), "LARGER_SIDE()")
+    for text, words in (
+        ("1 / 0", "own.py cannot be run: ZeroDivisionError"),
+        (OWN.replace("tables.max", "2 * tables.max"), "'larger side' is refused: its value is"),
+    ):
+        (folder / "own.py").write_text(text)
+        refused(tacit("--statistics", "own.py", "ask", asked), words)
+    refused(tacit("--statistics", "none.py", "ask", asked), "none.py cannot be run: FileNotFoundError")
+    assert spent() == 0
+    (folder / "own.py").write_text(OWN)
+    with mock.patch.dict(owned):
+        (answer,) = answered("--statistics", "own.py", "ask", asked)
+    assert answer["question"] == "larger side of smoker"
+    assert abs(answer["value"] - 2250) < 200  # of noise with a standard deviation of about 6 rows
+    (line,) = answered("history")
+    assert line["question"] == "larger side of smoker"
 
 
 # -- several statements ------------------------------------------------------------------------------------------------

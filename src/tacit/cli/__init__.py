@@ -75,7 +75,8 @@ def _complain(ctx: click.Context, text: str, code: str, message: str, nothing_sp
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="tacit")
-def main() -> None:
+@click.option("--statistics", metavar="FILE.py", help="The owner's Python that registers statistics; it is run first.")
+def main(statistics: str | None) -> None:
     """Ask unlimited questions about a sensitive table under one differential privacy budget.
 
     \b
@@ -97,6 +98,22 @@ def main() -> None:
     Exit codes: 0 answered, 1 refused (nothing was spent unless it says so), 2 wrong usage, 3 budget exhausted,
     130 stopped with Ctrl-C.
     """
+    if statistics is not None:
+        _register(statistics)
+
+
+def _register(path: str) -> None:
+    """Run the owner's file. A configuration cannot name one: code comes only from whoever starts the process."""
+    import runpy
+
+    from tacit.errors import ConfigError
+
+    try:
+        runpy.run_path(path)
+    except TacitError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"{path} cannot be run: {type(error).__name__}: {error}.") from None
 
 
 for _room in (draft, discovery, rehearse, own, ask, publish, serve, demo, bench, completion):  # in the order of need
