@@ -105,7 +105,7 @@ def counts(one: Table, queries: Sequence[Query]) -> Counts:
     covered = float(((some >= np.floor(low)) & (some <= np.ceil(high))).mean())
     hard = sum(answer.source == "measured" for answer in answers)
     off = float(np.abs(middle - some).mean()) / one.rows
-    with opened(one, len(queries), mechanism="auto") as session:
+    with opened(one, len(queries), mechanism="auto", start=True) as session:
         auto = Errors.of(asked_in_parts(session, queries), truth, one.rows)
     own = Errors.of(answers, truth, one.rows)
     return Counts(own, auto, off, covered, started - begin, drawn - started, 1e3 * each, hard)
