@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mutant import plant
 
-_ADMISSION, _API, _APP, _AUDIT, _DATASET, _KEYS, _WRITER = (
-    f"serve/{name}.py" for name in ("admission", "api", "app", "audit", "dataset", "keys", "writer")
+_ADMISSION, _API, _APP, _AUDIT, _DATASET, _KEYS, _SCRAM, _WRITER = (
+    f"serve/{name}.py" for name in ("admission", "api", "app", "audit", "dataset", "keys", "scram", "writer")
 )
 _ROLES = "serve/test_api.py::test_keys_and_roles"
 _SYNCED = "serve/test_keys.py::test_what_was_paid_is_synced_before_it_is_shown"
@@ -227,5 +227,46 @@ SERVER = (
         "fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)",
         "fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB)",
         "serve/test_writer.py::test_a_second_server_is_refused_and_python_is_not",
+    ),
+    plant(
+        "any proof of a secret",
+        "over the wire a key opens if all of it is right",
+        _SCRAM,
+        "right = hmac.compare_digest(hashlib.sha256(key).digest(), known.stored_key)",
+        "right = hmac.compare_digest(hashlib.sha256(key).digest()[:0], known.stored_key[:0])",
+        "serve/test_scram.py::test_a_proof_with_one_wrong_bit_fails",
+        "serve/test_wire.py::test_whoever_has_no_key_is_not_let_in",
+    ),
+    plant(
+        "a proof for another nonce",
+        "a login that was overheard is of no use",
+        _SCRAM,
+        " or match[3] != self._nonce",
+        "",
+        "serve/test_scram.py::test_nonce_and_channel_are_those_that_were_agreed",
+    ),
+    plant(
+        "a nonce that comes again",
+        "a login that was overheard is of no use",
+        _SCRAM,
+        "match[3] + secrets.token_urlsafe(_NONCE)",
+        'match[3] + "A" * _NONCE',
+        "serve/test_scram.py::test_the_example_of_the_standard",
+    ),
+    plant(
+        "another channel",
+        "a login is bound to what was said when it began",
+        _SCRAM,
+        "if header != self._header.encode() or ",
+        "if ",
+        "serve/test_scram.py::test_nonce_and_channel_are_those_that_were_agreed",
+    ),
+    plant(
+        "a revoked key over the wire",
+        "a revoked key opens nothing, also where a connection is open",
+        "serve/postgres/connection.py",
+        "key = self._listener.server.keys.get(self.key.id)",
+        "key = self.key",
+        "serve/test_wire.py::test_a_revoked_key_is_refused_from_the_next_statement_on",
     ),
 )
