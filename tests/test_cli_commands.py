@@ -41,6 +41,21 @@ def spent() -> float:
     return float(facts["spent"]["gdp"])
 
 
+def test_the_configuration_is_named_by_its_place_or_with_c(folder: Path) -> None:
+    (folder / "other.toml").write_text(CONFIG)
+    (folder / "tacit.toml").unlink()
+    for words in (["check"], ["plan", "--rows", "10"], ["start", "--yes"], ["status"], ["history"]):
+        for named in (["other.toml"], ["-c", "other.toml"], ["--config", "other.toml"]):
+            assert tacit(*words, *named).exit_code == 0
+    assert tacit("ask", "-c", "other.toml", F).exit_code == 0
+    for words in (["report", "-o", "a.html"], ["publish", "-o", "a.json"], ["synthesize", "-n", "5", "-o", "a.csv"]):
+        assert tacit(*words, "other.toml").exit_code == 0
+        assert tacit(*words, "-c", "other.toml", "--force").exit_code == 0
+    refused(tacit("status", "tacit.toml", "-c", "other.toml"), "by its place or with -c", code=2)
+    refused(tacit("status", "other.toml", "--published", "a.json"), "instead of --config", code=2)
+    refused(tacit("serve", "-c", "none.toml"))
+
+
 def test_prices_are_per_cent_of_the_budget_and_units_are_behind_a_flag(folder: Path) -> None:
     for words in (["ask", "--dry-run", F], ["ask", F], ["table", "smoker"], ["quantile", "age", "0.5"], ["history"]):
         shown = tacit(*words).stdout

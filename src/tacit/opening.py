@@ -23,6 +23,7 @@ from tacit.release.public import Public
 from tacit.release.settings import Common, checked
 from tacit.session import Session
 from tacit.store.anchor import Anchor, Binding
+from tacit.store.shelf import Shelf
 from tacit.terms import MadeWith, written
 from tacit.trusted.cells import read_cells, read_records
 from tacit.trusted.curator import Curator
@@ -147,7 +148,7 @@ def open_session(
         book.log.complete(binding)
     else:
         book = Ledger.open(path, make="missing", **terms, binding={**binding, **whose})
-    public, curator = doors(rows, book, drawn_to)
+    public, curator = doors(rows, book, drawn_to, Shelf(path))
     mechanism_of = choice.build(public, curator, confidence, progress)
     return Session(public, curator, book, budget, choice, mechanism_of, confidence, start=start)
 
@@ -157,10 +158,13 @@ def unit_terms(person: str | None, rows_per_person: int) -> dict[str, str]:
     return {} if person is None else {"person": person, "rows_per_person": str(rows_per_person)}
 
 
-def doors(records: Records, ledger: Ledger, prior: Prior | None = None) -> tuple[Public, Curator]:
+def doors(
+    records: Records, ledger: Ledger, prior: Prior | None = None, shelf: Shelf | None = None
+) -> tuple[Public, Curator]:
     """The two doors of a table: what everybody may know, and what pays and looks at the data."""
     curator = Curator(records, ledger)
-    return Public(ledger.log, curator.declared, partial(tell, ledger), prior=prior, aside=ledger.aside), curator
+    keep = partial(tell, ledger)
+    return Public(ledger.log, curator.declared, keep, prior=prior, aside=ledger.aside, shelf=shelf), curator
 
 
 def check_prior(prior: Any, data: Any) -> None:

@@ -26,6 +26,7 @@ from tacit.release.settings import Common, checked, names_of
 from tacit.session import Session
 from tacit.store.anchor import Anchor
 from tacit.store.log import Log, terms_of
+from tacit.store.shelf import Shelf
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.rules import step
 
@@ -154,7 +155,7 @@ def reopen(
     remembered = Anchor(None if anchor is None else Path(anchor))
     log = Log.open(path, None, remembered, partial(step, total=made.total.atoms))
     declared = Declared(made.domain, made.rows, made.rows_per_person, made.total)
-    public = Public(log, declared, prior=prior, aside=made.aside)
+    public = Public(log, declared, prior=prior, aside=made.aside, shelf=Shelf(path))
     mechanism = choice.build(public, None, confidence)
     book = Ledger(log, made.total, made.aside)
     return Session(public, None, book, made.budget, choice, mechanism, confidence, start=True)

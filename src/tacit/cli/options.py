@@ -28,6 +28,22 @@ STOPPED = "tacit.stopped"  # where a command that is interrupted leaves what it 
 config_option = click.option(
     "--config", "-c", default="tacit.toml", show_default=True, envvar="TACIT_CONFIG", help="The configuration file."
 )
+
+
+def config_anywhere(command: Command) -> Command:
+    """Gives a command that takes nothing else by its place the configuration file both ways: `CONFIG`, or -c CONFIG."""
+
+    @wraps(command)
+    def call(by_place: str | None, config: str, **given: Any) -> Any:
+        named = click.get_current_context().get_parameter_source("config")
+        if by_place is not None and named is click.core.ParameterSource.COMMANDLINE and by_place != config:
+            raise click.UsageError("one configuration file is named, by its place or with -c.")
+        return command(config=by_place or config, **given)
+
+    made: Command = config_option(call)
+    return click.argument("by_place", required=False, metavar="[CONFIG]")(made)
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON: one line for each answer.")
 rollback_option = click.option(
     "--accept-rollback", metavar="REASON", help="Continue with an older copy of the ledger, which records the reason."
@@ -77,10 +93,11 @@ def _as_record(*options: Callable[[Command], Command]) -> Callable[[Command], Co
     return give
 
 
-_ALL = config_option, json_option, rollback_option
-owner_options = _as_record(*_ALL)  # of a command that opens the owner's table,
-analyst_options = _as_record(*_ALL, published_option, units_option)  # or can also answer from a published file,
-asker_options = _as_record(*_ALL, published_option, start_option, units_option)  # or asks
+_ALL = json_option, rollback_option
+owner_options = _as_record(config_anywhere, *_ALL)  # of a command that opens the owner's table,
+# or can also answer from a published file,
+analyst_options = _as_record(config_anywhere, *_ALL, published_option, units_option)
+asker_options = _as_record(config_option, *_ALL, published_option, start_option, units_option)  # or asks
 
 
 @contextmanager
@@ -105,8 +122,9 @@ def opened(options: Options, *, without_data: bool = False) -> Iterator[Session]
                     accept_rollback=options.accept_rollback, loading=loading, progress=advance, **more
                 )
     else:
-        source = click.get_current_context().get_parameter_source("config")
-        if source is click.core.ParameterSource.COMMANDLINE or options.accept_rollback or options.start:
+        context = click.get_current_context()
+        with_c = context.get_parameter_source("config") is click.core.ParameterSource.COMMANDLINE
+        if context.params.get("by_place") or with_c or options.accept_rollback or options.start:
             raise click.UsageError(
                 "--published is used instead of --config, --accept-rollback and --start, not with them."
             )

@@ -11,6 +11,7 @@ from tacit.cli.options import (
     Options,
     at_terminal,
     buy_base,
+    config_anywhere,
     json_option,
     opened,
     rollback_option,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("config", default="tacit.toml", envvar="TACIT_CONFIG")
+@config_anywhere
 @click.option("--rows", type=int, metavar="N", help="How many rows there are.")
 @click.option("--count-rows", is_flag=True, help="Count the rows of the configured data: n is public by convention.")
 @click.option(
@@ -89,7 +90,7 @@ def plan(
 
 
 @click.command()
-@click.argument("config", default="tacit.toml", envvar="TACIT_CONFIG")
+@config_anywhere
 @click.option("--yes", is_flag=True, help="Buy without asking back.")
 @click.option("--dry-run", is_flag=True, help="Say what would be bought, for how much, and buy nothing.")
 @rollback_option

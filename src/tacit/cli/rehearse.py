@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tacit.cli.options import at_terminal, config_option, json_option
+from tacit.cli.options import at_terminal, config_anywhere, config_option, json_option
 from tacit.cli.show import console, escape, print_answer, print_json, say, show, waiting
 from tacit.errors import DataError, TacitError
 
@@ -37,7 +37,7 @@ class Findings:
 
 
 @click.command()
-@click.argument("config", default="tacit.toml", envvar="TACIT_CONFIG")
+@config_anywhere
 @json_option
 def check(config: str, as_json: bool) -> None:
     """Say all that is wrong with the configuration and the rows.

@@ -23,6 +23,7 @@ _keys = click.option("--keys", default="tacit.keys", show_default=True, metavar=
 
 @click.command()
 @click.argument("configs", nargs=-1)
+@click.option("--config", "-c", "more", multiple=True, metavar="CONFIG", help="The same as CONFIG by its place.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8470, show_default=True, help="0 takes any free port.")
 @click.option(
@@ -38,6 +39,7 @@ _keys = click.option("--keys", default="tacit.keys", show_default=True, metavar=
 @click.option("--insecure", is_flag=True, help="Serve other machines without TLS, as behind a proxy that adds it.")
 def serve(
     configs: tuple[str, ...],
+    more: tuple[str, ...],
     host: str,
     port: int,
     postgres: str | None,
@@ -46,7 +48,7 @@ def serve(
     tls_key: str | None,
     insecure: bool,
 ) -> None:
-    """Answer questions over HTTP, in the browser and, with --postgres, for PostgreSQL's clients.
+    """Answer over HTTP, in the browser and to PostgreSQL.
 
     Each CONFIG, tacit.toml by default, is a data set with its own budget, named after its file. Whoever asks needs a
     key: see `tacit token`. By default only this machine is served; --host changes that.
@@ -62,7 +64,7 @@ def serve(
 
     with suppress(KeyboardInterrupt):  # which is how it ends
         run(
-            configs or ("tacit.toml",),
+            (*configs, *more) or ("tacit.toml",),
             host,
             port,
             keys,

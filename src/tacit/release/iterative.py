@@ -27,7 +27,7 @@ from tacit.release.public import Public, expected_noise
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 from tacit.release.settings import IterativeSettings
 from tacit.release.table_start import TableStart
-from tacit.release.warm_start import AnyFit, Progress, WarmStart, fit_all, mean_size
+from tacit.release.warm_start import AnyFit, Progress, WarmStart, fit_all, fit_name, kept_fit, mean_size
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
@@ -78,17 +78,37 @@ class Weights:
             self.note = "the warm start fits its own tables badly: rely on the error bars"
 
     def learn(self, measured: Iterable[Measured], entries: int) -> None:
-        for one in measured:
-            self._learn(one)
+        if not isinstance(self.hypothesis, Mixture):
+            for one in measured:
+                self._learn(one)
+            return
+        known, new = len(self._measured), list(filter(self._teaches, measured))
+        if all(one.key in self._started_from for one in new):
+            self._measured += new
+            return
+        name = fit_name([*self._measured, *new], self._public.prior, mixture=True)
+
+        def one_by_one() -> AnyFit:
+            for one in new:
+                self._learn(one)
+            assert self._fitted is not None
+            return self._fitted
+
+        # Every answer is one fit more: whoever has made them all keeps the last.
+        self._fitted = kept_fit(self._public, "learned", name, one_by_one)
+        self.hypothesis = self._fitted.hypothesis
+        self._measured = [*self._measured[:known], *new]
+
+    def _teaches(self, measured: Measured) -> bool:
+        return measured.key in self._started_from or isinstance(measured.question, Query | Marginal)
 
     def _learn(self, measured: Measured) -> None:
         """A single answer tilts the hypothesis; a table is fitted together with everything measured before it."""
         question, rows = measured.question, self._rows * measured.unit
-        started = measured.key in self._started_from
-        if not started and not isinstance(question, Query | Marginal):
+        if not self._teaches(measured):
             return
         self._measured.append(measured)
-        if started:
+        if measured.key in self._started_from:
             return
         hypothesis = self.hypothesis
         if hypothesis is self._frozen and isinstance(hypothesis, Dense):

@@ -69,6 +69,13 @@ class Unchecked:
         return None
 
 
+class Kept(Protocol):
+    """A place for what takes long to work out again; nothing rests on what it gives back: see `store.shelf`."""
+
+    def get(self, kind: str, name: str) -> bytes | None: ...
+    def put(self, kind: str, name: str, content: bytes) -> None: ...
+
+
 Keep = Callable[[Sequence[tuple[str, FreeAnswer]], "Gate | None"], list[Line]]
 
 
@@ -77,6 +84,7 @@ class Public:
 
     `keep` stores free answers, so that they never change; a published file has no such place. `prior` is a table that
     was public before, which a start is drawn to. `aside` is the part of delta that was kept for discovered values.
+    `shelf` spares work that another process has done.
     """
 
     def __init__(
@@ -87,7 +95,9 @@ class Public:
         *,
         prior: Prior | None = None,
         aside: float = 0.0,
+        shelf: Kept | None = None,
     ) -> None:
+        self.shelf = shelf
         self._lines, self._keep, self.declared, self.prior, self.aside = lines, keep, declared, prior, aside
         self.domain, self.rows, self.rows_per_person, self.total = declared
 

@@ -23,6 +23,7 @@ from tacit.release.allocation import allocation
 from tacit.release.hypothesis.dense import MAX_CELLS, Dense
 from tacit.release.hypothesis.fit import Fitted, fit
 from tacit.release.hypothesis.fit_mixture import FittedMixture, fit_mixture
+from tacit.release.hypothesis.kept import packed, unpacked
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.hypothesis.prior import Prior
 from tacit.release.public import Public, buyer, expected_noise
@@ -51,9 +52,7 @@ class WarmStart:
     @property
     def name(self) -> str:
         """Which guess it is: what this fit makes of these releases, and of the prior where there is one."""
-        drawn_to = [] if self.prior is None else [self.prior.digest]
-        fit = FIT_OF_MIXTURES if isinstance(self.fitted, FittedMixture) else FIT
-        return digest([fit, *drawn_to, *(one.receipt.seal for one in self.measured)])
+        return fit_name(self.measured, self.prior, mixture=isinstance(self.fitted, FittedMixture))
 
     @property
     def hypothesis(self) -> Dense | Mixture:
@@ -81,9 +80,36 @@ def recalled(public: Public, *, progress: Progress | None = None) -> WarmStart |
     # Whoever goes on with a start that was cut short may name a table of others once more: it counts once.
     named = dict.fromkeys(entry for mark, _ in marks for entry in mark.beside if entry in released)
     together = sorted([*(released[entry] for entry in named), *(one for _, one in marks)], key=_place)
-    fitted = fit_all(public.domain, together, public.rows, prior=public.prior, progress=progress)
+    fitted = kept_fit(
+        public,
+        "base",
+        fit_name(together, public.prior, mixture=public.domain.size > MAX_CELLS),
+        lambda: fit_all(public.domain, together, public.rows, prior=public.prior, progress=progress),
+    )
     bought = Loss(public.total.measure, sum(one.cost.atoms for one in together))
     return WarmStart(fitted, tuple(together), bought, public.prior)
+
+
+def kept_fit(public: Public, kind: str, name: str, fit: Callable[[], AnyFit]) -> AnyFit:
+    """A fit that was made before, read back where it is kept under this name; else made, and kept.
+
+    The name has the seals of all that it was fitted to, so that one of other releases is never taken for it.
+    """
+    content = None if public.shelf is None else public.shelf.get(kind, name)
+    found = None if content is None else unpacked(content, public.domain, mixture=public.domain.size > MAX_CELLS)
+    if found is not None:
+        return found
+    made = fit()
+    content = None if public.shelf is None else packed(made)
+    if public.shelf is not None and content is not None:
+        public.shelf.put(kind, name, content)
+    return made
+
+
+def fit_name(measured: Sequence[Measured], prior: Prior | None, *, mixture: bool) -> str:
+    """Which fit it is: the way of fitting, the prior and the seals of what it is fitted to, in order."""
+    drawn_to = [] if prior is None else [prior.digest]
+    return digest([FIT_OF_MIXTURES if mixture else FIT, *drawn_to, *(one.receipt.seal for one in measured)])
 
 
 def fit_all(

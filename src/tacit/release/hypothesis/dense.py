@@ -117,6 +117,11 @@ class Dense:
         """All of it, in numbers whose bits can be compared."""
         return [self.marginal(self.domain.names)]
 
+    @property
+    def weights(self) -> Array:
+        """Of all cells, as they are held: not divided by their sum."""
+        return self._device.back(self._weights)
+
     def profile(self, query: Query) -> tuple[Array, Array]:
         """The weights that the query gives, and how probable each is: all that a tilt by this query depends on."""
         self._check(query)
