@@ -22,8 +22,8 @@ from tacit.release.mechanisms import MECHANISMS, Choice, check_names
 from tacit.release.public import Public
 from tacit.release.settings import Common, checked
 from tacit.session import Session
+from tacit.shelf import Shelf
 from tacit.store.anchor import Anchor, Binding
-from tacit.store.shelf import Shelf
 from tacit.terms import MadeWith, written
 from tacit.trusted.cells import read_cells, read_records
 from tacit.trusted.curator import Curator

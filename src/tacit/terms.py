@@ -24,9 +24,9 @@ from tacit.release.mechanisms import MECHANISMS, Choice
 from tacit.release.public import Public
 from tacit.release.settings import Common, checked, names_of
 from tacit.session import Session
+from tacit.shelf import Shelf
 from tacit.store.anchor import Anchor
 from tacit.store.log import Log, terms_of
-from tacit.store.shelf import Shelf
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.rules import step
 
