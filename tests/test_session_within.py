@@ -173,6 +173,8 @@ def test_a_fraction_and_a_mean_of_all_rows_are_bought_in_their_own_unit(tmp_path
         assert session.ask(WOMEN, within=90).cost.atoms == 0  # the same count
         with pytest.raises(tacit.InvalidQuery, match="of one among some rows"):
             session.ask(f"{share} WHERE active", within=0.01)
+        with pytest.raises(tacit.InvalidQuery, match="of one among some rows"):
+            session.ask(f"{share} WHERE sex = 'M'", within=0.5)  # nobody, of a group whose size is noisy
         with pytest.raises(tacit.InvalidQuery, match="rounded to a grid"):
             session.ask(mean, within=1e-9)
 

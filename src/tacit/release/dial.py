@@ -74,6 +74,8 @@ def wanted(ask: Ask, within: float, domain: Domain, rows: int) -> Wanted:
     if not asked or len(noisy) > 1 or (isinstance(ask, Sum) and len(asked) > 1):
         raise InvalidQuery(_IS_FOR)
     query = asked.pop(noisy[0])
+    if not all(one.is_everyone for one in asked):  # as of a fraction of nobody, of a group whose size is noisy
+        raise InvalidQuery(_IS_FOR)
 
     def off(error: float) -> float:
         """How far off an answer in the middle is: there no end of what it can be cuts its bar."""
