@@ -67,8 +67,14 @@ trust: dev  ## What privacy rests on, in files and lines
 	$(BIN)/python -m benchmarks.trust
 
 SIZE ?= 1
-audit: dev  ## Slow statistics, attacks and planted bugs; SIZE=0.1 makes a tenth of each attack
-	$(BIN)/python -m pytest -n 2 -m audit --size $(SIZE)
+audit: dev  ## Slow statistics, attacks and planted bugs, and their report; SIZE=0.1 makes a tenth of each attack
+	$(BIN)/python -m pytest -n 2 -m audit --size $(SIZE); \
+	failed=$$?; PYTHONPATH=.:tests $(BIN)/python tests/audit_report.py; exit $$failed
+
+MINUTES ?= 60
+soak: dev  ## A server for an hour at mixed load, and a picture of what it holds; MINUTES=10 makes ten minutes
+	PYTHONPATH=.:tests $(BIN)/python tests/serve/soak.py --minutes $(MINUTES); \
+	failed=$$?; PYTHONPATH=.:tests $(BIN)/python tests/audit_report.py; exit $$failed
 
 crash: dev  ## kill -9 and simulated power cuts against the ledger
 	$(BIN)/python -m pytest -m crash -s

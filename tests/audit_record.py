@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+# Seconds of a processor that the whole of each attack takes, about.
+COSTS = {"adversaries": 4_500, "reconstruction": 900, "crashes": 600, "requests": 4_000}
 FOLDER = Path(__file__).parents[1] / "build" / "audit"
 
 
@@ -18,6 +20,15 @@ def record(section: str, name: str, **found: Any) -> None:
     file.write_text(json.dumps({"name": name, **found}))
 
 
-def recorded(section: str) -> list[dict[str, Any]]:
+def recorded(section: str, folder: Path | None = None) -> list[dict[str, Any]]:
     """The rows of a section, by name."""
-    return [json.loads(file.read_text()) for file in sorted((FOLDER / section).glob("*.json"))]
+    return [json.loads(file.read_text()) for file in sorted(((folder or FOLDER) / section).glob("*.json"))]
+
+
+def budget(size: float) -> str:
+    """What a run is going to take, from what a unit of each attack took on two quiet cores."""
+    seconds = size * sum(COSTS.values())
+    parts = ", ".join(f"{name} {size * cost / 60:.0f} min" for name, cost in COSTS.items())
+    return (
+        f"audit of size {size:g}: {parts} of one core each; about {seconds / 2 / 3600:.1f} hours on two, and the rest"
+    )

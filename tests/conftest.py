@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import seeded_noise
+from audit_record import budget
 
 # The same examples in every run, and no clock: a test fails because of a change, never by chance. To look for examples
 # that nobody has seen: pytest --hypothesis-profile=explore
@@ -21,6 +22,10 @@ settings.load_profile("same")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--size", type=float, default=1.0, help="of the audit: 0.1 is a tenth of it")
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    return budget(config.getoption("--size")) if config.getoption("-m") == "audit" else None
 
 
 @pytest.fixture

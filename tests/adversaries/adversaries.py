@@ -303,7 +303,7 @@ ADVERSARIES = (
     ),
     Adversary(
         "people with 3 rows", Tables(THREE, (7, 7, 6), (4, 10, 6), 3), asks_one,
-        "a person's rows taken for one", one_row, settings={"questions": 1},
+        "a person's rows taken for one", one_row, settings={"questions": 1}, least=2_000,
     ),
     Adversary(
         "histogram", MOVED, starts, "a table moves by 1", moves(Marginal, Sensitivity(1, 1)),

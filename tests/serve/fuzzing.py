@@ -255,13 +255,17 @@ def fuzz_bytes(address: str, key: str, judge: Judge, count: int, seed: int) -> N
     """Send bytes of any kind, with a key that cannot spend, and look only for errors inside."""
     maker = Maker(seed)
     for _ in range(count):
-        client = Plain(address, timeout=0.02)  # half a request is never answered
-        try:
-            status = client.raw(maker.raw(key)).status
-        except (Gone, ValueError, IndexError):  # closed, silent, or an answer to something that is not HTTP
-            status = 0
-        with judge.lock:
-            judge.statuses[status] += 1
-            if status >= 500:
-                judge.wrong.append(f"bytes of seed {seed}: {status}")
-        client.close()
+        send_bytes(address, maker.raw(key), judge)
+
+
+def send_bytes(address: str, sent: bytes, judge: Judge) -> None:
+    client = Plain(address, timeout=0.02)  # half a request is never answered
+    try:
+        status = client.raw(sent).status
+    except (Gone, ValueError, IndexError):  # closed, silent, or an answer to something that is not HTTP
+        status = 0
+    with judge.lock:
+        judge.statuses[status] += 1
+        if status >= 500:
+            judge.wrong.append(f"{status} for the bytes {sent!r}")
+    client.close()

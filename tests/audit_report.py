@@ -1,0 +1,167 @@
+"""The page of an audit, `build/audit/report.html`: what was tried, how often, what it proved, and what was planted.
+
+    python tests/audit_report.py
+
+`make audit` and `make soak` call it at their end. A section that was not run says so.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent / "serve"))
+
+from soak import Sample, picture
+
+from audit_record import FOLDER, recorded
+from tacit.show.chart import Axis, Chart, Points
+from tacit.show.chart.paint import FONT, ROLES, Picture
+from tacit.show.pages import environment
+
+Row = Sequence[str]
+TEMPLATE = Path(__file__).with_suffix(".html")
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading with what was tried, in words, and a table of what came of it."""
+
+    heading: str
+    words: str
+    head: Row
+    rows: Sequence[Row]
+    right: Sequence[int] = ()
+    picture: Picture | None = None
+
+    @property
+    def caption(self) -> str:
+        return self.heading
+
+
+def mutants(folder: Path) -> Section:
+    found = recorded("mutants", folder)
+    rows = [
+        (one["name"], one["promise"], one["file"], one["failed"] or "-", "caught" if one["caught"] else "survived")
+        for one in sorted(found, key=lambda one: bool(one["caught"]))
+    ]
+    return Section(
+        "Planted bugs",
+        "Each is applied to a copy of the code, and a named test of the ordinary suite must fail.",
+        ("bug", "what it breaks", "file", "test that fails", "outcome"),
+        rows,
+    )
+
+
+def adversaries(folder: Path) -> Section:
+    found = recorded("adversaries", folder)
+    rows = [
+        (one["name"], f"{one['transcripts']:,}", f"{one['delta']:g}", f"{one['bound']:.3f}", f"{one['price']:.3f}",
+         "below" if one["bound"] <= one["price"] else "ABOVE", one["bug"], f"{one['control']:.3f}")
+        for one in found
+    ]  # fmt: skip
+    chart = None
+    if found:
+        places = list(range(len(found)))
+        chart = Chart(
+            "What adversaries prove, and what is paid",
+            x=Axis("", categories=[one["name"] for one in found]),
+            y=Axis("epsilon", low=0),
+            marks=[
+                Points(places, [one["bound"] for one in found], name="proved"),
+                Points(places, [one["price"] for one in found], name="paid", shape="square"),
+                Points(places, [one["control"] for one in found], name="proved with the bug", shape="triangle"),
+            ],
+        )
+    return Section(
+        "Adversaries",
+        "Each knows two neighbouring tables and talks to whole sessions on both. A bound on epsilon is above the truth "
+        "once in 10^10 times, so it stays below the price, and a planted bug leads it above.",
+        ("adversary", "transcripts", "delta", "epsilon at least", "price", "", "planted", "with it, at least"),
+        rows,
+        (1, 2, 3, 4, 7),
+        chart,
+    )
+
+
+def reconstruction(folder: Path) -> Section:
+    rows = [
+        (one["name"], f"{one['guesses']:,}", f"{one['share']:.3f}", f"{one['most']:.3f}")
+        for one in recorded("reconstruction", folder)
+    ]
+    return Section(
+        "Reconstruction and membership",
+        "Secret bits by a linear program, and who is in a table at all, over HTTP: the share that is guessed rightly, "
+        "and the most that any attack could. A coin gets 0.5; the exact server is the control.",
+        ("attack", "guesses", "right", "any attack at most"),
+        rows,
+        (1, 2, 3),
+    )
+
+
+def crashes(folder: Path) -> Section:
+    rows = [
+        (one["name"], f"{one['times']:,}", f"{one['shown']:,}", f"{one['broken']:,}")
+        for one in recorded("crashes", folder)
+    ]
+    return Section(
+        "Crashes",
+        "Processes that are killed, and disks that lose power, while questions are asked: no answer that was shown is "
+        "lost, changed or uncharged.",
+        ("crash", "times", "answers shown", "promises broken"),
+        rows,
+        (1, 2, 3),
+    )
+
+
+def requests(folder: Path) -> Section:
+    rows = [
+        (one["name"], f"{one['sent']:,}", f"{one['refused']:,}", f"{one['wrong']:,}")
+        for one in recorded("requests", folder)
+    ]
+    return Section(
+        "Generated requests",
+        "Right ones, wrong ones, and bytes that are none: no error inside, no charge without an answer that says so.",
+        ("what", "sent", "refused", "wrong"),
+        rows,
+        (1, 2, 3),
+    )
+
+
+def soaked(folder: Path) -> Section:
+    words = "A server at mixed load. Files and memory may grow with the ledger's lines, and descriptors with nothing."
+    head = ("", "minutes", "requests", "lines", "memory, MB", "descriptors", "ledger, MB", "audit log, MB")
+    runs = recorded("soak", folder)
+    if not runs:
+        return Section("Soak", words, head, ())
+    samples = [Sample(**one) for one in runs[0]["samples"]]
+    wrong = "; ".join(runs[0]["wrong"]) or "nothing grew that the lines do not explain"
+    rows = [
+        (name, f"{one.minutes:.1f}", f"{one.requests:,}", f"{one.lines:,}", f"{one.memory / 2**20:.1f}",
+         f"{one.descriptors}", f"{one.ledger / 2**20:.1f}", f"{one.audit / 2**20:.1f}")
+        for name, one in (("start", samples[0]), ("middle", samples[len(samples) // 2]), ("end", samples[-1]))
+    ]  # fmt: skip
+    return Section("Soak", f"{words} Found: {wrong}.", head, rows, range(1, 8), picture(samples))
+
+
+SECTIONS = (mutants, adversaries, reconstruction, crashes, requests, soaked)
+
+
+def page(folder: Path = FOLDER) -> str:
+    """The page, of what lies in a folder."""
+    sections = [make(folder) for make in SECTIONS]
+    facts = [(one.heading, f"{len(one.rows):,}" if one.rows else "not run") for one in sections]
+    template = environment("tacit.show").from_string(TEMPLATE.read_text())
+    return template.render(sections=sections, facts=facts, roles=ROLES, font=FONT)
+
+
+def main() -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / "report.html").write_text(page(), encoding="utf-8")
+    print(f"the report is {FOLDER.relative_to(FOLDER.parents[1])}/report.html")
+
+
+if __name__ == "__main__":
+    main()
