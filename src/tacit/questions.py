@@ -154,8 +154,8 @@ class Questions(ABC):
         release of all ranges of the attribute is bought, and everything about them is free from then on, whatever share
         is named: `cdf`, `quantile`, `range`, `histogram` and `mean`. Without a share, what was told first stays.
 
-        strategy: what the release measures, instead of what is best: "cells", "binary tree", "two levels" or "square
-            root", the rungs of the ladder that docs/understand/seeds.md climbs.
+        strategy: what the release measures, instead of what is best: "cells", "binary tree", "4-ary tree", "16-ary
+            tree", "two levels", "square root" or "circle": the ladder that docs/understand/seeds.md climbs.
         """
         found = self.answer(Cdf(self.domain, name, share, strategy))
         assert isinstance(found, CdfAnswer)

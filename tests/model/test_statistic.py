@@ -125,7 +125,7 @@ def test_in_words(name: str, words: str) -> None:
     [
         (tacit.stump("agee", predicts="ill"), "did you mean 'Age'"),
         (tacit.stump("ward", predicts="ill"), "ward has no order"),
-        (tacit.stump("age", predicts="ward"), "ward has 3 values; say which one"),
+        (tacit.stump("age", predicts="ward"), "ward has 3 values; give the one"),
         (tacit.stump("age", predicts="ward", value="west"), "no value 'west'"),
         (tacit.stump("age", predicts="AGE", value="unknown"), "each of its attributes once"),
         (tacit.stump("age", predicts="one", value=3), "one of several values"),

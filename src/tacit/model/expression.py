@@ -211,7 +211,9 @@ def stump(feature: str, *, predicts: str, value: Value | None = None) -> Unbound
         if not domain[feature].ordered:
             raise InvalidQuery(f"{feature} has no order, so it has no thresholds: the ordered attribute comes first.")
         if value is None and labels.size != 2:
-            raise InvalidQuery(f"{predicts} has {labels.size} values; say which one is told from the others: value=….")
+            raise InvalidQuery(
+                f"{predicts} has {labels.size} values; give the one that is told from the others as value."
+            )
         label = 1 if value is None else labels.find(predicts, value)
         label = 1 if labels.size == 2 else label  # either tells the same rows apart
         return Statistic("stump", _scope(domain, feature, predicts), (domain[feature].bins, label))
