@@ -31,7 +31,7 @@ from tacit.release.dial import wanted
 from tacit.release.epsilon import epsilon_spent
 from tacit.release.estimate import Answerer, repeated
 from tacit.release.evidence import Setting, one_answer
-from tacit.release.history import History, history
+from tacit.release.history import History, Past, history, past
 from tacit.release.need import DryRun as DryRun  # what `dry_run` gives: for those who import it from here
 from tacit.release.need import Need, Part
 from tacit.release.parts import Parts
@@ -144,6 +144,26 @@ class Session(Questions):
     def history(self) -> History:
         """Everything bought so far, oldest first."""
         return history(self._public)
+
+    def history_after(self, entry: int, most: int) -> History:
+        """At most so many purchases after an entry of the ledger, oldest first. No more than that is read."""
+        return history(self._public, entry, most)
+
+    def latest(
+        self, most: int, *, before: int = 2**62, told: bool = False
+    ) -> Iterator[tuple[Past, Measured | Told | None]]:
+        """The last purchases before an entry, newest first, and if wanted what was told for nothing; with answers."""
+        for one, answer in self._public.latest(most, before, told=told):
+            yield past(one, self._public), answer
+
+    @property
+    def told(self) -> int:
+        """How many answers were told for nothing, and kept."""
+        return self._public.told
+
+    def charges(self, after: int) -> Iterator[tuple[str, int, int]]:
+        """What was bought since entry `after`: kinds of questions, costs in atoms, and entries, in order."""
+        return self._public.charges(after)
 
     def answers(self) -> Iterator[Measured | Told]:
         """Every answer in the ledger, oldest first: noisy ones that were bought, and those told for nothing."""

@@ -369,7 +369,7 @@ def test_a_failure_inside_shows_nothing_of_its_words(
         response = served.ana.post(f"/v1/people/{path}", json=body)
         assert refused(response, 500, "internal") == INTERNAL
         assert response.json()["error"]["nothing_spent"] is False
-    monkeypatch.setattr(type(served.people.session), "history", property(fail))
+    monkeypatch.setattr(type(served.people.session), "history_after", fail)
     assert refused(served.ana.get("/v1/people/history"), 500, "internal") == INTERNAL
     told = caplog.text + "".join(capfd.readouterr()) + served.people.audit.path.read_text()
     assert "ValueError" in told  # the owner learns that something failed, and where

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import Serve, Served
+from serving import Serve, Served, write_config
 
 import tacit
+from tacit.config import read_config
 from tacit.serve import admission, question
 from tacit.serve.admission import (
     MAX_LOGIN,
@@ -28,6 +32,8 @@ from tacit.serve.app import make_app
 from tacit.serve.question import MAX_WORK
 from tacit.serve.refusal import Refusal
 from tacit.serve.schema import MAX_NESTED, parse
+from tacit.show.events import Tally, events, spending
+from tacit.store import rows
 
 WOMEN = {"question": {"count": {"sex": "F"}}}
 JSON = (b"content-type", b"application/json")
@@ -235,3 +241,40 @@ def test_the_work_under_way_is_bounded() -> None:
 )
 def test_every_kind_has_a_price_in_work(served: Served, asked: Any, most: int) -> None:
     assert 0 < question.read(asked, served.people.session.domain).work <= most
+
+
+def test_a_page_of_the_history_is_all_that_is_read(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = served.people.session
+    for age in range(0, 90, 10):
+        session.ask(f"SELECT COUNT(*) FROM data WHERE age BETWEEN {age} AND {age + 9}")
+    read, line_of = list[int](), rows.line_of
+    monkeypatch.setattr(rows, "line_of", lambda row: read.append(row[0]) or line_of(row))
+    whole = served.rea.get("/v1/people/history?limit=100").json()["history"]
+    assert len(whole) == 9
+    for after, limit in ((0, 1), (0, 3), (whole[3]["entry"], 2), (whole[-1]["entry"], 100)):
+        read.clear()
+        page = served.rea.get(f"/v1/people/history?after={after}&limit={limit}").json()
+        assert page["history"] == [line for line in whole if line["entry"] > after][:limit]
+        assert page["next"] == (page["history"][-1]["entry"] if limit < 9 else None)
+        assert len(read) <= limit + 1
+
+
+def test_old_ledgers_get_the_index_that_pages_are_read_by(tmp_path: Path) -> None:
+    config = read_config(write_config(tmp_path))
+    with config.open() as session:
+        session.ask("SELECT COUNT(*) FROM data WHERE sex = 'F'")
+    with closing(sqlite3.connect(config.ledger)) as file, file:
+        file.execute("DROP INDEX outcomes")
+    with config.open() as session:
+        assert len(session.history_after(0, 10)) == 1
+        assert session.told == 0
+
+
+def test_what_was_spent_is_added_up_as_it_is_bought(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, tally = served.people.session, Tally()
+    for ask in ("sex, COUNT(*) FROM data GROUP BY sex", "COUNT(*) FROM data WHERE age < 50", "MEDIAN(age) FROM data"):
+        session.ask(f"SELECT {ask}")
+        assert spending(tally.catch_up(session), session) == spending(Tally.of(events(session)), session)
+    assert set(tally.number) == {"table", "count", "range"}
+    monkeypatch.setattr(rows, "line_of", lambda row: pytest.fail("nothing is read again"))
+    tally.catch_up(session)

@@ -42,9 +42,9 @@ from tacit.serve.page.answer import panel, ways
 from tacit.serve.page.form import Built, clicked, column, read_built, span
 from tacit.serve.page.link import fields_of, unclicked
 from tacit.serve.page.view import Place, _templates, asset
-from tacit.serve.page.view import page as made
 from tacit.serve.refusal import Refusal
 from tacit.show.chart.paint import GREY
+from tacit.store import rows
 
 BASE = "http://127.0.0.1:8470"
 WOMEN = "SELECT COUNT(*) FROM data WHERE sex = 'F'"
@@ -637,21 +637,23 @@ def test_a_used_up_budget_is_said_clearly(two: Site) -> None:
     assert 'class="badge free"' in again.text
 
 
-def test_history_comes_in_pages(site: Site) -> None:
+def test_history_comes_in_pages(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     ana = site.browser("ana")
     session = site.state.datasets["people"].session
     for age in range(0, 90, 10):
         session.ask(f"SELECT COUNT(*) FROM data WHERE age BETWEEN {age} AND {age + 9}")
     from tacit.serve.page import view
-    from tacit.show.events import events
 
-    found = events(session)
-    first = made(
-        "history.html", Place(), **view.history(found * 8, session, None, 0, Place(), free=False)
-    ).body.decode()
+    monkeypatch.setattr(view, "PAGE", 4)
+    read = list[int]()
+    line_of = rows.line_of
+    monkeypatch.setattr(rows, "line_of", lambda row: read.append(row[0]) or line_of(row))
+    first = ana.get("/data/people/history").text
     assert first.count("<tr>") == view.PAGE + 1
     assert "?before=" in first
-    newest = found[-1].receipt.entry
+    assert len(read) <= 2 * (view.PAGE + 1)  # of nine purchases, with an intent each
+    monkeypatch.undo()
+    newest = session.history[-1].receipt.entry
     second = ana.get(f"/data/people/history?before={newest}").text
     assert f">{newest}<" not in second
     assert second.count("<tr>") == 9

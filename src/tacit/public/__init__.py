@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -113,8 +114,15 @@ class Transcript:
     def lines(self, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Line]:
         return (line for line in self._lines if line.seq > after and (not kinds or line.kind in kinds))
 
-    def since(self, after: int) -> tuple[Mark, Iterator[Line]]:
+    def since(self, after: int, most: int = 0) -> tuple[Mark, Iterator[Line]]:
         return self.head(), (line for line in self._settled if line.seq > after)
+
+    def newest(self, before: int, most: int, *, told: bool = False) -> list[Line]:
+        among = (line for line in reversed(self._lines if told else self._settled) if line.seq < before)
+        return list(islice((line for line in among if line.kind not in ("intent", "override", "terms")), most))
+
+    def unpaid_count(self) -> int:
+        return sum(line.intent is None and line.kind not in ("intent", "override") for line in self._lines)
 
     def kept_intents(self) -> list[Line]:
         """As far as is known: a gate that was lost with its noise looks like one that is open."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
 from tacit.model.budget import Loss
 from tacit.model.describe import describe
 from tacit.model.facts import Receipt
 from tacit.model.workload import Question
-from tacit.release.public import Public
+from tacit.release.public import Public, Purchased
 
 _WORDS = {"measured": "", "choice": "chosen: ", "compared": "compared: ", "discovered": "discovered: "}
 
@@ -38,21 +39,19 @@ class History(list[Past]):
         return notebook(head=["entry", "bought", "of the budget"], rows=rows, notes=[])
 
 
-def history(public: Public) -> History:
-    """Oldest first."""
-    return History(
-        Past(
-            question=_words(kind, about, public),
-            cost=cost,
-            receipt=receipt,
-            kind=kind,
-            percent=cost.atoms / (public.total.atoms / 100),
-        )
-        for kind, about, cost, receipt in public.purchases()
-    )
+def history(public: Public, after: int = 0, most: int | None = None) -> History:
+    """Oldest first: all, or at most so many after an entry. No more than that is read."""
+    bought = public.purchases(after) if most is None else islice(public.purchases(after, most), most)
+    return History(past(one, public) for one in bought)
+
+
+def past(one: Purchased, public: Public) -> Past:
+    """A purchase as a line of the history."""
+    words = _words(one.kind, one.about, public)
+    return Past(words, one.cost, one.receipt, one.kind, one.cost.atoms / (public.total.atoms / 100))
 
 
 def _words(kind: str, about: Question | str | None, public: Public) -> str:
     if about is None:
         return "a hard question found"
-    return _WORDS[kind] + (about if isinstance(about, str) else describe(about, public.domain))
+    return _WORDS.get(kind, "") + (about if isinstance(about, str) else describe(about, public.domain))

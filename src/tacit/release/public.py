@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 from msgspec import Struct
 from msgspec.json import Decoder
@@ -54,10 +54,24 @@ class Lines(Protocol):
     def head(self) -> Mark: ...
     def keyed(self, keys: Sequence[str]) -> dict[str, Line]: ...
     def lines(self, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Line]: ...
-    def since(self, after: int) -> tuple[Mark, Iterator[Line]]: ...
+    def since(self, after: int, most: int = ...) -> tuple[Mark, Iterator[Line]]: ...
+    def newest(self, before: int, most: int, *, told: bool = ...) -> list[Line]: ...
+    def unpaid_count(self) -> int: ...
     def kept_intents(self) -> list[Line]: ...
     def snapshot(self) -> tuple[str, list[Line]]: ...
     def turn(self) -> AbstractContextManager[Any]: ...
+
+
+class Purchased(NamedTuple):
+    """What was bought, or told for nothing: its kind, the question if there is one, its price and its receipt.
+
+    What was discovered is about another domain, so it is told in words.
+    """
+
+    kind: str
+    about: Question | str | None
+    cost: Loss
+    receipt: Receipt
 
 
 class Unchecked:
@@ -182,25 +196,54 @@ class Public:
             if (stored := self._read(line)) is not None:
                 yield stored
 
-    def purchases(self) -> Iterator[tuple[str, Question | str | None, Loss, Receipt]]:
-        """Everything that was ever charged and settled, in order: its kind, the question if there is one, its price.
-
-        What was discovered is about another domain, so it is told in words.
-        """
-        for line in self._lines.since(0)[1]:
+    def purchases(self, after: int = 0, most: int = 500) -> Iterator[Purchased]:
+        """Everything that was charged and settled since entry `after`, in order; read `most` at a time."""
+        for line in self._lines.since(after, most)[1]:
             if line.atoms and line.kind != "dropped":
-                entry = decode(line.kind, line.body)
-                kind, about = line.kind, getattr(entry, "question", None)
-                match entry:
-                    case Found(name):
-                        kind, about = "discovered", f"the values of {name}"
-                    case Discovered(domain, measured=measured):
-                        about = describe(measured.question, domain)
-                    case Selection():
-                        kind = "choice"
-                    case Shut():
-                        kind = "gate"
-                yield kind, about, Loss(self.total.measure, line.atoms), Receipt(line.seq, line.hash)
+                yield self._purchased(line)
+
+    def latest(self, most: int, before: int, *, told: bool) -> Iterator[tuple[Purchased, Measured | Told | None]]:
+        """The last purchases before an entry, newest first, and if wanted what was told for nothing; with answers."""
+        found = 0
+        while found < most and (lines := self._lines.newest(before, most - found, told=told)):
+            before = lines[-1].seq
+            for line in lines:
+                if line.kind == "told" or (line.atoms and line.kind != "dropped"):
+                    found += 1
+                    yield self._purchased(line), self._read(line)
+
+    @property
+    def told(self) -> int:
+        """How many answers were told for nothing."""
+        return self._lines.unpaid_count() - self._later_terms
+
+    @cached_property
+    def _later_terms(self) -> int:
+        return sum(1 for _ in self._lines.lines(kinds=("terms",)))
+
+    def charges(self, after: int) -> Iterator[tuple[str, int, int]]:
+        """What was charged and settled since entry `after`, without making the questions: kind, atoms and entry.
+
+        The kind is that of the question where something was measured, and else of the line.
+        """
+        for line in self._lines.since(after)[1]:
+            if line.atoms and line.kind != "dropped":
+                kind = _peek(line.body).question.kind if line.kind == "measured" else line.kind
+                yield kind, line.atoms, line.seq
+
+    def _purchased(self, line: Line) -> Purchased:
+        entry = decode(line.kind, line.body)
+        kind, about = line.kind, getattr(entry, "question", None)
+        match entry:
+            case Found(name):
+                kind, about = "discovered", f"the values of {name}"
+            case Discovered(domain, measured=measured):
+                about = describe(measured.question, domain)
+            case Selection():
+                kind = "choice"
+            case Shut():
+                kind = "gate"
+        return Purchased(kind, about, Loss(self.total.measure, line.atoms), Receipt(line.seq, line.hash))
 
     def bought(self, after: int = 0) -> list[tuple[str | None, int]]:
         """The keys and costs, in atoms, of what was bought since entry `after`, in order."""

@@ -257,7 +257,7 @@ def budget(call: Call) -> schema.BudgetReply:
 def history(call: Call) -> schema.HistoryReply:
     """What was bought so far, oldest first, after an entry of the ledger."""
     after, limit = call.parameters["after"], call.parameters["limit"]
-    found = [past for past in call.about.session.history if past.receipt.entry > after]
+    found = call.about.session.history_after(after, limit + 1)
     page = [
         schema.HistoryLine(p.question, p.cost.to_dict(), p.percent, p.receipt.entry, p.receipt.seal)
         for p in found[:limit]

@@ -82,6 +82,7 @@ class Dataset:
         self.audit = Audit(Path(f"{os.path.realpath(ledger)}.audit"))
         self.writer = Writer(session, name, sync=self._sync)
         self.shown: dict[str, tuple[int, Any]] = {}  # what the pages have worked out, by how much was spent then
+        self.shown_lock = threading.Lock()  # for what is worked out in several steps
         self._repeats: OrderedDict[str, Answer] = OrderedDict()
         self._unnoted: Counter[str] = Counter()  # what names have spent on requests that are not finished
         self._mutex = threading.Lock()

@@ -5,8 +5,9 @@ Everything here is worked out from what was released, so it costs nothing and ad
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -26,6 +27,7 @@ from tacit.model.workload import Convolution, Marginal, Product, Tree, marginal
 from tacit.release.curves import curve
 from tacit.release.estimate import of_stored
 from tacit.release.evidence import one_answer
+from tacit.release.history import Past
 from tacit.release.hypothesis.noisy_residuals import NoisyResiduals
 from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.release.ranges.distribution import Distribution
@@ -47,7 +49,19 @@ BOUGHT = {
 WIDTH = 840  # pixels
 MOST_BARS = 30  # single counts in the chart of counts
 MOST_BINS = 20  # along each side of a picture of rectangles
-_WITHOUT_ANSWER = {"gate": "gate", "choice": "choice", "compared": "choice", "discovered": "discovered"}
+_WITHOUT_ANSWER = {"gate": "gate", "choice": "choice", "compared": "choice", "discovered": "discovered", "told": "told"}
+# The kinds of `BOUGHT` by those of `Session.charges`; all others are of ranges.
+_CHARGED = {
+    "query": "count",
+    "statistic": "statistic",
+    "marginal": "table",
+    "residuals": "table",
+    "shut": "gate",
+    "chosen": "choice",
+    "compared": "choice",
+    "found": "discovered",
+    "discovered": "discovered",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,27 +82,57 @@ class Event:
         return self.kind == "told"
 
 
+def latest(session: Session, most: int, before: int = 0, *, free: bool) -> list[Event]:
+    """At most so many events before an entry, the newest first; no more than that is read. `free`: also the told."""
+    found = session.latest(most, before=before or 2**62, told=free)
+    return [Event(past.receipt, _kind_of(past, answer), past.question, past.cost, answer) for past, answer in found]
+
+
 def events(session: Session) -> list[Event]:
     """In the order of the ledger."""
     answers = {answer.receipt.entry: answer for answer in session.answers()}
     found = []
     for past in session.history:
         answer = answers.pop(past.receipt.entry, None)
-        kind = _kind(answer) if isinstance(answer, Measured) else _WITHOUT_ANSWER[past.kind]
-        found.append(Event(past.receipt, kind, past.question, past.cost, answer))
+        found.append(Event(past.receipt, _kind_of(past, answer), past.question, past.cost, answer))
     free = Loss(session.total.measure, 0)
     for answer in answers.values():
         found.append(Event(answer.receipt, "told", describe(answer.question, session.domain), free, answer))
     return sorted(found, key=lambda event: event.receipt.entry)
 
 
-def spending(found: Sequence[Event], session: Session) -> list[tuple[str, int, Loss]]:
+@dataclass
+class Tally:
+    """What was paid for each kind of `BOUGHT` up to an entry: how many times, and how many atoms."""
+
+    entry: int = 0
+    number: Counter[str] = field(default_factory=Counter)
+    atoms: Counter[str] = field(default_factory=Counter)
+
+    def catch_up(self, session: Session) -> Tally:
+        """The same up to the newest entry. What was counted before is not read again."""
+        for kind, atoms, entry in session.charges(self.entry):
+            kind = _CHARGED.get(kind, "range")
+            self.number[kind] += 1
+            self.atoms[kind] += atoms
+            self.entry = entry
+        return self
+
+    @classmethod
+    def of(cls, found: Sequence[Event]) -> Tally:
+        own = [event for event in found if not event.free]
+        atoms = Counter[str]()
+        for event in own:
+            atoms[event.kind] += event.cost.atoms
+        return cls(number=Counter(event.kind for event in own), atoms=atoms)
+
+
+def spending(tally: Tally, session: Session) -> list[tuple[str, int, Loss]]:
     """What was paid for each kind: its name, how many, the cost; then what is reserved without an outcome."""
     lines = []
     for kind, name in BOUGHT.items():
-        own = [event.cost.atoms for event in found if event.kind == kind]
-        if own:
-            lines.append((name, len(own), Loss(session.total.measure, sum(own))))
+        if tally.number[kind]:
+            lines.append((name, tally.number[kind], Loss(session.total.measure, tally.atoms[kind])))
     rest = session.spent.atoms - sum(cost.atoms for _, _, cost in lines)
     if rest > 0:
         lines.append(("reserved", 0, Loss(session.total.measure, rest)))
@@ -102,6 +146,10 @@ def single(event: Event, session: Session) -> Answer | None:
         return None
     estimate = of_stored(stored, question, session.rows, session.confidence)
     return one_answer(event.question, question, estimate, session.rows)
+
+
+def _kind_of(past: Past, answer: Measured | Told | None) -> str:
+    return _kind(answer) if isinstance(answer, Measured) else _WITHOUT_ANSWER[past.kind]
 
 
 def _kind(answer: Measured) -> str:
@@ -121,7 +169,7 @@ def _kind(answer: Measured) -> str:
 
 def gauge(found: Sequence[Event], session: Session) -> Gauge:
     """The budget as one bar, by what it was spent on."""
-    parts = [(name, 100 * cost.atoms / session.total.atoms) for name, _, cost in spending(found, session)]
+    parts = [(name, 100 * cost.atoms / session.total.atoms) for name, _, cost in spending(Tally.of(found), session)]
     return Gauge(f"The budget: {session.budget}", parts, 100, "% of it", width=WIDTH)
 
 

@@ -254,12 +254,26 @@ class Log:
             yield from page
             after = page[-1].seq
 
-    def since(self, after: int) -> tuple[Mark, Iterator[Line]]:
-        """The newest line, and those after `after` that settle an intent, in order: at least those up to the newest."""
-        head, found = self._read(lambda db: (rows.head(db), rows.settled(db, after)))
-        parts = (found[start : start + rows.PAGE] for start in range(0, len(found), rows.PAGE))
-        lines = (line for part in parts for line in self._show(partial(rows.numbered, numbers=part)))
-        return head or self.identity.origin, lines
+    def since(self, after: int, most: int = rows.PAGE) -> tuple[Mark, Iterator[Line]]:
+        """The newest line, and those after `after` that settle an intent, in order: at least those up to the newest.
+
+        They are read as they are asked for, `most` at a time.
+        """
+
+        def lines(after: int) -> Iterator[Line]:
+            while page := self._show(partial(rows.settled, after=after, most=most)):
+                yield from page
+                after = page[-1].seq
+
+        return self._read(rows.head) or self.identity.origin, lines(after)
+
+    def newest(self, before: int, most: int, *, told: bool = False) -> list[Line]:
+        """At most so many lines before a number, newest first, that settle an intent, or also were told for nothing."""
+        return self._show(partial(rows.newest, before=before, most=most, told=told))
+
+    def unpaid_count(self) -> int:
+        """How many lines neither are an intent, nor settle one, nor are an override."""
+        return self._read(rows.unpaid_count)
 
     def open_intents(self) -> list[Line]:
         """The intents without outcome, newest last."""
@@ -366,6 +380,7 @@ class Log:
     def _resume(self, db: Any, accept_rollback: str | None) -> tuple[Mark, State]:
         """The end to go on from. An old log beside a new file shows in SQLite's own check, not always in the chain."""
         self._check_file(db)
+        db.execute(rows.OUTCOMES)  # a log of an earlier version has no such index
         # The first link seals the terms. What lies between is checked when it is read, and all of it by `verify`.
         rows.select(db, "ORDER BY seq LIMIT 1")
         rows.select(db, "ORDER BY seq DESC LIMIT 1")

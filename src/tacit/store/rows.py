@@ -14,6 +14,8 @@ PAGE = 500  # rows read at a time, so that no reader holds up a checkpoint for l
 # Random bits beside the last line of each transaction. Two copies of a log may write the very same line at the same
 # second; what they tell the anchor differs by these. Lines are published and the same everywhere: so they stay outside.
 SALTS = "CREATE TABLE IF NOT EXISTS salts (seq INTEGER PRIMARY KEY, salt TEXT NOT NULL)"
+# The lines that settle an intent, in order: what was bought, among millions that were told for nothing.
+OUTCOMES = "CREATE INDEX IF NOT EXISTS outcomes ON entries (seq) WHERE intent IS NOT NULL"
 SCHEMA = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE entries (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT, intent INTEGER, atoms INTEGER"
@@ -26,6 +28,7 @@ SCHEMA = (
     # goes when its intent is settled.
     "CREATE TABLE private (entry INTEGER PRIMARY KEY, value TEXT NOT NULL)",
     SALTS,
+    OUTCOMES,
     *(
         f"CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table} BEGIN SELECT RAISE(ABORT, 'append-only'); END"
         for table in ("meta", "entries")
@@ -109,13 +112,24 @@ def page(db: Any, after: int, kinds: Sequence[str] = ()) -> list[Line]:
     return select(db, f"WHERE seq > ? {among} ORDER BY seq LIMIT {PAGE}", after, *kinds)
 
 
-def settled(db: Any, after: int) -> list[int]:
-    """The numbers of the lines after `after` that settle an intent, in order.
+def settled(db: Any, after: int, most: int = PAGE) -> list[Line]:
+    """The next lines after `after` that settle an intent, in order. No other line is read."""
+    return select(db, "INDEXED BY outcomes WHERE intent IS NOT NULL AND seq > ? ORDER BY seq LIMIT ?", after, most)
 
-    They come from the index of intents, which is read whole: of the other lines there may be millions.
-    """
-    query = "SELECT seq FROM entries INDEXED BY settled WHERE intent IS NOT NULL AND +seq > ?"
-    return sorted(row[0] for row in db.execute(query, (after,)).fetchall())
+
+def newest(db: Any, before: int, most: int, *, told: bool) -> list[Line]:
+    """The last lines before a number, newest first, that settle an intent, or also were told for nothing."""
+    among = (
+        "WHERE kind NOT IN ('intent', 'override', 'terms')" if told else "INDEXED BY outcomes WHERE intent IS NOT NULL"
+    )
+    return select(db, f"{among} AND seq < ? ORDER BY seq DESC LIMIT ?", before, most)
+
+
+def unpaid_count(db: Any) -> int:
+    """How many lines neither are an intent, nor settle one, nor are an override."""
+    parts = ("", "WHERE kind = 'intent'", "WHERE intent IS NOT NULL", "WHERE kind = 'override'")
+    found = [db.execute(f"SELECT count(*) FROM entries {part}").fetchall()[0][0] for part in parts]
+    return int(found[0] - sum(found[1:]))
 
 
 def open_by(db: Any, seq: int) -> dict[int, int]:

@@ -19,7 +19,7 @@ from tacit.serve.page.dialogue import main, read_question
 from tacit.serve.page.form import last
 from tacit.serve.page.view import Place, page, place_of
 from tacit.serve.refusal import Refusal, refusal_of
-from tacit.show.events import Event, events
+from tacit.show.events import Event, latest
 from tacit.show.report import page as report_page
 
 AUDIT_LINES = 100
@@ -35,7 +35,7 @@ def history(call: Call) -> Response:
     session = call.about.session
     who = view.askers(call.about) if call.asker.role == "owner" else None
     place = place_of(call, "history")
-    return page("history.html", place, **view.history(events(session), session, who, before, place, free=free))
+    return page("history.html", place, **view.history(session, who, before, place, free=free))
 
 
 async def entry(call: Call) -> Response:
@@ -51,8 +51,9 @@ def _receipt(call: Call) -> Event:
     """The entry that the address names, if it is one of this ledger."""
     number, _, seal = call.request.path_params["receipt"].partition("-")
     session = call.about.session
-    found = next((event for event in events(session) if str(event.receipt.entry) == number), None)
-    if found is None or not seal or not found.receipt.seal.startswith(seal):
+    entry = int(number) if _WHOLE.fullmatch(number) else 0
+    found = next(iter(latest(session, 1, entry + 1, free=True)), None)
+    if found is None or found.receipt.entry != entry or not seal or not found.receipt.seal.startswith(seal):
         raise Refusal(404, "no_such_entry", "The ledger has no such entry: the address may be of another ledger.")
     return found
 

@@ -36,7 +36,7 @@ from tacit.serve.schema import QuotaLine
 from tacit.session import Session
 from tacit.show.chart import Gauge
 from tacit.show.chart.paint import CSS, FONT, ROLES, Picture, clean
-from tacit.show.events import Event, events, pictures, single, spending
+from tacit.show.events import Event, Tally, latest, pictures, single, spending
 from tacit.show.pages import drawn, environment
 from tacit.show.report import expectation, odds
 
@@ -197,7 +197,7 @@ def budget(dataset: Dataset, quota: QuotaLine | None) -> dict[str, Any]:
     """The one budget: what is left, what was bought, and a quota if the key has one."""
     session = dataset.session
     total, spent = session.total.atoms, session.spent.atoms
-    gauge = _once(dataset, "gauge", spent, lambda: _gauge(session))
+    gauge = _once(dataset, "gauge", spent, lambda: _gauge(dataset))
     used = 0.0
     if quota is not None:
         used, most = (next(iter(part.values())) for part in (quota.used, quota.of))
@@ -223,19 +223,20 @@ def _once(dataset: Dataset, name: str, spent: int, make: Callable[[], T]) -> T:
     return found
 
 
-def _gauge(session: Session) -> Gauge:
-    parts = [(n, 100 * cost.atoms / session.total.atoms) for n, _, cost in spending(events(session), session)]
+def _gauge(dataset: Dataset) -> Gauge:
+    session = dataset.session
+    with dataset.shown_lock:  # the tally goes on from where it was
+        tally = dataset.shown.setdefault("tally", (0, Tally()))[1].catch_up(session)
+    parts = [(n, 100 * cost.atoms / session.total.atoms) for n, _, cost in spending(tally, session)]
     whole = max(100.0, sum(size for _, size in parts))  # spent meanwhile
     return Gauge("", parts, whole, "% of the budget", width=WIDTH)
 
 
 def history(
-    found: Sequence[Event], session: Session, who: Mapping[int, str] | None, before: int, place: Place, *, free: bool
+    session: Session, who: Mapping[int, str] | None, before: int, place: Place, *, free: bool
 ) -> dict[str, Any]:
     """What was bought, and if wanted what was told for nothing; newest first, in pages. `who` is for the owner."""
-    newest = [
-        event for event in reversed(found) if (free or not event.free) and (not before or event.receipt.entry < before)
-    ]
+    newest = latest(session, PAGE + 1, before, free=free)
     shown = newest[:PAGE]
     rows = [
         [
@@ -252,7 +253,7 @@ def history(
         "head": ["entry", "question", "answer", "of the budget", "seal", *([] if who is None else ["who"])],
         "rows": rows,
         "free": free,
-        "free_ones": sum(event.free for event in found),
+        "free_ones": session.told,
         "before": before,
         "older": shown[-1].receipt.entry if len(newest) > PAGE else None,
     }
