@@ -182,6 +182,15 @@ class Session(Questions):
         """Everything released so far, sealed: the hash that the ledger's chain starts from, and its entries."""
         return self._public.transcript()
 
+    @property
+    def origin(self) -> str:
+        """The hash that the ledger's chain starts from."""
+        return self._public.origin
+
+    def lines(self, after: int = 0) -> Iterator[Line]:
+        """The entries of the transcript after one of them, read as they are asked for."""
+        return self._public.lines(after)
+
     # -- the base -----------------------------------------------------------------------------------------------------
 
     @property

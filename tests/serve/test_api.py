@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import subprocess
-import sys
-import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -27,7 +23,7 @@ from tacit.cli import main
 from tacit.config import read_config
 from tacit.serve import dataset
 from tacit.serve.admission import Limits
-from tacit.serve.api import ENDPOINTS, sweep
+from tacit.serve.api import ENDPOINTS
 from tacit.serve.keys import make_key, revoke_key
 from tacit.serve.openapi import document
 from tacit.serve.question import read
@@ -493,14 +489,3 @@ def test_a_file_of_keys_that_is_moved_away_is_no_internal_error(served: Served) 
     refused(served.ana.get("/v1/whoami"), 503, "keys")
     path.with_name("elsewhere").rename(path)
     assert served.ana.get("/v1/whoami").status_code == 200
-
-
-def test_what_a_killed_server_was_sending_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
-    folders = [tmp_path / f"tacit-published-{number}-x" for number in (int(dead.stdout), os.getpid(), "nobody")]
-    for folder in folders:
-        folder.mkdir()
-        (folder / "people.tacit.jsonl").write_text("public")
-    sweep()
-    assert [folder.exists() for folder in folders] == [False, True, True]

@@ -52,8 +52,12 @@ def publish(session: Session, path: str | Path, *, overwrite: bool = False) -> s
 
 def contents(session: Session) -> tuple[Header, list[Line]]:
     """What a file about this session says now."""
-    origin, released = session.transcript()
-    header = Header(
+    return header(session), session.transcript()[1]
+
+
+def header(session: Session) -> Header:
+    """What a file about this session begins with. It never changes."""
+    return Header(
         format="tacit published",
         version=3,
         program=tacit.__version__,
@@ -65,10 +69,9 @@ def contents(session: Session) -> tuple[Header, list[Line]]:
         total=session.total,
         confidence=session.confidence,
         mechanism=ChosenMechanism(**session.choice.to_dict()),
-        origin=origin,
+        origin=session.origin,
         prior=session.prior,
     )
-    return header, released
 
 
 def read(path: str | Path) -> Session:
@@ -87,18 +90,18 @@ def read(path: str | Path) -> Session:
 
 def opened(found: Contents) -> Session:
     """A session over lines that were checked. Whatever would have to be bought is refused: there is no curator."""
-    header = found.header
-    declared = Declared(found.domain, header.rows, header.rows_per_person, header.total)
-    public = Public(Transcript(header.origin, found.lines), declared, prior=header.prior, aside=header.aside or 0.0)
-    mechanism = found.choice.build(public, None, header.confidence)
-    return Session(public, None, None, header.budget, found.choice, mechanism, header.confidence, start=True)
+    terms = found.header
+    declared = Declared(found.domain, terms.rows, terms.rows_per_person, terms.total)
+    public = Public(Transcript(terms.origin, found.lines), declared, prior=terms.prior, aside=terms.aside or 0.0)
+    mechanism = found.choice.build(public, None, terms.confidence)
+    return Session(public, None, None, terms.budget, found.choice, mechanism, terms.confidence, start=True)
 
 
 class Transcript:
     """What a ledger's log has for reading, from the lines of a file."""
 
     def __init__(self, origin: str, lines: Sequence[Line]) -> None:
-        self._origin, self._lines = origin, list(lines)
+        self.origin, self._lines = origin, list(lines)
         self._keyed = {line.key: line for line in lines if line.key is not None}
         self._settled = [line for line in lines if line.intent is not None]
         settled = {line.intent for line in lines}
@@ -106,7 +109,7 @@ class Transcript:
         self._turn = threading.RLock()  # threads of one process take turns, as they do at a ledger
 
     def head(self) -> Mark:
-        return mark(self._lines[-1]) if self._lines else Mark(0, self._origin, 0)
+        return mark(self._lines[-1]) if self._lines else Mark(0, self.origin, 0)
 
     def keyed(self, keys: Sequence[str]) -> dict[str, Line]:
         return {key: self._keyed[key] for key in keys if key in self._keyed}
@@ -129,7 +132,7 @@ class Transcript:
         return list(self._open)
 
     def snapshot(self) -> tuple[str, list[Line]]:
-        return self._origin, list(self._lines)
+        return self.origin, list(self._lines)
 
     def turn(self) -> AbstractContextManager[Any]:
         return self._turn
@@ -172,13 +175,13 @@ def verify(path: str | Path, *, receipt: Receipt | None = None, session: Session
     path = Path(path)
     found = file.load(path)
     check(path, found)
-    header, lines = found.header, found.lines
-    seals = {0: header.origin} | {line.seq: line.hash for line in lines}
+    terms, lines = found.header, found.lines
+    seals = {0: terms.origin} | {line.seq: line.hash for line in lines}
     if receipt is not None and seals.get(receipt.entry) != receipt.seal:
         raise LedgerError(f"{path.name} does not hold the receipt {receipt}.")
     if session is not None:
         theirs, all_of_them = contents(session)
-        if replace(theirs, program=header.program) != header or all_of_them[: len(lines)] != lines:
+        if replace(theirs, program=terms.program) != terms or all_of_them[: len(lines)] != lines:
             raise LedgerError(f"{path.name} is not what this session has published: terms or entries differ.")
     reading, kinds = opened(found), [line.kind for line in lines]
     return Verified(
@@ -187,8 +190,8 @@ def verify(path: str | Path, *, receipt: Receipt | None = None, session: Session
         told=kinds.count("told"),
         gates=kinds.count("shut"),
         spent=reading.spent,
-        total=header.total,
-        seal=lines[-1].hash if lines else header.origin,
+        total=terms.total,
+        seal=lines[-1].hash if lines else terms.origin,
         knowledge=knowledge(path, reading),
         digest=found.digest,
     )

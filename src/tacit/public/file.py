@@ -104,15 +104,33 @@ T = TypeVar("T", Header, Line)
 
 def lines(header: Header, entries: Iterable[Line], digest: hashlib._Hash) -> Iterator[bytes]:
     """The file, line by line; `digest` becomes that of the whole file."""
-    if len(header.domain) > MAX_DOMAIN:
-        raise ConfigError(f"the domain is written in more than {MAX_DOMAIN:,} characters, too many to be published.")
-    for content in chain([header], entries):
-        line = canonical(to_builtins(content)).encode("ascii") + b"\n"
+    content: Header | Line
+    for content in chain[Header | Line]([header], entries):
+        line = written(content)
         digest.update(line)
         yield line
-    last = _last(digest.hexdigest())
+    last = last_line(digest)
     digest.update(last)
     yield last
+
+
+def written(content: Header | Line) -> bytes:
+    """One line of the file."""
+    if isinstance(content, Header) and len(content.domain) > MAX_DOMAIN:
+        raise ConfigError(f"the domain is written in more than {MAX_DOMAIN:,} characters, too many to be published.")
+    if isinstance(content, Line) and _spelled_alike(line := encode(content, order="sorted")):
+        return line + b"\n"
+    return canonical(to_builtins(content)).encode("ascii") + b"\n"
+
+
+def last_line(digest: hashlib._Hash) -> bytes:
+    """The last line of a file, by the digest of those before it."""
+    return f'{{"sha256":"{digest.hexdigest()}"}}\n'.encode("ascii")
+
+
+def _spelled_alike(line: bytes) -> bool:
+    """Whether msgspec, which is quick, spells an entry as `canonical` does: printable ASCII it does."""
+    return line.isascii() and b"\x7f" not in line
 
 
 def write(path: Path, content: Iterable[bytes], *, overwrite: bool) -> None:
@@ -169,7 +187,7 @@ def _load(path: Path, file: IO[bytes]) -> Contents:
     while True:
         line = file.readline(MAX_LINE + 1)
         if _DIGEST.fullmatch(line):
-            sealed = line == _last(digest.hexdigest())
+            sealed = line == last_line(digest)
             digest.update(line)
             break
         if len(line) > MAX_LINE or not line.endswith(b"\n"):
@@ -184,17 +202,12 @@ def _load(path: Path, file: IO[bytes]) -> Contents:
     return Contents(*found, entries, digest.hexdigest(), sealed)
 
 
-def _last(digest: str) -> bytes:
-    return f'{{"sha256":"{digest}"}}\n'.encode("ascii")
-
-
 def _content(path: Path, line: bytes, kind: type[T], wrong: str) -> T:
     """A line as one of these kinds. Encoded again it must be the line: no other name, none twice, no other spelling."""
     why = "it is spelled in another way than here"
     try:
         content = decode(line, type=kind)
-        # An entry of printable ASCII is spelled alike in both ways, the first of which is quick.
-        if kind is Line and encode(content, order="sorted") == line and line.isascii() and b"\x7f" not in line:
+        if kind is Line and encode(content, order="sorted") == line and _spelled_alike(line):
             return content
         if canonical(to_builtins(content)).encode("ascii") == line:
             return content

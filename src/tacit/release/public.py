@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 from msgspec import Struct
@@ -59,6 +60,8 @@ class Lines(Protocol):
     def unpaid_count(self) -> int: ...
     def kept_intents(self) -> list[Line]: ...
     def snapshot(self) -> tuple[str, list[Line]]: ...
+    @property
+    def origin(self) -> str: ...
     def turn(self) -> AbstractContextManager[Any]: ...
 
 
@@ -301,6 +304,17 @@ class Public:
         """Everything released so far, sealed: the hash that the chain starts from, and the lines."""
         with self.turn():  # no question is half way between its charge and its answer
             return self._lines.snapshot()
+
+    @property
+    def origin(self) -> str:
+        """The hash that the chain starts from."""
+        return self._lines.origin
+
+    def lines(self, after: int) -> Iterator[Line]:
+        """The transcript after an entry, up to now, read as it is asked for."""
+        with self.turn():  # no question is half way between its charge and its answer
+            newest = self._lines.head().seq
+        return takewhile(lambda line: line.seq <= newest, self._lines.lines(after))
 
     def _read(self, line: Line, asked: Question | None = None) -> Measured | Told | None:
         return released(line, self.total.measure, asked if isinstance(asked, Query | Statistic) else None)

@@ -7,30 +7,24 @@ may take a while is a plain function, and is called in a thread of the pool.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from inspect import iscoroutinefunction
-from pathlib import Path
 from typing import Any, Literal
 
 from msgspec import Struct
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.responses import Response
 
 from tacit.model.answer import Answer
-from tacit.public import publish
 from tacit.release.answering import Answers
 from tacit.serve import schema
 from tacit.serve.admission import MAX_BODY, MAX_LOGIN, QUESTIONS_A_TOKEN, Limits, Logins, Traffic, address_of, unknown
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import Key, KeyRing
+from tacit.serve.published import download
 from tacit.serve.question import Question, check_work, read, read_batch
 from tacit.serve.refusal import Refusal
 from tacit.serve.schema import Json, encode, given
@@ -267,39 +261,7 @@ def history(call: Call) -> schema.HistoryReply:
 
 def published(call: Call) -> Response:
     """All that was ever released, as one file that answers without the data (`tacit.read`)."""
-    folder = tempfile.mkdtemp(prefix=f"{_PUBLISHED}{os.getpid()}-")
-    path = Path(folder) / f"{call.about.name}.tacit.jsonl"
-    try:
-        publish(call.about.session, path)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    return _Once(path, media_type="application/jsonl", filename=path.name)
-
-
-_PUBLISHED = "tacit-published-"
-
-
-def sweep() -> None:
-    """Remove the copies that a server left behind which was killed while it sent them."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PUBLISHED}*"):
-        number = folder.name.removeprefix(_PUBLISHED).split("-")[0]
-        with contextlib.suppress(OSError, ValueError, OverflowError):
-            try:
-                os.kill(int(number), 0)
-            except ProcessLookupError:
-                if folder.stat().st_uid == os.getuid():
-                    shutil.rmtree(folder, ignore_errors=True)
-
-
-class _Once(FileResponse):
-    """A file that is sent once; its folder goes with it, also where the client breaks off or sends nonsense."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            shutil.rmtree(Path(self.path).parent, ignore_errors=True)
+    return download(call.about.published.edition(), f"{call.about.name}.tacit.jsonl")
 
 
 def audit(call: Call) -> Json:

@@ -25,7 +25,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tacit.serve.admission import Who, address_of, check_owner, too_large
-from tacit.serve.api import ENDPOINTS, SHORT, Call, Endpoint, Server, outcome, server_of, sweep
+from tacit.serve.api import ENDPOINTS, SHORT, Call, Endpoint, Server, outcome, server_of
 from tacit.serve.refusal import Refusal, log, refusal_of
 from tacit.serve.schema import parse, shaped
 
@@ -58,7 +58,6 @@ def make_app(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        sweep()
         try:
             async with beside():
                 ready()

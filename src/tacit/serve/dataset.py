@@ -27,6 +27,7 @@ from tacit.release.answering import Answers
 from tacit.release.offer import Started
 from tacit.serve.audit import Audit
 from tacit.serve.keys import Key, KeyRing
+from tacit.serve.published import Published
 from tacit.serve.question import COUNT_WORK, Question
 from tacit.serve.refusal import Refusal, code_of, log
 from tacit.serve.schema import AttributeLine, DomainReply, QuotaLine
@@ -80,6 +81,7 @@ class Dataset:
         self.name, self.session, self._keys, self._lock = name, session, keys, lock
         self.about, self.columns = about or AboutSection(), columns or {}
         self.audit = Audit(Path(f"{os.path.realpath(ledger)}.audit"))
+        self.published = Published(session)
         self.writer = Writer(session, name, sync=self._sync)
         self.shown: dict[str, tuple[int, Any]] = {}  # what the pages have worked out, by how much was spent then
         self.shown_lock = threading.Lock()  # for what is worked out in several steps
@@ -195,6 +197,7 @@ class Dataset:
         """Finish what is queued, then let go of everything."""
         self.writer.close()
         self.audit.close()
+        self.published.close()
         self.session.close()
         self._lock.close()
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import secrets
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 PORT = 8470
 KEYS = "tacit.keys"  # beside the first configuration
 GRACE = 30  # seconds for the requests that are being answered when the server is told to stop
-MAX_CONNECTIONS = 1_000
 
 
 def serve(
@@ -73,6 +73,7 @@ def serve(
     from tacit.serve.admission import Limits
     from tacit.serve.api import Server
     from tacit.serve.app import LOOPBACK, is_loopback, make_app
+    from tacit.serve.connections import BACKLOG, MAX_CONNECTIONS, Complaints, Connection, room
     from tacit.serve.dataset import Dataset
     from tacit.serve.keys import KeyRing
     from tacit.serve.page import routes
@@ -106,12 +107,17 @@ def serve(
     server = Server(datasets, ring, limits or Limits(), known, listening.getsockname()[1], secure)
     address = f"{'https' if secure else 'http'}://{_shown(listening)}"
     beside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    most = room(others=0 if door is None else MAX_CONNECTIONS)
     if door is not None:
+        from tacit.serve.postgres.channel import WireLimits
         from tacit.serve.postgres.listener import Listener
 
-        beside = partial(Listener(server, tls=_tls(tls_cert, tls_key), insecure=insecure).open, door)
+        wire = WireLimits(connections=most - most // 10, unknown=most // 10)
+        own = _tls(tls_cert, tls_key)
+        beside = partial(Listener(server, tls=own, insecure=insecure, limits=wire).open, door)
 
     def told() -> None:
+        asyncio.get_running_loop().set_exception_handler(Complaints())
         ready(address)
         if door is not None:
             postgres_ready(f"postgresql://{_shown(door)}")
@@ -120,7 +126,8 @@ def serve(
     uvicorn.Server(
         uvicorn.Config(
             make_app(server, pages=routes(invitations, landing), ready=told, beside=beside),
-            http="h11",
+            http=type("Connection", (Connection,), {"most": most}),
+            backlog=BACKLOG,
             ws="none",
             loop="asyncio",
             lifespan="on",
@@ -129,7 +136,6 @@ def serve(
             access_log=False,  # the audit log is the record; addresses need none
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=MAX_CONNECTIONS,
             timeout_graceful_shutdown=GRACE,
             ssl_certfile=None if tls_cert is None else os.fspath(tls_cert),
             ssl_keyfile=None if tls_key is None else os.fspath(tls_key),

@@ -289,7 +289,12 @@ class Log:
         The first hash seals the terms, among them the log's secret of 256 bits: so it tells nothing about what was made
         from the secret, such as a fingerprint of the data.
         """
-        return self.identity.origin.hash, self._show(lambda db: rows.select(db, "ORDER BY seq"))
+        return self.origin, self._show(lambda db: rows.select(db, "ORDER BY seq"))
+
+    @property
+    def origin(self) -> str:
+        """The hash that the chain starts from."""
+        return self.identity.origin.hash
 
     def head(self) -> Mark:
         """The newest line."""

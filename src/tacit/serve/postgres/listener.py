@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from tacit.serve.api import Server
+from tacit.serve.connections import BACKLOG
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import Key
 from tacit.serve.postgres.answer import Row
@@ -61,7 +62,7 @@ class Listener:
     async def open(self, listening: socket.socket) -> AsyncIterator[None]:
         """Take connections on a socket as long as this lasts; then end them, when what was asked is answered."""
         loop = asyncio.get_running_loop()
-        door = await loop.create_server(lambda: self._connection().channel, sock=listening, backlog=1024)
+        door = await loop.create_server(lambda: self._connection().channel, sock=listening, backlog=BACKLOG)
         try:
             yield
         finally:

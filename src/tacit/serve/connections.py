@@ -1,0 +1,122 @@
+"""How many connections there are, and how long each may be silent, slow or unread. For `run.serve`; uvicorn calls it.
+
+Whoever connects needs no key, so connections end before the system's limit on open files is reached: past that nobody
+could connect, and the event loop would fill the log. The oldest connection that has nothing asked gives way to a new
+one. What is being asked and answered is bounded elsewhere (`admission`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from tacit.serve.refusal import log
+
+MAX_CONNECTIONS = 1_000
+BACKLOG = 64  # connections that are taken at a time, before one of them is looked at
+SPARE = 64  # files that are not connections: ledgers, keys, logs, the data's own
+HEADER_SECONDS = 10.0  # to send the head of a request
+UNREAD_SECONDS = 30.0  # in which a client reads something of what it is sent
+_MINUTE = 60.0
+
+
+def room(most: int = MAX_CONNECTIONS, others: int = 0) -> int:
+    """How many connections fit below the system's limit on open files, which is raised where it may be.
+
+    others: connections of another kind that need files of their own.
+    """
+    backlog = 2 * BACKLOG if others else BACKLOG
+    wanted = most + others + backlog + SPARE
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        raised = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        if raised > soft:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+            soft = raised
+        most = min(most, (soft - backlog - SPARE) * most // (most + others))
+    return max(1, most)
+
+
+class Connection(H11Protocol):
+    """One connection of a client."""
+
+    most = MAX_CONNECTIONS
+    header_seconds, unread_seconds = HEADER_SECONDS, UNREAD_SECONDS
+    _header: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is asked: the head of a request has not come yet."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._since = self.loop.time()
+        self._watch()
+        if len(self.connections) > self.most:
+            others = (one for one in self.connections if isinstance(one, Connection) and one.idle and one is not self)
+            min(others, key=lambda one: one._since, default=self).end()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        for timer in (self._header, self._unread):
+            if timer is not None:
+                timer.cancel()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self.loop.call_later(self.unread_seconds, self.end)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._unread is not None:
+            self._unread.cancel()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._since = self.loop.time()
+        self._end_when_closed()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._end_when_closed()
+
+    def end(self) -> None:
+        """End it at once, whatever is still to be sent or read."""
+        self.connections.discard(self)  # it does not count any more
+        self.transport.abort()
+
+    def _watch(self) -> None:
+        """The head of a request has so long to come whole, from the connection on or from its first byte on."""
+        if not self.idle and self._header is not None:
+            self._header.cancel()
+            self._header = None
+        elif self.idle and self._header is None and not self.transport.is_closing():
+            self._header = self.loop.call_later(self.header_seconds, self.end)
+
+    def _end_when_closed(self) -> None:
+        """What is closed has yet to be read: a client that does not would keep it open."""
+        if self.transport.is_closing():
+            self.loop.call_later(self.unread_seconds, self.transport.abort)
+
+
+class Complaints:
+    """What the event loop complains about, in the log once a minute for each kind, and never in its own words."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, float] = {}
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        kind = type(error).__name__ if isinstance(error, BaseException) else "trouble"
+        if loop.time() >= self._last.get(kind, -_MINUTE) + _MINUTE:
+            self._last[kind] = loop.time()
+            log.error("the event loop met %s; more of it in this minute is not noted", kind)
