@@ -32,9 +32,7 @@ def test_a_kept_ledger_answers_as_ever_for_nothing_and_publishes_the_same_bytes(
         agree(cases.observe(session), f"answers/{name}.json")
         tacit.publish(session, tmp_path / "again.jsonl")
     assert (tmp_path / "again.jsonl").read_bytes() == (cases.HERE / "published" / f"{name}.jsonl").read_bytes()
-    index = (
-        "CREATE INDEX outcomes ON entries (seq) WHERE intent IS NOT NULL;\n"  # which earlier ones had not
-    )
+    index = "CREATE INDEX outcomes ON entries (seq) WHERE intent IS NOT NULL;\n"  # which earlier ones had not
     assert cases.dump(tmp_path / "golden.tacit").replace(index, "") == before
 
 
