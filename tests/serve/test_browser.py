@@ -1,4 +1,7 @@
-"""The pages as people use them: a real server, a real Chromium, by mouse and by keyboard. Run by `make browser`."""
+"""The pages as people use them: a real server, a real Chromium, by mouse and by keyboard.
+
+Run by `make test` where Chromium is on the path, and by `make browser`, which installs it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,8 @@ from browsing import SCRIPT, Server, chromium, keep_picture, need_chromium, serv
 
 from support import PATIENCE
 
-pytestmark = pytest.mark.browser
+# One server and one browser are enough: with several workers, one of them has all of these.
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 WOMEN = "SELECT COUNT(*) FROM data WHERE sex = 'F'"
 Picture = Callable[[Any, str], None]
 
@@ -269,6 +273,38 @@ def test_a_picture_is_saved_as_png(page: Any, server: Server) -> None:
     )
     page.execute_script("[...document.querySelectorAll('.files button')].find(b => b.innerText === 'PNG').click()")
     wait(page, lambda: page.execute_script("return window.saved") == [["people-answer.png", "blob:"]])
+
+
+def test_what_takes_a_while_says_for_how_long(page: Any, server: Server) -> None:
+    enter(page, server, "ana")
+    page.execute_script(
+        "const plain = window.fetch;"
+        "window.fetch = (...asked) => new Promise((go) => { window.go = go; }).then(() => plain(...asked));"
+    )
+    with another(page):
+        one(page, ".list a[href*='by=2']").click()
+        wait(page, lambda: re.fullmatch(r"Working, [1-9]\d* s", text(page, "#answer .working")))
+        assert one(page, "#answer").get_attribute("aria-busy") == "true"
+        page.execute_script("window.go()")
+    assert many(page, ".working, [aria-busy]") == 0
+
+
+def test_keys_and_saved_questions(page: Any, server: Server, picture: Picture) -> None:
+    enter(page, server, "olga")
+    ask(page, "SELECT sex, COUNT(*) FROM data GROUP BY sex")
+    one(page, "[name=title]").send_keys("Women and men")
+    one(page, ".save button").click()
+    wait(page, lambda: text(page, ".board h2") == "Women and men")
+    assert many(page, ".board .whisker") == 2
+    picture(page, "questions")
+    page.find_element("link text", "Keys").click()
+    one(page, "#name").send_keys("zoe")
+    one(page, "#quota").send_keys("10")
+    one(page, "[value=make]").click()
+    assert one(page, ".made code").text.startswith("tacit_")
+    picture(page, "keys")
+    one(page, "[aria-label='Take back the key of zoe']").click()
+    wait(page, lambda: "taken back" in text(page, "main"))
 
 
 def test_a_tiny_budget_runs_out_and_says_so(page: Any, server: Server, picture: Picture) -> None:
