@@ -248,12 +248,30 @@ def _numbers(answer: Answers) -> dict[str, Any] | None:
             errors = np.array([row.errors[0] or 0.0 for row in answer.listed])
             grey = [answer.words(row)[0] == "nothing" for row in answer.listed]
             bars = _barred(np.array([row.values[0] for row in answer.listed]), errors, answer.limits[0], grey)
+            values, halves = (
+                aligned([getattr(row, part)[0] for row in answer.listed]) for part in ("values", "errors")
+            )
+            rows = ([*row.labels, *cells] for row, *cells in zip(answer.listed, values, halves, strict=True))
+            head.append("±")
     else:
         return None
     shown = list(islice(rows, MOST_ROWS))
     caption = answer.question + (f" (the first {len(shown):,} of {many:,} rows)" if many > len(shown) else "")
     right = range(labels, len(head))
     return {"caption": caption, "head": head, "rows": shown, "many": many, "right": right, "bars": bars, "links": None}
+
+
+def aligned(values: Sequence[float | None]) -> list[str]:
+    """Values of one column, with as many decimals each; empty where there is none.
+
+    >>> aligned([2.617, 12.5, None]), aligned([12345.0, 7.0]), aligned([0.01234, 0.5])
+    (['2.62', '12.50', ''], ['12,345', '7'], ['0.0123', '0.5000'])
+    """
+    known = [abs(value) for value in values if value is not None]
+    most = max(known, default=0.0)
+    whole = all(float(value).is_integer() for value in known) or most >= 1000
+    decimals = 0 if whole else 1 if most >= 100 else 2 if most >= 1 else 4
+    return ["" if value is None else f"{value:,.{decimals}f}".replace("-", "−") for value in values]
 
 
 def _barred(values: Floats, errors: Floats, limits: Limits, grey: Sequence[bool]) -> list[BarRow]:

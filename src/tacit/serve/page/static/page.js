@@ -49,8 +49,11 @@ function put(told, asked) {
   const fresh = told.getElementById("answer");
   if (!fresh) return void answer.replaceChildren(...told.querySelector("main").childNodes); // refused at the door
   const held = where(document.activeElement);
-  answer.replaceChildren(...fresh.childNodes);
-  answer.dataset.query = fresh.dataset.query;
+  if (asked !== "filter") { // making a condition leaves the last answer alone
+    answer.replaceChildren(...fresh.childNodes);
+    answer.dataset.query = fresh.dataset.query;
+    ready(answer);
+  }
   for (const id of ["question", "budget"]) by(id).replaceChildren(...told.getElementById(id).childNodes);
   const links = told.querySelectorAll("#columns .list a");
   document.querySelectorAll("#columns .list a").forEach((link, i) => {
@@ -63,7 +66,6 @@ function put(told, asked) {
   if (asked !== "sql") box.value = sql;
   document.querySelector("[data-stands]").textContent = sql;
   if (held) document.querySelector(held)?.focus();
-  ready(answer);
   answer.dataset.turn = Number(answer.dataset.turn || 0) + 1; // who waits for an answer can see that it is another one
   if (answer.getBoundingClientRect().top > innerHeight * 0.8) answer.scrollIntoView({ block: "start" });
 }
