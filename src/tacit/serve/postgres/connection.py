@@ -91,6 +91,7 @@ class Connection:
         self._in_transaction, self._told, self._skips = False, False, False
         self._asking: asyncio.Future[Any] | None = None
         self._cancelled = False
+        self._enter = listener.door.enter
 
     @property
     def caller(self) -> Caller:
@@ -129,7 +130,7 @@ class Connection:
     async def _live(self) -> None:
         try:
             async with asyncio.timeout(self._listener.limits.login_seconds):
-                entered = await self._listener.door.enter(self.channel)
+                entered = await self._enter(self.channel)
             if isinstance(entered, messages.Cancel):
                 self._listener.cancel(entered)
             else:
