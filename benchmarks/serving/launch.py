@@ -19,6 +19,11 @@ limits = Limits(rate=1e9, burst=10**9, together=10_000, together_of_one=10_000)
 serve([sys.argv[1]], port=0, limits=limits, ready=lambda address: print(address, flush=True))
 """
 
+# The same with PostgreSQL's protocol, whose address is the second line.
+BOTH = PROGRAM.replace(
+    "ready=", "postgres=('127.0.0.1', 0), postgres_ready=lambda address: print(address, flush=True), ready="
+)
+
 # A server does not outlive whoever started it, however that one ended: nothing is ever written here.
 _WITH_PARENT = """
 import os, threading
@@ -37,6 +42,11 @@ class Server:
         if not self.address.startswith("http://127.0.0.1:"):
             self.kill()
             raise RuntimeError("the server did not start")
+
+    def line(self) -> str:
+        """The next line that it prints."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
 
     @property
     def pid(self) -> int:

@@ -1,0 +1,206 @@
+"""PostgreSQL's protocol beside HTTP and the session itself: answers a second, and how long each takes, in one run.
+
+    python -m benchmarks.bench_wire [--seconds 5] [--clients 1 16 64] [--output FILE]
+
+One process serves a made table over both protocols on loopback; another holds all clients, each with a connection that
+it keeps and one question at a time. Questions are counts that a certified base answers: with a text that nobody sent
+before (new), with one of 200 texts (known), as a prepared statement with new values (prepared), and repeats of what was
+bought. The session answers the same texts in this process, one after the other. Then: how long a login takes, and how
+much memory connections take, open and closed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.serving import frontend, table
+from benchmarks.serving.launch import BOTH, Server
+from benchmarks.serving.wire import Client, port_of
+from tacit.config import read_config
+from tacit.serve import make_key
+
+SECONDS, CLIENTS = 5.0, (1, 16, 64)
+POOL, OPEN, LOGINS = 200, 1_000, 200
+KEYS = 8
+PREPARED = "SELECT COUNT(*) FROM data WHERE age BETWEEN $1 AND $2 AND region = $3 AND hours < $4"
+Ask = Callable[[], Awaitable[None]]
+
+
+def sql(question: dict[str, Any]) -> str:
+    """A made question as SQL."""
+    parts = (f"{name} IN ({', '.join(map(str, given['in']))})" for name, given in question["count"].items())
+    return f"SELECT COUNT(*) FROM data WHERE {' AND '.join(parts)}"
+
+
+def values(seed: int) -> Iterator[list[bytes | None]]:
+    """Values for the prepared statement, no two the same."""
+    sizes = table.SIZES
+    every = itertools.product(
+        range(sizes["age"]), range(sizes["age"]), range(sizes["region"]), range(1, sizes["hours"])
+    )
+    found = [(a, b, c, d) for a, b, c, d in every if a <= b and b - a < sizes["age"] - 1]
+    np.random.Generator(np.random.PCG64(seed)).shuffle(found)  # type: ignore[arg-type]
+    yield from itertools.cycle([[str(one).encode() for one in line] for line in found])
+
+
+class Bench:
+    """A server, its keys, and the texts that are asked."""
+
+    def __init__(self, folder: Path, seconds: float) -> None:
+        self.config, self.seconds = table.write(folder, "iterative", 1_000_000), seconds
+        with read_config(self.config).open() as session:
+            session.start()
+        keys = folder / table.KEYS
+        self.keys = [(f"k{i}", make_key(keys, f"k{i}", "analyst", 1.0)) for i in range(KEYS)]
+        fresh = table.easy(1)
+        self.fresh = (sql(question) for question in fresh)
+        self.pool = [sql(next(fresh)) for _ in range(POOL)]
+        self.hard = sql(next(table.hard(1)))
+        self.values = values(1)
+
+    def texts(self, kind: str) -> Iterator[str]:
+        if kind == "new":
+            return self.fresh
+        return itertools.cycle([self.hard] if kind == "repeat" else self.pool)
+
+    def session(self, kind: str) -> dict[str, float]:
+        """The session itself, one question after the other, through SQL."""
+        times = list[float]()
+        with read_config(self.config).open() as session:
+            texts, until, busy = self.texts(kind), time.perf_counter() + self.seconds, time.process_time()
+            while (start := time.perf_counter()) < until:
+                session.ask(next(texts))
+                times.append(time.perf_counter() - start)
+            busy = time.process_time() - busy
+        told = figures(times, sum(times))
+        return told | {"ms of a core, each": 1000 * busy / told.pop("answers")}
+
+    async def load(self, clients: list[Ask]) -> dict[str, float]:
+        times, until = list[float](), time.perf_counter() + self.seconds
+
+        async def go(ask: Ask) -> None:
+            while (start := time.perf_counter()) < until:
+                await ask()
+                times.append(time.perf_counter() - start)
+
+        start = time.perf_counter()
+        await asyncio.gather(*map(go, clients))
+        return figures(times, time.perf_counter() - start)
+
+    async def wire(self, port: int, kind: str, count: int) -> dict[str, float]:
+        made = [frontend.Asking(port, *self.keys[i % KEYS]) for i in range(count)]
+        for one in made:
+            await one.open()
+        texts = self.texts(kind)
+
+        def asks(client: frontend.Asking) -> Ask:
+            async def simple() -> None:
+                check(await client.ask(frontend.query(next(texts))))
+
+            async def prepared() -> None:
+                sent = frontend.bind(next(self.values), name="s") + frontend.execute() + frontend.SYNC
+                check(await client.ask(sent))
+
+            return prepared if kind == "prepared" else simple
+
+        if kind == "prepared":
+            for one in made:
+                check(await one.ask(frontend.parse(PREPARED, "s", (20, 20, 20, 20)) + frontend.SYNC))
+        found = await self.load([asks(one) for one in made])
+        for one in made:
+            await one.close()
+        return found
+
+    async def http(self, address: str, kind: str, count: int) -> dict[str, float]:
+        made = [Client(address, self.keys[i % KEYS][1]) for i in range(count)]
+        texts = self.texts(kind)
+
+        def asks(client: Client) -> Ask:
+            async def ask() -> None:
+                response = await client.call("POST", "/v1/served/ask", table.body(next(texts)))
+                assert response.status == 200, response.body
+
+            return ask
+
+        found = await self.load([asks(one) for one in made])
+        for one in made:
+            await one.close()
+        return found
+
+
+def check(said: list[frontend.Said]) -> None:
+    wrong = [one.fields for one in said if one.kind == b"E"]
+    assert not wrong, wrong
+
+
+def figures(times: list[float], seconds: float) -> dict[str, float]:
+    p50, p99 = np.percentile(times, [50, 99]) * 1000
+    return {"answers": len(times), "a second": len(times) / seconds, "p50 ms": float(p50), "p99 ms": float(p99)}
+
+
+def connections(server: Server, port: int, keys: list[tuple[str, str]]) -> dict[str, float]:
+    """How long a login takes, and the memory of connections that stay open, and of as many that were."""
+    start = time.perf_counter()
+    for i in range(LOGINS):
+        frontend.Frontend(port, *keys[i % KEYS]).close()
+    each = (time.perf_counter() - start) / LOGINS * 1000
+    before = server.resident
+    opened = [frontend.Frontend(port, *keys[i % KEYS]) for i in range(OPEN)]
+    during = server.resident
+    for one in opened:
+        one.close()
+    for i in range(OPEN):
+        frontend.Frontend(port, *keys[i % KEYS]).close()
+    after = server.resident
+    found = {"login ms": each, "open": OPEN, "KB each": (during - before) / OPEN / 1024}
+    return found | {
+        "MB before": before / 2**20,
+        "MB open": during / 2**20,
+        "MB after closing, and as many again": after / 2**20,
+    }
+
+
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("--clients", type=int, nargs="+", default=CLIENTS)
+    parser.add_argument("--output", type=Path)
+    given = parser.parse_args(arguments)
+    found: dict[str, Any] = {}
+
+    def say(name: str, told: dict[str, float]) -> None:
+        found[name] = told
+        print(f"{name:32} " + "   ".join(f"{key} {value:,.1f}" for key, value in told.items()), flush=True)
+
+    with tempfile.TemporaryDirectory() as made:
+        bench = Bench(Path(made), given.seconds)
+        with Server(bench.config, BOTH) as server:
+            port = port_of(server.line().replace("postgresql:", "http:"))
+            asyncio.run(bench.wire(port, "repeat", 1))  # buys it
+            for count, kind in itertools.product(given.clients, ("new", "known", "prepared", "repeat")):
+                for way in ("wire", "HTTP") if kind != "prepared" else ("wire",):
+                    busy = server.busy
+                    asking = bench.wire(port, kind, count) if way == "wire" else bench.http(server.address, kind, count)
+                    told = asyncio.run(asking)
+                    told["server's ms of a core, each"] = 1000 * (server.busy - busy) / told.pop("answers")
+                    say(f"{way}, {kind}, {count} clients", told)
+            say("connections", connections(server, port, bench.keys))
+        for kind in ("new", "known", "repeat"):
+            say(f"session, {kind}", bench.session(kind))
+    if given.output:
+        given.output.write_text(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
