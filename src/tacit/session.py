@@ -22,6 +22,7 @@ from tacit.model.domain import Domain
 from tacit.model.entry import Measured, Told
 from tacit.model.expression import Expression
 from tacit.model.facts import Facts
+from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.request import Candidate
 from tacit.model.workload import marginal
@@ -297,6 +298,12 @@ class Session(Questions):
         except NotStarted:
             return replace(found, why="the session is not started, and would have to be first")
         return found
+
+    def bar_for(self, ask: Count, cost: Loss) -> float:
+        """The half width of the bar that a count has if it is measured by itself for this cost. Spends nothing."""
+        from tacit.release.public import expected_noise
+
+        return quantile(expected_noise(self._public, ask.query, cost), self._confidence) / ask.query.unit
 
     # -- whole releases -----------------------------------------------------------------------------------------------
 

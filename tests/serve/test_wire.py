@@ -236,6 +236,8 @@ def test_explain_is_the_price_and_spends_nothing(lasting: Served, connect: Conne
     lines = [row[0] for row in connect().execute(f"EXPLAIN {COUNT} AND pay >= 20")]
     assert "of the budget" in lines[0]
     assert lasting.people.session.spent == before
+    bar = lasting.ask(f"{COUNT} AND pay >= 20")["error"]
+    assert lines[1] == f"± {bar:,.0f} rows (95 %)"
 
 
 def test_settings_are_kept_and_shown(connect: Connect) -> None:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
+from tacit.model.ask import Count
 from tacit.serve.api import Server
 from tacit.serve.connections import BACKLOG
 from tacit.serve.dataset import Dataset
@@ -173,8 +174,11 @@ class Listener:
         price: DryRun = await waited(asyncio.wrap_future(dataset.price(key, question)))
         lines = [str(price)[0].upper() + str(price)[1:]]
         base = await asyncio.to_thread(lambda: dataset.session.base)
-        shown = base.certified or base.expects
-        return lines + [f"± {one.error:,.0f} rows: {one.about}" for one in shown]
+        if isinstance(question.ask, Count) and price.cost_at_most.atoms and not base.what:
+            # Nothing is started from: a count is measured by itself, and the law of its noise is known beforehand.
+            width = dataset.session.bar_for(question.ask, price.cost_at_most)
+            lines.append(f"± {width:,.0f} rows ({100 * dataset.session.confidence:.10g} %)")
+        return lines + [f"± {one.error:,.0f} rows: {one.about}" for one in base.certified or base.expects]
 
     async def looked_up(
         self, lookup: Lookup, values: Sequence[Value], connection: Connection, key: Key
