@@ -21,6 +21,7 @@ from tacit.show.chart.axes import round_number
 
 BINS = {"integer": 40, "numeric": 10, "date": 0, "category": 0}  # about how many, where `discover = true`
 TRIMMED = 0.005  # of the rows at either end may lie outside: they are clamped
+ABOVE_NOISE = 1 / 3  # of the band: little noise is left where there are no rows, so that less than all of it is enough
 OTHERS = ("other", "another", "none of these", "not listed here")
 _TAKES = {
     "category": {"other", "missing"},
@@ -89,12 +90,14 @@ class Sought:
             return None
         return {"kind": "category", "values": sorted(kept, key=_order), "other": other, "missing": self.missing}
 
+    def ends(self, counts: Distribution) -> float:
+        """The share of the rows that is left outside at either end: so many that an end is no noise."""
+        return min(0.25, max(TRIMMED, ABOVE_NOISE * counts.half_width / max(float(counts.prefixes[-1]), 1.0)))
+
     def from_counts(self, counts: Distribution) -> dict[str, Any]:
         """The attribute's table, with bounds that nearly all rows lie within, and bins."""
         axis, prefixes = counts.attribute, counts.prefixes
-        inside = max(float(prefixes[-1]), 1.0)
-        # Below the band an end is noise: what is left outside is known to be more than nothing.
-        ends = min(0.25, max(TRIMMED, counts.half_width / inside))
+        inside, ends = max(float(prefixes[-1]), 1.0), self.ends(counts)
         first, last = counts.quantile(ends).bin, counts.quantile(1 - ends).bin
         low, high = axis.edge(first), axis.edge(last + 1)
         more = {"clamp": True, "missing": self.missing}
