@@ -18,7 +18,7 @@ from typing import Any
 
 from mutant import Mutant
 
-from audit_record import record, recorded
+from audit_record import record
 from support import PATIENCE
 
 ROOT = Path(__file__).parents[2]
@@ -119,19 +119,3 @@ def note(mutant: Mutant, verdict: Verdict) -> None:
     found = {name: value for name, value in asdict(verdict).items() if name != "said"}
     about = {"promise": mutant.promise, "file": mutant.file, "tests": mutant.tests, "caught": verdict.caught}
     record("mutants", mutant.name, **about, **found)
-
-
-def table() -> str:
-    """The results as lines of text: bug, whether it was caught, in how many seconds, by which test, which promise."""
-    known = recorded("mutants")
-    lines = [
-        f"{one['name']:52} {'caught' if one['caught'] else 'SURVIVED':8} {one['seconds']:5.1f} s {one['failed'] or '-'}"
-        f"  ({one['promise']})"
-        for one in known
-    ]
-    survivors, total = sum(not one["caught"] for one in known), sum(one["seconds"] for one in known)
-    return "\n".join([*lines, f"{len(known)} planted bugs, {survivors} survived, {total:.0f} s of tests"])
-
-
-if __name__ == "__main__":
-    print(table())

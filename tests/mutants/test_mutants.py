@@ -12,6 +12,7 @@ import pytest
 from campaign import ROOT, Verdict, note, planted, trial
 from catalogue import MUTANTS
 from mutant import Mutant
+from operators import mutants
 
 SLOW = {"audit", "crash", "spark", "browser"}
 
@@ -56,6 +57,27 @@ def _marks(node: ast.expr) -> set[str]:
     """`pytest.mark.NAME`, called or not; what stands inside a call marks single cases only."""
     node = node.func if isinstance(node, ast.Call) else node
     return {node.attr} if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "pytest.mark" else set()
+
+
+def test_operators_are_swapped_one_at_a_time() -> None:
+    source = "def f(a: int) -> int:\n    return max(a, 2) if not 0 < a <= 9 or a is None else a // 3 + len(f'{a + 1}')"
+    right = _last(source)
+    found = [_last(mutant.replace) for mutant in mutants("trusted/gate.py", source)]
+    assert right not in found
+    for changed in (
+        right.replace("max", "min"),
+        right.replace("0 < a", "0 <= a"),
+        right.replace("a <= 9", "a < 9"),
+        right.replace("a is None", "a is not None"),
+        right.replace("//", "*"),
+        right.replace("3 +", "4 +"),
+    ):
+        assert found.count(changed) == 1, changed
+    assert not [line for line in found if "a + 2" in line], "texts are left alone"
+
+
+def _last(source: str) -> str:
+    return ast.unparse(ast.parse(source)).splitlines()[-1].strip()
 
 
 # The campaign: `make audit`.
