@@ -12,6 +12,7 @@ from tacit.model.ask import (
     Ask,
     Cdf,
     Count,
+    Covariance,
     Crosstab,
     Fraction,
     Histogram,
@@ -135,6 +136,15 @@ class Questions(ABC):
     def stddev(self, name: str, where: Where = None, *, sample: bool = True) -> Answer:
         """The standard deviation of a numeric attribute: the root of `variance`."""
         return _number(self.answer(Variance(self.domain, name, self._rows(where), sample, root=True)))
+
+    def covariance(self, name: str, other: str, where: Where = None, *, sample: bool = True) -> Answer:
+        """The covariance of two numeric attributes, of the rows where both have a value."""
+        return _number(self.answer(Covariance(self.domain, (name, other), self._rows(where), sample)))
+
+    def correlation(self, name: str, other: str, where: Where = None) -> Answer:
+        """The correlation of two numeric attributes, from -1 to 1, of the rows where both have a value."""
+        asked = Covariance(self.domain, (name, other), self._rows(where), sample=False, correlation=True)
+        return _number(self.answer(asked))
 
     def quantile(
         self, name: str, quantile: float, where: Where = None, *, share: float | None = None

@@ -308,6 +308,44 @@ def test_spreads_are_those_of_the_engine(spread: str) -> None:
         assert abs(one.value - two.value) > 10 * one.error
 
 
+@pytest.mark.parametrize("kind", ["COVAR_SAMP", "COVAR_POP", "CORR"])
+def test_covariances_are_those_of_the_engine(kind: str) -> None:
+    exact = Exact(6)
+    for pair in ("age, debt", "debt, age", "pay, code", "age, pay"):
+        for where in ("", " WHERE flag", " WHERE word = 'noon' OR word = 'north'"):
+            statement = f"SELECT {kind}({pair}) FROM data{where}"
+            found, theirs = exact.ask(statement), exact.truth(statement)[0][0]
+            assert isinstance(found, Answer)
+            assert found.error is not None
+            assert abs(found.value - theirs) <= found.error + 1e-9 < 0.02, (statement, found, theirs)
+    grouped = rows_of(exact.ask(f"SELECT flag, {kind}(debt, code) AS c FROM data WHERE flag IS NOT NULL GROUP BY flag"))
+    theirs = exact.truth(f"SELECT flag, {kind}(debt, code) FROM data WHERE flag IS NOT NULL GROUP BY flag ORDER BY 1")
+    assert [row[1] for row in grouped][:2] == pytest.approx([row[1] for row in theirs], abs=0.02)
+
+
+@pytest.mark.parametrize("kind", ["COVAR_SAMP", "COVAR_POP", "CORR"])
+def test_the_bar_of_a_covariance_holds_wherever_its_parts_are(kind: str) -> None:
+    exact, chance = Exact(6), random.Random(4)
+    asked = composed(parse(f"SELECT {kind}(debt, code) FROM data", DOMAIN))
+    needs, bar = parts(asked, SETTING), 4
+    truth = exact.truth(f"SELECT {kind}(debt, code) FROM data")[0][0]
+    for _ in range(50):
+        found = dict[Need, Part]()
+        for need in needs:
+            one = exact.fetch(need)
+            assert isinstance(one, Estimate)
+            unit = need.unit  # type: ignore[union-attr]
+            noisy = Facts("measured", FREE, 0.95).within(bar * unit, "this noise")
+            exact_one = isinstance(need, Query) and need.is_constant
+            moved = 0 if exact_one else chance.choice([-1, 1, chance.uniform(-1, 1)])
+            found[need] = Estimate(one.value + round(moved * bar * unit), PUBLIC if exact_one else noisy)
+        answer = combine(asked, found, SETTING)
+        assert isinstance(answer, Answer)
+        assert answer.error is not None
+        assert abs(answer.value - truth) <= answer.error + 1e-9
+        assert answer.confidence <= 0.9
+
+
 def test_the_comparison_would_notice() -> None:
     # Statements that differ in what they mean must not pass for each other.
     exact = Exact(5)

@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
+from tacit.model import span
 from tacit.model.describe import describe
 from tacit.model.domain import Domain
+from tacit.model.facts import joined
 from tacit.model.formula import Figure, Formula, Middles, Weighed, check_unweighted, ratio
 from tacit.model.query import MAX_TABLE, Query
 from tacit.model.values import Days
@@ -240,7 +242,102 @@ class Variance:
         return f"the {whole}{what} of {self.name}{_where(self.where, domain)}"
 
 
-Aggregate = Count | Fraction | Sum | Mean | Variance
+@dataclass(frozen=True)
+class Covariance:
+    """The covariance of two numeric attributes over the rows of a condition, or their correlation.
+
+    Of the rows where both have a value. With `sample`, divided by the number of these rows less one.
+    """
+
+    domain: InitVar[Domain]
+    names: tuple[str, str]
+    where: Query = EVERYONE
+    sample: bool = True
+    correlation: bool = False
+    formula: Formula = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self, domain: Domain) -> None:
+        names = tuple(domain.resolve(name) for name in self.names)
+        if len(set(names)) != 2:
+            raise InvalidQuery("a covariance is of two attributes; of one with itself it is the variance.")
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "formula", self._formula(domain))
+
+    def _formula(self, domain: Domain) -> Formula:
+        """With p and q in [0, 1] where the values lie, Cov = E[(p - 1/2)(q - 1/2)] - (E[p] - 1/2)(E[q] - 1/2) spans.
+
+        The product is weighed as ((2p - 1)(2q - 1) + 1)/2, which lies in [0, 1] and has half the error of p q.
+        """
+        sides = [Middles.of(domain, name, self.where) for name in self.names]
+        said = joined(
+            one.note("a value is taken for the middle of its bin, off by at most {0:g}, which the error bar leaves out")
+            for one in sides
+        )
+        for one in sides:
+            if not one.span:
+                same = f"every row that meets the condition has the same {one.name}, {one.low:g}."
+                if self.correlation:
+                    raise InvalidQuery(f"{same[:-1]}, which is correlated with nothing.")
+                return Formula((), lambda _, __: Figure(0.0, 0.0), said, constant=same)
+        if len(sides[0].values) * len(sides[1].values) > MAX_TABLE:
+            raise InvalidQuery(f"{' and '.join(self.names)} have too many values together; the most is {MAX_TABLE:,}.")
+        both = [one.known(sides[1 - i]) for i, one in enumerate(sides)]
+        places = [one.weighed(one.places) for one in both]
+        parts = [both[0].weighed(both[0].inside), *places, both[0].weighed_with(both[1])]
+        if self.correlation:
+            parts += [one.weighed(np.where(one.inside, (2 * one.places - 1) ** 2, 0.0)) for one in both]
+        span_of_both = sides[0].span * sides[1].span
+
+        def covariance(figures: Sequence[Figure], _: int) -> Figure:
+            rows = figures[0]
+            means = [
+                _spread_out(ratio(figure, rows), part.rounding) for figure, part in zip(figures, parts, strict=True)
+            ]
+            half, quarter = span.Spans.exact(0.5, 1), span.Spans.exact(0.25, 1)
+            p, q = (span.minus(one, half) for one in means[1:3])
+            product = span.times(span.minus(means[3], half), half)
+            found = span.minus(product, span.times(p, q))
+            if self.correlation:
+                squares = zip(means[4:], (p, q), strict=True)
+                spreads = [span.minus(span.times(two, quarter), span.power(one, 2)) for two, one in squares]
+                found = span.over(found, span.root(span.times(*(span.greatest(one, _NOTHING) for one in spreads))))
+                value, error = _figure(found, 1.0)
+                return Figure(min(max(value, -1.0), 1.0), error)
+            if self.sample and (rows.error is None or rows.value - rows.error <= 1):
+                n = max(rows.value, 2.0)
+                return Figure(float(found.value[0]) * span_of_both * n / (n - 1), None)
+            if self.sample:
+                one = span.Spans.exact(1.0, 1)
+                found = span.over(found, span.minus(one, span.over(one, _spread_out(rows, 0.0, most=math.inf))))
+            return _figure(found, span_of_both)
+
+        def quietly(figures: Sequence[Figure], rows: int) -> Figure:
+            with np.errstate(all="ignore"):  # what is divided by 0 has no bar
+                return covariance(figures, rows)
+
+        most = 1.0 if self.correlation else span_of_both / (2 if self.sample else 4)
+        return Formula(tuple(parts), quietly, said, _MAY_BE_ZERO, limits=lambda _: (-most, most))
+
+    def words(self, domain: Domain) -> str:
+        what = "correlation" if self.correlation else "covariance" if self.sample else "population covariance"
+        return f"the {what} of {' and '.join(self.names)}{_where(self.where, domain)}"
+
+
+_NOTHING = span.Spans.exact(0.0, 1)
+
+
+def _spread_out(figure: Figure, rounding: float, most: float = 1.0) -> span.Spans:
+    """A mean of weights, which lies between 0 and `most`, with its interval."""
+    error = math.inf if figure.error is None else figure.error + rounding
+    return span.around(np.full(1, figure.value), np.full(1, error), 0.0, most)
+
+
+def _figure(found: span.Spans, factor: float) -> Figure:
+    value, error = float(found.value[0]) * factor, float(found.error[0]) * factor
+    return Figure(value, error if math.isfinite(error) else None)
+
+
+Aggregate = Count | Fraction | Sum | Mean | Variance | Covariance
 
 
 def mean(domain: Domain, name: str, where: Query = EVERYONE, share: float | None = None) -> Mean | Fraction:

@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tacit.model.aggregate import EVERYONE, RANGE_SHARE, Aggregate, Count, Fraction, Mean, Sum, Variance, mean
+from tacit.model.aggregate import (
+    EVERYONE,
+    RANGE_SHARE,
+    Aggregate,
+    Count,
+    Covariance,
+    Fraction,
+    Mean,
+    Sum,
+    Variance,
+    mean,
+)
 from tacit.model.curve import Cdf, Histogram, Quantile, Range
 from tacit.model.derived import Derived
 from tacit.model.describe import describe
@@ -17,8 +28,8 @@ from tacit.model.select import Column, Crosstab, Group, Select
 from tacit.model.statistic import Statistic
 
 __all__ = [
-    "EVERYONE", "RANGE_SHARE", "Aggregate", "Ask", "Cdf", "Column", "Count", "Crosstab", "Derived", "Fraction", "Group",
-    "Histogram", "Mean", "Quantile", "Range", "Select", "Stat", "Sum", "Variance", "mean",
+    "EVERYONE", "RANGE_SHARE", "Aggregate", "Ask", "Cdf", "Column", "Count", "Covariance", "Crosstab", "Derived",
+    "Fraction", "Group", "Histogram", "Mean", "Quantile", "Range", "Select", "Stat", "Sum", "Variance", "mean",
 ]  # fmt: skip
 
 

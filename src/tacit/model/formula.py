@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -32,15 +32,21 @@ class Figure(NamedTuple):
 
 @dataclass(frozen=True)
 class Weighed:
-    """The sum, over the rows of a condition, of a weight in [0, 1] that one attribute gives; without one, a count."""
+    """The sum, over the rows of a condition, of a weight in [0, 1] that one attribute gives; without one, a count.
+
+    With `also`, two attributes give it together, the second one's values fastest.
+    """
 
     where: Query
     name: str = ""
     weights: tuple[float, ...] = ()
+    also: str = ""
 
     def query(self, domain: Domain, inside: Sequence[Query] = ()) -> Query:
         """The question that has this sum for an answer, among the rows that also lie `inside`."""
-        weighed = [Query.weighted(domain, [self.name], self.weights)] if self.name else []
+        names = [name for name in (self.name, self.also) if name]
+        given = np.reshape(self.weights, [domain[name].size for name in names]) if names else None
+        weighed = [] if given is None else [Query.weighted(domain, names, given)]
         return Query.all([self.where, *inside, *weighed]) if inside or weighed else self.where
 
     @property
@@ -111,6 +117,21 @@ class Middles:
         padded = np.zeros(self.domain[self.name].size)
         padded[: len(weights)] = np.minimum(weights.astype(np.float64), 1.0)
         return Weighed(self.where, self.name, tuple(padded.tolist()))
+
+    def known(self, other: Middles) -> Middles:
+        """The same among the rows where another attribute has a value too."""
+        if self.domain[other.name].bins == self.domain[other.name].size:
+            return self
+        bins = Query.among(self.domain, other.name, range(self.domain[other.name].bins))
+        return replace(self, where=Query.all([self.where, bins]))
+
+    def weighed_with(self, other: Middles) -> Weighed:
+        """The sum of ((2p - 1)(2q - 1) + 1)/2 for the places p and q of two attributes; of known values alone."""
+        mine, theirs = (np.where(one.inside, 2 * one.places - 1, 0.0) for one in (self, other))
+        inside = np.outer(self.inside, other.inside)
+        weights = np.zeros([self.domain[one.name].size for one in (self, other)])
+        weights[: len(mine), : len(theirs)] = np.where(inside, (np.outer(mine, theirs) + 1) / 2, 0.0)
+        return Weighed(self.where, self.name, tuple(np.clip(weights, 0.0, 1.0).ravel().tolist()), other.name)
 
     def note(
         self, words: str = "a value is taken for the middle of its bin, off by at most {0:g} beyond the error bar"

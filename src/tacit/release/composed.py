@@ -93,7 +93,7 @@ def needs_of(part: Weighed, groups: tuple[Group, ...], setting: Setting) -> list
     names = tuple(group.name for group in groups)
     size = _size(groups, setting)
     plain = not part.name and all(group.width is None for group in groups)
-    if plain or (setting.fresh and size >= FEW):
+    if plain or (setting.fresh and size >= FEW and not part.also):
         table = marginal(domain, *dict.fromkeys((*names, part.name) if part.name else names), where=part.where)
         need = need_of_table(table, domain)
         return [part.query(domain)] if isinstance(need, Query) else need

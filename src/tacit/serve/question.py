@@ -22,6 +22,7 @@ from tacit.model.ask import (
     Ask,
     Cdf,
     Count,
+    Covariance,
     Crosstab,
     Derived,
     Fraction,
@@ -140,6 +141,27 @@ class StddevBody(Asked):
 
     def ask(self, domain: Domain) -> Ask:
         return Variance(domain, self.stddev, _rows(self.where, domain), root=True)
+
+
+class CovarianceBody(Asked):
+    """A covariance is asked like {"covariance": ["age", "pay"], "where": {"sex": "F"}}."""
+
+    covariance: Annotated[list[Text], Meta(min_length=2, max_length=2)]
+    where: Where = field(default_factory=dict)
+
+    def ask(self, domain: Domain) -> Ask:
+        return Covariance(domain, (self.covariance[0], self.covariance[1]), _rows(self.where, domain))
+
+
+class CorrelationBody(Asked):
+    """A correlation is asked like {"correlation": ["age", "pay"], "where": {"sex": "F"}}."""
+
+    correlation: Annotated[list[Text], Meta(min_length=2, max_length=2)]
+    where: Where = field(default_factory=dict)
+
+    def ask(self, domain: Domain) -> Ask:
+        names = self.correlation[0], self.correlation[1]
+        return Covariance(domain, names, _rows(self.where, domain), sample=False, correlation=True)
 
 
 class FractionBody(Asked):

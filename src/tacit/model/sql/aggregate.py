@@ -1,11 +1,11 @@
-"""The values of a statement: COUNT, fractions, SUM, AVG, VARIANCE, MEDIAN, quantiles. Called by `sql.parse` alone."""
+"""The values of a statement: COUNT, fractions, SUM, AVG, VARIANCE, CORR, quantiles. For `sql.statement` alone."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
 from tacit.errors import InvalidQuery
-from tacit.model.ask import Aggregate, Count, Fraction, Mean, Quantile, Sum, Variance
+from tacit.model.ask import Aggregate, Count, Covariance, Fraction, Mean, Quantile, Sum, Variance
 from tacit.model.expression import All, Among, Expression, Not
 from tacit.model.sql.condition import Reading, column, condition, only, plain_value, stripped, text
 
@@ -28,6 +28,12 @@ _SPREADS: dict[type[exp.Expr], tuple[bool, bool]] = {
 }
 
 
+# Each function of two columns: whether it is about a sample, and whether it is a correlation.
+_PAIRS: dict[type[exp.Expr], tuple[bool, bool]] = {
+    exp.CovarSamp: (True, False),
+    exp.CovarPop: (False, False),
+    exp.Corr: (False, True),
+}
 Valued = tuple[Aggregate | Quantile, float]  # what is asked, and a factor: 100 for a percentage
 
 
@@ -55,6 +61,10 @@ def _value(node: exp.Expr, where: Expression, read: Reading) -> Valued | None:
         return _sum_or_mean(node, where, read)
     if type(node) in _SPREADS and only(node, "this"):
         return _spread(node, where, read)
+    if type(node) in _PAIRS and only(node, "this", "expression"):
+        sample, correlation = _PAIRS[type(node)]
+        names = column(stripped(node.this), read), column(stripped(node.expression), read)
+        return Covariance(read.domain, names, read.bind(where), sample, correlation), 1.0
     if isinstance(node, _EXTREMES):
         raise InvalidQuery(
             f"{text(node)} is decided by single rows, so it is not answered; ask for a quantile, like "
