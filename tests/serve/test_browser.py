@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from browsing import SCRIPT, Server, chromium, keep_picture, need_chromium, serving
@@ -305,6 +306,15 @@ def test_keys_and_saved_questions(page: Any, server: Server, picture: Picture) -
     picture(page, "keys")
     one(page, "[aria-label='Take back the key of zoe']").click()
     wait(page, lambda: "taken back" in text(page, "main"))
+
+
+def test_a_link_from_elsewhere_finds_who_is_logged_in(page: Any, server: Server) -> None:
+    enter(page, server, "ana")
+    query = urlencode({"data": "people", "sql": "SELECT COUNT(*) FROM data WHERE pay < 10"})
+    page.get(f"data:text/html,<a href='{server.address}/ask?{query}'>a letter</a>")
+    one(page, "a").click()
+    wait(page, lambda: "Nothing was asked." in text(page, "#answer"))
+    assert value(page, "#sql") == "SELECT COUNT(*) FROM data WHERE pay < 10"
 
 
 def test_a_tiny_budget_runs_out_and_says_so(page: Any, server: Server, picture: Picture) -> None:

@@ -810,6 +810,19 @@ def test_a_question_is_an_address_also_for_who_has_to_log_in(two: Site) -> None:
         assert login.headers["location"] == "/"
 
 
+def test_a_link_on_another_site_finds_who_is_logged_in(site: Site) -> None:
+    """The cookie is SameSite=Strict, so the browser sends it with the second request, which comes from here."""
+    nobody, link = site.open(), f"/data/people?{urlencode({'sql': WOMEN})}"
+    for address in (link, "/ask?sql=x"):
+        first = nobody.get(address, headers={"sec-fetch-site": "cross-site"})
+        sound(first.text)
+        assert '<meta http-equiv="refresh" content="0">' in first.text
+        second = nobody.get(address, headers={"sec-fetch-site": "same-origin"}, follow_redirects=False)
+        assert second.headers["location"] == "/?" + urlencode({"then": address})
+    known = site.browser("ana").get(link, headers={"sec-fetch-site": "cross-site"})
+    assert "Nothing was asked." in known.text
+
+
 def test_a_data_set_says_what_it_is_and_who_is_protected(tmp_path: Path) -> None:
     config = write_config(tmp_path)
     about = f'[about]\ntitle = "Members & friends"\nrow = "one member"\nsource = "{SCRIPT}"\nlicence = "CC0"\n'

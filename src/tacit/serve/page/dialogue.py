@@ -20,7 +20,7 @@ from tacit.serve.api import Call, answers, shown
 from tacit.serve.dataset import Dataset
 from tacit.serve.page import view
 from tacit.serve.page.answer import drawing, panel, price_words, sharper, ways
-from tacit.serve.page.form import Fields, Forms, last, question, read_forms, width, words_of
+from tacit.serve.page.form import Fields, Forms, last, linked, question, read_forms, width, words_of
 from tacit.serve.page.link import link, unclicked
 from tacit.serve.page.overview import known_tables, listed
 from tacit.serve.page.view import page, place_of
@@ -40,8 +40,7 @@ async def main(call: Call) -> Response:
     if not last(fields, "sql").strip() and not last(fields, "what"):
         return await _show(call, Forms())
     do = "filter" if last(fields, "do") == "filter" else "look"
-    way = "click" if last(fields, "what") else "sql"
-    return await ask(replace(call, body=[*fields, ("way", way), ("do", do)]))
+    return await ask(replace(call, body=[*linked(fields), ("do", do)]))
 
 
 async def ask(call: Call) -> Response:
@@ -68,11 +67,11 @@ async def ask(call: Call) -> Response:
                 call, asked, "price.html", within=within, known=found.known, words=words, title=title, may=may
             )
         (answer,) = await answers(call, [parsed])
-        shown = await run_in_threadpool(panel, parsed.ask, answer, session, asked.built if asked.clicked else None)
+        told = await run_in_threadpool(panel, parsed.ask, answer, session, asked.built if asked.clicked else None)
         same = ways(given, call.about.name, _base(call), within)
         offers = await _offers(call, parsed, answer) if isinstance(given, str) else []
         return await _show(
-            call, asked, "answer.html", within=within, answer=shown, ways=same, given=given, offers=offers
+            call, asked, "answer.html", within=within, answer=told, ways=same, given=given, offers=offers
         )
     except Exception as error:
         return await _show(call, asked, refusal=refusal_of(error))
@@ -88,10 +87,9 @@ async def read_question(call: Call, fields: Fields) -> tuple[Forms, str | Json, 
         if asked.clicked:  # the box shows what was clicked
             asked = replace(asked, sql=given if isinstance(given, str) else "")
         parsed = read(given, domain, width(last(fields, "within")))
-        built = (
-            None if asked.clicked else unclicked(parsed.ask, domain)
-        )  # the form shows what was written, where it can
-        return asked if built is None else replace(asked, built=built, clicked=True), given, parsed
+        if not asked.clicked and (built := unclicked(parsed.ask, domain)) is not None:
+            asked = replace(asked, built=built, clicked=True)  # the form shows what was written, where it can
+        return asked, given, parsed
 
     return await run_in_threadpool(work)
 
@@ -180,8 +178,7 @@ async def file(call: Call) -> Response:
     kind, fields = call.request.path_params["kind"], call.request.query_params.multi_items()
     if kind not in FILES:
         raise Refusal(404, "no_such_address", f"An answer is a file of {', '.join(FILES)}.")
-    way = "click" if last(fields, "what") else "sql"
-    _, _, parsed = await read_question(call, [*fields, ("way", way)])
+    _, _, parsed = await read_question(call, linked(fields))
     found = await asyncio.wrap_future(call.about.price(call.asker, parsed))
     if not found.known:
         raise Refusal(

@@ -119,6 +119,11 @@ async def read_form(request: Request, traffic: Traffic, who: Who, most: int = MA
     return [(name, text.replace("\r\n", "\n")) for name, text in fields]
 
 
+def linked(fields: Fields) -> Fields:
+    """The fields of a link as those of the form that they belong to."""
+    return [*fields, ("way", "click" if last(fields, "what") else "sql")]
+
+
 def last(fields: Fields, name: str) -> str:
     """The field of that name; empty if there is none."""
     return next((text for key, text in reversed(fields) if key == name), "")

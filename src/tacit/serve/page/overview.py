@@ -6,6 +6,7 @@ Only what is known already is drawn: it was bought before, so looking at it is f
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -17,6 +18,7 @@ from tacit.model.table import Table
 from tacit.serve.dataset import Dataset
 from tacit.serve.page.form import Built
 from tacit.serve.page.link import fields_of, of_column
+from tacit.serve.refusal import Refusal
 
 WIDE, TALL = 120, 26  # units of a small picture
 MOST_BARS = 40
@@ -41,7 +43,8 @@ async def known_tables(dataset: Dataset) -> dict[str, Table]:
     """The table of each column that has one already. A table that is known stays as it is, so it is kept."""
     seen, tables = dataset.shown.get("columns", (-1, {}))
     if seen != dataset.session.entries:
-        tables = await asyncio.wrap_future(dataset.writer.do(lambda: _look(dataset)))
+        with suppress(Refusal):  # a writer that is too busy leaves the pictures as they were
+            tables = await asyncio.wrap_future(dataset.writer.do(lambda: _look(dataset)))
     found: dict[str, Table] = tables
     return found
 

@@ -16,7 +16,7 @@ from tacit.serve.keys import DEFAULT_QUOTA, Role, make_key, revoke_key
 from tacit.serve.page import view
 from tacit.serve.page.answer import panel
 from tacit.serve.page.dialogue import main, read_question
-from tacit.serve.page.form import last
+from tacit.serve.page.form import last, linked
 from tacit.serve.page.view import Place, page, place_of
 from tacit.serve.refusal import Refusal, refusal_of
 from tacit.show.events import Event, latest
@@ -93,8 +93,7 @@ async def _saved(call: Call, title: str, query: str) -> dict[str, Any]:
     """One card of the board: the answer where it is known. Looking at it is no question."""
     card: dict[str, Any] = {"title": title, "query": query, "answer": None}
     try:
-        fields = parse_qsl(query)
-        asked, _, parsed = await read_question(call, [*fields, ("way", "click" if last(fields, "what") else "sql")])
+        asked, _, parsed = await read_question(call, linked(parse_qsl(query)))
         found = await asyncio.wrap_future(call.about.writer.do(lambda: call.about.known(parsed.ask, parsed.within)))
         if found is not None:
             built = asked.built if asked.clicked else None
@@ -111,8 +110,7 @@ async def save(call: Call) -> Response:
     if not title or len(title) > MOST_TITLE or not title.isprintable():
         raise Refusal(400, "bad_title", f"A title has 1 to {MOST_TITLE} letters.")
     if not away:
-        fields = parse_qsl(query)
-        await read_question(call, [*fields, ("way", "click" if last(fields, "what") else "sql")])
+        await read_question(call, linked(parse_qsl(query)))
     if not call.server.keys.save(call.about.name, call.asker.name, title, None if away else query):
         raise Refusal(409, "too_many", "You have as many saved questions as there may be: take one away first.")
     return RedirectResponse(f"{place_of(call).address}/questions", 303)

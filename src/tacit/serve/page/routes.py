@@ -69,7 +69,7 @@ def routes(invitations: Mapping[str, str] | None = None, landing: str = "/") -> 
         at(f"{here}/published", published, tokens=PUBLISHED_TOKENS),
         at(f"{here}/report", records.report, tokens=PUBLISHED_TOKENS),
         at(f"{here}/audit", records.audit, owner=True),
-        at(f"{here}/questions", records.questions),
+        at(f"{here}/questions", records.questions, tokens=PUBLISHED_TOKENS),
         at(f"{here}/save", records.save, "POST"),
         at("/keys", records.keys, owner=True),
         at("/keys", records.change_keys, "POST", owner=True),
@@ -82,7 +82,7 @@ async def _serve(request: Request, do: Doing, owner: bool, tokens: int) -> Respo
     try:
         key = server.logins.by_cookie(request)
         if key is None:
-            return RedirectResponse(_login_first(request), 303)
+            return _login_first(request)
         place = Place(key)
         acts = request.method == "POST"
         if acts:
@@ -117,7 +117,7 @@ async def _choose(request: Request) -> Response:
     server = server_of(request)
     key = server.logins.by_cookie(request)
     if key is None:
-        return RedirectResponse(_login_first(request), 303)
+        return _login_first(request)
     asked = [(name, text) for name, text in request.query_params.multi_items() if name != "data"]
     names = [request.query_params.get("data", "")] if "data" in request.query_params else sorted(server.datasets)
     if len(names) == 1 and names[0] in server.datasets:
@@ -131,12 +131,15 @@ def _cards(server: Server, key: Key, asked: str = "") -> Response:
     return page("datasets.html", Place(key), cards=cards, asked=asked)
 
 
-def _login_first(request: Request) -> str:
+def _login_first(request: Request) -> Response:
     """Where somebody without a session goes, to come back afterwards."""
     if request.method != "GET":
-        return "/"
+        return RedirectResponse("/", 303)
+    # A link on another site comes without the cookie, which is SameSite=Strict: asked again from here, it has it.
+    if request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+        return page("again.html", Place())
     query = f"?{request.url.query}" if request.url.query else ""
-    return f"/?{urlencode({'then': request.url.path + query})}"
+    return RedirectResponse(f"/?{urlencode({'then': request.url.path + query})}", 303)
 
 
 def _then(text: str) -> str:
