@@ -29,7 +29,7 @@ from tacit.errors import DataError
 from tacit.load import open_source
 from tacit.model.attribute import category, date, integer
 from tacit.model.domain import Domain
-from tacit.trusted.cells import read_records
+from tacit.trusted.cells import read_records, read_tally
 
 SECRET = "s3cret-4711"
 
@@ -106,8 +106,33 @@ def execute(url: str, *statements: str) -> None:
             connection.execute(sql)
 
 
+VALUES = (("p", "a"), ("p", "a "), ("p", "A"), ("q", None), ("q", "it's"), ("q", ""), (None, "z"))
+LISTED = {"a": 2, "A": 1, None: 1, "it's": 1}  # of people with up to 9 rows each: who has no name is left out
+
+
+def check_values(data: Any, table: str | None = None) -> None:
+    """The values of a column, whatever they are, with and without people."""
+    source, text = open_source(data, table), Domain({"v": category(["?"])})
+    for most in (9, 2):
+        found = read_tally(source, text, person="who", rows_per_person=most)
+        counts = dict(zip(found.values, found.counts.tolist(), strict=True))
+        if most == 9:
+            assert counts == LISTED
+        assert sum(counts.values()) <= 2 * most
+    whole = read_tally(source, Domain({"n": category([0])}))
+    assert dict(zip(whole.values, whole.counts.tolist(), strict=True)) == {3: 4, -1: 3}
+
+
 @pytest.mark.postgres
 class TestPostgres:
+    def test_values_are_found(self, postgres: str) -> None:
+        spelled = ", ".join(
+            "(" + ", ".join("NULL" if x is None else "'" + x.replace("'", "''") + "'" for x in row) + f", {n})"
+            for row, n in zip(VALUES, (3, 3, 3, 3, -1, -1, -1), strict=True)
+        )
+        execute(postgres, "CREATE TABLE found (who TEXT, v TEXT, n BIGINT)", f"INSERT INTO found VALUES {spelled}")
+        check_values(postgres, "found")
+
     def test_awkward_rows(self, postgres: str) -> None:
         execute(postgres, *awkward_sql("awkward", double="DOUBLE PRECISION"))
         check_awkward(postgres, "awkward")
@@ -237,6 +262,10 @@ def spark_value(value: Any, kind: str) -> Any:
 
 @pytest.mark.spark
 class TestSpark:
+    def test_values_are_found(self, spark: Any) -> None:
+        rows = [(*row, n) for row, n in zip(VALUES, (3, 3, 3, 3, -1, -1, -1), strict=True)]
+        check_values(spark.createDataFrame(rows, "who STRING, v STRING, n BIGINT"))
+
     def test_awkward_rows(self, spark: Any) -> None:
         from pyspark.sql import types as t
 

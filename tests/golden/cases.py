@@ -1,4 +1,4 @@
-"""What the golden files are about: a small table, five sessions on it, and what each of them is asked.
+"""What the golden files are about: a small table, six sessions on it, and what each of them is asked.
 
 `make.py` writes the files with these functions, `tests/test_golden.py` compares with them. A question is a line of
 Python about `session`, so that a golden file reads like a transcript.
@@ -49,7 +49,13 @@ SESSIONS: dict[str, dict[str, Any]] = {
         "budget": HUGE,
     },
     "person": {"mechanism": "direct", "questions": 60, "person": "id", "rows_per_person": 2, "budget": PURE},
+    "discovered": {"mechanism": "direct", "questions": 60, "budget": LARGE},
 }  # fmt: skip
+SOUGHT: dict[str, dict[str, Any]] = {
+    "region": {"kind": "category", "discover": True},
+    "age": {"kind": "integer", "discover": 8, "low": 0, "high": 99},
+    "smoker": {"kind": "boolean"},
+}
 
 
 # -- the table and the sessions ---------------------------------------------------------------------------------------
@@ -71,14 +77,12 @@ def write_table(path: Path) -> None:
 def open_at(folder: Path, name: str) -> Session:
     """One of the sessions, with its ledger and anchor in `folder`."""
     write_table(folder / "people.csv")
-    return tacit.open(
-        start=True,
-        data=str(folder / "people.csv"),
-        domain=DOMAIN,
-        ledger=folder / "golden.tacit",
-        anchor=folder / "golden.anchor",
-        **SESSIONS[name],
-    )
+    files: dict[str, Any] = {
+        "data": str(folder / "people.csv"), "ledger": folder / "golden.tacit", "anchor": folder / "golden.anchor",
+    }  # fmt: skip
+    if name == "discovered" and not files["ledger"].exists():
+        tacit.discover(columns=SOUGHT, budget=SESSIONS[name]["budget"], **files)
+    return tacit.open(start=True, domain=DOMAIN, **files, **SESSIONS[name])
 
 
 def dump(path: Path) -> str:
