@@ -295,6 +295,17 @@ def test_too_much_is_refused(lasting: Served, client: Frontend) -> None:
             other.read()
 
 
+def test_what_is_heavy_is_not_kept_for_a_client(lasting: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tacit.serve.postgres import select
+
+    monkeypatch.setattr(select, "LIGHT", -1)
+    asked = "SELECT COUNT(*) FROM people WHERE age < 90"
+    with Frontend(lasting.wire, "ana", lasting.keys["ana"]) as client:
+        assert kinds(client.ask(parse(asked, "s"), describe("s", portal=False), SYNC)) == "1tTZ"
+        assert kinds(client.ask(bind([], "p", "s"), SYNC)) == "EZ"
+        assert kinds(client.ask(bind([], "", "s"), execute(), SYNC)) == "2DCZ"
+
+
 # -- SCRAM ------------------------------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ A client that sends half a message, or does not read what it is told, is cut off
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -52,6 +53,10 @@ class Channel(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         first, self._transport = self._transport is None, transport
         if first:  # once more when TLS is begun
+            if (
+                used := transport.get_extra_info("socket")
+            ) is not None:  # so that a client whose machine died is noticed
+                used.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             self._began()
 
     def data_received(self, data: bytes) -> None:

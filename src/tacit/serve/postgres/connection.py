@@ -295,6 +295,8 @@ class Connection:
             raise WireError(PROTOCOL, "there is a format for every column, for all of them, or none.")
         if len(self._portals) >= MAX_PORTALS and message.portal not in self._portals:
             raise WireError(TOO_LARGE, f"a connection has at most {MAX_PORTALS} portals at once.")
+        if message.portal and bound is not None and bound.asked is not None and not bound.asked.light:
+            raise WireError(TOO_LARGE, "a question of so much work has no named portal: bind it to the unnamed one.")
         if bound is None:
             self._portals.pop(message.portal, None)
         else:

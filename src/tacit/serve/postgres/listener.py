@@ -160,7 +160,8 @@ class Listener:
         if found is None or found.prepared is not prepared:
             short = len(asked.statement.text) <= SHORT
             found = prepared.bound(values) if short else await asyncio.to_thread(prepared.bound, values)
-            _keep(self._bound, kept, found)
+            if found.asked is not None and found.asked.light and len(asked.statement.text) <= MAX_KEPT_TEXT:
+                _keep(self._bound, kept, found)
         return found
 
     def known(self, database: str, text: str) -> Prepared | None:

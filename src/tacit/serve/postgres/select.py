@@ -26,6 +26,7 @@ from tacit.serve.postgres.source import Edited, Statement
 from tacit.serve.postgres.types import TEXT, UNKNOWN, Value, literal, size_of
 from tacit.serve.question import Question, read
 
+LIGHT = 2**17  # work of a question that is kept, in cells: see `Question.work`
 SHORT = 500  # characters of a statement that is read at once: a thread would take longer to wake
 STEPS_A_TOKEN, LEAST_STEPS = 60, 3_000  # how often the parser may look at a word, going back and forth
 _PLACE = re.compile(r"\(line (\d+), column (\d+)\)")
@@ -49,10 +50,15 @@ class SelectAsked:
     fields: tuple[Field, ...]
     places: tuple[Place, ...]
 
+    @property
+    def light(self) -> bool:
+        """Whether it takes little memory: the conditions of a question about wide attributes can take megabytes."""
+        return self.question.work <= LIGHT
+
 
 @dataclass(frozen=True, eq=False)
 class TableSelect:
-    """A statement about a data set. `edits` make it one about `data`; without parameters it is `asked` already."""
+    """A statement about a data set. `edits` make it one about `data`; without parameters it may be `asked` already."""
 
     dataset: Dataset
     statement: Statement
@@ -101,7 +107,9 @@ def table_select(statement: Statement, find: Callable[[str], Dataset | None]) ->
     edits = tuple(edit for source in sources for edit in source.edits)
     parameters = parameters_of(statement, dataset.session.domain)
     asked = None if parameters else _read(statement, Edited.of(statement.text, edits), dataset)
-    return TableSelect(dataset, statement, edits, parameters, asked)
+    # What is heavy is read again when it is asked: a client may prepare hundreds of statements.
+    kept = asked if asked is not None and asked.light else None
+    return TableSelect(dataset, statement, edits, parameters, kept)
 
 
 def _read(statement: Statement, edited: Edited, dataset: Dataset) -> SelectAsked:

@@ -21,6 +21,7 @@ _CODES = {
     "invalid_domain": "22023",
     "no_such_dataset": NO_TABLE,
     "budget_exhausted": TOO_LARGE,
+    "too_much_work": TOO_LARGE,
     "quota": "53400",
     "rate_limited": "53400",
     "busy": "53000",
@@ -72,5 +73,5 @@ def error_of(error: BaseException) -> WireError:
         return WireError("22P02", str(error))
     refusal: Refusal = refusal_of(error)
     hint = "" if refusal.retry_after is None else f"Try again after {refusal.retry_after} s."
-    code = _CODES.get(refusal.code, INTERNAL)
+    code = _CODES.get(refusal.code) or (INTERNAL if refusal.status >= 500 else "42000")
     return WireError(code, refusal.sentence, nothing_spent=refusal.nothing_spent, hint=hint)
