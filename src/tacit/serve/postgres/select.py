@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.errors import ParseError
+from sqlglot.errors import ParseError, TokenError
 
 from tacit.errors import InvalidQuery
-from tacit.model.ask import Derived, Select
+from tacit.model.ask import Ask, Derived, Select
 from tacit.serve.dataset import Dataset
 from tacit.serve.postgres.answer import Place, places_of
 from tacit.serve.postgres.messages import Field
@@ -119,7 +119,7 @@ def _read(statement: Statement, edited: Edited, dataset: Dataset) -> SelectAsked
     except InvalidQuery as error:
         raise _refused(error.sentence, edited, statement) from None
     places = places_of(question.ask, domain)
-    names = _names(edited.text, question, len(places))
+    names = _names(statement, question.ask, len(places))
     fields = (Field(name, place.type, size_of(place.type)) for name, place in zip(names, places, strict=True))
     return SelectAsked(question, tuple(fields), places)
 
@@ -227,18 +227,32 @@ class _Bounded(DuckDB.Parser):  # type: ignore[misc, valid-type]  # made by a me
         super()._advance(times)
 
 
-def _names(text: str, question: Question, count: int) -> list[str]:
+def _names(statement: Statement, ask: Ask, count: int) -> Sequence[str]:
     """The names of a statement's columns, as PostgreSQL gives them. The statement was read already."""
-    ask = question.ask
+    depth = 0
+    for token in statement.tokens:
+        depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+        if depth == 0 and token.token_type == TokenType.FROM:
+            listed = _listed(statement.text[: token.start])
+            if listed is not None and len(listed) == count:
+                return listed
+            break
     titles = ask.titles if isinstance(ask, Select | Derived) else []
+    return titles if len(titles) == count else [f"column{i + 1}" for i in range(count)]
+
+
+@lru_cache(maxsize=1_000)  # what stands before FROM is the same in many statements
+def _listed(before: str) -> tuple[str, ...] | None:
+    """The names of what a SELECT lists before its FROM; None where * stands there."""
+    text = f"{before} FROM data"
     try:
         parsed = [one for one in _Bounded(dialect=DuckDB()).parse(list(DuckDB().tokenize(text)), text) if one]
-    except (ParseError, RecursionError):
-        parsed = []
-    listed = parsed[0].expressions if parsed and isinstance(parsed[0], exp.Select) else []
-    if len(listed) == count and not any(isinstance(item.unalias(), exp.Star) for item in listed):
-        return [item.alias or title(item) for item in listed]
-    return titles if len(titles) == count else [f"column{i + 1}" for i in range(count)]
+    except (ParseError, TokenError, RecursionError):
+        return None
+    items = parsed[0].expressions if len(parsed) == 1 and isinstance(parsed[0], exp.Select) else []
+    if any(isinstance(item.unalias(), exp.Star) for item in items):
+        return None
+    return tuple(item.alias or title(item) for item in items)
 
 
 def title(node: exp.Expr) -> str:
