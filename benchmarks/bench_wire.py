@@ -1,6 +1,6 @@
 """PostgreSQL's protocol beside HTTP and the session itself: answers a second, and how long each takes, in one run.
 
-    python -m benchmarks.bench_wire [--seconds 5] [--clients 1 16 64] [--output FILE]
+    python -m benchmarks.bench_wire [--seconds 5] [--clients 1 16 64] [--logins 200] [--output FILE]
 
 One process serves a made table over both protocols on loopback; another holds all clients, each with a connection that
 it keeps and one question at a time. Questions are counts that a certified base answers: with a text that nobody sent
@@ -161,32 +161,27 @@ def figures(times: list[float], seconds: float) -> dict[str, float]:
     return {"answers": len(times), "a second": len(times) / seconds, "p50 ms": float(p50), "p99 ms": float(p99)}
 
 
-def connections(server: Server, port: int, keys: list[tuple[str, str]]) -> dict[str, float]:
-    """How long a login takes, and the memory of connections that stay open, and of as many that were."""
-    start = time.perf_counter()
-    for i in range(LOGINS):
+def connections(server: Server, port: int, keys: list[tuple[str, str]], logins: int) -> dict[str, float]:
+    """How long a login takes, and the memory of connections that stay open, and after many that were closed."""
+    frontend.Frontend(port, *keys[0]).close()
+    before, start = server.resident, time.perf_counter()
+    for i in range(logins):
         frontend.Frontend(port, *keys[i % KEYS]).close()
-    each = (time.perf_counter() - start) / LOGINS * 1000
-    before = server.resident
+    each = (time.perf_counter() - start) / logins * 1000
+    closed = server.resident
     opened = [frontend.Frontend(port, *keys[i % KEYS]) for i in range(OPEN)]
     during = server.resident
     for one in opened:
         one.close()
-    for i in range(OPEN):
-        frontend.Frontend(port, *keys[i % KEYS]).close()
-    after = server.resident
-    found = {"login ms": each, "open": OPEN, "KB each": (during - before) / OPEN / 1024}
-    return found | {
-        "MB before": before / 2**20,
-        "MB open": during / 2**20,
-        "MB after closing, and as many again": after / 2**20,
-    }
+    found = {"login ms": each, "logins": logins, "open": OPEN, "KB each": (during - closed) / OPEN / 1024}
+    return found | {"MB before": before / 2**20, "MB after the logins": closed / 2**20, "MB open": during / 2**20}
 
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=SECONDS)
-    parser.add_argument("--clients", type=int, nargs="+", default=CLIENTS)
+    parser.add_argument("--clients", type=int, nargs="*", default=CLIENTS)
+    parser.add_argument("--logins", type=int, default=LOGINS)
     parser.add_argument("--output", type=Path)
     given = parser.parse_args(arguments)
     found: dict[str, Any] = {}
@@ -208,7 +203,7 @@ def main(arguments: list[str]) -> None:
                     told = asyncio.run(asking)
                     told["server's ms of a core, each"] = 1000 * (server.busy - busy) / told.pop("answers")
                     say(f"{way}, {kind}, {count} clients", told)
-            say("connections", connections(server, port, bench.keys))
+            say("connections", connections(server, port, bench.keys, given.logins))
         for kind in ("new", "known", "repeat"):
             say(f"session, {kind}", bench.session(kind))
     if given.output:
