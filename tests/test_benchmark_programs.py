@@ -253,6 +253,12 @@ def test_one_database_of_a_random_population_is_played() -> None:
     assert 0 < found.largest < 1
 
 
+def test_the_share_of_databases_that_are_served_is_a_curve() -> None:
+    drawn = bench_almost_all.picture({(15, 16): 1.0, (15, 64): 0.0, (60, 16): 1.0, (60, 64): 0.5}).svg()
+    assert "15 hard answers" in drawn
+    assert "60 hard answers" in drawn
+
+
 def test_variances_of_plain_tables_are_what_a_simulation_shows(table: Table) -> None:
     """700 releases of all 3-way tables: a sample variance is within a factor of 1.6 but for a chance of 1e-15."""
     scopes = every(DOMAIN, 3)
