@@ -16,6 +16,7 @@ from typing import Any
 from unittest import mock
 from urllib.parse import urlencode
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from hypothesis import given as drawn
@@ -38,7 +39,7 @@ from tacit.serve.app import LOOPBACK, make_app
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import MAX_SAVED, KeyRing, make_key
 from tacit.serve.page import routes
-from tacit.serve.page.answer import panel, ways
+from tacit.serve.page.answer import _barred, panel, ways
 from tacit.serve.page.form import Built, clicked, column, read_built, span
 from tacit.serve.page.link import fields_of, unclicked
 from tacit.serve.page.view import Place, _templates, asset
@@ -355,6 +356,16 @@ def test_all_bars_are_behind_a_word_and_what_says_nothing_is_grey(site: Site) ->
     assert '<p class="figure nothing">' in page
     assert "<summary>All error bars</summary>" in page
     assert "Says nothing" in page
+
+
+def test_bars_stay_within_what_a_value_can_be() -> None:
+    bars = _barred(np.array([50.0, -80.0, 120.0]), np.full(3, 60.0), (0, 100), [False, True, True])
+    assert [(bar.start, bar.wide) for bar in bars] == [(0, 50), (0, 0), (0, 100)]
+    assert [(bar.low, bar.high) for bar in bars] == [(0, 100), (0, 0), (60, 100)]
+    means = _barred(np.array([-1.0, 3.0]), np.array([0.5, 1.0]), (-np.inf, np.inf), [False, False])
+    places = [place for bar in means for place in (bar.low, bar.high, bar.start, bar.start + bar.wide)]
+    assert min(places) > -1e-9
+    assert max(places) < 100 + 1e-9
 
 
 CLICKED: list[tuple[dict[str, Any], str]] = [

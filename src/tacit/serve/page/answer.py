@@ -275,13 +275,13 @@ def aligned(values: Sequence[float | None]) -> list[str]:
 
 
 def _barred(values: Floats, errors: Floats, limits: Limits, grey: Sequence[bool]) -> list[BarRow]:
-    low, high = (np.clip(values + side * errors, *limits) for side in (-1, 1))
-    least, most = min(0.0, float(low.min(initial=0))), max(float(high.max(initial=0)), float(values.max(initial=0)))
+    """Bars and whiskers, both cut to what the values can be: noise may take a number below that."""
+    low, drawn, high = (np.clip(values + side * errors, *limits) for side in (-1, 0, 1))
+    least, most = min(0.0, float(low.min(initial=0))), float(high.max(initial=0))
     room = 100 / ((most - least) or 1.0)
-    base = -least * room
-    at, ends = (values - least) * room, ((end - least) * room for end in (low, high))
-    lines = zip(at.tolist(), *(end.tolist() for end in ends), grey, strict=True)
-    return [BarRow(min(base, v), abs(v - base), min(a, v), max(b, v), one) for v, a, b, one in lines]
+    base = abs(least) * room
+    places = (((part - least) * room).tolist() for part in (drawn, low, high))
+    return [BarRow(min(base, v), abs(v - base), a, b, one) for v, a, b, one in zip(*places, grey, strict=True)]
 
 
 def _argument(text: str) -> str:

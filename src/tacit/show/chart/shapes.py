@@ -20,6 +20,7 @@ MOST_BLOCKS = 5000
 MOST_TITLED = 500  # cells that say their number when pointed at
 POINT, FOOT = 4.0, 3.0  # pixels: half of a point, and half of the foot of its whisker
 SHADES = 40  # that cells without a number have
+TURN_HATCH = 0.25  # shade from which strokes on it take the paper's colour
 TURN_WHITE = 0.62  # shade from which words on it take the paper's colour
 AREA, BAR = 0.18, 0.88  # how opaque they are
 HATCH = 7  # pixels from one stroke of a hatched box to the next
@@ -167,19 +168,24 @@ def heat(mark: Heat, plane: Plane, _: str = "") -> str:
     w, h = plane.x.band, plane.y.band
     printed = h >= 15 and max(width(word, SMALL) for row in labels for word in row) + 8 <= w
     gap = 1 if min(w, h) > 8 else 0
-    boxes, words, strokes, bar = "", "", "", "" if mark.error is None else f" ± {number(mark.error)}"
+    boxes, words, bar = "", "", "" if mark.error is None else f" ± {number(mark.error)}"
+    strokes = {"6": "", "paper": ""}  # on what is light, and on what is dark
     for i, row in enumerate(plane.y.axis.categories or ()):
         for j, column in enumerate(plane.x.axis.categories or ()):
             said = escape(clip(f"{row}, {column}: {labels[i][j]}{bar}", LONGEST_TITLE / 2))
             if mark.unsure[i, j]:
-                strokes += hatch(x[j], y[i], x[j + 1] - x[j] - gap, y[i + 1] - y[i] - gap)
+                strokes["paper" if shades[i, j] > TURN_HATCH else "6"] += hatch(
+                    x[j], y[i], x[j + 1] - x[j] - gap, y[i + 1] - y[i] - gap
+                )
             place = box(x[j], y[i], x[j + 1] - x[j] - gap, y[i + 1] - y[i] - gap)
             boxes += f'<rect {place} fill-opacity="{shades[i, j]:.2f}"><title>{said}</title></rect>'
             role = "paper" if shades[i, j] > TURN_WHITE else "ink"
             middle, down = (x[j] + x[j + 1]) / 2, (y[i] + y[i + 1]) / 2 + 4
             words += text(middle, down, labels[i][j], role=role, size=SMALL, anchor="middle") if printed else ""
-    hatched = (
-        f'<path d="{strokes}" {paint(stroke="6", width=1, opacity=0.4)} pointer-events="none"/>' if strokes else ""
+    hatched = "".join(
+        f'<path d="{d}" {paint(stroke=role, width=1, opacity=0.5)} pointer-events="none"/>'
+        for role, d in strokes.items()
+        if d
     )
     return f"<g {paint(fill='heat')}>{boxes}</g>{hatched}{words}"
 
