@@ -391,6 +391,7 @@ def test_keyboard_alone(page: Any, server: Server, picture: Picture) -> None:
     press(page, Keys.TAB)
     assert focus(".skip")
     press(page, Keys.ENTER)
+    wait(page, lambda: focus("#main"))
     tab_to("#what")
     press(page, "A table")  # a list takes the first letters of what is wanted
     tab_to("[aria-label='by column 1']")
