@@ -118,6 +118,15 @@ def settled(text: str) -> bool:
         ("ROW(", "1", ")"),
         ("x JOIN ", "x", ""),
         ("NULLABLE<", "INT", ">"),
+        # Expressions over released values, and statements in statements.
+        ("COALESCE(", "COUNT(*)", ", 1)"),
+        ("ABS(1 - ", "COUNT(*)", ")"),
+        ("CASE WHEN COUNT(*) > 1 THEN ", "1", " ELSE 0 END"),
+        ("COUNT(*) / (1 + ", "1", ")"),
+        ("(SELECT COUNT(*) - ", "1", " FROM data)"),
+        ("(SELECT MAX(n) FROM ", "data", ")"),
+        ("COUNT(*) > 1 AND NOT (", "sex = 'F'", ")"),
+        ("LOW(", "AVG(age)", ")"),
     ],
 )
 def test_deep_nesting(opening: str, inner: str, closing: str, levels: int) -> None:
@@ -129,7 +138,12 @@ def test_deep_nesting(opening: str, inner: str, closing: str, levels: int) -> No
         ("SELECT AVG(", ") FROM data"),
     ):
         settled(start + opening * levels + inner + closing * levels + end)
-    settled(f"SELECT sex, COUNT(*) FROM data GROUP BY {opening * levels}{inner}{closing * levels}")
+    nested = opening * levels + inner + closing * levels
+    settled(f"SELECT sex, COUNT(*) FROM data GROUP BY {nested}")
+    if not 20 <= levels <= 39:
+        return
+    settled(f"SELECT sex, COUNT(*) FROM data GROUP BY sex HAVING {nested} ORDER BY {nested}")
+    settled(f"WITH t AS (SELECT sex, COUNT(*) AS n FROM data GROUP BY sex) SELECT {nested} FROM t WHERE {nested}")
 
 
 def test_nesting_and_length_up_to_the_limits() -> None:
@@ -223,6 +237,7 @@ VOCABULARY = """
     AS JOIN ON LEFT UNION ALL DISTINCT HAVING ORDER LIMIT OFFSET CASE WHEN THEN ELSE END CAST LIKE ESCAPE EXISTS ANY
     WITH OVER PARTITION WINDOW FILTER ROLLUP CUBE PIVOT UNNEST LATERAL VALUES STRUCT MAP ARRAY ROW INTERVAL INT
     SUM( AVG( MEDIAN( QUANTILE_CONT( COUNT_IF( FLOOR( ROUND( WITHIN GROUP ( ILIKE 'n%' ASC DESC 0.5 1.0 10 n m
+    HAVING WITH t AS ( SELECT (SELECT ERROR( LOW( NULLIF( COALESCE( CORR( ABS( MAX( MIN( 'many' NULLS LAST
     TIMESTAMP LAMBDA COLUMNS EXCLUDE REPLACE QUALIFY SAMPLE USING INSERT UPDATE DELETE DROP CREATE SET 1e 0x1 é 名 \x00
 """
 WORDS = st.sampled_from(VOCABULARY.split())
@@ -241,13 +256,20 @@ RICH_STATEMENT = """
 """
 SHARE_STATEMENT = "SELECT PERCENTILE_CONT ( 0.9 ) WITHIN GROUP ( ORDER BY age ) AS q FROM data WHERE sex = 'F'"
 LISTED_STATEMENT = 'SELECT DISTINCT sex , "eye colour" AS e FROM data ORDER BY e DESC LIMIT 3'
+OUTER_STATEMENT = """
+    WITH t AS ( SELECT region , sex , COUNT ( * ) AS n , CASE WHEN AVG ( age ) > 40 THEN 'old' ELSE 'young' END AS w ,
+    LOW ( n ) AS low FROM data WHERE smoker GROUP BY region , sex HAVING n - 1 > 5 OR region IN ( 'north' , 'east' ) )
+    SELECT sex , MAX ( n ) / NULLIF ( SUM ( n ) , 0 ) AS r , COUNT ( * ) FILTER ( WHERE low > 3 ) FROM t
+    WHERE n > ( SELECT AVG ( n ) FROM t ) AND w = 'old' GROUP BY sex ORDER BY r DESC LIMIT 3
+"""
+OUTER = OUTER_STATEMENT.split()
 RICH, SHARE, LISTED = RICH_STATEMENT.split(), SHARE_STATEMENT.split(), LISTED_STATEMENT.split()
 
 
 @st.composite
 def mutated(draw: st.DrawFn) -> str:
     """A good statement with a few words dropped, doubled, swapped or replaced."""
-    words = list(draw(st.sampled_from([GOOD, GOOD, RICH, RICH, RICH, SHARE, LISTED])))
+    words = list(draw(st.sampled_from([GOOD, GOOD, RICH, RICH, OUTER, OUTER, OUTER, SHARE, LISTED])))
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, len(words) - 1))
         match draw(st.integers(0, 3)):
@@ -270,7 +292,7 @@ LOOSE = settings(suppress_health_check=list(HealthCheck))
 
 
 def test_the_unmutated_statement_is_good() -> None:
-    for words in (GOOD, RICH, SHARE, LISTED):
+    for words in (GOOD, RICH, SHARE, LISTED, OUTER):
         assert settled(" ".join(words))
 
 

@@ -62,7 +62,6 @@ def composed(ask: Ask) -> Ask:
         object.__setattr__(changed, "columns", columns)
     if isinstance(ask, Derived | Folded):
         object.__setattr__(changed, "source", composed(ask.source))
-    if isinstance(ask, Derived):
         object.__setattr__(changed, "elsewhere", tuple(map(composed, ask.elsewhere)))
     return changed
 
@@ -425,6 +424,8 @@ OUTER = [
     f"SELECT SUM(n) FILTER (WHERE n > 4), COUNT(*) FILTER (WHERE n > 4 AND word <> 'noon') FROM ({TABLE}) AS t",
     f"SELECT t.word, SUM(t.n), MAX(t.n) AS most FROM ({TABLE}) AS t GROUP BY t.word HAVING most > 2",
     f"WITH t AS ({TABLE}) SELECT word, flag, n FROM t WHERE n > (SELECT AVG(n) FROM t WHERE n > 0)",
+    f"WITH t AS ({TABLE}) SELECT word, MAX(n), COUNT(*) FILTER (WHERE n > (SELECT AVG(n) FROM t WHERE n > 0)) FROM t "
+    "WHERE n >= (SELECT MIN(n) FROM t WHERE n > 0) GROUP BY word",
     f"SELECT word, n * 2 AS m FROM (SELECT * FROM ({TABLE}) AS a WHERE n > 2) AS b WHERE n * 2 > 7 AND flag",
 ]
 

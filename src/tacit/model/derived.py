@@ -54,6 +54,7 @@ class Folded:
     folds: tuple[Fold, ...]
     where: Outer | None = None
     said: str = ""  # in words, where these are better than those of its parts
+    elsewhere: tuple[Select | Folded | Derived, ...] = ()
 
     @property
     def kinds(self) -> list[Kind]:
@@ -65,26 +66,30 @@ class Folded:
 
     @property
     def selects(self) -> tuple[Select, ...]:
-        return self.source.selects
+        return (*self.source.selects, *(select for other in self.elsewhere for select in other.selects))
 
     @property
     def grouped(self) -> bool:
         return bool(self.by)
 
     def each(self, domain: Domain) -> list[str]:
-        inner = self.source.each(domain)
+        inner, others = self.source.each(domain), [other.summary(domain) for other in self.elsewhere]
         said = list[str]()
         for fold in self.folds:
-            what = "rows" if fold.node is None else words(fold.node, inner)
-            where = "" if fold.where is None else f" where {words(fold.where, inner)}"
+            what = "rows" if fold.node is None else words(fold.node, inner, others)
+            where = "" if fold.where is None else f" where {words(fold.where, inner, others)}"
             said.append(f"{fold.kind} of {what}{where}")
         return [inner[i] for i in self.by] + said
 
     def summary(self, domain: Domain) -> str:
         if self.said:
             return self.said
-        chosen = "" if self.where is None else f" where {words(self.where, self.source.each(domain))}"
-        return f"{'; '.join(self.each(domain)[len(self.by) :])} in {self.source.summary(domain)}{chosen}"
+        return f"{'; '.join(self.each(domain)[len(self.by) :])} in {self.source.summary(domain)}{self.chosen(domain)}"
+
+    def chosen(self, domain: Domain) -> str:
+        """Which rows it is of, in words."""
+        others = [other.summary(domain) for other in self.elsewhere]
+        return "" if self.where is None else f" where {words(self.where, self.source.each(domain), others)}"
 
 
 @dataclass(frozen=True)
@@ -142,7 +147,7 @@ class Derived:
             values = [said for said, label in zip(self.each(domain), plain, strict=True) if not label]
             text = "; ".join(values or labels) + (f", by {', '.join(labels)}" if labels and values else "")
         if isinstance(self.source, Folded) and self.source.where is not None:
-            text += f", of rows where {words(self.source.where, self.source.source.each(domain))}"
+            text += f", of rows{self.source.chosen(domain)}"
         if self.where is not None:
             text += f", where {words(self.where, inner, others)}"
         titles = {one.node: one.title for one in self.shown}

@@ -103,7 +103,9 @@ def _rows(source: Select | Folded | Derived, found: Found, setting: Setting, sin
     if isinstance(source, Select):
         return _released(source, found, setting, single, notes)
     if isinstance(source, Folded):
-        return _folded(source, _rows(source.source, found, setting, single, notes))
+        given = _rows(source.source, found, setting, single, notes)
+        others = [_rows(other, found, setting, single, notes) for other in source.elsewhere]
+        return _folded(source, replace(given, elsewhere=tuple(_beside(other, given) for other in others)))
     return _derived(source, found, setting, single, notes)
 
 

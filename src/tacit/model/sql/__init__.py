@@ -22,6 +22,7 @@ __all__ = ["MAX_DEPTH", "MAX_LENGTH", "parse", "parse_where"]
 MAX_LENGTH = 10_000
 MAX_DEPTH = 40
 MAX_SELECTS = 4  # statements inside each other or beside each other
+MOST_INSIDE = 2  # parentheses that DISTINCT, ORDER BY and LIMIT stand in, beyond those of their statement
 
 
 def _kinds(*names: str) -> frozenset[TokenType]:
@@ -117,7 +118,7 @@ def _check_tokens(tokens: list[Token], domain: Domain) -> None:
             raise InvalidQuery(f"a statement has at most {MAX_SELECTS} SELECTs{_at(token)}; {_VIEW}.")
         if kind == TokenType.DATE and call:
             raise InvalidQuery(f"a date is written DATE '2024-05-31'{_at(token)}.")
-        if keyword and kind in _OUTER and depth > max(1, selects):
+        if keyword and kind in _OUTER and depth > MOST_INSIDE + selects:
             raise InvalidQuery(f"{token.text} does not stand inside other parentheses{_at(token)}. {ALLOWED}")
         if keyword or (kind in _NUMBERS and before is not None and before.token_type == TokenType.DCOLON):
             continue

@@ -476,7 +476,7 @@ def _over_rows(select: exp.Select, source: Rows, read: Reading, tables: Tables) 
     having = ending.having
     over: Select | Folded | Derived = source
     if folded:
-        over = Folded(source, scope.by or (), tuple(scope.folds), chosen)
+        over = Folded(source, scope.by or (), tuple(scope.folds), chosen, elsewhere=tuple(scope.elsewhere))
     elif chosen is not None:
         having = chosen if having is None else Operation("and", (chosen, having))
     others = tuple(scope.elsewhere)
