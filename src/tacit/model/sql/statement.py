@@ -85,7 +85,8 @@ def _from(select: exp.Select, read: Reading, tables: Tables) -> tuple[str | Rows
 def _unqualified(select: exp.Select, names: set[str]) -> None:
     """Columns by their plain names: data.age is age. Sub-selects have names of their own, and were read before."""
     for node in select.find_all(exp.Column):
-        if node.text("table").lower() in names and not node.args.get("db") and node.parent_select is select:
+        qualified = node.args.get("table") and not node.args.get("db")
+        if qualified and node.text("table").lower() in names and node.parent_select is select:
             node.set("table", None)
 
 
