@@ -8,6 +8,8 @@ import ssl
 import struct
 import subprocess
 import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +32,10 @@ from benchmarks.serving.frontend import (
 from benchmarks.serving.wire import Gone
 from serving import Serve, Served
 
+from tacit.serve.admission import Limits
 from tacit.serve.keys import KeyRing
 from tacit.serve.postgres.channel import WireLimits
+from tacit.serve.postgres.listener import Listener
 from tacit.serve.scram import ITERATIONS, Login, LoginFailed, Verifier
 
 COUNT = "SELECT COUNT(*) FROM data"
@@ -149,6 +153,30 @@ def test_what_waits_can_be_cancelled_and_is_not_asked(serve: Serve) -> None:
     assert not served.people.session.spent.atoms
 
 
+@contextmanager
+def listening(served: Served, **settings: Any) -> Iterator[int]:
+    """Another listener of the same server, on a loop of its own; its port."""
+    door = socket.create_server(("127.0.0.1", 0))
+    stop: list[Any] = []
+    ready = threading.Event()
+
+    async def listen() -> None:
+        stop.extend((asyncio.get_running_loop(), asyncio.Event()))
+        async with Listener(served.state, **settings).open(door):
+            ready.set()
+            await stop[1].wait()
+
+    thread = threading.Thread(target=asyncio.run, args=(listen(),))
+    thread.start()
+    try:
+        assert ready.wait(30)
+        yield door.getsockname()[1]
+    finally:
+        stop[0].call_soon_threadsafe(stop[1].set)
+        thread.join(60)
+        assert not thread.is_alive()
+
+
 # -- TLS --------------------------------------------------------------------------------------------------------------
 
 
@@ -158,7 +186,6 @@ def test_tls_and_nothing_else_from_other_machines(
     import psycopg
 
     from tacit.serve.postgres.channel import Channel
-    from tacit.serve.postgres.listener import Listener
 
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     made = [
@@ -177,21 +204,7 @@ def test_tls_and_nothing_else_from_other_machines(
     subprocess.run(made, check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert, key)
-    door = socket.create_server(("127.0.0.1", 0))
-    port = door.getsockname()[1]
-    stop: list[Any] = []
-    ready = threading.Event()
-
-    async def listen() -> None:
-        stop.extend((asyncio.get_running_loop(), asyncio.Event()))
-        async with Listener(lasting.state, tls=context).open(door):
-            ready.set()
-            await stop[1].wait()
-
-    thread = threading.Thread(target=asyncio.run, args=(listen(),))
-    thread.start()
-    try:
-        assert ready.wait(30)
+    with listening(lasting, tls=context) as port:
         given = {"host": "127.0.0.1", "port": port, "user": "ana", "password": lasting.keys["ana"], "dbname": "people"}
         secure = {"sslmode": "verify-full", "sslrootcert": str(cert)}
         with psycopg.connect(**given, **secure, autocommit=True) as client:  # type: ignore[arg-type]
@@ -207,9 +220,6 @@ def test_tls_and_nothing_else_from_other_machines(
         with Frontend(port) as client:  # what was put in before TLS began is never read as if it came through it
             client.send(message(b"", struct.pack("!i", 80877103)) + startup("ana"))
             assert client.read().fields["C"] == "08P01"
-    finally:
-        stop[0].call_soon_threadsafe(stop[1].set)
-        thread.join(30)
 
 
 # -- clients that behave badly ----------------------------------------------------------------------------------------
@@ -293,6 +303,40 @@ def test_too_much_is_refused(lasting: Served, client: Frontend) -> None:
         other.send(TERMINATE)
         with pytest.raises(Gone):
             other.read()
+
+
+def test_one_client_that_sends_much_does_not_hold_up_the_others(serve: Serve) -> None:
+    served = serve(limits=Limits(rate=1e9, burst=10**9))
+    with (
+        Frontend(served.wire, "ana", served.keys["ana"]) as busy,
+        Frontend(served.wire, "bob", served.keys["bob"]) as other,
+    ):
+        busy.send(query("SHOW nothing") * 20_000)
+        assert kinds(other.ask(query(COUNT))) == "TDCZ"
+
+
+def test_a_server_that_closes_ends_connections_when_they_are_answered(serve: Serve) -> None:
+    served = serve()
+    go, begun = threading.Event(), threading.Event()
+    served.people.writer.do(lambda: (begun.set(), go.wait(30)))
+    assert begun.wait(30)
+    with ExitStack() as door:
+        port = door.enter_context(listening(served))
+        idle = Frontend(port, "bob", served.keys["bob"])
+        client = Frontend(port, "ana", served.keys["ana"])
+        client.send(query(COUNT))
+        closing = threading.Timer(0.2, door.pop_all().close)  # it has begun to wait by then, or is refused
+        closing.start()
+        assert idle.read().fields["C"] == "57P01"
+        go.set()
+        said = [client.read()]
+        while said[-1].kind != b"E":
+            said.append(client.read())
+        assert kinds(said) in ("TDCZE", "E")
+        assert said[-1].fields["C"] == "57P01"
+        closing.join(60)
+    idle.close()
+    client.close()
 
 
 def test_what_is_heavy_is_not_kept_for_a_client(lasting: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from tacit.serve.postgres.channel import Channel, Gone
 from tacit.serve.postgres.command import REPORTED, TRANSACTIONS, Command, Settings
 from tacit.serve.postgres.messages import Field, Malformed
 from tacit.serve.postgres.metadata import DATABASE
+from tacit.serve.postgres.select import SHORT
 from tacit.serve.postgres.source import Statement, split
 from tacit.serve.postgres.sqlstate import (
     CANCELLED,
@@ -35,7 +36,7 @@ from tacit.serve.postgres.sqlstate import (
     WireError,
     error_of,
 )
-from tacit.serve.postgres.statement import Bound, Explained, Prepared
+from tacit.serve.postgres.statement import NESTED, QUERY, Bound, Explained, Prepared
 from tacit.serve.postgres.translation import Caller
 from tacit.serve.postgres.types import decode, encoder
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 MAX_PREPARED, MAX_PREPARED_TEXT = 500, 2**20  # statements of one client, and their characters
 MAX_PORTALS = 32
+TURN = 0.005  # seconds after which others are served, however much one client has sent
 T = TypeVar("T")
 _QUIET = ("warning", "error", "fatal", "panic")  # settings of client_min_messages that want no notices
 
@@ -171,7 +173,14 @@ class Connection:
     # -- messages -----------------------------------------------------------------------------------------------------
 
     async def _serve(self) -> None:
+        loop = asyncio.get_running_loop()
+        since = loop.time()
         while True:
+            if self._listener.closing:
+                raise WireError(SHUTDOWN, "The server is closing down.", fatal=True)
+            if loop.time() - since > TURN:  # many messages may have come at once, and others wait
+                await asyncio.sleep(0)
+                since = loop.time()
             message = await self.channel.next()
             if isinstance(message, messages.Terminate):
                 return
@@ -229,9 +238,9 @@ class Connection:
         """The simple protocol: all statements of a text, until one fails."""
         try:
             known = self._listener.known(self.database, text)
-            statements = split(text) if known is None else []
+            statements = await self._split(text) if known is None else []
             if known is not None:
-                self._listener.server.traffic.take(self._current_key().id)
+                self._take()
                 await self._do_all(known, 0)
             elif not statements:
                 self._say(messages.EMPTY)
@@ -263,7 +272,7 @@ class Connection:
             raise WireError(TAKEN, f"there is a statement {message.name[:60]!r} already.")
         prepared = self._listener.known(self.database, message.text)
         if prepared is None:
-            statements = split(message.text)
+            statements = await self._split(message.text)
             if len(statements) > 1:
                 raise WireError(SYNTAX, "a prepared statement is one statement.", at=statements[1].start)
             prepared = await self._read(statements[0]) if statements else None
@@ -274,10 +283,21 @@ class Connection:
         self._statements[message.name] = named
         self._say(messages.PARSED)
 
-    async def _read(self, statement: Statement) -> Prepared:
-        """Read what was not read before, which takes one of the key's requests."""
+    def _take(self) -> Key:
+        """One of the key's requests is used; refused where it has none left. The key as it is now."""
         key = self._current_key()
         self._listener.server.traffic.take(key.id)
+        return key
+
+    async def _split(self, text: str) -> list[Statement]:
+        if len(text) <= SHORT:
+            return split(text)
+        self._take()
+        return await asyncio.to_thread(split, text)
+
+    async def _read(self, statement: Statement) -> Prepared:
+        """Read what was not read before, which takes one of the key's requests unless it is a command."""
+        key = self._take() if statement.words[0] in (*QUERY, *NESTED) else self._current_key()
         return await self._listener.read(statement, self, key)
 
     async def _bind(self, message: messages.Bind) -> None:
@@ -288,6 +308,8 @@ class Connection:
             words = f"the statement takes {len(named.types)} parameters, and {len(message.values)} were given."
             raise WireError(PROTOCOL, words)
         codes = _spread(message.formats, len(named.types))
+        if named.prepared is not None and not isinstance(named.prepared.asked, Command):
+            self._take()  # executing it takes no more
         values = tuple(map(decode, message.values, named.types, codes))
         bound = None if named.prepared is None else await self._listener.bound(named.prepared, values)
         fields = None if bound is None else bound.fields
@@ -313,6 +335,8 @@ class Connection:
             copies = portal is not None and portal.bound.prepared.copies is not None
         else:
             named = self._statement(message.name)
+            if named.types:
+                self._take()  # the statement is read with samples of its parameters
             self._say(messages.parameters_described(named.types))
             fields = named.prepared.fields if named.prepared is not None else None
             formats = (0,) * len(fields or ())
@@ -328,8 +352,6 @@ class Connection:
             return
         prepared, fields, tag = portal.bound.prepared, portal.bound.fields, "SELECT"
         if portal.rows is None:
-            if not isinstance(prepared.asked, Command):
-                self._listener.server.traffic.take(self._current_key().id)
             result = await self._do(portal.bound)
             for words in result.notices:
                 self._notice(words)
