@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
 import random
@@ -22,10 +23,13 @@ from audit_record import record
 from support import PATIENCE, calls
 from tacit.errors import TacitError
 from tacit.model.budget import Loss
+from tacit.model.entry import decode, encode
 from tacit.public import file
 from tacit.session import Session
 from tacit.store.chain import Line, canonical, chain_hash
 from tacit.trusted.ledger import Outcome
+
+GOLDEN = Path(__file__).parent / "golden" / "published"
 
 DOMAIN = tacit.Domain({"a": tacit.integer(0, 5), "b": tacit.category(["x", "y"])})
 N = 500
@@ -672,3 +676,29 @@ def test_what_is_published_while_others_write_is_of_one_moment(tmp_path: Path) -
             sizes.append(tacit.verify(tmp_path / f"{i}.jsonl", session=one).entries)
         assert sizes == sorted(sizes)
         assert sizes[0] < sizes[-1]  # others did write meanwhile
+
+
+def test_single_counts_are_read_the_quick_way_and_as_the_slow_way_reads_them(tmp_path: Path) -> None:
+    reader = importlib.import_module("tacit.public.check")
+    names = [f"{case}.jsonl" for case in ("direct", "iterative", "histogram")]
+    lines = [line for name in names for line in file.load(GOLDEN / name).lines if line.kind == "measured"]
+    quick = [(line.body, reader._single(line.body)) for line in lines]
+    assert sum(entry is not None for _, entry in quick) >= 5
+    changes = [
+        (" ", ""),
+        ('"unit":1', '"unit":1.0'),
+        ('"unit":1', '"unit":true'),
+        ("f", "F"),
+        ('"complement":false', '"complement":true,"complement":false'),
+        ('"kind":"query"', '"kind":"query","more":1'),
+    ]
+    for body, entry in quick:
+        if entry is None:
+            continue
+        slow = decode("measured", body)
+        assert encode(entry) == encode(slow) == ("measured", body)
+        assert entry.question == slow.question
+        for old, new in changes:  # no other spelling is taken
+            if (other := body.replace(old, new)) != body:
+                taken = reader._single(other)
+                assert taken is None or encode(taken) == ("measured", other)

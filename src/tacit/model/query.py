@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import InvalidQuery
+from tacit.model.attribute import MAX_BINS
 from tacit.model.domain import Domain
 
 GRID = 2**20  # grid steps in a weight of 1, for queries that are not predicates
@@ -29,6 +30,8 @@ MAX_TABLE = 2**20  # entries of one factor
 MAX_JOINED = 8  # attributes of one factor: the search for its irreducible parts tries their subsets
 Weights = NDArray[np.integer[Any]]
 _SHORT = 4096  # digits of weights that are worth keeping
+_WIDE, _PER_RUN = 2**14, 64  # cells from which on a factor is written in runs, where each stands for so many of them
+_MOST_IN_RUNS = MAX_BINS + 2  # cells: the values of the widest attribute, and what is other or missing
 _TYPES: dict[int, type[np.integer[Any]]] = {1: np.uint8, GRID: np.int32}  # of the canonical form, by its grid
 
 
@@ -224,7 +227,7 @@ class Query:
         return {
             "complement": self.complement,
             "factors": [
-                {"scope": list(f.scope), "shape": list(f.weights.shape), "unit": f.unit, "weights": _encode(f)}
+                {"scope": list(f.scope), "shape": list(f.weights.shape), "unit": f.unit, "weights": write_weights(f)}
                 for f in self.factors
             ],
         }
@@ -232,7 +235,7 @@ class Query:
     @classmethod
     def from_dict(cls, form: dict[str, Any]) -> Query:
         """Read a JSON form; one that was not written by `to_dict` comes back in canonical form, or is refused."""
-        return cls(tuple([_decode(factor) for factor in form["factors"]]), form["complement"])
+        return cls(tuple([read_factor(factor) for factor in form["factors"]]), form["complement"])
 
 
 def frozen(values: NDArray[Any], kind: type[np.integer[Any]]) -> NDArray[Any]:
@@ -396,8 +399,32 @@ def _header(scope: tuple[str, ...], unit: int, shape: tuple[int, ...], kind: str
     return f"[[{names}], {unit}, [{', '.join(map(str, shape))}], {json.dumps(kind)}]\x00".encode()
 
 
-def _encode(factor: Factor) -> str | list[int]:
+def write_weights(factor: Factor) -> str | list[int]:
+    """The weights in their one JSON form: bits, or runs where an attribute is so wide that they are much shorter."""
+    runs = _runs(factor)
+    if runs is not None:
+        return runs
     return np.packbits(factor.weights).tobytes().hex() if factor.unit == 1 else factor.weights.ravel().tolist()
+
+
+def _runs(factor: Factor) -> list[int] | None:
+    """The lengths of the runs of 0 and of 1 by turns, 0 first; None of weights that are few, many-valued or ragged."""
+    flat = factor.weights.ravel()
+    if factor.unit > 1 or flat.size < _WIDE:
+        return None
+    edges = np.flatnonzero(flat[1:] != flat[:-1]) + 1
+    if len(edges) > flat.size // _PER_RUN:
+        return None
+    lengths: list[int] = np.diff(edges, prepend=0, append=flat.size).tolist()
+    return [0, *lengths] if flat[0] else lengths
+
+
+def _of_runs(scope: tuple[str, ...], shape: tuple[int, ...], runs: list[int]) -> Factor:
+    whole = all(type(length) is int and length >= 0 for length in runs)
+    if not whole or sum(runs) != math.prod(shape) or sum(runs) > _MOST_IN_RUNS:
+        raise InvalidQuery("the weights of a question do not have its shape.")
+    bits = np.repeat(np.arange(len(runs), dtype=np.uint8) % 2, runs)
+    return Factor(scope, bits.reshape(shape), 1)
 
 
 def _written(cells: int, unit: int) -> int:
@@ -405,9 +432,12 @@ def _written(cells: int, unit: int) -> int:
     return 2 * -(-cells // 8) if unit == 1 else cells
 
 
-def _decode(form: dict[str, Any]) -> Factor:
+def read_factor(form: dict[str, Any]) -> Factor:
+    """A factor of its JSON form; see `Query.to_dict`."""
     shape, unit = tuple(form["shape"]), form["unit"]
     whole = all(type(number) is int for number in (*shape, unit)) and min(shape, default=1) >= 1
+    if whole and unit == 1 and isinstance(form["weights"], list):
+        return _of_runs(tuple(form["scope"]), shape, form["weights"])
     if not whole or len(form["weights"]) != _written(math.prod(shape), unit):
         raise InvalidQuery("the weights of a question do not have its shape.")  # before any array is made of them
     if unit == 1:

@@ -5,15 +5,22 @@ Called by `read` and `verify`. Prices are worked out again from the public form 
 
 from __future__ import annotations
 
+import json
 import math
+import operator
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from msgspec import MsgspecError, Struct
+from msgspec.json import Decoder, Encoder
 
 from tacit.errors import InvalidQuery, LedgerError, TacitError
 from tacit.exact.price import Sensitivity, gate_price, price, threshold_of, values_price
+from tacit.model.budget import Loss, Measure
 from tacit.model.domain import Domain
 from tacit.model.entry import (
     MOST_BESIDE,
@@ -34,20 +41,25 @@ from tacit.model.entry import (
     discovery_key,
     encode,
 )
-from tacit.model.query import GRID, Query
+from tacit.model.noise_law import Noise
+from tacit.model.query import GRID, Factor, Query, read_factor, write_weights
 from tacit.model.request import Declared
 from tacit.model.statistic import Statistic, definition
 from tacit.model.workload import Question, key, unit
 from tacit.model.workload import check as check_question
 from tacit.public.file import Contents, refuse
-from tacit.store.chain import Line, Mark, Override, State, follow
+from tacit.store.chain import Line, Mark, Override, State, canonical, follow
 from tacit.trusted.rules import step
 from tacit.trusted.sensitivity import sensitivity
 
-_price = lru_cache(maxsize=4096)(price)  # many answers have the same noise
 _HASH = re.compile("[0-9a-f]{64}")
 _MOST_LEFT = 2**20  # purchases of a start
 _MOST_WORDS = 2**16  # characters of a note, which may name many attributes
+
+
+@lru_cache(maxsize=4096)  # many answers have the same noise
+def _price(noise: Noise, moves: Sensitivity, people: int, grid: int, measure: Measure) -> Loss:
+    return price(noise, moves.times(people), grid, measure)
 
 
 def check(path: Path, found: Contents) -> None:
@@ -121,9 +133,103 @@ def _words(text: object, most: int, what: str) -> None:
 
 def _entry(line: Line) -> Entry:
     """The entry of a line. Encoded again it must be the line: so every field has its type, and there is no other."""
+    single = _single(line.body) if line.kind == "measured" else None
+    if single is not None:
+        return single
     entry = decode(line.kind, line.body)
-    _need(encode(entry) == (line.kind, line.body), "its body is not in the one spelling that is used here")
+    kind, body = encode(entry)
+    alike = kind == line.kind and (body == line.body or body == _in_runs(line.body))
+    _need(alike, "its body is not in the one spelling that is used here")
     return entry
+
+
+def _in_runs(body: str) -> str:
+    """A body of an earlier version, which wrote wide weights as bits, as it is written now; empty of any other."""
+
+    def now(form: Any) -> Any:
+        if isinstance(form, list):
+            return [now(one) for one in form]
+        if not isinstance(form, dict):
+            return form
+        if form.keys() == {"scope", "shape", "unit", "weights"} and isinstance(form["weights"], str):
+            factor = read_factor(form)
+            same = np.packbits(factor.weights).tobytes().hex() == form["weights"]
+            return form | {"weights": write_weights(factor)} if same else form
+        return {name: now(one) for name, one in form.items()}
+
+    form = json.loads(body)
+    return canonical(now(form)) if canonical(form) == body else ""
+
+
+class _Scale(Struct, forbid_unknown_fields=True):
+    kind: str
+    scale: float
+
+
+class _Weights(Struct, forbid_unknown_fields=True):
+    scope: tuple[str, ...]
+    shape: tuple[int, ...]
+    unit: int
+    weights: str
+
+
+class _Asked(Struct, forbid_unknown_fields=True):
+    complement: bool
+    factors: list[_Weights]
+    kind: Literal["query"]
+
+
+class _Body(Struct, forbid_unknown_fields=True):
+    """What is measured for a single count. Fields stand in the order of their names, as they are written."""
+
+    noise: _Scale
+    question: _Asked
+    unit: int
+    values: list[int]
+
+
+_read_body, _write_body = Decoder(_Body).decode, Encoder().encode
+_FACTORS = 4096  # that are kept: many questions share theirs
+_DIGITS = 4096  # of the weights of one
+
+
+def _single(body: str) -> Measurement | None:
+    """The entry of a single count, by a way that is three times as quick as `decode` and `encode`; None of any other.
+
+    Guarantee: what it gives is what `decode` gives, and `encode` of it is the body.
+    Formula: the body is its fields, spelled by msgspec, which spells printable ASCII and numbers of this size as
+        `canonical` does; the weights of each factor are in the one spelling; and the factors are a query's own.
+    """
+    try:
+        form = _read_body(body)
+        asked = form.question
+        plain = 1e-3 < form.noise.scale < 1e15 and body.isascii() and "\x7f" not in body
+        if not plain or _write_body(form).decode() != body:
+            return None
+        given = tuple([_factor(one.scope, one.shape, one.weights) for one in asked.factors if one.unit == 1])
+        if len(given) < len(asked.factors) or None in given:
+            return None
+        query = Query(given, asked.complement)  # type: ignore[arg-type]
+        if query.complement != asked.complement or len(query.factors) != len(given):
+            return None
+        if any(map(operator.is_not, query.factors, given)):
+            return None
+        values = np.array(form.values, dtype=np.int64)
+    except (MsgspecError, TacitError, ValueError, OverflowError):
+        return None  # the slow way says what is wrong
+    return Measurement(query, values, form.unit, _noise(form.noise.kind, form.noise.scale), None)
+
+
+_noise = lru_cache(maxsize=4096)(Noise)
+
+
+@lru_cache(maxsize=_FACTORS)
+def _factor(scope: tuple[str, ...], shape: tuple[int, ...], weights: str) -> Factor | None:
+    """A factor of 0 and 1, if this is how it is written, and in few digits."""
+    if len(weights) > _DIGITS:
+        return None
+    factor = read_factor({"scope": scope, "shape": shape, "unit": 1, "weights": weights})
+    return factor if write_weights(factor) == weights else None
 
 
 def _judge(line: Line, entry: Entry, public: Declared, intents: Mapping[int, _Intended], keyed: set[int]) -> None:
@@ -212,14 +318,15 @@ def _measured(entry: Measurement, line: Line, public: Declared, known: str = "")
     else:  # the owner's own function, of which only the promise is known here
         _need(entry.unit >= 1, "its grid is not a whole number")
         moves = Sensitivity(1, 1)
-    moves = moves.times(public.rows_per_person)
-    cost = _price(entry.noise, moves, entry.unit, public.total.measure)
-    _need(line.atoms == cost.atoms, f"its noise costs {cost}, and it states another price")
+    cost = _price(entry.noise, moves, public.rows_per_person, entry.unit, public.total.measure)
+    if line.atoms != cost.atoms:
+        raise _Wrong(f"its noise costs {cost}, and it states another price")
     if entry.start is not None:
         marks = entry.start.left, *entry.start.beside
         _need(all(type(mark) is int and 0 <= mark < line.seq + _MOST_LEFT for mark in marks), "its mark is none")
     size = 1 if isinstance(question, Query | Statistic) else question.size(public.domain)
-    _need(entry.values.shape == (size,), f"its question has {size:,} answers")
+    if entry.values.shape != (size,):
+        raise _Wrong(f"its question has {size:,} answers")
 
 
 def _asked(question: Question, domain: Domain) -> Question:

@@ -7,7 +7,7 @@ may take a while is a plain function, and is called in a thread of the pool.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from inspect import iscoroutinefunction
@@ -16,7 +16,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from tacit.model.answer import Answer
 from tacit.release.answering import Answers
@@ -207,8 +207,16 @@ async def ask_many(call: Call) -> Response:
     call.server.traffic.take(call.asker.id, len(batch) // QUESTIONS_A_TOKEN)
     questions = await run_in_threadpool(read_batch, batch, call.about.session.domain)
     found = await answers(call, questions)
-    pairs = zip(questions, found, strict=True)
-    return await run_in_threadpool(lambda: _response({"answers": [shown(*pair) for pair in pairs]}))
+    return StreamingResponse(_parts(questions, found), media_type="application/json")
+
+
+def _parts(questions: list[Question], found: list[Answers]) -> Iterator[bytes]:
+    """The JSON of a batch, an answer at a time: a client that reads slowly holds no more than that in memory."""
+    begin = b'{"answers":['
+    for question, answer in zip(questions, found, strict=True):
+        yield begin + encode(shown(question, answer))
+        begin = b","
+    yield b"]}"
 
 
 async def cost(call: Call) -> schema.CostReply:

@@ -1,0 +1,93 @@
+"""Questions about attributes with very many values are written in runs: what they say, and not how wide they are."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tacit
+from tacit.errors import InvalidQuery
+from tacit.model.domain import Domain
+from tacit.model.query import Query
+from tacit.store.chain import canonical
+
+BINS = 100_000
+DOMAIN = Domain({"id": tacit.integer(0, BINS - 1), "sex": tacit.category(["F", "M"])})
+
+
+def bits(form: dict[str, Any]) -> dict[str, Any]:
+    """A query's form as earlier versions wrote it."""
+    query = Query.from_dict(form)
+    old = [np.packbits(factor.weights).tobytes().hex() for factor in query.factors]
+    return form | {"factors": [one | {"weights": digits} for one, digits in zip(form["factors"], old, strict=True)]}
+
+
+@pytest.mark.parametrize("chosen", [range(10, 20), range(10), range(BINS - 7, BINS), [5, 50, 500], range(0, 900, 3)])
+def test_a_wide_condition_is_written_in_runs_and_read_again(chosen: Any) -> None:
+    for query in (Query.among(DOMAIN, "id", chosen), ~Query.among(DOMAIN, "id", chosen)):
+        both = query & Query.among(DOMAIN, "sex", [0])
+        for asked in (query, both):
+            form = json.loads(json.dumps(asked.to_dict()))
+            assert len(json.dumps(form)) < 4_000
+            assert isinstance(form["factors"][0]["weights"], list)
+            again = Query.from_dict(form)
+            assert again.key == asked.key
+            assert Query.from_dict(bits(form)).key == asked.key  # what was written before is read, too
+
+
+def test_what_is_narrow_or_ragged_is_written_as_before() -> None:
+    narrow = Query.among(Domain({"a": tacit.integer(0, 2**14 - 2)}), "a", [1])
+    ragged = Query.among(DOMAIN, "id", range(0, BINS, 2))
+    for query in (narrow, ragged):
+        assert query.to_dict() == bits(query.to_dict())
+
+
+@pytest.mark.parametrize("runs", [[], [BINS], [1, 2], [-1, BINS + 1], [1.0, BINS - 1], [True, BINS - 1], [2**40]])
+def test_runs_that_are_not_of_the_shape_are_refused(runs: list[Any]) -> None:
+    form = Query.among(DOMAIN, "id", [3]).to_dict()
+    form["factors"][0]["weights"] = runs
+    if runs == [BINS]:  # nobody: which has another form, and is not refused
+        assert Query.from_dict(form).is_constant
+        return
+    with pytest.raises(InvalidQuery, match="do not have its shape"):
+        Query.from_dict(form)
+
+
+def test_a_shape_that_no_attribute_has_is_refused_before_anything_is_made_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    form = {"scope": ["id"], "shape": [2**40], "unit": 1, "weights": [1, 2**40 - 1]}
+    monkeypatch.setattr(np, "repeat", lambda *given: pytest.fail("nothing is made"))
+    with pytest.raises(InvalidQuery, match="do not have its shape"):
+        Query.from_dict({"complement": False, "factors": [form]})
+
+
+def test_a_ledger_and_what_it_publishes_grow_with_what_is_said(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"id": range(0, BINS, 100), "sex": "F"})
+    session = tacit.open(
+        data=rows,
+        domain=DOMAIN,
+        budget=tacit.Budget(epsilon=1.0),
+        ledger=tmp_path / "l",
+        anchor=tmp_path / "a",
+        mechanism="direct",
+    )
+    with session:
+        session.ask_many([tacit.count(id=(low, low + 9)) for low in range(20)])
+        lines = session.transcript()[1]
+        assert max(len(line.body) for line in lines) < 1_000  # as bits, 25,000 digits
+        session.publish(tmp_path / "p")
+    tacit.verify(tmp_path / "p")
+    check = importlib.import_module("tacit.public.check")
+    body = next(line.body for line in lines if line.kind == "measured")
+    before = json.loads(body)
+    before["question"] = bits(before["question"])
+    assert check._in_runs(canonical(before)) == body  # a file of an earlier version is read
+    assert check._in_runs(json.dumps(before)) == ""
+    assert check._in_runs(body) == body
