@@ -5,7 +5,7 @@ from __future__ import annotations
 from mutant import plant
 
 _LOOK, _PRICE, _BOUNDS = "trusted/discovery.py", "exact/price.py", "exact/bounds.py"
-_TOLD = "trusted/test_look.py::test_values_that_enough_rows_have_are_told_and_others_are_not"
+_NOISY = "trusted/test_look.py::test_what_is_told_of_a_value_is_its_count_with_noise"
 _CHANCE = "exact/test_discovery_pmf.py::test_whatever_one_person_brings_is_told_with_a_chance_of_delta_at_most"
 
 DISCOVERY = (
@@ -15,7 +15,7 @@ DISCOVERY = (
         _LOOK,
         "if count >= least)",
         "if count >= 0)",
-        _TOLD,
+        _NOISY,
     ),
     plant(
         "values told by their true counts",
@@ -23,15 +23,7 @@ DISCOVERY = (
         _LOOK,
         "noisy = add_noise(tally.counts, noise).tolist()",
         "noisy = tally.counts.tolist()",
-        "trusted/test_look.py::test_what_is_told_of_a_value_is_its_count_with_noise",
-    ),
-    plant(
-        "discovery where delta is 0",
-        "without delta no values are discovered",
-        _LOOK,
-        "if tallies and not ledger.aside:",
-        "if tallies and ledger.aside is None:",
-        "trusted/test_look.py::test_without_a_delta_values_are_refused_and_ranges_are_not",
+        _NOISY,
     ),
     plant(
         "discovery after a rollback",
