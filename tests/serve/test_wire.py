@@ -260,3 +260,28 @@ def test_rates_hold_here_too(serve: Serve) -> None:
         client.execute("SELECT COUNT(*) FROM data; SELECT COUNT(*) FROM data")
         with pytest.raises(psycopg.Error, match="requests a second"):
             client.execute("SELECT COUNT(*) FROM data")
+
+
+@pytest.mark.parametrize(
+    ("given", "address"),
+    [
+        ("5471", ("127.0.0.1", 5471)),
+        ("localhost", ("localhost", 5470)),
+        ("0.0.0.0:1", ("0.0.0.0", 1)),
+        ("[::1]:5", ("::1", 5)),
+        ("[::1]", ("::1", 5470)),
+    ],
+)
+def test_an_address_is_a_host_and_a_port_or_one_of_them(given: str, address: tuple[str, int]) -> None:
+    from tacit.cli.serve import _address
+
+    assert _address(given) == address
+
+
+@pytest.mark.parametrize(("given", "words"), [("people.toml", "configurations first"), ("a:b", "no HOST:PORT")])
+def test_an_address_that_is_none_is_refused(given: str, words: str) -> None:
+    from people import tacit
+
+    shown = tacit("serve", "--postgres", given)
+    assert shown.exit_code == 2
+    assert words in " ".join(shown.output.split())

@@ -81,6 +81,9 @@ def _address(given: str | None) -> tuple[str, int] | None:
     """HOST:PORT, or one of the two."""
     if given is None:
         return None
+    if given.endswith(".toml"):  # the option has taken what was meant as a configuration
+        words = f"write the configurations first: tacit serve {given} --postgres."
+        raise click.BadParameter(words, param_hint="--postgres")
     host, colon, port = given.rpartition(":") if not given.endswith("]") else (given, "", "")
     if not colon:
         host, port = ("", given) if given.isdecimal() else (given, "")
