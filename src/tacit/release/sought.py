@@ -21,7 +21,7 @@ from tacit.show.chart.axes import round_number
 
 BINS = {"integer": 40, "numeric": 10, "date": 0, "category": 0}  # about how many, where `discover = true`
 TRIMMED = 0.005  # of the rows at either end may lie outside: they are clamped
-ABOVE_NOISE = 1 / 3  # of the band: little noise is left where there are no rows, so that less than all of it is enough
+ABOVE_NOISE = 1 / 2  # of the band: little noise is left where there are no rows, so that less than all of it is enough
 OTHERS = ("other", "another", "none of these", "not listed here")
 _TAKES = {
     "category": {"other", "missing"},
