@@ -156,11 +156,18 @@ def test_it_costs_what_was_offered_and_again_nothing(folder: Path) -> None:
     first = found(folder, columns=few)
     assert 0 < first.cost.atoms <= priced.cost.atoms
     again = found(folder, columns=few)
-    assert (again.tables, again.cost.atoms) == (first.tables, 0)
+    assert (again.tables, again.notes, again.cost.atoms) == (first.tables, first.notes, 0)
     assert offer(few, BUDGET, folder / "visits.tacit").cost.atoms == 0
     more = found(folder, columns={"patient": {"kind": "category", "discover": True}}, share=0.1)
     assert more.empty == ("patient",)
     assert more.cost.atoms > 0
+
+
+def test_what_is_declared_wrongly_does_not_hide_what_was_paid_for(folder: Path) -> None:
+    few = {"city": COLUMNS["city"], "clinic": {"kind": "category", "values": ["clinic 1", "clinic 2"]}}
+    made = found(folder, columns=few)
+    assert made.tables["city"]["values"] == ["city 0", "city 1", "city 2"]
+    assert any("was not looked at: clinic has" in note for note in made.notes)
 
 
 def test_people_with_several_rows_are_bounded(folder: Path) -> None:

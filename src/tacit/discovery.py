@@ -13,7 +13,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-from tacit.errors import ConfigError, InvalidBudget
+from tacit.errors import ConfigError, DataError, InvalidBudget
 from tacit.exact.price import threshold_of, total, values_noise
 from tacit.load import Source, open_source
 from tacit.model.attribute import category
@@ -198,7 +198,11 @@ def discover(
         tables, empty, notes = _tables(sought, known)
         everything = {**declared, **tables}
         if new and len(everything) > 1:
-            notes += _determined(book, source, Domain.from_dict(everything), whose, pairs)
+            try:
+                _compare(book, source, Domain.from_dict(everything), whose, pairs)
+            except DataError as error:  # about what is declared; what was found is paid for, and told
+                notes.append(f"Which columns determine others was not looked at: {error.sentence}")
+        notes += _rules(book.log.lines(kinds=("discovered",)))
         return Discovery(tables, empty, tuple(notes), book.spent - before, whole)
 
 
@@ -320,8 +324,8 @@ def _distribution(entry: Discovered, line: Line) -> Distribution:
     return Distribution(measured, entry.domain, entry.rows, CONFIDENCE)
 
 
-def _determined(book: Ledger, source: Source, domain: Domain, whose: Mapping[str, Any], loss: Loss) -> list[str]:
-    """Which attributes follow from which, by a noisy count of the exceptions to the best rule, for every pair.
+def _compare(book: Ledger, source: Source, domain: Domain, whose: Mapping[str, Any], loss: Loss) -> None:
+    """Buy, for every pair of attributes, a noisy count of the exceptions to the best rule from one to the other.
 
     A rule needs at least as many values as it has results: other pairs are not asked about.
     """
@@ -330,16 +334,23 @@ def _determined(book: Ledger, source: Source, domain: Domain, whose: Mapping[str
     pairs = [(a, b) for a, b in permutations(names, 2) if 1 < bins[b] <= bins[a] <= MOST_CELLS // domain[b].size]
     each = Loss(loss.measure, loss.atoms // max(1, len(pairs)))
     if not each.atoms or not pairs:
-        return []
+        return
     records = read_records(source, domain.project(names), **whose)
     rules = [Statistic("exceptions", (a, b), (bins[a], bins[b])) for a, b in pairs]
-    asked = [(rule, records.project(sorted(rule.scope))) for rule in rules]
+    look(book, [], [(rule, records.project(sorted(rule.scope))) for rule in rules], each)
+
+
+def _rules(lines: Iterator[Line]) -> list[str]:
+    """Which attributes follow from which, in words, by what was bought."""
     notes = []
-    for (a, b), line in zip(pairs, look(book, [], asked, each), strict=True):
+    for line in lines:
         entry = decode(line.kind, line.body)
         assert isinstance(entry, Discovered)
-        most = int(entry.measured.values[0]) + quantile(entry.measured.noise, CONFIDENCE)
-        if most <= DETERMINED * records.rows:
-            share = f"{100 * max(most, 1) / records.rows:.2g}"
-            notes.append(f"{a} determines {b}: at most {share} % of the rows are exceptions (95 %).")
+        asked = entry.measured.question
+        if isinstance(asked, Statistic) and asked.name == "exceptions":
+            most = int(entry.measured.values[0]) + quantile(entry.measured.noise, CONFIDENCE)
+            if most <= DETERMINED * entry.rows:
+                share = f"{100 * max(most, 1) / entry.rows:.2g}"
+                first, second = asked.scope
+                notes.append(f"{first} determines {second}: at most {share} % of the rows are exceptions (95 %).")
     return notes
