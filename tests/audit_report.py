@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent / "serve"))
 
-from soak import Sample, picture
+from soak import ALLOWED, Sample, picture
 
 from audit_record import FOLDER, recorded
 from tacit.show.chart import Axis, Chart, Points
@@ -137,7 +137,7 @@ def soaked(folder: Path) -> Section:
     if not runs:
         return Section("Soak", words, head, ())
     samples = [Sample(**one) for one in runs[0]["samples"]]
-    wrong = "; ".join(runs[0]["wrong"]) or "nothing grew that the lines do not explain"
+    wrong = "; ".join(runs[0]["wrong"]) or ALLOWED
     rows = [
         (name, f"{one.minutes:.1f}", f"{one.requests:,}", f"{one.lines:,}", f"{one.memory / 2**20:.1f}",
          f"{one.descriptors}", f"{one.ledger / 2**20:.1f}", f"{one.audit / 2**20:.1f}")
@@ -152,7 +152,7 @@ SECTIONS = (mutants, adversaries, reconstruction, crashes, requests, soaked)
 def page(folder: Path = FOLDER) -> str:
     """The page, of what lies in a folder."""
     sections = [make(folder) for make in SECTIONS]
-    facts = [(one.heading, f"{len(one.rows):,}" if one.rows else "not run") for one in sections]
+    facts = [(one.heading, f"{len(one.rows):,} rows" if one.rows else "not run") for one in sections]
     template = environment("tacit.show").from_string(TEMPLATE.read_text())
     return template.render(sections=sections, facts=facts, roles=ROLES, font=FONT)
 
