@@ -368,6 +368,23 @@ def test_bars_stay_within_what_a_value_can_be() -> None:
     assert max(places) < 100 + 1e-9
 
 
+def test_null_has_no_bar_and_a_bare_value_has_one(site: Site) -> None:
+    ana = site.browser("ana")
+    for value, filled in (
+        ("CASE WHEN COUNT(*) > 100 THEN COUNT(*) END", 2),
+        ("CASE WHEN COUNT(*) > 100000 THEN COUNT(*) END", 0),
+        ("LOW(COUNT(*))", 2),
+    ):
+        shown = ask(ana, by_sql(f"SELECT sex, {value} FROM data GROUP BY sex"))
+        assert shown.status_code == 200, shown.text
+        sound(shown.text)
+        assert "nan" not in shown.text.lower().replace("finan", "")
+        widths = re.findall(r'<rect x="[\d.]+" y="3" width="([\d.]+)"', shown.text)
+        covers = re.findall(r'<path class="paper" d="M0 2H([\d.]+)V18H0zM([\d.]+)', shown.text)
+        wide = [float(one) for one in widths] + [float(end) - float(start) for start, end in covers]
+        assert sum(one > 0 for one in wide) == filled
+
+
 CLICKED: list[tuple[dict[str, Any], str]] = [
     ({"what": "count"}, "SELECT COUNT(*) FROM data"),
     ({"what": "count", "in.0": ["0"]}, WOMEN),

@@ -99,12 +99,13 @@ def table_figure(table: Table) -> Chart:
 
 
 def listing_figure(listing: Listing) -> Chart:
-    """Bars of one value, in the order of the rows."""
-    if len(listing.titles) != 1 or not listing.names or not listing.listed:
+    """Bars of one value, in the order of the rows; a row whose value is NULL has none."""
+    listed = [row for row in listing.listed if len(listing.titles) == 1 and row.values[0] == row.values[0]]
+    if not listing.names or not listed:
         raise InvalidQuery("a picture shows one value for each group.")
-    x = Axis(", ".join(listing.names), categories=[" · ".join(row.labels) for row in listing.listed])
-    values = np.array([row.values[0] for row in listing.listed])
-    errors = [row.errors[0] for row in listing.listed]
+    x = Axis(", ".join(listing.names), categories=[" · ".join(row.labels) for row in listed])
+    values = np.array([row.values[0] for row in listed])
+    errors = [row.errors[0] for row in listed]
     known = None if None in errors else np.array(errors, dtype=np.float64)
     bars = whiskered(values, known, listing.limits[0], grey=listing.says == "nothing")
     return Chart(listing.question, x=x, y=Axis(listing.titles[0]), marks=[bars], note=listing.caption)

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.model.answer import Answer, Limits, QuantileAnswer, bar_line, sure_words
+from tacit.model.answer import ANY, Answer, Limits, QuantileAnswer, bar_line, sure_words
 from tacit.model.ask import Ask, Count, Crosstab, Quantile, Select, Sum
 from tacit.model.attribute import Attribute
 from tacit.model.budget import Loss, percent_of
@@ -198,8 +198,9 @@ def drawing(answer: Answers, attribute: Attribute | None) -> Chart | None:
         one = GREY if answer.says == "nothing" else 0
         chart = replace(curve, marks=[m if isinstance(m, Rule | Heat) else replace(m, colour=one) for m in curve.marks])
         chart = replace(chart, width=WIDTH)
-    elif isinstance(answer, Listing) and answer.names and len(answer.titles) == 1 and answer.listed:
-        chart = replace(answer.chart(), note="", width=WIDTH) if len(answer.listed) <= MOST_DRAWN else None
+    elif isinstance(answer, Listing) and answer.names and len(answer.titles) == 1:
+        known = any(row.values[0] == row.values[0] for row in answer.listed)  # NULL is NaN
+        chart = replace(answer.chart(), note="", width=WIDTH) if known and len(answer.listed) <= MOST_DRAWN else None
     # The page has the title already.
     return None if chart is None else replace(chart, title="")
 
@@ -247,7 +248,8 @@ def _numbers(answer: Answers) -> dict[str, Any] | None:
         if labels and len(answer.titles) == 1 and many <= MOST_BARRED:
             errors = np.array([row.errors[0] or 0.0 for row in answer.listed])
             grey = [answer.words(row)[0] == "nothing" for row in answer.listed]
-            bars = _barred(np.array([row.values[0] for row in answer.listed]), errors, answer.limits[0], grey)
+            plain = np.nan_to_num([row.values[0] for row in answer.listed])  # NULL, which is NaN, has no bar
+            bars = _barred(plain, errors, answer.limits[0] if errors.any() else ANY, grey)
             values, halves = (
                 aligned([getattr(row, part)[0] for row in answer.listed]) for part in ("values", "errors")
             )
@@ -267,11 +269,12 @@ def aligned(values: Sequence[float | None]) -> list[str]:
     >>> aligned([2.617, 12.5, None]), aligned([12345.0, 7.0]), aligned([0.01234, 0.5])
     (['2.62', '12.50', ''], ['12,345', '7'], ['0.0123', '0.5000'])
     """
-    known = [abs(value) for value in values if value is not None]
+    known = [abs(value) for value in values if value is not None and value == value]
     most = max(known, default=0.0)
     whole = all(float(value).is_integer() for value in known) or most >= 1000
     decimals = 0 if whole else 1 if most >= 100 else 2 if most >= 1 else 4
-    return ["" if value is None else f"{value:,.{decimals}f}".replace("-", "−") for value in values]
+    empty = (value is None or value != value for value in values)  # NULL is NaN
+    return ["" if no else f"{value:,.{decimals}f}".replace("-", "−") for value, no in zip(values, empty, strict=True)]
 
 
 def _barred(values: Floats, errors: Floats, limits: Limits, grey: Sequence[bool]) -> list[BarRow]:
