@@ -18,7 +18,7 @@ from serving import Serve, Served, write_config
 
 import tacit
 from tacit.config import read_config
-from tacit.serve import admission, question
+from tacit.serve import admission, api, question
 from tacit.serve.admission import (
     MAX_LOGIN,
     MAX_SESSIONS,
@@ -278,3 +278,13 @@ def test_what_was_spent_is_added_up_as_it_is_bought(served: Served, monkeypatch:
     assert set(tally.number) == {"table", "count", "range"}
     monkeypatch.setattr(rows, "line_of", lambda row: pytest.fail("nothing is read again"))
     tally.catch_up(session)
+
+
+def test_a_long_batch_is_sent_in_parts(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "SENT_AT_ONCE", 2)
+    questions = [{"count": {"sex": sex}} for sex in ("F", "M", "F", "M", "F")]
+    one = served.ana.post("/v1/people/ask", json={"question": questions[0]}).json()["answer"]
+    for many in (2, 5):
+        got = served.ana.post("/v1/people/ask_many", json={"questions": questions[:many]})
+        assert ("content-length" in got.headers) == (many == 2)
+        assert [answer["value"] for answer in got.json()["answers"]][0::2] == [one["value"]] * ((many + 1) // 2)

@@ -185,8 +185,9 @@ class Between(Expression):
                 f"{self.name}=({self.low!r}, {self.high!r}) is a range of no values; it is low up to high, high itself "
                 "left out."
             )
-        outside = [*range(first), *range(end, attribute.bins)]
-        return Query.among(domain, self.name, range(first, end) if wanted else outside)
+        if wanted:
+            return Query.among(domain, self.name, range(first, end))
+        return Query.among(domain, self.name, [*range(first), *range(end, attribute.bins)])
 
 
 def _plain(value: Any) -> Any:

@@ -31,6 +31,7 @@ from tacit.serve.schema import Json, encode, given
 
 Access = Literal["anyone", "reader", "owner"]
 SHORT = 2_000  # bytes of a body whose question is read at once: a thread would take longer to wake
+SENT_AT_ONCE = 100  # answers of a batch that are one part of the response
 HISTORY_TOKENS, PUBLISHED_TOKENS = 4, 10  # more of a key's rate, for reading the whole ledger
 
 
@@ -207,14 +208,18 @@ async def ask_many(call: Call) -> Response:
     call.server.traffic.take(call.asker.id, len(batch) // QUESTIONS_A_TOKEN)
     questions = await run_in_threadpool(read_batch, batch, call.about.session.domain)
     found = await answers(call, questions)
+    if len(found) <= SENT_AT_ONCE:
+        body = await run_in_threadpool(lambda: b"".join(_parts(questions, found)))
+        return Response(body, media_type="application/json")
     return StreamingResponse(_parts(questions, found), media_type="application/json")
 
 
 def _parts(questions: list[Question], found: list[Answers]) -> Iterator[bytes]:
-    """The JSON of a batch, an answer at a time: a client that reads slowly holds no more than that in memory."""
+    """The JSON of a batch, some answers at a time: a client that reads slowly holds no more than that in memory."""
     begin = b'{"answers":['
-    for question, answer in zip(questions, found, strict=True):
-        yield begin + encode(shown(question, answer))
+    for start in range(0, len(found), SENT_AT_ONCE):
+        pairs = list(zip(questions, found, strict=True))[start : start + SENT_AT_ONCE]
+        yield begin + b",".join(encode(shown(*pair)) for pair in pairs)
         begin = b","
     yield b"]}"
 
