@@ -311,7 +311,7 @@ ADVERSARIES = (
     ),
     Adversary(
         "ranges", Tables(MANY, (*(1,) * 255, 0), (0, *(1,) * 255)), starts,
-        "a row leaves its nodes and enters no others", moves(Tree, Sensitivity(18, 180)), "histogram", {}, least=3_000,
+        "the weights of its levels are forgotten", moves(Tree, Sensitivity(4, 4)), "histogram", {}, least=1_000,
     ),
     Adversary(
         "gate", Tables(THREE, (9, 11, 0), (10, 10, 0)), asks_the_gate,
@@ -331,7 +331,7 @@ ADVERSARIES = (
         "iterative", {"hits": 1, "questions": 2},
     ),
     Adversary(
-        "median", Tables(THREE, (10, 5, 5), (9, 6, 5)), asks_online, "no noise in the gate", exact_comparisons,
+        "median", Tables(THREE, (13, 3, 4), (12, 4, 4)), asks_online, "no noise in the gate", exact_comparisons,
         "median", {"warm": 0, "hits": 1, "databases": 20, "records": 20, "questions": 2},
     ),
 )  # fmt: skip

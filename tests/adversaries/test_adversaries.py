@@ -18,7 +18,7 @@ from adversaries import ADVERSARIES, Adversary, run, run_control
 from audit_record import record
 
 TRANSCRIPTS = 100_000  # of each adversary, in the whole audit
-SOON = {"direct": 100, "gate": 400, "choice": 100, "online": 100}  # show their bugs soon
+SOON = {"direct": 100, "gate": 400, "choice": 100, "online": 100, "median": 100}  # show their bugs soon
 OFTEN = 1e-3  # the chance that a bound from a seed is too high: it is the same in every run
 
 
