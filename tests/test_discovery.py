@@ -343,6 +343,10 @@ def test_the_command_says_its_price_first_and_writes_the_configuration(folder: P
     assert list(config.domain) == ["clinic", "city", "cost", "smoker"]
     assert config.domain.to_dict()["clinic"] == told["domain"]["clinic"]
     assert run("check").exit_code == 0
+    early = run("status")  # which would bind the ledger to the domain before its owner has edited it
+    assert early.exit_code == 1
+    assert "holds a discovery and no session yet" in early.output
+    assert run("verify", "visits.tacit").exit_code == 0
     asked = run("ask", "--start", "SELECT COUNT(*) FROM data WHERE city = 'city 1'")
     assert asked.exit_code == 0, asked.output
 

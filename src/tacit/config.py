@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import fields
 
-from tacit.errors import ConfigError, TacitError
+from tacit.errors import ConfigError, LedgerError, TacitError
 from tacit.load import is_address, is_query
 from tacit.model.attribute import boolean
 from tacit.model.budget import Budget
@@ -97,6 +97,11 @@ class Config:
         from tacit.terms import MadeWith, reopen
 
         made_with = MadeWith.of(self.ledger)
+        if made_with is not None and not made_with.settings:  # a session would bind it to the domain as it is now
+            raise LedgerError(
+                f"{self.ledger.name} holds a discovery and no session yet: `tacit start` begins one, with the domain "
+                f"as you leave it; `tacit verify {self.ledger.name}` says what was spent."
+            )
         if made_with is None or made_with.domain is None:
             return None
         prior = self.options.get("prior")
