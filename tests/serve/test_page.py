@@ -362,6 +362,7 @@ def test_bars_stay_within_what_a_value_can_be() -> None:
     bars = _barred(np.array([50.0, -80.0, 120.0]), np.full(3, 60.0), (0, 100), [False, True, True])
     assert [(bar.start, bar.wide) for bar in bars] == [(0, 50), (0, 0), (0, 100)]
     assert [(bar.low, bar.high) for bar in bars] == [(0, 100), (0, 0), (60, 100)]
+    assert all(bar.whisker for bar in bars), "also where it is cut down to a point"
     means = _barred(np.array([-1.0, 3.0]), np.array([0.5, 1.0]), (-np.inf, np.inf), [False, False])
     places = [place for bar in means for place in (bar.low, bar.high, bar.start, bar.start + bar.wide)]
     assert min(places) > -1e-9

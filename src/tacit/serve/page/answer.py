@@ -56,6 +56,7 @@ class BarRow:
     low: float
     high: float
     grey: bool
+    whisker: bool = True  # it has an error bar, which may be cut down to a point
 
 
 def panel(ask: Ask, answer: Answers, session: Session, built: Built | None = None) -> dict[str, Any]:
@@ -284,7 +285,8 @@ def _barred(values: Floats, errors: Floats, limits: Limits, grey: Sequence[bool]
     room = 100 / ((most - least) or 1.0)
     base = abs(least) * room
     places = (((part - least) * room).tolist() for part in (drawn, low, high))
-    return [BarRow(min(base, v), abs(v - base), a, b, one) for v, a, b, one in zip(*places, grey, strict=True)]
+    rows = zip(*places, grey, (errors > 0).tolist(), strict=True)
+    return [BarRow(min(base, v), abs(v - base), a, b, one, bar) for v, a, b, one, bar in rows]
 
 
 def _argument(text: str) -> str:
