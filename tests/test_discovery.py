@@ -15,15 +15,20 @@ import pytest
 from click.testing import CliRunner, Result
 
 import tacit
+from tacit import discovery
 from tacit.cli import main
 from tacit.cli.discovery import with_tables
 from tacit.config import read_config
 from tacit.discovery import offer
+from tacit.exact.price import threshold_of
 from tacit.model.domain import Domain
+from tacit.model.noise_law import Noise
 from tacit.public import file
 from tacit.public.check import check
 from tacit.release.sought import Sought
+from tacit.store import log
 from tacit.store.chain import Draft, Mark, canonical, seal
+from tacit.trusted.cells import read_tally
 
 ROWS = 4000
 BUDGET = tacit.Budget(epsilon=20.0, delta=1e-6)
@@ -289,6 +294,42 @@ def test_a_published_discovery_that_was_changed_is_refused(published: Path, chan
         at = Mark(line.seq, lines[-1].hash, line.spent)
     with pytest.raises(tacit.ConfigError, match=why):
         check(published, replace(contents, lines=lines))
+
+
+def test_all_columns_of_a_look_state_among_how_many_its_delta_is_shared(published: Path) -> None:
+    """Else each could take the whole of it, with the threshold that goes with that."""
+    contents = file.load(published)
+    at, lines, later = Mark(0, contents.header.origin, 0), [], False
+    for line in contents.lines:
+        body = line.body
+        if line.kind == "found":
+            form = json.loads(body)
+            if later:
+                assert line.intent is not None
+                noise = Noise(form["noise"]["kind"], form["noise"]["scale"])
+                form |= {"among": 1, "threshold": threshold_of(noise, 1, contents.header.aside, line.intent, 1)}
+                body = canonical(form)
+            later = True
+        lines.append(seal(at, Draft(line.kind, line.atoms, body, line.key, line.intent), line.spent, line.time))
+        at = Mark(line.seq, lines[-1].hash, line.spent)
+    with pytest.raises(tacit.ConfigError, match="another number of columns than its look has"):
+        check(published, replace(contents, lines=lines))
+
+
+def test_times_are_from_before_the_data_were_looked_at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long that took may depend on how many values there are."""
+
+    def slow(*given: Any, **more: Any) -> Any:
+        monkeypatch.setattr(log, "now", lambda: "2099-01-01T00:00:00.000+00:00")
+        return read_tally(*given, **more)
+
+    monkeypatch.setattr(discovery, "read_tally", slow)
+    few = found(folder, columns={"city": COLUMNS["city"], "smoker": COLUMNS["smoker"]})
+    shared = {"budget": BUDGET, "ledger": folder / "visits.tacit", "domain": few.domain, "mechanism": "direct"}
+    with tacit.open(data=str(folder / "visits.csv"), **shared) as session:
+        times = [line.time for line in session.transcript()[1]]
+    assert len(times) >= 3
+    assert not [time for time in times if time.startswith("2099")]
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------------

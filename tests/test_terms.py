@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -145,3 +146,15 @@ def test_a_ledger_of_an_earlier_version_opens_with_its_table(folder: Path, monke
     assert answered("status")[0]["rows"] == 3000
     assert answered("ask", ASKED)[0]["value"] == before["value"]
     refused(run("init", "--from", "people.tacit", "--force"), "did not keep the domain")
+
+
+def test_reading_a_copy_does_not_move_the_place_of_the_ledger(folder: Path) -> None:
+    """Else whoever reads a copy and deletes the ledger could begin again with the whole budget."""
+    (folder / "tacit.toml").write_text(written(mechanism="direct"))
+    answered("ask", ASKED)
+    shutil.copy("people.tacit", "copy.tacit")
+    with tacit.reopen("copy.tacit") as session:
+        assert session.spent.atoms > 0
+    for file in folder.glob("people.tacit*"):
+        file.unlink()
+    refused(run("ask", ASKED), "another ledger at people.tacit that has answered questions and is gone")

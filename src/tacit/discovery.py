@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,7 @@ def discover(
     go to `other`. That needs a delta. Bounds leave out about half a per cent of the rows at either end, or as many as
     the noise hides; edges of numeric bins are noisy quantiles.
     """
+    begun = datetime.now(UTC)  # before the data are looked at
     sought, declared = _read(columns)
     if (person is None) != (rows_per_person is None):
         raise ConfigError("person and rows_per_person are given together: whose row it is, and how many count.")
@@ -180,7 +182,7 @@ def discover(
         anchor=Anchor(None if anchor is None else Path(anchor)),
         accept_rollback=accept_rollback,
     )
-    with book:
+    with book, book.log.asked_at(begun):
         before, known = book.spent, _known_lines(book.log.lines(kinds=("found", "discovered")))
         new = [one for one in sought if _recalled(one, known) is None]
         each, pairs = _losses(whole, share, len(new), len(sought) + len(declared))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,6 +100,7 @@ def open_session(
     progress: called while a warm start is fitted, with how many steps are done and how many at most.
     loading: called while the table is read, with the share that is done, where the engine tells it (DuckDB does).
     """
+    asked = datetime.now(UTC)  # before the data are looked at
     domain = _declared(domain)
     if not isinstance(budget, Budget):
         raise ConfigError("budget is a tacit.Budget, like tacit.Budget(epsilon=1.0, delta=1e-9).")
@@ -145,10 +147,11 @@ def open_session(
     }
     if made_with is not None and not made_with.settings:  # made by a discovery, which knew no domain
         book = Ledger.open(path, **terms, binding=whose)
-        book.log.complete(binding)
+        with book.log.asked_at(asked), book.log.turn():
+            book.log.complete(binding)
     else:
         book = Ledger.open(path, make="missing", **terms, binding={**binding, **whose})
-    public, curator = doors(rows, book, drawn_to, Shelf(path))
+    public, curator = doors(rows, book, drawn_to, Shelf(path, book.log.identity.secret))
     mechanism_of = choice.build(public, curator, confidence, progress)
     return Session(public, curator, book, budget, choice, mechanism_of, confidence, start=start)
 

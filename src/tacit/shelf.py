@@ -1,12 +1,12 @@
 """A place beside a ledger for what takes long to work out again from what the ledger has released.
 
-Nothing rests on it: it holds public things only, under a name that says what they were worked out from, and may be
-deleted at any time. A file that is torn, damaged, of other origin or not there is passed over.
+It holds public things only, under a name that says what they were worked out from, and may be deleted at any time. A
+file is sealed with the ledger's secret: one that is torn, damaged, of other origin or not there is passed over.
 """
 
 from __future__ import annotations
 
-import hashlib
+import hmac
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -18,8 +18,8 @@ MOST = 2**26  # bytes of one thing; what is larger is worked out again
 class Shelf:
     """One file for each kind of thing, beside the ledger and named after it."""
 
-    def __init__(self, ledger: Path) -> None:
-        self._ledger = ledger
+    def __init__(self, ledger: Path, secret: bytes) -> None:
+        self._ledger, self._secret = ledger, secret
 
     def get(self, kind: str, name: str) -> bytes | None:
         """What was put here under this very name, whole."""
@@ -29,7 +29,7 @@ class Shelf:
                 content = file.read(MOST + 1)
         except OSError:
             return None
-        whole = head == _HEAD and said == name.encode() and seal == _seal(name, content)
+        whole = head == _HEAD and said == name.encode() and hmac.compare_digest(seal, self._seal(kind, name, content))
         return content if whole else None
 
     def put(self, kind: str, name: str, content: bytes) -> None:
@@ -40,7 +40,7 @@ class Shelf:
             return
         with suppress(OSError):
             with open(made, "wb", opener=lambda file, flags: os.open(file, flags, 0o600)) as file:
-                file.write(b"\n".join((_HEAD, name.encode(), _seal(name, content), content)))
+                file.write(b"\n".join((_HEAD, name.encode(), self._seal(kind, name, content), content)))
             os.replace(made, path)  # whoever reads sees the old one or the new one
         with suppress(OSError):
             made.unlink()
@@ -48,6 +48,6 @@ class Shelf:
     def _path(self, kind: str) -> Path:
         return self._ledger.with_name(f"{self._ledger.name}.{kind}")
 
-
-def _seal(name: str, content: bytes) -> bytes:
-    return hashlib.sha256(name.encode() + b"\n" + content).hexdigest().encode()
+    def _seal(self, kind: str, name: str, content: bytes) -> bytes:
+        sealed = b"\n".join((b"shelf", kind.encode(), name.encode(), content))
+        return hmac.new(self._secret, sealed, "sha256").hexdigest().encode()

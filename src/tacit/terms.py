@@ -155,7 +155,7 @@ def reopen(
     remembered = Anchor(None if anchor is None else Path(anchor))
     log = Log.open(path, None, remembered, partial(step, total=made.total.atoms))
     declared = Declared(made.domain, made.rows, made.rows_per_person, made.total)
-    public = Public(log, declared, prior=prior, aside=made.aside, shelf=Shelf(path))
+    public = Public(log, declared, prior=prior, aside=made.aside, shelf=Shelf(path, log.identity.secret))
     mechanism = choice.build(public, None, confidence)
     book = Ledger(log, made.total, made.aside)
     return Session(public, None, book, made.budget, choice, mechanism, confidence, start=True)

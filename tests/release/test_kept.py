@@ -129,7 +129,7 @@ def test_what_is_no_fit_is_passed_over(folder: Path) -> None:
 
 
 def test_a_shelf_gives_back_what_was_put_there_and_nothing_else(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path / "l.tacit")
+    shelf = Shelf(tmp_path / "l.tacit", b"secret")
     assert shelf.get("base", "n") is None
     shelf.put("base", "n", b"one\ntwo\n")
     assert shelf.get("base", "n") == b"one\ntwo\n"
@@ -138,5 +138,6 @@ def test_a_shelf_gives_back_what_was_put_there_and_nothing_else(tmp_path: Path) 
     shelf.put("base", "m", b"")
     assert shelf.get("base", "n") is None
     assert shelf.get("base", "m") == b""
+    assert Shelf(tmp_path / "l.tacit", b"another").get("base", "m") is None  # sealed by who has no secret
     shelf.put("learned", "n", bytes(MOST + 1))
     assert sorted(one.name for one in tmp_path.iterdir()) == ["l.tacit.base"]

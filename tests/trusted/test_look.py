@@ -83,6 +83,15 @@ def test_what_is_told_of_a_value_is_its_count_with_noise(ledger: Ledger, monkeyp
     assert laws == [values_noise(loss, 1), wide.measured.noise]
 
 
+def test_no_value_and_a_value_called_none_are_two(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(discovery, "add_noise", lambda counts, noise: counts)
+    tally = Tally("clinic", ("None", None, "a"), np.full(3, 100_000), 1)
+    (line,) = discover(ledger, [tally], [], part(ledger))
+    found = decode(line.kind, line.body)
+    assert isinstance(found, Found)
+    assert found.values == ("None", "a", None)
+
+
 def test_a_wide_question_is_paid_for_like_any_other(ledger: Ledger) -> None:
     (line,) = discover(ledger, [], [(Tree("age", (8,), (1,)), records())], part(ledger))
     found = decode(line.kind, line.body)

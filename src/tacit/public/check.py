@@ -75,7 +75,7 @@ def check(path: Path, found: Contents) -> None:
 
 
 def _check(lines: Sequence[Line], public: Declared, aside: float) -> None:
-    shared = dict[int, int]()  # how many more columns may share the delta of an intent
+    shared = dict[int, tuple[int, int]]()  # among how many columns an intent shares its delta, and how many there were
     intents, keyed, keys = dict[int, _Intended](), set[int](), set[str]()
     unpaid = dict[int, int]()  # what of a settled intent no outcome was charged
     for line in lines:
@@ -285,8 +285,8 @@ def _gate(gate: GateTerms, line: Line, public: Declared) -> None:
     _need(gate.atoms == cost.atoms == line.atoms, f"its noise costs {cost}, and it states another price")
 
 
-def _found(entry: Found, line: Line, public: Declared, aside: float, shared: dict[int, int]) -> None:
-    """Refuse values that were told too early, or for too little; `shared` counts the columns of each look."""
+def _found(entry: Found, line: Line, public: Declared, aside: float, shared: dict[int, tuple[int, int]]) -> None:
+    """Refuse values that were told too early, or for too little; `shared`: among how many, and how many there were."""
     assert line.intent is not None  # it is charged
     people, whole = public.rows_per_person, (*entry.counts, entry.threshold, entry.among)
     numbers = all(type(x) is int for x in whole) and entry.among >= 1
@@ -300,8 +300,10 @@ def _found(entry: Found, line: Line, public: Declared, aside: float, shared: dic
     _need(line.key == discovery_key(entry.name), "its key is not that of its column")
     cost = values_price(entry.noise, people, public.total.measure)
     _need(line.atoms == cost.atoms, f"its noise costs {cost}, and it states another price")
-    shared[line.intent] = shared.get(line.intent, entry.among) - 1
-    _need(shared[line.intent] >= 0, "more columns than share its delta")
+    among, told = shared.get(line.intent, (entry.among, 0))
+    _need(entry.among == among, "another number of columns than its look has")
+    _need(told < among, "more columns than share its delta")
+    shared[line.intent] = among, told + 1
 
 
 def _measured(entry: Measurement, line: Line, public: Declared, known: str = "") -> None:

@@ -2,7 +2,9 @@
 
 Keys take turns: of those who wait, the key for which least work was done comes next, whoever asked first (`Turns`). A
 long batch, and whatever else comes in steps, is done a slice at a time, with the others between two slices. Work is
-priced by public things before it is queued (`Question.work`), so the order says nothing about the data.
+priced by public things before it is queued (`Question.work`). Who comes next is decided by that alone; how far the
+others had come by then, which the order of the lines shows, may depend on how long looks took: see "Timing" in
+docs/understand/limits.md.
 
 What waits together is answered together: while one commit is being written the next ones queue up, and the plain counts
 at the head of every key's queue go into a single `answer_many`, which shares a commit. There is no artificial delay, so

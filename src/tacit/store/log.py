@@ -132,7 +132,8 @@ class Log:
                 log.identity.check_terms(terms)
             with log._file.mutex:
                 log._known = log._file.transact(lambda db: log._resume(db, accept_rollback))
-            log._tell_anchor(log._known[0], log.path)
+            # Where it is, is noted for who may go on with it; reading a copy says nothing of the original's place.
+            log._tell_anchor(log._known[0], None if terms is None else log.path)
         except BaseException:
             log.close()
             raise
@@ -359,7 +360,7 @@ class Log:
         """Turns that this thread asks for within it count as asked for at `arrived`, in whole seconds.
 
         For a server: when a request arrived is the client's doing. When its turn came may depend on how long the data
-        were looked at for others.
+        were looked at for others; and for what reads the data before it asks for a turn.
         """
         before = getattr(self._thread, "arrived", None)
         self._thread.arrived = _whole_seconds(arrived)

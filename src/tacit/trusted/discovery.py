@@ -72,8 +72,9 @@ def _values(tally: Tally, loss: Loss, aside: float) -> _Look:
         least = threshold_of(noise, people, aside, intent, among)
         noisy = add_noise(tally.counts, noise).tolist()
         # In an order that says nothing of the others: the most frequent first, by the noisy counts.
-        kept = sorted((-count, str(v), v) for v, count in zip(tally.values, noisy, strict=True) if count >= least)
-        return Found(tally.name, tuple(v for *_, v in kept), tuple(-n for n, *_ in kept), least, among, noise)
+        kept = [(n, v) for v, n in zip(tally.values, noisy, strict=True) if n >= least]
+        kept.sort(key=lambda one: (-one[0], one[1] is None, str(one[1])))  # no value may be 'None', too
+        return Found(tally.name, tuple(v for _, v in kept), tuple(n for n, _ in kept), least, among, noise)
 
     return _Look(discovery_key(tally.name), values_price(noise, people, loss.measure), draw)
 

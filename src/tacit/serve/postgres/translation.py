@@ -40,6 +40,7 @@ _FUNCTIONS = (
     exp.ExplodingGenerateSeries, exp.Explode, exp.MD5, exp.Anonymous,
 )  # fmt: skip
 _STATEMENTS = (exp.Select, exp.SetOperation, exp.Values, exp.Subquery)
+_ENGINE = ("duckdb_", "sqlite_", "pragma_", "pg_")  # how names of the engine's own tables begin
 _NEVER = (exp.Into, exp.DML, exp.DDL, exp.Command, exp.Parameter, exp.Placeholder, exp.SessionParameter)
 
 
@@ -117,7 +118,7 @@ def parameter_types(tree: exp.Expr) -> tuple[int, ...]:
 def translated(tree: exp.Expr, values: Sequence[Value | list[Value]], caller: Caller, known: Known) -> str:
     """The statement for DuckDB, with these values for its parameters."""
     try:
-        names = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+        names = {_given_name(cte) for cte in tree.find_all(exp.CTE)}
         made = tree.copy()
         for node in reversed(list(made.walk(bfs=False))):  # children before their parents
             new = _node(_bound(node, values), caller, known, names)
@@ -131,6 +132,14 @@ def translated(tree: exp.Expr, values: Sequence[Value | list[Value]], caller: Ca
         return made.sql(DuckDB())
     except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError):
         raise WireError(UNSUPPORTED, "this is not answered from the catalogues.") from None
+
+
+def _given_name(cte: exp.CTE) -> str:
+    """The name that WITH gives. None that the engine or a file has: where it does not reach, theirs would be meant."""
+    name = cte.alias.lower()
+    if not name.isidentifier() or name.startswith(_ENGINE):
+        raise WireError(NO_TABLE, f'nothing may be called "{name[:60]}" here.')
+    return name
 
 
 def _number(node: exp.Parameter) -> int:
