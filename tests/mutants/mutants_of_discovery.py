@@ -13,8 +13,8 @@ DISCOVERY = (
         "every value told",
         "a value that one row has is told with a chance of delta at most",
         _LOOK,
-        "if count >= least)",
-        "if count >= 0)",
+        "if n >= least]",
+        "if n >= 0]",
         _NOISY,
     ),
     plant(
