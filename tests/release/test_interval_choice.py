@@ -11,7 +11,7 @@ from tacit.model.attribute import integer
 from tacit.model.budget import Loss, Measure
 from tacit.model.domain import Domain
 from tacit.model.workload import Convolution, Tree, check
-from tacit.release.ranges.choice import About, ErrorLoss, choose, signal, textbook, trees
+from tacit.release.ranges.choice import About, ErrorLoss, choose, regular, signal, trees
 from tacit.release.ranges.decoder import Decoder
 from tacit.trusted.sensitivity import sensitivity as strategy_sensitivity
 
@@ -84,7 +84,7 @@ def test_no_candidate_beats_it_by_five_percent_in_the_largest_error(
 
 def test_it_beats_the_binary_tree_by_far() -> None:
     for measure, times in (("epsilon", 1.7), ("rho", 1.3)):
-        two = rms(textbook("x", 4096, 2), 4096, measure, "intervals")
+        two = rms(regular("x", 4096, 2), 4096, measure, "intervals")
         assert two > times * rms(choose("x", 4096, measure, loss="mean").strategy, 4096, measure, "intervals")
 
 
@@ -92,7 +92,7 @@ def test_it_beats_the_binary_tree_by_far() -> None:
 def test_trees_of_all_depths_reach_all_leaves(leaves: int) -> None:
     found = list(trees("x", leaves))
     assert found[0].branching == (max(2, leaves),)
-    for tree in [*found, *(textbook("x", leaves, children) for children in (2, 4, 16))]:
+    for tree in [*found, *(regular("x", leaves, children) for children in (2, 4, 16))]:
         assert tree.spans()[0] < leaves <= tree.spans()[0] * tree.branching[0]
 
 

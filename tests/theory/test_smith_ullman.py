@@ -13,7 +13,7 @@ from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.workload import Convolution, kernel
 from tacit.release.ranges.bin_width import noise_of
-from tacit.release.ranges.choice import binary
+from tacit.release.ranges.choice import regular
 from tacit.release.ranges.tree import textbook
 from tacit.theory.smith_ullman import (
     best_branching,
@@ -39,7 +39,7 @@ def test_scales_are_the_sensitivities_over_epsilon(bins: int) -> None:
         moves = max(int((member[:, x] != member[:, y]).sum()) for x in range(bins) for y in range(x))
         assert rung.scale == moves / 0.5
     domain, loss = Domain({"x": integer(0, bins - 1)}), Loss.of("epsilon", 0.5)
-    tree = binary("x", bins)
+    tree = regular("x", bins, 2)
     assert binary_tree(bins, 0.5).scale == noise_for(loss, sensitivity(tree, domain), 1).scale  # the curator's own
 
 
@@ -57,7 +57,7 @@ def test_the_numbers_of_the_notes() -> None:
 def test_expected_errors_stay_below_the_bounds_and_the_bounds_fall() -> None:
     bins, runs = 256, 200
     chance = np.random.default_rng(2)
-    tree = binary("x", bins)
+    tree = regular("x", bins, 2)
     bound = binary_tree(bins, 1.0)
     noise = chance.laplace(scale=bound.scale, size=(runs, sum(tree.widths(bins))))
     errors = textbook(noise, tree, bins, 0.0)

@@ -136,7 +136,7 @@ def trees(name: str, leaves: int) -> Iterator[Tree]:
             yield Tree.over(name, leaves, tuple(branching), (1,) * depth)
 
 
-def textbook(name: str, leaves: int, children: int) -> Tree:
+def regular(name: str, leaves: int, children: int) -> Tree:
     """The textbook's tree: every node has so many children."""
     depth = 1
     while children**depth < leaves:
@@ -147,9 +147,9 @@ def textbook(name: str, leaves: int, children: int) -> Tree:
 # Other strategies that a user may name: the ladder of Smith & Ullman's notes, and what came after. One line each.
 LADDER: dict[str, Callable[[str, int], Tree | Convolution]] = {
     "cells": lambda name, leaves: next(trees(name, leaves)),
-    "binary tree": lambda name, leaves: textbook(name, leaves, 2),
-    "4-ary tree": lambda name, leaves: textbook(name, leaves, 4),
-    "16-ary tree": lambda name, leaves: textbook(name, leaves, 16),
+    "binary tree": lambda name, leaves: regular(name, leaves, 2),
+    "4-ary tree": lambda name, leaves: regular(name, leaves, 4),
+    "16-ary tree": lambda name, leaves: regular(name, leaves, 16),
     "two levels": lambda name, leaves: next(tree for tree in trees(name, leaves) if len(tree.branching) == 2),
     "square root": lambda name, leaves: Convolution(name, 50, cyclic=False),
     "circle": lambda name, leaves: Convolution(name, 50, cyclic=True),
