@@ -34,11 +34,8 @@ page: setup .venv/.serve  ## The same in the browser, until Ctrl+C
 	$(PIP) --require-hashes -r requirements/serve.lock
 	@touch $@
 
-# the pages are tried in a real browser wherever there is one
-CHROMIUM := $(shell command -v chromium >/dev/null && command -v chromedriver)
-test: dev lint $(if $(CHROMIUM),.venv/.browser)  ## Everything that must hold before a change lands (under 10 minutes)
-	@$(if $(CHROMIUM),,echo "No chromium and chromedriver on the path: the pages are not tried in a browser. See make browser.")
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not audit and not crash and not spark"
+test: dev lint  ## Everything that must hold before a change lands (under 10 minutes)
+	$(BIN)/python -m pytest -n 2 -m "not audit and not crash and not spark and not browser"
 
 lint: dev
 	$(BIN)/ruff check .

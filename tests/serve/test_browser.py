@@ -1,6 +1,6 @@
 """The pages as people use them: a real server, a real Chromium, by mouse and by keyboard.
 
-Run by `make test` where Chromium is on the path, and by `make browser`, which installs it.
+Run by `make browser`, which installs Chromium where it is missing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from browsing import SCRIPT, Server, chromium, keep_picture, need_chromium, serv
 from support import PATIENCE
 
 # One server and one browser are enough: with several workers, one of them has all of these.
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.browser
 WOMEN = "SELECT COUNT(*) FROM data WHERE sex = 'F'"
 Picture = Callable[[Any, str], None]
 
@@ -374,10 +374,10 @@ def test_keyboard_alone(page: Any, server: Server, picture: Picture) -> None:
         return bool(page.execute_script("return document.activeElement.matches(arguments[0])", wanted))
 
     def tab_to(wanted: str) -> None:
+        outline = "return getComputedStyle(document.activeElement).outlineStyle"
         for _ in range(60):
             press(page, Keys.TAB)
-            outline = page.execute_script("return getComputedStyle(document.activeElement).outlineStyle")
-            assert outline != "none", "the focus can be seen"
+            wait(page, lambda: page.execute_script(outline) != "none")  # the focus can be seen, once it has moved
             if focus(wanted):
                 return
         raise AssertionError(f"tab never got to {wanted}")
