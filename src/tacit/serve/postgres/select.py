@@ -215,16 +215,21 @@ def _name(token: Token) -> str:
 # -- names of columns -------------------------------------------------------------------------------------------------
 
 
-class _Bounded(DuckDB.Parser):  # type: ignore[misc, valid-type]  # made by a metaclass
-    """The parser, which gives up where a text makes it go back and forth too often."""
+class Bounded:
+    """Beside one of sqlglot's parsers: it gives up where a text makes it go back and forth too often."""
 
+    _tokens: list[Token]
     steps = 0
 
     def _advance(self, times: int = 1) -> None:
         self.steps += 1
         if self.steps > LEAST_STEPS + STEPS_A_TOKEN * len(self._tokens):
             raise ParseError("too many steps")
-        super()._advance(times)
+        super()._advance(times)  # type: ignore[misc]  # the parser's
+
+
+class _Parser(Bounded, DuckDB.Parser):  # type: ignore[misc, valid-type]  # made by a metaclass
+    pass
 
 
 def _names(statement: Statement, ask: Ask, count: int) -> Sequence[str]:
@@ -246,7 +251,7 @@ def _listed(before: str) -> tuple[str, ...] | None:
     """The names of what a SELECT lists before its FROM; None where * stands there."""
     text = f"{before} FROM data"
     try:
-        parsed = [one for one in _Bounded(dialect=DuckDB()).parse(list(DuckDB().tokenize(text)), text) if one]
+        parsed = [one for one in _Parser(dialect=DuckDB()).parse(list(DuckDB().tokenize(text)), text) if one]
     except (ParseError, TokenError, RecursionError):
         return None
     items = parsed[0].expressions if len(parsed) == 1 and isinstance(parsed[0], exp.Select) else []

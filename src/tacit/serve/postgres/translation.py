@@ -12,9 +12,9 @@ from typing import NamedTuple, cast
 from sqlglot import TokenType, exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.dialects.postgres import Postgres
-from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.errors import SqlglotError
 
-from tacit.serve.postgres.select import LEAST_STEPS, STEPS_A_TOKEN, title
+from tacit.serve.postgres.select import Bounded, title
 from tacit.serve.postgres.sqlstate import NO_FUNCTION, NO_TABLE, SYNTAX, UNSUPPORTED, WireError
 from tacit.serve.postgres.types import NAMED, TEXT, Value
 
@@ -61,16 +61,8 @@ class Known(NamedTuple):
     datasets: Collection[str]
 
 
-class _Bounded(Postgres.Parser):  # type: ignore[misc, valid-type]  # made by a metaclass
-    """The parser, which gives up where a text makes it go back and forth too often."""
-
-    steps = 0
-
-    def _advance(self, times: int = 1) -> None:
-        self.steps += 1
-        if self.steps > LEAST_STEPS + STEPS_A_TOKEN * len(self._tokens):
-            raise ParseError("too many steps")
-        super()._advance(times)
+class _Parser(Bounded, Postgres.Parser):  # type: ignore[misc, valid-type]  # made by a metaclass
+    pass
 
 
 def parsed(text: str) -> exp.Expr:
@@ -83,7 +75,7 @@ def parsed(text: str) -> exp.Expr:
         for before, token in pairwise(tokens):  # tacit.values is a table
             if before.token_type == TokenType.DOT and token.token_type == TokenType.VALUES:
                 token.token_type = TokenType.VAR
-        found = [one for one in _Bounded(dialect=dialect).parse(tokens, text) if one]
+        found = [one for one in _Parser(dialect=dialect).parse(tokens, text) if one]
     except Exception:  # text on which the parser itself fails, with whatever error, is a statement that cannot be read
         raise WireError(SYNTAX, "the statement cannot be read.") from None
     if len(found) != 1 or not isinstance(found[0], _STATEMENTS):
