@@ -47,11 +47,12 @@ def request(method: str, path: str, key: str | None = None, body: bytes | None =
     return lines.encode("latin-1") + b"\r\n" + (body or b"")
 
 
-def head_of(head: bytes) -> tuple[int, int, bool]:
-    """The status, the length of the body, and whether the connection ends with it."""
+def head_of(head: bytes) -> tuple[int, int | None, bool]:
+    """The status, the length of the body (None: it comes in chunks), and whether the connection ends with it."""
     first, *lines = head.decode("latin-1").split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
-    return int(first.split(" ")[1]), int(headers.get("content-length", 0)), headers.get("connection") == "close"
+    length = None if headers.get("transfer-encoding") == "chunked" else int(headers.get("content-length", 0))
+    return int(first.split(" ")[1]), length, headers.get("connection") == "close"
 
 
 class Client:
@@ -68,7 +69,8 @@ class Client:
         writer.write(request(method, path, self._key, body))
         try:
             status, length, closing = head_of(await reader.readuntil(b"\r\n\r\n"))
-            response = Response(status, await reader.readexactly(length), closing)
+            body = await _chunks(reader) if length is None else await reader.readexactly(length)
+            response = Response(status, body, closing)
         except (asyncio.IncompleteReadError, ConnectionError):
             raise Gone from None
         if closing:
@@ -79,6 +81,15 @@ class Client:
         if self._streams is not None:
             self._streams[1].close()
             self._streams = None
+
+
+async def _chunks(reader: asyncio.StreamReader) -> bytes:
+    """A body that comes in chunks: each with its length before it, the last of length 0."""
+    body = b""
+    while size := int(await reader.readline(), 16):
+        body += (await reader.readexactly(size + 2))[:-2]
+    await reader.readline()
+    return body
 
 
 class Plain:
@@ -103,13 +114,11 @@ class Plain:
             while (end := self._rest.find(b"\r\n\r\n")) < 0:
                 self._more()
             status, length, closing = head_of(self._rest[:end])
-            length = 0 if head_only else length
-            while len(self._rest) < end + 4 + length:
-                self._more()
+            self._rest = self._rest[end + 4 :]
+            body = b"" if head_only else self._chunks() if length is None else self._take(length)
         except OSError:
             self.close()
             raise Gone from None
-        body, self._rest = self._rest[end + 4 : end + 4 + length], self._rest[end + 4 + length :]
         if closing:
             self.close()
         return Response(status, body, closing)
@@ -118,6 +127,22 @@ class Plain:
         if self._socket is not None:
             self._socket.close()
         self._socket, self._rest = None, b""
+
+    def _take(self, length: int) -> bytes:
+        while len(self._rest) < length:
+            self._more()
+        taken, self._rest = self._rest[:length], self._rest[length:]
+        return taken
+
+    def _chunks(self) -> bytes:
+        body = b""
+        while True:
+            while (end := self._rest.find(b"\r\n")) < 0:
+                self._more()
+            size = int(self._take(end + 2), 16)
+            body += self._take(size + 2)[:-2]
+            if size == 0:
+                return body
 
     def _more(self) -> None:
         assert self._socket is not None
