@@ -275,6 +275,7 @@ def published(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("change", "why"),
     [
         (lambda body: body | {"threshold": body["threshold"] - 9}, "told from"),
+        (lambda body: body | {"threshold": body["threshold"] - 1}, "told from"),
         (lambda body: body | {"among": 1}, "told from|share its delta"),
         (lambda body: body | {"counts": [1, *body["counts"][1:]]}, "too few rows"),
         (lambda body: body | {"values": body["values"][:-1]}, "one count each"),

@@ -39,7 +39,7 @@ class Shelf:
         if len(content) > MOST:
             return
         with suppress(OSError):
-            with open(made, "wb", opener=lambda file, flags: os.open(file, flags, 0o600)) as file:
+            with open(made, "wb", opener=lambda file, flags: os.open(file, flags | os.O_EXCL, 0o600)) as file:
                 file.write(b"\n".join((_HEAD, name.encode(), self._seal(kind, name, content), content)))
             os.replace(made, path)  # whoever reads sees the old one or the new one
         with suppress(OSError):
