@@ -202,8 +202,11 @@ def discover(
         if new and len(everything) > 1:
             try:
                 _compare(book, source, Domain.from_dict(everything), whose, pairs)
-            except DataError as error:  # about what is declared; what was found is paid for, and told
-                notes.append(f"Which columns determine others was not looked at: {error.sentence}")
+            except DataError:  # what was found is paid for, and told; how rows fit is for their owner alone
+                notes.append(
+                    "Which columns determine others was not looked at: some row does not fit what is declared. `tacit "
+                    "check` says how. Keep this to yourself: it is about the rows, and has no noise."
+                )
         notes += _rules(book.log.lines(kinds=("discovered",)))
         return Discovery(tables, empty, tuple(notes), book.spent - before, whole)
 

@@ -39,7 +39,7 @@ def discover(
 
     Guarantee: all that the ledger ever releases is (epsilon, delta)-DP. What is discovered is paid for like any
         release; beyond that, a look tells neighbours with different values apart with a chance of at most
-        aside / 2^i, i the number of its intent, which no other look has: `aside` in all, which `loss.total` left out.
+        aside / 2^i, i the number of its intent, which no other look has: `aside` in all, which `price.total` left out.
     Formula: true counts of all values that rows have + discrete Gaussian noise, those of at least a threshold kept;
         questions as in `Curator.measure`.
     Source: docs/understand/privacy.md, "Discovery"; Korolova et al. 2009; Wilson et al. 2020.
