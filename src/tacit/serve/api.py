@@ -216,10 +216,9 @@ async def ask_many(call: Call) -> Response:
 
 def _parts(questions: list[Question], found: list[Answers]) -> Iterator[bytes]:
     """The JSON of a batch, some answers at a time: a client that reads slowly holds no more than that in memory."""
-    begin = b'{"answers":['
-    for start in range(0, len(found), SENT_AT_ONCE):
-        pairs = list(zip(questions, found, strict=True))[start : start + SENT_AT_ONCE]
-        yield begin + b",".join(encode(shown(*pair)) for pair in pairs)
+    begin, pairs = b'{"answers":[', list(zip(questions, found, strict=True))
+    for start in range(0, len(pairs), SENT_AT_ONCE):
+        yield begin + b",".join(encode(shown(*pair)) for pair in pairs[start : start + SENT_AT_ONCE])
         begin = b","
     yield b"]}"
 
