@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
+from tacit.exact.charges import choice_terms
 from tacit.exact.price import choice_price
 from tacit.model import statistic_library as library
 from tacit.model.budget import Loss
@@ -23,7 +24,6 @@ from tacit.model.request import WorstOf
 from tacit.model.statistic import Statistic
 from tacit.model.statistic_check import refute
 from tacit.model.statistic_library import LIBRARY, Definition
-from tacit.trusted.sensitivity import choice_terms
 
 Function = Callable[..., NDArray[np.int64]]
 Case = tuple[str, tuple[int, ...], tuple[Any, ...], int]  # name, shape, arguments, most rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutant import plant
 
-_PRICE, _SENSITIVITY = "exact/price.py", "trusted/sensitivity.py"
+_PRICE, _CHARGES, _SENSITIVITY = "exact/price.py", "exact/charges.py", "trusted/sensitivity.py"
 _GAUSSIAN = "exact/gaussian.py"
 _BUDGET, _RESIDUALS, _LIBRARY = "model/budget.py", "model/residuals.py", "model/statistic_library.py"
 _BY_HAND = "trusted/test_loss.py::test_prices_by_hand"
@@ -175,25 +175,25 @@ PRICES = (
     plant(
         "choices priced for one row of a person",
         "what a person with m rows moves costs what is charged",
-        _SENSITIVITY,
-        "_both(2 if tables else 1).times(rows_per_person)",
-        "_both(2 if tables else 1)",
+        _CHARGES,
+        "Sensitivity(one, one).times(rows_per_person)",
+        "Sensitivity(one, one)",
         _PERSON,
     ),
     plant(
         "searches priced for one row of a person",
         "what a person with m rows moves costs what is charged",
-        _SENSITIVITY,
-        "move = _both(1).times(rows_per_person).l1 * GRID\n    scales = gate_scales",
-        "move = _both(1).l1 * GRID\n    scales = gate_scales",
+        _CHARGES,
+        "move = Sensitivity(1, 1).times(rows_per_person).l1 * GRID\n    scales = gate_scales",
+        "move = Sensitivity(1, 1).l1 * GRID\n    scales = gate_scales",
         _PERSON,
     ),
     plant(
         "comparisons priced for one row of a person",
         "what a person with m rows moves costs what is charged",
-        _SENSITIVITY,
-        "moves = _both(1).times(rows_per_person)\n    noise = noise_for",
-        "moves = _both(1)\n    noise = noise_for",
+        _CHARGES,
+        "moves = Sensitivity(1, 1).times(rows_per_person)\n    noise = noise_for",
+        "moves = Sensitivity(1, 1)\n    noise = noise_for",
         _PERSON,
     ),
     plant(
@@ -215,9 +215,9 @@ PRICES = (
     plant(
         "a choice among tables that move by 1",
         "a choice among tables is charged for two cells",
-        _SENSITIVITY,
-        "_both(2 if tables else 1)",
-        "_both(1)",
+        _CHARGES,
+        "one = 2 if tables else 1",
+        "one = 1",
         _PERSON,
     ),
     plant(

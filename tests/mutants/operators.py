@@ -21,6 +21,7 @@ from mutant import Mutant
 # The tests that know each file best; what they miss, others may still catch.
 TESTS = {
     "exact/bounds.py": ("trusted/test_loss.py", "exact/test_strategy_sensitivity.py", "exact/test_discovery_pmf.py"),
+    "exact/charges.py": ("exact/test_person_sensitivity.py", "exact/test_statistic_sensitivity.py"),
     "exact/gaussian.py": ("exact/test_gaussian_account.py",),
     "exact/price.py": (
         "trusted/test_loss.py",

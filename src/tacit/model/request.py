@@ -3,7 +3,7 @@
 A comparison looks at a true count through a lens, a public function of it. Whatever a lens shows moves by at most one
 count when the truth moves by one, so a noisy comparison of it has the price of a count.
 
-All of it is public: `trusted.sensitivity` says what a request costs and under which key its outcome is kept, so that
+All of it is public: `exact.charges` says what a request costs and under which key its outcome is kept, so that
 whoever has the ledger's lines, or a published file, finds what was chosen before.
 """
 

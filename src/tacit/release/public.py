@@ -16,6 +16,7 @@ from msgspec.json import Decoder
 from numpy.typing import ArrayLike
 
 from tacit.errors import NeedsData, TacitError
+from tacit.exact.charges import Charge, choice_terms, far_terms
 from tacit.model.budget import Loss
 from tacit.model.describe import describe
 from tacit.model.entry import (
@@ -39,7 +40,7 @@ from tacit.model.request import Candidate, Chosen, Declared, WorstOf, far
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Question, check, key
 from tacit.store.chain import Line, Mark
-from tacit.trusted.sensitivity import Charge, choice_terms, far_terms, noise_of
+from tacit.trusted.sensitivity import noise_of
 
 if TYPE_CHECKING:
     from tacit.release.hypothesis.prior import Prior

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import AnswerWithheld
+from tacit.exact.charges import Charge, choice_terms, far_terms, passing_terms
 from tacit.model.budget import Loss
 from tacit.model.entry import (
     MOST_BESIDE,
@@ -36,7 +37,7 @@ from tacit.trusted.gate import Gate, first_passing, shown, unseen
 from tacit.trusted.ledger import Ledger, Outcome
 from tacit.trusted.noise import add_noise, draw_geometric, noisy_max
 from tacit.trusted.records import Records
-from tacit.trusted.sensitivity import Charge, choice_terms, far_terms, noise_of, passing_terms, price_of, truth
+from tacit.trusted.sensitivity import noise_of, price_of, truth
 
 Counts = NDArray[np.int64]
 
