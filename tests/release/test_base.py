@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -83,6 +83,14 @@ def begin(session: Session) -> Base:
     return base_of(session)
 
 
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """One session with a base, for all tests that leave it as it is: a base never changes, which two tests show."""
+    with start(tmp_path_factory.mktemp("begun")) as session:
+        begin(session)
+        yield session
+
+
 QUESTIONS = {
     "a range": tacit.count(a=(2, 7)),
     "a value": tacit.count(b=3),
@@ -106,29 +114,27 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("words", QUESTIONS)
-def test_a_certified_answer_is_the_base_s_and_free(tmp_path: Path, words: str) -> None:
-    with start(tmp_path) as session:
-        base = begin(session)
-        before, spent = session.entries, session.spent
-        answer = session.ask(QUESTIONS[words])
-        assert isinstance(answer, tacit.Answer)
-        assert (session.entries, session.spent) == (before, spent)
-        assert (answer.source, answer.cost.atoms, answer.receipt) == ("hypothesis", 0, base.receipt)
-        query = QUESTIONS[words].bind(DOMAIN)
-        assert abs(answer.value - base.hypothesis.answer(query) * N) <= 0.5 + 1e-3
-        assert any("questions like this one" in bar.about for bar in answer.bars)
-        assert session.dry_run(QUESTIONS[words]).known
+def test_a_certified_answer_is_the_base_s_and_free(begun: Session, words: str) -> None:
+    base, before, spent = base_of(begun), begun.entries, begun.spent
+    answer = begun.ask(QUESTIONS[words])
+    assert isinstance(answer, tacit.Answer)
+    assert (begun.entries, begun.spent) == (before, spent)
+    assert (answer.source, answer.cost.atoms, answer.receipt) == ("hypothesis", 0, base.receipt)
+    query = QUESTIONS[words].bind(DOMAIN)
+    assert abs(answer.value - base.hypothesis.answer(query) * N) <= 0.5 + 1e-3
+    assert any("questions like this one" in bar.about for bar in answer.bars)
+    assert begun.dry_run(QUESTIONS[words]).known
 
 
-@pytest.mark.parametrize("words", OTHERS)
-def test_other_questions_go_through_the_gate(tmp_path: Path, words: str) -> None:
+def test_other_questions_go_through_the_gate(tmp_path: Path) -> None:
     with start(tmp_path) as session:
         begin(session)
-        before = session.entries
-        answer = session.ask(OTHERS[words])
-        assert isinstance(answer, tacit.Answer)
-        assert session.entries > before
-        assert not any("like this one" in bar.about for bar in answer.bars)
+        for question in OTHERS.values():
+            before = session.entries
+            answer = session.ask(question)
+            assert isinstance(answer, tacit.Answer)
+            assert session.entries > before
+            assert not any("like this one" in bar.about for bar in answer.bars)
 
 
 WEIGHTS = {
@@ -151,11 +157,10 @@ def certain(base: Base, query: Query, records: Records) -> None:
 
 @pytest.mark.parametrize("where", [{}, {"b": 2}, {"c": [0, 2], "d": True}])
 @pytest.mark.parametrize("shape", WEIGHTS)
-def test_sums_are_mixtures_of_boxes(tmp_path: Path, shape: str, where: dict[str, Any]) -> None:
-    with start(tmp_path) as session:
-        base, records = begin(session), records_of(session)
-        weighed = Query.weighted(DOMAIN, ["a"], WEIGHTS[shape])
-        certain(base, Query.all([weighed, tacit.count(**where).bind(DOMAIN)]) if where else weighed, records)
+def test_sums_are_mixtures_of_boxes(begun: Session, shape: str, where: dict[str, Any]) -> None:
+    weighed = Query.weighted(DOMAIN, ["a"], WEIGHTS[shape])
+    query = Query.all([weighed, tacit.count(**where).bind(DOMAIN)]) if where else weighed
+    certain(base_of(begun), query, records_of(begun))
 
 
 def test_the_number_of_boxes_is_half_of_the_rise_and_fall() -> None:
@@ -174,24 +179,21 @@ def test_the_number_of_boxes_is_half_of_the_rise_and_fall() -> None:
 
 
 @pytest.mark.parametrize("words", MIXED)
-def test_sets_of_a_few_ranges_are_mixtures_too(tmp_path: Path, words: str) -> None:
-    with start(tmp_path) as session:
-        base, before = begin(session), session.entries
-        certain(base, MIXED[words].bind(DOMAIN), records_of(session))
-        session.ask(MIXED[words])
-        assert session.entries == before
+def test_sets_of_a_few_ranges_are_mixtures_too(begun: Session, words: str) -> None:
+    before = begun.entries
+    certain(base_of(begun), MIXED[words].bind(DOMAIN), records_of(begun))
+    begun.ask(MIXED[words])
+    assert begun.entries == before
 
 
-def test_a_mean_comes_from_the_base_too(tmp_path: Path) -> None:
-    with start(tmp_path) as session:
-        begin(session)
-        before = session.entries
-        answer = session.mean("a", tacit.count(d=True))
-        assert session.entries == before
-        assert answer.source == "hypothesis"
-        assert answer.bars
-        assert answer.error is not None
-        assert abs(answer.value - ROWS[ROWS.d].a.mean()) <= answer.error
+def test_a_mean_comes_from_the_base_too(begun: Session) -> None:
+    before = begun.entries
+    answer = begun.mean("a", tacit.count(d=True))
+    assert begun.entries == before
+    assert answer.source == "hypothesis"
+    assert answer.bars
+    assert answer.error is not None
+    assert abs(answer.value - ROWS[ROWS.d].a.mean()) <= answer.error
 
 
 def test_the_same_for_ever_in_every_process_and_in_every_published_file(tmp_path: Path) -> None:
@@ -216,51 +218,47 @@ def test_the_same_for_ever_in_every_process_and_in_every_published_file(tmp_path
     assert tacit.verify(tmp_path / "out.jsonl")
 
 
-def test_a_table_has_the_cells_that_are_asked_one_by_one(tmp_path: Path) -> None:
-    with start(tmp_path) as session:
-        begin(session)
-        table = session.table("b", "d")
-        for (i, b), (j, d) in product(enumerate(range(5)), enumerate([False, True])):
-            assert session.ask(tacit.count(b=b, d=d)).value == table.values[i, j]  # type: ignore[union-attr]
-        assert table.source == "hypothesis"
+def test_a_table_has_the_cells_that_are_asked_one_by_one(begun: Session) -> None:
+    table = begun.table("b", "d")
+    for (i, b), (j, d) in product(enumerate(range(5)), enumerate([False, True])):
+        assert begun.ask(tacit.count(b=b, d=d)).value == table.values[i, j]  # type: ignore[union-attr]
+    assert table.source == "hypothesis"
 
 
-def test_the_bars_cover_what_they_are_about(tmp_path: Path) -> None:
+def test_the_bars_cover_what_they_are_about(begun: Session) -> None:
     """All of it against the data, question by question: seeded noise, so this is one run for ever."""
-    with start(tmp_path) as session:
-        base, records = begin(session), records_of(session)
-        share, most = base.share.certificate, base.largest
-        lists = sample(DOMAIN, base.hypothesis, N, share.attributes)
-        within = []
-        for one in lists[::3]:
-            true, guessed = one.sums(records.table(one.names)), np.rint(one.sums(one.guess) / GRID)
-            within += [abs(t - g) <= base.share.width(int(g)) for t, g in zip(true, guessed, strict=True)]
-        assert np.mean(within) >= 0.95
-        assert base.summed is not None
-        within = []
-        for one in sums(DOMAIN, base.hypothesis, N):
-            true, guessed = one.sums(records.table(one.names) * GRID), one.sums(one.guess)
-            wide = [GRID * base.summed.width(-(-int(guess) // GRID)) for guess in guessed]
-            within += [abs(t - g) <= w for t, g, w in zip(true, guessed, wide, strict=True)]
-        assert len(within) == base.summed.certificate.questions
-        assert np.mean(within) >= 0.95
-        assert most is not None
-        listed, reached = boxes(DOMAIN, base.hypothesis, N, most.certificate.attributes)
-        assert reached == most.certificate.attributes == 4
-        assert sum(one.size for one in listed) == most.certificate.questions
-        for one in listed[::3]:
-            true, guessed = one.sums(records.table(one.names)), np.rint(one.sums(one.guess) / GRID)
-            assert all(abs(t - g) <= most.width(int(g)) for t, g in zip(true, guessed, strict=True))
+    base, records = base_of(begun), records_of(begun)
+    share, most = base.share.certificate, base.largest
+    lists = sample(DOMAIN, base.hypothesis, N, share.attributes)
+    within = []
+    for one in lists[::3]:
+        true, guessed = one.sums(records.table(one.names)), np.rint(one.sums(one.guess) / GRID)
+        within += [abs(t - g) <= base.share.width(int(g)) for t, g in zip(true, guessed, strict=True)]
+    assert np.mean(within) >= 0.95
+    assert base.summed is not None
+    within = []
+    for one in sums(DOMAIN, base.hypothesis, N):
+        true, guessed = one.sums(records.table(one.names) * GRID), one.sums(one.guess)
+        wide = [GRID * base.summed.width(-(-int(guess) // GRID)) for guess in guessed]
+        within += [abs(t - g) <= w for t, g, w in zip(true, guessed, wide, strict=True)]
+    assert len(within) == base.summed.certificate.questions
+    assert np.mean(within) >= 0.95
+    assert most is not None
+    listed, reached = boxes(DOMAIN, base.hypothesis, N, most.certificate.attributes)
+    assert reached == most.certificate.attributes == 4
+    assert sum(one.size for one in listed) == most.certificate.questions
+    for one in listed[::3]:
+        true, guessed = one.sums(records.table(one.names)), np.rint(one.sums(one.guess) / GRID)
+        assert all(abs(t - g) <= most.width(int(g)) for t, g in zip(true, guessed, strict=True))
 
 
-def test_the_noise_that_a_bar_adds_is_that_of_the_purchase(tmp_path: Path) -> None:
-    with start(tmp_path) as session:
-        base = begin(session)
-        for measured in base.certificates:
-            assert isinstance(measured.question, Certificate)
-            true = base_of_truth(measured.question, session)
-            assert true != int(measured.values[0])  # what is released has noise
-            assert measured.cost.atoms > 0
+def test_the_noise_that_a_bar_adds_is_that_of_the_purchase(begun: Session, tmp_path: Path) -> None:
+    base = base_of(begun)
+    for measured in base.certificates:
+        assert isinstance(measured.question, Certificate)
+        true = base_of_truth(measured.question, begun)
+        assert true != int(measured.values[0])  # what is released has noise
+        assert measured.cost.atoms > 0
     with start(
         tmp_path, ledger=tmp_path / "people", data=ROWS.assign(who=ROWS.index // 3), person="who", rows_per_person=3
     ) as session:
@@ -323,13 +321,11 @@ def test_a_start_that_was_cut_off_before_its_certificate_buys_it_at_the_next_que
         assert session.spent == spent
 
 
-def test_the_certificate_is_priced_like_any_purchase(tmp_path: Path) -> None:
-    with start(tmp_path) as session:
-        begin(session)
-        bought = [past for past in session.history if "certificate" in past.question]
-        assert len(bought) == 3
-        total = sum(past.cost.atoms for past in bought)
-        assert 0.199 * session.total.atoms <= total <= 0.2 * session.total.atoms
+def test_the_certificate_is_priced_like_any_purchase(begun: Session) -> None:
+    bought = [past for past in begun.history if "certificate" in past.question]
+    assert len(bought) == 3
+    total = sum(past.cost.atoms for past in bought)
+    assert 0.199 * begun.total.atoms <= total <= 0.2 * begun.total.atoms
 
 
 @pytest.mark.parametrize("stop", [1, 2])
@@ -406,20 +402,19 @@ def test_no_bar_is_shown_that_a_list_is_too_short_to_prove(tmp_path: Path) -> No
     ("name", "values"), [("a", [0, 11]), ("a", [0, 1, 11]), ("a", range(1, 11)), ("a", range(1, 12)), ("b", [2])]
 )
 def test_the_bar_of_a_condition_by_itself_is_that_of_its_own_size(
-    tmp_path: Path, name: str, values: Sequence[int]
+    begun: Session, name: str, values: Sequence[int]
 ) -> None:
     """A range is kept as the rows outside it where these are fewer; what was certified is for the range's own size."""
-    with start(tmp_path) as session:
-        base, attribute = begin(session), DOMAIN[name]
-        chosen = set(values)
-        sides = [chosen, set(range(attribute.size)) - chosen]
-        runs = [sum(value - 1 not in side for value in side) for side in sides]
-        certified = sides[runs[0] > runs[1]] if attribute.ordered else chosen
-        found, own = (base.estimate(Query.among(DOMAIN, name, some)) for some in (chosen, certified))
-        assert found is not None
-        assert own is not None
-        assert base.largest is not None
-        assert [bar.width for bar in found.facts.bars] == [base.share.width(own.value), base.largest.width(own.value)]
+    base, attribute = base_of(begun), DOMAIN[name]
+    chosen = set(values)
+    sides = [chosen, set(range(attribute.size)) - chosen]
+    runs = [sum(value - 1 not in side for value in side) for side in sides]
+    certified = sides[runs[0] > runs[1]] if attribute.ordered else chosen
+    found, own = (base.estimate(Query.among(DOMAIN, name, some)) for some in (chosen, certified))
+    assert found is not None
+    assert own is not None
+    assert base.largest is not None
+    assert [bar.width for bar in found.facts.bars] == [base.share.width(own.value), base.largest.width(own.value)]
 
 
 def test_what_was_learned_stays_learned_where_a_certificate_is_missing(
@@ -497,22 +492,16 @@ def test_the_curator_refuses_a_certificate_without_its_list(tmp_path: Path) -> N
         assert session.spent.atoms == 0
 
 
-def test_queries_of_another_kind_are_not_taken_for_certified_ones(tmp_path: Path) -> None:
-    with start(tmp_path) as session:
-        base = begin(session)
-        weighted = Query.weighted(DOMAIN, ["a"], np.linspace(0, 1, 12))
-        joined = Query.weighted(DOMAIN, ["a", "d"], np.eye(12)[:, :2])
-        twice = Query.all([weighted, Query.weighted(DOMAIN, ["b"], np.linspace(0, 1, 5))])
-        assert base.estimate(twice) is None
-        assert base.estimate(joined) is None
-        assert base.estimate(Query.constant(everyone=True)) is None
+def test_queries_of_another_kind_are_not_taken_for_certified_ones(begun: Session) -> None:
+    base = base_of(begun)
+    weighted = Query.weighted(DOMAIN, ["a"], np.linspace(0, 1, 12))
+    joined = Query.weighted(DOMAIN, ["a", "d"], np.eye(12)[:, :2])
+    twice = Query.all([weighted, Query.weighted(DOMAIN, ["b"], np.linspace(0, 1, 5))])
+    assert base.estimate(twice) is None
+    assert base.estimate(joined) is None
+    assert base.estimate(Query.constant(everyone=True)) is None
 
 
-def test_a_figure_that_noise_made_too_low_leaves_a_row(tmp_path: Path) -> None:
-    with start(tmp_path) as session:
-        session.start()
-        mechanism = session._mechanism
-        assert isinstance(mechanism, Online)
-        assert mechanism.base is not None
-        low = [replace(one, values=one.values - N) for one in mechanism.base.certificates]
-        assert {CertifiedFigure(one, 0.01).width(guess) for one in low for guess in (0, 100, N)} == {1}
+def test_a_figure_that_noise_made_too_low_leaves_a_row(begun: Session) -> None:
+    low = [replace(one, values=one.values - N) for one in base_of(begun).certificates]
+    assert {CertifiedFigure(one, 0.01).width(guess) for one in low for guess in (0, 100, N)} == {1}
