@@ -387,7 +387,7 @@ def test_headers_hosts_and_unknown_addresses(served: Served) -> None:
     assert served.ana.get("/v1/whoami", headers={"host": "localhost:9"}).status_code == 200
     assert served.ana.get("/v1/nothing").json()["error"]["code"] == "no_such_address"
     assert served.ana.get("/v1/health/").status_code == 404
-    wrong_method = served.ana.get("/v1/people/ask")
+    wrong_method = served.ana.get("/v1/people/cost")
     assert (wrong_method.status_code, wrong_method.headers["allow"]) == (405, "POST")
     refused(served.ana.get("/v1/people/history?limit=0"), 400, "bad_parameter")
     refused(served.ana.get("/v1/people/history?limit=1&limit=2"), 400, "bad_parameter")

@@ -23,6 +23,8 @@ _keys = click.option("--keys", default="tacit.keys", show_default=True, metavar=
 
 @click.command()
 @click.argument("configs", nargs=-1)
+@click.option("--published", is_flag=True, help="The files are published ones: no data, no keys, nothing is bought.")
+@click.option("--owner-url", default="", metavar="URL", help="With --published: the server that has the data.")
 @click.option("--config", "-c", "more", multiple=True, metavar="CONFIG", help="The same as CONFIG by its place.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8470, show_default=True, help="0 takes any free port.")
@@ -39,6 +41,8 @@ _keys = click.option("--keys", default="tacit.keys", show_default=True, metavar=
 @click.option("--insecure", is_flag=True, help="Serve other machines without TLS, as behind a proxy that adds it.")
 def serve(
     configs: tuple[str, ...],
+    published: bool,
+    owner_url: str,
     more: tuple[str, ...],
     host: str,
     port: int,
@@ -53,26 +57,40 @@ def serve(
     Each CONFIG, tacit.toml by default, is a data set with its own budget, named after its file. Whoever asks needs a
     key: see `tacit token`. By default only this machine is served; --host changes that.
 
+    With --published the files are those of `tacit publish`. Everybody may read them, and what would have to be bought
+    is refused, with --owner-url. Nothing is written, so any number of such servers may stand behind a balancer.
+
     \b
     Examples (each goes on until Ctrl+C):
       $ tacit serve
       $ tacit serve people.toml visits.toml --port 8471
       $ tacit serve people.toml --postgres
       $ tacit serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
+      $ tacit serve --published people.json --owner-url https://tacit.example.org
     """
-    from tacit.serve import serve as run
-
+    files = (*configs, *more)
+    if published and keys is not None:
+        raise click.UsageError("what is published is for everybody: --published takes no --keys.")
+    if owner_url and not published:
+        raise click.UsageError("--owner-url is for --published.")
+    if published and not files:
+        raise click.UsageError("--published needs the files: tacit serve --published people.json.")
     with suppress(KeyboardInterrupt):  # which is how it ends
+        if published:
+            from tacit.serve import serve_published
+
+            run = partial(serve_published, files, host, port, owner_url=owner_url)
+        else:
+            from tacit.serve import serve as serve_data
+
+            run = partial(serve_data, files or ("tacit.toml",), host, port, keys)
+        password = "without a password" if published else "with a key as password"
         run(
-            (*configs, *more) or ("tacit.toml",),
-            host,
-            port,
-            keys,
-            tls_cert,
-            tls_key,
+            tls_cert=tls_cert,
+            tls_key=tls_key,
             insecure=insecure,
             postgres=_address(postgres),
-            postgres_ready=lambda address: say(f"PostgreSQL's clients connect to {address}, with a key as password."),
+            postgres_ready=lambda address: say(f"PostgreSQL's clients connect to {address}, {password}."),
             ready=lambda address: say(f"Serving at {address}; Ctrl+C ends it."),
         )
 

@@ -83,9 +83,14 @@ def read(path: str | Path) -> Session:
 
     >>> tacit.read("survey.tacit.jsonl").ask("SELECT COUNT(*) FROM data WHERE sex = 'F'")   # doctest: +SKIP
     """
-    found = file.load(Path(path))
-    check(Path(path), found)
-    return opened(found)
+    return opened(sound(Path(path)))
+
+
+def sound(path: Path) -> Contents:
+    """What a file says, once everything in it was checked."""
+    found = file.load(path)
+    check(path, found)
+    return found
 
 
 def opened(found: Contents) -> Session:
@@ -173,8 +178,7 @@ def verify(path: str | Path, *, receipt: Receipt | None = None, session: Session
     Raises, naming the first entry that is wrong.
     """
     path = Path(path)
-    found = file.load(path)
-    check(path, found)
+    found = sound(path)
     terms, lines = found.header, found.lines
     seals = {0: terms.origin} | {line.seq: line.hash for line in lines}
     if receipt is not None and seals.get(receipt.entry) != receipt.seal:

@@ -20,12 +20,16 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tacit.serve.keys import Key, KeyRing, digest
+from tacit.serve.key import Key, digest, visitor
 from tacit.serve.refusal import Refusal
+
+if TYPE_CHECKING:
+    from tacit.serve.keys import KeyRing
 
 SESSION_SECONDS = 12 * 3600
 MAX_SESSIONS = 20  # browsers of one key: a login more ends the oldest of the same key, and nobody else's
@@ -45,9 +49,12 @@ Who = int | str  # the number of a key, or the address of somebody who has shown
 
 @dataclass
 class Logins:
-    """The browsers' sessions. `secure` says that the server speaks TLS itself."""
+    """The browsers' sessions. `secure` says that the server speaks TLS itself.
 
-    keys: KeyRing
+    Without a file of keys nobody needs one: whoever asks is a visitor.
+    """
+
+    keys: KeyRing | None
     secure: bool = False
     port: int = 0
     clock: Callable[[], float] = time.monotonic
@@ -78,6 +85,8 @@ class Logins:
 
     def who(self, request: Request) -> Key:
         """Whose request this is, or a refusal. With a cookie it must come from our own pages."""
+        if self.keys is None:
+            return visitor(address_of(request))
         given = request.headers.getlist("authorization")
         if given:
             match = _BEARER.fullmatch(given[0]) if len(given) == 1 else None
@@ -92,6 +101,8 @@ class Logins:
 
     def by_cookie(self, request: Request) -> Key | None:
         """Whose session a request belongs to, wherever it comes from: for showing pages, not for acting."""
+        if self.keys is None:
+            return visitor(address_of(request))
         id, until = self._open.get(digest(request.cookies.get(self.cookie, "")), (0, 0.0))
         return self.keys.get(id) if self.clock() < until else None
 

@@ -7,11 +7,12 @@ may take a while is a plain function, and is called in a thread of the pool.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from inspect import iscoroutinefunction
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 from starlette.concurrency import run_in_threadpool
@@ -19,38 +20,71 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from tacit.model.answer import Answer
+from tacit.model.domain import Domain
 from tacit.release.answering import Answers
 from tacit.serve import schema
-from tacit.serve.admission import MAX_BODY, MAX_LOGIN, QUESTIONS_A_TOKEN, Limits, Logins, Traffic, address_of, unknown
-from tacit.serve.dataset import Dataset
-from tacit.serve.keys import Key, KeyRing
+from tacit.serve.admission import (
+    MAX_BODY,
+    MAX_LOGIN,
+    QUESTIONS_A_TOKEN,
+    Limits,
+    Logins,
+    Traffic,
+    address_of,
+    check_owner,
+    unknown,
+)
+from tacit.serve.key import Key
 from tacit.serve.published import download
 from tacit.serve.question import Question, check_work, read, read_batch
-from tacit.serve.refusal import Refusal
+from tacit.serve.refusal import Refusal, not_here
 from tacit.serve.schema import Json, encode, given
+from tacit.serve.served import ServedData
+
+if TYPE_CHECKING:
+    from tacit.serve.keys import KeyRing
 
 Access = Literal["anyone", "reader", "owner"]
 SHORT = 2_000  # bytes of a body whose question is read at once: a thread would take longer to wake
 SENT_AT_ONCE = 100  # answers of a batch that are one part of the response
+LASTING = "public, max-age=31536000, immutable"  # for caches: an answer that never changes
+BRIEF = "public, max-age=60"  # one that a newer file may change
 HISTORY_TOKENS, PUBLISHED_TOKENS = 4, 10  # more of a key's rate, for reading the whole ledger
 
 
 @dataclass
 class Server:
-    """One server. `hosts` are the names it goes by, None for any; `port` and `secure` are for its cookies."""
+    """One server. `hosts` are the names it goes by, None for any; `port` and `secure` are for its cookies.
 
-    datasets: Mapping[str, Dataset]
-    keys: KeyRing
+    A server of published files has no keys: `elsewhere` is then the address of the one that has the data.
+    """
+
+    datasets: Mapping[str, ServedData]
+    keys: KeyRing | None
     limits: Limits = field(default_factory=Limits)
     hosts: frozenset[str] | None = None
     port: int = 0
     secure: bool = False
+    elsewhere: str = ""
 
     def __post_init__(self) -> None:
         self.traffic = Traffic(self.limits)
         self.logins = Logins(self.keys, self.secure, self.port)
 
-    def find(self, name: str) -> Dataset:
+    @property
+    def ring(self) -> KeyRing:
+        """The file of keys; refused where there is none."""
+        if self.keys is None:
+            raise Refusal(403, "no_keys", "This server has no keys: everybody reads what was published.")
+        return self.keys
+
+    def check_owner(self, key: Key) -> None:
+        """Refuse what is for the owner alone; where there is no owner, with the address of the server that has one."""
+        if self.keys is None:
+            raise not_here(self.elsewhere)
+        check_owner(key)
+
+    def find(self, name: str) -> ServedData:
         """The data set of that name, or a refusal."""
         if name not in self.datasets:
             raise Refusal(404, "no_such_dataset", f"The data sets are {', '.join(sorted(self.datasets))}.")
@@ -62,27 +96,36 @@ class Server:
         A key is 256 random bits, so nobody finds one by trying. Wrong ones are counted against the address that they
         come from, and right ones against the key itself: whatever others send, the right key is let in.
         """
-        key = self.keys.find(secret)
+        key = self.ring.find(secret)
         self.traffic.take(address if key is None else key.id)
         if key is None:
             raise unknown()
         return key
 
-    async def ask(self, key: Key, about: Dataset, questions: list[Question], arrived: datetime) -> list[Answers]:
+    async def ask(
+        self, key: Key, about: ServedData, questions: list[Question], arrived: datetime, *, free: bool = False
+    ) -> list[Answers]:
         """What a data set answers: at once where all was told before, else when its writer has it. Every way of asking
         comes through here, so that the work is priced before it is queued; `arrived` is the time that is published.
+        With `free` nothing is spent, whatever the key may spend.
         """
         work = sum(question.work for question in questions)
         check_work(work)
         with self.traffic.working(key.id, work):
-            found = about.ask(key, questions, arrived)
-            return found if isinstance(found, list) else await asyncio.wrap_future(found)
+            found = about.ask(key, questions, arrived, free=free)
+            try:
+                return found if isinstance(found, list) else await asyncio.wrap_future(found)
+            except Refusal as refusal:
+                if refusal.code == "needs_data":
+                    raise not_here(about.elsewhere) from None
+                raise
 
     def close(self) -> None:
         """Finish what is queued, and let go of everything."""
         for dataset in self.datasets.values():
             dataset.close()
-        self.keys.close()
+        if self.keys is not None:
+            self.keys.close()
 
 
 def server_of(request: Request) -> Server:
@@ -99,9 +142,10 @@ class Call:
     request: Request
     server: Server
     key: Key | None
-    dataset: Dataset | None
+    dataset: ServedData | None
     parameters: Mapping[str, int]
     body: Any
+    texts: Mapping[str, str] = field(default_factory=dict)  # of the address
     size: int = 0  # of the body, in bytes
     arrived: datetime = field(default_factory=lambda: datetime.now(UTC))
 
@@ -111,7 +155,7 @@ class Call:
         return self.key
 
     @property
-    def about(self) -> Dataset:
+    def about(self) -> ServedData:
         assert self.dataset is not None
         return self.dataset
 
@@ -123,6 +167,7 @@ class Endpoint:
     bad: the code of the refusal of a body that has another shape.
     most: bytes of the body.
     tokens: more of a key's rate than other requests take.
+    texts: parameters that are texts, one of which is given.
     """
 
     method: Literal["GET", "POST"]
@@ -135,6 +180,7 @@ class Endpoint:
     tokens: int = 0
     bad: str = "bad_json"
     most: int = MAX_BODY
+    texts: Mapping[str, str] = field(default_factory=dict)  # each with what it is
 
 
 async def outcome(do: Callable[[Call], Any], call: Call, tokens: int = 0) -> Response:
@@ -189,7 +235,7 @@ async def datasets(call: Call) -> schema.DatasetsReply:
 async def keys(call: Call) -> schema.KeysReply:
     """Every key that was made, without its secret."""
     return schema.KeysReply(
-        [schema.KeyLine(key.name, key.role, key.quota, key.created, key.revoked) for key in call.server.keys.all()]
+        [schema.KeyLine(key.name, key.role, key.quota, key.created, key.revoked) for key in call.server.ring.all()]
     )
 
 
@@ -200,6 +246,47 @@ async def ask(call: Call) -> Json | Response:
     if isinstance(answer, Answer):
         return {"answer": shown(question, answer)}
     return await run_in_threadpool(lambda: _response({"answer": shown(question, answer)}))  # it may be large
+
+
+async def known(call: Call) -> Response:
+    """Answer one question if the answer is known. Never spends, so that caches and links may ask it."""
+    body, domain = call.texts.get("sql"), call.about.session.domain
+    question = await run_in_threadpool(_read_text, body, call.texts.get("question", ""), domain)
+    (answer,) = await call.server.ask(call.asker, call.about, [question], call.arrived, free=True)
+    lasts = call.key is not None and call.key.is_visitor and await _lasts(call, question, answer)
+    made = await run_in_threadpool(lambda: _response({"answer": shown(question, answer)}))
+    return cached(call, made, lasts=lasts)
+
+
+def _read_text(sql: str | None, structured: str, domain: Domain) -> Question:
+    """A question of an address: SQL, or the JSON of the structured form."""
+    return read(schema.parse(structured.encode()) if sql is None else sql, domain)
+
+
+async def _lasts(call: Call, question: Question, answer: Answers) -> bool:
+    """Whether an answer stays as it is, whatever is published later: it was told, bought or certified.
+
+    What a hypothesis says that nobody has checked may be said better by a later one.
+    """
+    if question.plain and answer.facts.source in ("repeat", "public"):
+        return True
+    return (await asyncio.wrap_future(call.about.price(call.asker, question))).known
+
+
+def cached(call: Call, response: Response, *, lasts: bool) -> Response:
+    """A response with its tag, or 304 where the client has it. Where everybody may read, caches may keep it.
+
+    The tag is a digest of what is sent: every server that answers the same gives the same tag.
+    """
+    tag = f'"{hashlib.sha256(bytes(response.body)).hexdigest()[:32]}"'
+    headers = {"etag": tag, "vary": "accept"}
+    if call.asker.is_visitor:
+        headers["cache-control"] = LASTING if lasts else BRIEF
+    given = [one.strip().removeprefix("W/") for one in call.request.headers.get("if-none-match", "").split(",")]
+    if tag in given or given == ["*"]:
+        return Response(status_code=304, headers=headers)
+    response.headers.update(headers)
+    return response
 
 
 async def ask_many(call: Call) -> Response:
@@ -273,12 +360,13 @@ def history(call: Call) -> schema.HistoryReply:
 
 def published(call: Call) -> Response:
     """All that was ever released, as one file that answers without the data (`tacit.read`)."""
-    return download(call.about.published.edition(), f"{call.about.name}.tacit.jsonl")
+    found = call.about.published.edition()
+    return download(found, f"{call.about.name}.tacit.jsonl")
 
 
 def audit(call: Call) -> Json:
     """Who asked what, newest first: names, times, questions, costs and entries, no values."""
-    return {"audit": call.about.audit.last(call.parameters["limit"])}
+    return {"audit": call.about.noted(call.parameters["limit"])}
 
 
 ENDPOINTS = (
@@ -290,6 +378,14 @@ ENDPOINTS = (
     Endpoint("GET", "/v1/datasets", "reader", datasets, result=schema.DatasetsReply),
     Endpoint("GET", "/v1/keys", "owner", keys, result=schema.KeysReply),
     Endpoint("POST", "/v1/{dataset}/ask", "reader", ask, schema.AskBody, schema.AskReply),
+    Endpoint(
+        "GET",
+        "/v1/{dataset}/ask",
+        "reader",
+        known,
+        result=schema.AskReply,
+        texts={"sql": "A question in SQL.", "question": "Or one of the other forms, as JSON."},
+    ),
     Endpoint(
         "POST", "/v1/{dataset}/ask_many", "reader", ask_many, schema.AskManyBody, schema.AskManyReply, bad="bad_batch"
     ),

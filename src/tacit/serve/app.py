@@ -24,7 +24,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tacit.serve.admission import Who, address_of, check_owner, too_large
+from tacit.serve.admission import Who, address_of, too_large
 from tacit.serve.api import ENDPOINTS, SHORT, Call, Endpoint, Server, outcome, server_of
 from tacit.serve.refusal import Refusal, log, refusal_of
 from tacit.serve.schema import parse, shaped
@@ -93,14 +93,14 @@ async def _respond(endpoint: Endpoint, request: Request) -> Response:
         return await _strange(endpoint, request, server)
     key = server.logins.who(request)
     if endpoint.access == "owner":
-        check_owner(key)
+        server.check_owner(key)
     server.traffic.take(key.id)
     dataset = server.find(request.path_params["dataset"]) if "{dataset}" in endpoint.path else None
-    parameters = _parameters(endpoint, request)
+    parameters, texts = _parameters(endpoint, request)
     text = await _text(endpoint, request, server, key.id)
     with server.traffic.slot(key.id):
         body = await _body(endpoint, text)
-        call = Call(request, server, key, dataset, parameters, body, len(text))
+        call = Call(request, server, key, dataset, parameters, body, texts, len(text))
         return await outcome(endpoint.answer, call, endpoint.tokens)
 
 
@@ -108,25 +108,32 @@ async def _strange(endpoint: Endpoint, request: Request, server: Server) -> Resp
     """Answer somebody who need not show a key: in little time, with small bodies."""
     if endpoint.method == "POST":
         server.logins.check_origin(request)
-    parameters = _parameters(endpoint, request)
+    parameters, texts = _parameters(endpoint, request)
     text = await _text(endpoint, request, server, address_of(request))
-    call = Call(request, server, None, None, parameters, await _body(endpoint, text), len(text))
+    call = Call(request, server, None, None, parameters, await _body(endpoint, text), texts, len(text))
     return await outcome(endpoint.answer, call)
 
 
-def _parameters(endpoint: Endpoint, request: Request) -> Mapping[str, int]:
+def _parameters(endpoint: Endpoint, request: Request) -> tuple[Mapping[str, int], Mapping[str, str]]:
+    """The parameters of the address: whole numbers, and texts, of which there is one where an endpoint takes any."""
     given = request.query_params.multi_items()
     allowed = endpoint.parameters
-    found = {name: unless for name, (_, _, unless) in allowed.items()}
+    found, texts = {name: unless for name, (_, _, unless) in allowed.items()}, dict[str, str]()
     for name, text in given:
-        if name not in allowed or sum(name == other for other, _ in given) > 1:
-            known = f"are {', '.join(allowed)}, each once" if allowed else "of this address are none"
+        if name not in (*allowed, *endpoint.texts) or sum(name == other for other, _ in given) > 1:
+            known = ", ".join((*allowed, *endpoint.texts))
+            known = f"are {known}, each once" if known else "of this address are none"
             raise Refusal(400, "bad_parameter", f"the parameters {known}.")
+        if name in endpoint.texts:
+            texts[name] = text
+            continue
         low, high, _ = allowed[name]
         if not _WHOLE.fullmatch(text) or not low <= int(text) <= high:
             raise Refusal(400, "bad_parameter", f"{name} is a whole number from {low:,} to {high:,}.")
         found[name] = int(text)
-    return found
+    if endpoint.texts and len(texts) != 1:
+        raise Refusal(400, "bad_parameter", f"one of {', '.join(endpoint.texts)} is given.")
+    return found, texts
 
 
 async def _text(endpoint: Endpoint, request: Request, server: Server, who: Who) -> bytes:

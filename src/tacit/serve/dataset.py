@@ -7,38 +7,38 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
-from datetime import UTC, datetime
-from functools import cached_property, partial
+from datetime import datetime
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
+from msgspec import to_builtins
+
 from tacit.config import AboutSection, Config, read_config
 from tacit.errors import ConfigError, LedgerError, WouldSpend
 from tacit.model.answer import Answer
-from tacit.model.ask import Ask, Count
+from tacit.model.ask import Count
 from tacit.model.budget import Loss
 from tacit.release.answering import Answers
 from tacit.release.offer import Started
 from tacit.serve.audit import Audit
-from tacit.serve.keys import Key, KeyRing
+from tacit.serve.key import Key
+from tacit.serve.keys import KeyRing
 from tacit.serve.published import Published
-from tacit.serve.question import COUNT_WORK, Question
+from tacit.serve.question import Question
 from tacit.serve.refusal import Refusal, code_of, log
-from tacit.serve.schema import AttributeLine, DomainReply, QuotaLine
-from tacit.serve.writer import SLICE, SLICE_WORK, Cut, Steps, Ticket, Writer, accounted
+from tacit.serve.schema import QuotaLine
+from tacit.serve.served import ServedData, check_name, ticket
+from tacit.serve.writer import SLICE, SLICE_WORK, Cut, Steps, Ticket, accounted
 from tacit.session import DryRun, Session
 
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-MAX_LABELS = 10_000  # of one attribute
 MAX_REMEMBERED = 10_000  # repeats that need not wait for the writer
 T = TypeVar("T")
-Do = Callable[[Callable[[], Any], int], Any]  # does something, after so much was paid
 FAIRNESS = "a quota is fairness between analysts; what protects the rows is the one budget that all of them share"
 
 
@@ -64,7 +64,7 @@ class ServerLock:
         os.close(self._file)
 
 
-class Dataset:
+class Dataset(ServedData):
     """Answers for keys: who may spend spends, readers get what is known. Everything here is safe from any thread."""
 
     def __init__(
@@ -78,25 +78,18 @@ class Dataset:
         columns: Mapping[str, str] | None = None,
     ) -> None:
         """`about` and `columns` are the owner's words, for people to read."""
-        self.name, self.session, self._keys, self._lock = name, session, keys, lock
-        self.about, self.columns = about or AboutSection(), columns or {}
+        self._keys, self._lock = keys, lock
         self.audit = Audit(Path(f"{os.path.realpath(ledger)}.audit"))
-        self.published = Published(session)
-        self.writer = Writer(session, name, sync=self._sync)
-        self.shown: dict[str, tuple[int, Any]] = {}  # what the pages have worked out, by how much was spent then
-        self.shown_lock = threading.Lock()  # for what is worked out in several steps
         self._repeats: OrderedDict[str, Answer] = OrderedDict()
         self._unnoted: Counter[str] = Counter()  # what names have spent on requests that are not finished
         self._mutex = threading.Lock()
+        said = to_builtins(about) if about is not None else {}
+        super().__init__(name, session, Published(session), about=said, columns=columns, sync=self._sync)
 
     @classmethod
     def open(cls, name: str, config: str | Path | Config, keys: KeyRing) -> Dataset:
         """Open the data set of a configuration; refused while another server has its ledger."""
-        if not NAME.fullmatch(name):
-            raise ConfigError(
-                f"a data set's name has 1 to 64 small letters, digits, - and _, and {name!r} has not: rename the "
-                "configuration file, or give a name."
-            )
+        check_name(name)
         settings = config if isinstance(config, Config) else read_config(config)
         lock = ServerLock(settings.ledger)
         try:
@@ -109,31 +102,9 @@ class Dataset:
             lock.close()
             raise
 
-    @cached_property
-    def described(self) -> DomainReply:
-        """What may be asked about: the declared attributes. All of it is public and never changes."""
-        session = self.session
-        attributes = [
-            AttributeLine(
-                name=name,
-                kind=attribute.kind,
-                ordered=attribute.ordered,
-                size=attribute.size,
-                labels=[attribute.label(i) for i in range(min(attribute.size, MAX_LABELS))],
-                takes=attribute.takes,
-            )
-            for name, attribute in session.domain.items()
-        ]
-        return DomainReply(session.rows, session.domain.size, attributes, session.confidence, session.choice.mechanism)
-
     def ask(
-        self, key: Key, questions: list[Question], arrived: datetime | None = None
+        self, key: Key, questions: list[Question], arrived: datetime | None = None, *, free: bool = False
     ) -> Future[list[Answers]] | list[Answers]:
-        """Answers to all of the questions, or a refusal. Several questions are plain counts.
-
-        arrived: when the request came in, which is the time that is published with what it leaves in the ledger; now by
-            default. `Server.ask` calls this, and bounds the work that is under way.
-        """
         remembered = self._recall(questions)
         if remembered is not None:  # has been told before, word for word, so it need not wait for the writer
             self._note(key, questions, remembered)
@@ -142,30 +113,24 @@ class Dataset:
         def note(result: Any) -> None:
             self._note(key, questions, result)
 
-        ticket = _ticket(key, questions, arrived)
+        waits = ticket(key, questions, arrived)
         counts = [question.ask for question in questions if isinstance(question.ask, Count) and question.plain]
         plain = len(counts) == len(questions)
-        if not key.may_spend:
-            return self.writer.do_in_steps(lambda: self._all_free(questions), note, ticket)
+        if free or not key.may_spend:
+            return self.writer.do_in_steps(lambda: self._all_free(questions), note, waits)
         if key.may_spend_all:
             if plain:
-                return self.writer.count(counts, note, ticket)
-            return self.writer.do_in_steps(lambda: self._all(questions), note, ticket)
+                return self.writer.count(counts, note, waits)
+            return self.writer.do_in_steps(lambda: self._all(questions), note, waits)
         within = partial(self._within_quota, key, questions)
-        if plain and len(counts) <= SLICE and sum(ticket.work) <= SLICE_WORK:
+        if plain and len(counts) <= SLICE and sum(waits.work) <= SLICE_WORK:
             claim = partial(self._claim, key, questions)
-            return self.writer.count(counts, note, ticket, claim=claim, otherwise=within)
-        return self.writer.do_in_steps(within, note, ticket)
+            return self.writer.count(counts, note, waits, claim=claim, otherwise=within)
+        return self.writer.do_in_steps(within, note, waits)
 
     def price(self, key: Key, question: Question) -> Future[DryRun]:
         """The most that a question could cost now. Asks nothing."""
-        return self.writer.do(lambda: price(self.session, question), ticket=_ticket(key, [question]))
-
-    def known(self, ask: Ask, within: float | None = None) -> Answers | None:
-        """The answer that a question has already, if it has one. For the writer's thread; nobody is told, so far."""
-        with self.session.free():
-            found = self.session.price(ask, within=within)
-            return self.session.answer(ask, within=within) if found.known else None
+        return self.writer.do(lambda: price(self.session, question), ticket=ticket(key, [question]))
 
     def spent_by(self, key: Key) -> Loss:
         """What a key's name has spent here, as far as the file of keys knows."""
@@ -193,8 +158,10 @@ class Dataset:
         share = allowed.atoms / self.session.total.atoms if key.of_left else key.quota
         return QuotaLine(share, self.spent_by(key).to_dict(), allowed.to_dict(), FAIRNESS)
 
+    def noted(self, limit: int) -> list[dict[str, Any]]:
+        return self.audit.last(limit)
+
     def close(self) -> None:
-        """Finish what is queued, then let go of everything."""
         self.writer.close()
         self.audit.close()
         self.published.close()
@@ -205,26 +172,10 @@ class Dataset:
         """Answers for who may spend all there is."""
         answers, paid = list[Answers](), 0
         for question in questions:
-            answers.append((yield from self._in_steps(question, partial(accounted, self.session), paid)))
+            answers.append((yield from self.in_steps(question, partial(accounted, self.session), paid)))
             paid += answers[-1].facts.cost.atoms
             yield question.work
         return answers
-
-    def _in_steps(self, question: Question, do: Do, paid: int = 0) -> Generator[int, None, Answers]:
-        """The answer to a question, each step of which is done by `do`: what to do, and what was paid before it."""
-        session, within = self.session, question.within
-        if within is not None:
-            sharp: Answers = do(lambda: session.answer(question.ask, within=within), paid)
-            return sharp
-        steps = session.in_steps(question.ask, SLICE)
-        while True:
-            try:
-                facts = do(lambda: next(steps), paid)
-            except StopIteration as finished:
-                answer: Answers = finished.value
-                return answer
-            paid += sum(one.cost.atoms for one in facts)
-            yield COUNT_WORK * len(facts)
 
     def _all_free(self, questions: list[Question]) -> Steps:
         answers = list[Answers]()
@@ -246,7 +197,7 @@ class Dataset:
         try:
             found = free(lambda: price(self.session, question), 0)
             if found.known:
-                return (yield from self._in_steps(question, free))
+                return (yield from self.in_steps(question, free))
         except WouldSpend:
             log.error("a question was priced as known and is not: %s", question.key)
             raise
@@ -287,7 +238,7 @@ class Dataset:
                     some = [question.ask for question in rest[:SLICE]]
                     found = capped(partial(self.session.answer_many, some), unnoted)
                 else:
-                    found = [(yield from self._in_steps(rest[0], capped, unnoted))]
+                    found = [(yield from self.in_steps(rest[0], capped, unnoted))]
                 answers += found
                 more = sum(answer.facts.cost.atoms for answer in found)
                 unnoted += more
@@ -391,10 +342,6 @@ class Dataset:
                     self._repeats[question.key] = answer
             while len(self._repeats) > MAX_REMEMBERED:
                 self._repeats.popitem(last=False)
-
-
-def _ticket(key: Key, questions: Sequence[Question], arrived: datetime | None = None) -> Ticket:
-    return Ticket(key.id, tuple(question.work for question in questions), arrived or datetime.now(UTC))
 
 
 def _past_quota(key: Key, error: WouldSpend) -> Refusal:

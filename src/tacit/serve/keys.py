@@ -9,7 +9,6 @@ fairness between analysts and nothing else: the budget is one for all, and the l
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import os
 import re
@@ -18,19 +17,15 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar, get_args
+from typing import NamedTuple, TypeVar
 
 from tacit.errors import ConfigError
+from tacit.serve.key import DEFAULT_QUOTA, PREFIX, ROLES, Key, Role, digest
 from tacit.serve.scram import Verifier
 
-Role = Literal["owner", "analyst", "reader"]
-ROLES: tuple[Role, ...] = get_args(Role)
-PREFIX = "tacit_"  # so that a key is recognised where it should not be: in a log, in a repository
 MAX_KEYS = 10_000
-DEFAULT_QUOTA = 0.25  # of what is left, for an analyst
 _NAME = re.compile(r"[\w][\w .@-]{0,63}", re.ASCII)
 _TABLES = """
 BEGIN IMMEDIATE;
@@ -48,28 +43,6 @@ CREATE TABLE IF NOT EXISTS saved (dataset TEXT, name TEXT, title TEXT, question 
 """
 MAX_SAVED = 100  # questions of one name about one data set
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A key without its secret: whose it is and what it opens. `quota` is a share of each budget, for fairness."""
-
-    id: int
-    name: str
-    role: Role
-    quota: float | None
-    created: str
-    revoked: str | None
-    of_left: bool = False  # the quota is a share of what was left of each budget when this name first asked
-
-    @property
-    def may_spend(self) -> bool:
-        return self.role in ("owner", "analyst")
-
-    @property
-    def may_spend_all(self) -> bool:
-        """Whether nothing but the budget limits it."""
-        return self.may_spend and (self.quota is None or self.quota >= 1)
 
 
 def make_key(path: str | Path, name: str, role: Role, quota: float | None = None) -> str:
@@ -253,12 +226,6 @@ class KeyRing:
                 log.error("the file of keys %s is gone, cannot be read, or is none", self.path)
                 words = "The keys cannot be read now; the server's log tells the owner why."
                 raise Refusal(503, "keys", words, retry_after=30) from None
-
-
-def digest(secret: str) -> bytes:
-    """What stands for a secret where it is kept."""
-    # A plain hash is enough for 256 random bits: there is no dictionary to try.
-    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
 def _now() -> str:

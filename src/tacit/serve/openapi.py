@@ -25,7 +25,7 @@ _ERRORS = {
     403: "Not with this key: its role, its quota, or where the request comes from",
     404: "No such data set",
     408: "The body came too slowly",
-    409: "The budget does not allow it",
+    409: "The budget does not allow it, or the data are elsewhere",
     413: "The body is too large",
     415: "The body is not JSON",
     421: "Another host's name",
@@ -82,12 +82,17 @@ def _operation(endpoint: Endpoint) -> Schema:
         }
         for name, (low, high, default) in endpoint.parameters.items()
     ]
+    parameters += [
+        {"name": name, "in": "query", "schema": {"type": "string"}, "description": words}
+        for name, words in endpoint.texts.items()
+    ]
     if in_dataset:
         parameters.insert(0, {"name": "dataset", "in": "path", "required": True, "schema": {"type": "string"}})
     statuses = {*_EVERYWHERE, *(_WITH_BODY if endpoint.body else ())}
     statuses |= {*_WITH_KEY} if endpoint.access != "anyone" else set()
     statuses |= {404} if in_dataset else set()
-    statuses |= {409, 422} if in_dataset and endpoint.body else set()
+    statuses |= {409, 422} if in_dataset and (endpoint.body or endpoint.texts) else set()
+    statuses |= {409} if endpoint.access == "owner" else set()
     statuses |= {401, 403} if name == "login" else {403} if name == "logout" else set()
     refusals = {str(status): {"$ref": f"#/components/responses/Refused{status}"} for status in sorted(statuses)}
     made: Schema = {
@@ -106,7 +111,8 @@ def _operation(endpoint: Endpoint) -> Schema:
 
 def _good(endpoint: Endpoint) -> dict[str, Schema]:
     if endpoint.result is not None:
-        return {"200": {"description": "The answer", "content": _json(endpoint.result)}}
+        same: dict[str, Schema] = {"304": {"description": "The client has it: If-None-Match"}} if endpoint.texts else {}
+        return {"200": {"description": "The answer", "content": _json(endpoint.result)}} | same
     if endpoint.method == "GET":
         return {"200": {"description": "A file for tacit.read", "content": {"application/jsonl": {}}}}
     return {"204": {"description": "Done; the cookie is set or gone"}}

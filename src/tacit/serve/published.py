@@ -12,11 +12,13 @@ import os
 import tempfile
 import threading
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import IO, NamedTuple
 
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
+from tacit.errors import ConfigError
 from tacit.public import header
 from tacit.public.file import last_line, written
 from tacit.session import Session
@@ -65,6 +67,26 @@ class Published:
             done += os.pwrite(self._file.fileno(), line[done:], self._size + done)
         self._digest.update(line)
         self._size += len(line)
+
+
+class PublishedFile:
+    """A file that was published elsewhere: it is handed on as it is."""
+
+    def __init__(self, path: Path, digest: str) -> None:
+        """`digest` is the SHA-256 of what was read from this path."""
+        self._file = open(path, "rb")  # noqa: SIM115  # `close` closes it
+        if hashlib.file_digest(self._file, "sha256").hexdigest() != digest:
+            self._file.close()
+            raise ConfigError(f"{path.name} was changed while it was being read.")
+        size = os.fstat(self._file.fileno()).st_size
+        last = len(last_line(hashlib.sha256()))
+        self._edition = Edition(self._file.fileno(), size - last, os.pread(self._file.fileno(), last, size - last))
+
+    def edition(self) -> Edition:
+        return self._edition
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def download(edition: Edition, name: str) -> StreamingResponse:

@@ -33,17 +33,39 @@ _OWNERS = {"ledger": "The ledger cannot be used now; the server's log tells the 
 
 
 class Refusal(Exception):
-    """A request is refused. `retry_after` is in seconds, where trying again makes sense."""
+    """A request is refused. `retry_after` is in seconds, where trying again makes sense.
+
+    `server` is the address of another server, where the same request may be answered.
+    """
 
     def __init__(
-        self, status: int, code: str, sentence: str, *, nothing_spent: bool = True, retry_after: int | None = None
+        self,
+        status: int,
+        code: str,
+        sentence: str,
+        *,
+        nothing_spent: bool = True,
+        retry_after: int | None = None,
+        server: str = "",
     ) -> None:
         super().__init__(sentence)
         self.status, self.code, self.sentence = status, code, sentence
-        self.nothing_spent, self.retry_after = nothing_spent, retry_after
+        self.nothing_spent, self.retry_after, self.server = nothing_spent, retry_after, server
 
     def body(self) -> dict[str, dict[str, str | bool]]:
-        return {"error": {"code": self.code, "message": self.sentence, "nothing_spent": self.nothing_spent}}
+        said: dict[str, str | bool] = {
+            "code": self.code,
+            "message": self.sentence,
+            "nothing_spent": self.nothing_spent,
+        }
+        return {"error": said | ({"server": self.server} if self.server else {})}
+
+
+def not_here(elsewhere: str) -> Refusal:
+    """What a server of published files says of all that needs the data: where they are, if it was told."""
+    at = f"; the server that has them is {elsewhere}" if elsewhere else ""
+    words = f"This has to be bought, which needs the data, and here is only what was published{at}."
+    return Refusal(STATUS["needs_data"], "needs_data", words, server=elsewhere)
 
 
 def code_of(error: BaseException) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import secrets
 import socket
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from importlib.resources import as_file
 from pathlib import Path
@@ -20,16 +22,21 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from tacit.errors import ConfigError
-from tacit.serve.keys import ROLES, make_key
+from tacit.serve.key import ROLES
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
+    from starlette.routing import Route
+
     from tacit.config import Config
     from tacit.serve.admission import Limits
+    from tacit.serve.keys import KeyRing
+    from tacit.serve.served import ServedData
 
 PORT = 8470
 KEYS = "tacit.keys"  # beside the first configuration
+_URL = re.compile(r"https?://[!-~]{1,2000}")
 GRACE = 30  # seconds for the requests that are being answered when the server is told to stop
 
 
@@ -64,47 +71,126 @@ def serve(
     landing: the address on this server that an invitation leads to.
     postgres: a host and a port, to speak PostgreSQL's protocol there too; `postgres_ready` is told the address.
     """
-    try:
-        import starlette
-        import uvicorn
-    except ImportError:
-        raise ConfigError('the server needs Starlette and uvicorn: pip install "tacit-dp[serve]".') from None
-    del starlette
-    from tacit.serve.admission import Limits
-    from tacit.serve.api import Server
-    from tacit.serve.app import LOOPBACK, is_loopback, make_app
-    from tacit.serve.connections import BACKLOG, MAX_CONNECTIONS, Complaints, Connection, room
-    from tacit.serve.dataset import Dataset
-    from tacit.serve.keys import KeyRing
-    from tacit.serve.page import routes
+    _check_installed()
+    named = _names(configs)
 
-    named, host = _names(configs), host.strip("[]")
-    secure = _check_tls(tls_cert, tls_key)
-    if postgres is not None:
-        postgres = postgres[0].strip("[]"), postgres[1]
-    for at in (host, *(postgres[:1] if postgres is not None else ())):
-        if not (is_loopback(at) or secure or insecure):
-            raise ConfigError(
-                f"{at} is reached from other machines, and keys would travel in the clear: give tls_cert and tls_key, "
-                "or say that it is insecure on purpose."
-            )
-    known = frozenset(hosts) if hosts is not None else frozenset({*LOOPBACK, host}) if is_loopback(host) else None
-    with ExitStack() as undo:
-        listening = _bind(host, port)
-        undo.callback(listening.close)
-        door = None if postgres is None else _bind(*postgres)
-        if door is not None:
-            undo.callback(door.close)
+    def opened(undo: ExitStack) -> tuple[dict[str, ServedData], KeyRing]:
+        from tacit.serve.dataset import Dataset
+        from tacit.serve.keys import KeyRing
+
         first = next(iter(named.values()))
         near = first if isinstance(first, Path) else first.ledger
         ring = KeyRing(near.parent / KEYS if keys is None else keys)
         undo.callback(ring.close)
-        datasets: dict[str, Dataset] = {}
+        datasets: dict[str, ServedData] = {}
         for name, config in named.items():
             datasets[name] = Dataset.open(name, config, ring)
             undo.callback(datasets[name].close)
+        return datasets, ring
+
+    door = _Door(host, port, tls_cert, tls_key, insecure, hosts, ready, postgres, postgres_ready)
+    _run(opened, door, limits, partial(_pages, invitations, landing))
+
+
+def serve_published(
+    files: Sequence[str | Path] | Mapping[str, str | Path],
+    host: str = "127.0.0.1",
+    port: int = PORT,
+    tls_cert: str | Path | None = None,
+    tls_key: str | Path | None = None,
+    *,
+    owner_url: str = "",
+    insecure: bool = False,
+    hosts: Sequence[str] | None = None,
+    limits: Limits | None = None,
+    ready: Callable[[str], None] = lambda address: None,
+    postgres: tuple[str, int] | None = None,
+    postgres_ready: Callable[[str], None] = lambda address: None,
+) -> None:
+    """Answer from published files alone: no data, no ledger, no keys. Nothing is written, so any number may run.
+
+    Everybody who reaches the address may read. What would have to be bought is refused, with `owner_url`.
+
+    files: published files; each is called like its file up to the first dot, or as the mapping says.
+    owner_url: the address of the server that has the data.
+    The rest is as in `serve`.
+    """
+    _check_installed()
+    if owner_url and not _URL.fullmatch(owner_url):
+        raise ConfigError("the owner's address begins with http:// or https://, and has no blanks.")
+    files = [files] if isinstance(files, str | Path) else files
+    if isinstance(files, Mapping):
+        named = {str(name): Path(path) for name, path in files.items()}
+    else:
+        named = {Path(path).name.partition(".")[0].lower(): Path(path) for path in files}
+    if len(named) < len(files) or not named:
+        raise ConfigError("a server of published files needs at least one, and a name of its own for each.")
+
+    def opened(undo: ExitStack) -> tuple[dict[str, ServedData], None]:
+        from tacit.serve.replica import Replica
+
+        datasets: dict[str, ServedData] = {}
+        for name, path in named.items():
+            datasets[name] = Replica.open(name, path, owner_url)
+            undo.callback(datasets[name].close)
+        return datasets, None
+
+    door = _Door(host, port, tls_cert, tls_key, insecure, hosts, ready, postgres, postgres_ready)
+    _run(opened, door, limits or _open_limits(), partial(_pages, None, "/"), owner_url)
+
+
+@dataclass(frozen=True)
+class _Door:
+    """Where and how a server is reached: see `serve`."""
+
+    host: str
+    port: int
+    tls_cert: str | Path | None
+    tls_key: str | Path | None
+    insecure: bool
+    hosts: Sequence[str] | None
+    ready: Callable[[str], None]
+    postgres: tuple[str, int] | None
+    postgres_ready: Callable[[str], None]
+
+
+def _run(
+    opened: Callable[[ExitStack], tuple[dict[str, ServedData], KeyRing | None]],
+    at: _Door,
+    limits: Limits | None,
+    pages: Callable[[], list[Route]],
+    elsewhere: str = "",
+) -> None:
+    """Bind, open what is served, and serve it until told to stop."""
+    import uvicorn
+
+    from tacit.serve.admission import Limits
+    from tacit.serve.api import Server
+    from tacit.serve.app import LOOPBACK, is_loopback, make_app
+    from tacit.serve.connections import BACKLOG, MAX_CONNECTIONS, Complaints, Connection, room
+
+    host, postgres = at.host.strip("[]"), at.postgres
+    secure = _check_tls(at.tls_cert, at.tls_key)
+    if postgres is not None:
+        postgres = postgres[0].strip("[]"), postgres[1]
+    for one in (host, *(postgres[:1] if postgres is not None else ())):
+        if not (is_loopback(one) or secure or at.insecure):
+            raise ConfigError(
+                f"{one} is reached from other machines, and keys and answers would travel in the clear: give tls_cert "
+                "and tls_key, or say that it is insecure on purpose."
+            )
+    known = frozenset(at.hosts) if at.hosts is not None else None
+    if at.hosts is None and is_loopback(host):
+        known = frozenset({*LOOPBACK, host})
+    with ExitStack() as undo:
+        listening = _bind(host, at.port)
+        undo.callback(listening.close)
+        door = None if postgres is None else _bind(*postgres)
+        if door is not None:
+            undo.callback(door.close)
+        datasets, ring = opened(undo)
         undo.pop_all()  # from here on the application closes them, when it has answered what was queued
-    server = Server(datasets, ring, limits or Limits(), known, listening.getsockname()[1], secure)
+    server = Server(datasets, ring, limits or Limits(), known, listening.getsockname()[1], secure, elsewhere)
     address = f"{'https' if secure else 'http'}://{_shown(listening)}"
     beside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     most = room(others=0 if door is None else MAX_CONNECTIONS)
@@ -113,19 +199,19 @@ def serve(
         from tacit.serve.postgres.listener import Listener
 
         wire = WireLimits(connections=most - most // 10, unknown=most // 10)
-        own = _tls(tls_cert, tls_key)
-        beside = partial(Listener(server, tls=own, insecure=insecure, limits=wire).open, door)
+        own = _tls(at.tls_cert, at.tls_key)
+        beside = partial(Listener(server, tls=own, insecure=at.insecure, limits=wire).open, door)
 
     def told() -> None:
         asyncio.get_running_loop().set_exception_handler(Complaints())
-        ready(address)
+        at.ready(address)
         if door is not None:
-            postgres_ready(f"postgresql://{_shown(door)}")
+            at.postgres_ready(f"postgresql://{_shown(door)}")
 
     logging.basicConfig(format="tacit: %(message)s")
     uvicorn.Server(
         uvicorn.Config(
-            make_app(server, pages=routes(invitations, landing), ready=told, beside=beside),
+            make_app(server, pages=pages(), ready=told, beside=beside),
             http=type("Connection", (Connection,), {"most": most}),
             backlog=BACKLOG,
             ws="none",
@@ -137,10 +223,33 @@ def serve(
             server_header=False,
             proxy_headers=False,
             timeout_graceful_shutdown=GRACE,
-            ssl_certfile=None if tls_cert is None else os.fspath(tls_cert),
-            ssl_keyfile=None if tls_key is None else os.fspath(tls_key),
+            ssl_certfile=None if at.tls_cert is None else os.fspath(at.tls_cert),
+            ssl_keyfile=None if at.tls_key is None else os.fspath(at.tls_key),
         )
     ).run(sockets=[listening])
+
+
+def _pages(invitations: Mapping[str, str] | None, landing: str) -> list[Route]:
+    from tacit.serve.page import routes
+
+    return routes(invitations, landing)
+
+
+def _open_limits() -> Limits:
+    """For a server that everybody may read: behind a balancer all come from one address, which is not one client."""
+    from tacit.serve.admission import Limits
+
+    together = Limits().together
+    return Limits(rate=100_000, burst=200_000, together_of_one=together)
+
+
+def _check_installed() -> None:
+    try:
+        import starlette
+        import uvicorn
+    except ImportError:
+        raise ConfigError('the server needs Starlette and uvicorn: pip install "tacit-dp[serve]".') from None
+    del starlette, uvicorn
 
 
 def serve_demo(port: int = PORT, *, say: Callable[[str], None] = print) -> None:
@@ -152,6 +261,7 @@ def serve_demo(port: int = PORT, *, say: Callable[[str], None] = print) -> None:
     say: told, once the server is up, the address that logs a browser in (once), and keys for each role.
     """
     from tacit.demo import FILE, PICTURED, config
+    from tacit.serve.keys import make_key
 
     with tempfile.TemporaryDirectory(prefix="tacit-demo-") as made, as_file(FILE) as csv:
         folder = Path(made)

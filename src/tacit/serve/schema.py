@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tacit.model.budget import MEASURES, Measure
 from tacit.serve.admission import MAX_BATCH
-from tacit.serve.keys import Role
+from tacit.serve.key import Role
 from tacit.serve.refusal import Refusal
 
 MAX_DEPTH = 8
@@ -254,6 +254,7 @@ class ErrorLine(Closed):
     code: str
     message: str
     nothing_spent: bool
+    server: Annotated[str, Meta(description="Where the data are, if they are elsewhere.")] | UnsetType = UNSET
 
 
 class ErrorReply(Closed):

@@ -17,7 +17,6 @@ from tacit.model.ask import Quantile
 from tacit.model.budget import percent_of
 from tacit.release.answering import Answers
 from tacit.serve.api import Call, answers, shown
-from tacit.serve.dataset import Dataset
 from tacit.serve.page import view
 from tacit.serve.page.answer import drawing, panel, price_words, sharper, ways
 from tacit.serve.page.form import Fields, Forms, last, linked, question, read_forms, width, words_of
@@ -27,6 +26,7 @@ from tacit.serve.page.view import page, place_of
 from tacit.serve.question import Question, read
 from tacit.serve.refusal import Refusal, refusal_of
 from tacit.serve.schema import Json, encode
+from tacit.serve.served import ServedData
 
 FILES = {"csv": "text/csv; charset=utf-8", "json": "application/json", "svg": "image/svg+xml"}
 
@@ -57,6 +57,8 @@ async def ask(call: Call) -> Response:
             return await _show(call, asked)
         asked, given, parsed = await read_question(call, call.body)
         within = parsed.within
+        if call.asker.is_visitor:
+            do = "ask"  # nothing can be spent here, so what is published is shown at once
         if do != "ask":  # whoever says nothing spends nothing
             found = await asyncio.wrap_future(call.about.price(call.asker, parsed))
         if do != "ask" and not (do == "look" and found.known):
@@ -136,7 +138,8 @@ async def _show(
     def make() -> Response:
         about, session = call.about, call.about.session
         facts = words | {
-            "base": None if session.started else session.base,
+            "base": None if session.started or call.asker.is_visitor else session.base,
+            "elsewhere": about.elsewhere,
             "asked": asked,
             "query": query,
             "domain": session.domain,
@@ -180,7 +183,7 @@ async def file(call: Call) -> Response:
         raise Refusal(404, "no_such_address", f"An answer is a file of {', '.join(FILES)}.")
     _, _, parsed = await read_question(call, linked(fields))
     found = await asyncio.wrap_future(call.about.price(call.asker, parsed))
-    if not found.known:
+    if not (found.known or call.asker.is_visitor):
         raise Refusal(
             403, "would_spend", "This is not known yet, and a file is made of what is: ask it on the page first."
         )
@@ -188,7 +191,7 @@ async def file(call: Call) -> Response:
     return await run_in_threadpool(_written, call.about, parsed, answer, kind)
 
 
-def _written(dataset: Dataset, asked: Question, answer: Answers, kind: str) -> Response:
+def _written(dataset: ServedData, asked: Question, answer: Answers, kind: str) -> Response:
     if kind == "csv":
         text = answer.frame().csv()
     elif kind == "json":

@@ -15,10 +15,10 @@ import numpy as np
 from tacit.model.ask import Crosstab
 from tacit.model.describe import values_of
 from tacit.model.table import Table
-from tacit.serve.dataset import Dataset
 from tacit.serve.page.form import Built
 from tacit.serve.page.link import fields_of, of_column
 from tacit.serve.refusal import Refusal
+from tacit.serve.served import ServedData
 
 WIDE, TALL = 120, 26  # units of a small picture
 MOST_BARS = 40
@@ -39,7 +39,7 @@ class ListedColumn:
     chosen: bool
 
 
-async def known_tables(dataset: Dataset) -> dict[str, Table]:
+async def known_tables(dataset: ServedData) -> dict[str, Table]:
     """The table of each column that has one already. A table that is known stays as it is, so it is kept."""
     seen, tables = dataset.shown.get("columns", (-1, {}))
     if seen != dataset.session.entries:
@@ -49,7 +49,7 @@ async def known_tables(dataset: Dataset) -> dict[str, Table]:
     return found
 
 
-def _look(dataset: Dataset) -> dict[str, Table]:
+def _look(dataset: ServedData) -> dict[str, Table]:
     session = dataset.session
     entries = session.entries
     tables = dict[str, Table](dataset.shown.get("columns", (-1, {}))[1])
@@ -62,7 +62,7 @@ def _look(dataset: Dataset) -> dict[str, Table]:
     return tables
 
 
-def listed(dataset: Dataset, built: Built, tables: dict[str, Table]) -> list[ListedColumn]:
+def listed(dataset: ServedData, built: Built, tables: dict[str, Table]) -> list[ListedColumn]:
     """Every column in its declared order; their links keep the conditions that are chosen now."""
     domain = dataset.session.domain
     return [

@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from tacit.errors import ConfigError
 from tacit.serve.api import Call
-from tacit.serve.keys import DEFAULT_QUOTA, Role, make_key, revoke_key
+from tacit.serve.key import DEFAULT_QUOTA, Role
 from tacit.serve.page import view
 from tacit.serve.page.answer import panel
 from tacit.serve.page.dialogue import main, read_question
@@ -71,19 +71,19 @@ def report(call: Call) -> Response:
 def audit(call: Call) -> Response:
     limit = _parameter(call, "limit", AUDIT_LINES, MOST_AUDIT)
     place = place_of(call, "audit")
-    rows = view.audit(call.about.audit.last(limit), call.about.session, place.address)
+    rows = view.audit(call.about.noted(limit), call.about.session, place.address)
     return page("audit.html", place, rows=rows, limit=limit)
 
 
 async def questions(call: Call) -> Response:
     """What a key has saved, with the answers that are known, and what it has asked."""
     board = [
-        await _saved(call, title, query) for title, query in call.server.keys.saved(call.about.name, call.asker.name)
+        await _saved(call, title, query) for title, query in call.server.ring.saved(call.about.name, call.asker.name)
     ]
 
     def make() -> Response:
         place = place_of(call, "questions")
-        rows = view.mine(call.about.audit.last(MOST_MINE), call.asker.name, call.about.session, place.address)
+        rows = view.mine(call.about.noted(MOST_MINE), call.asker.name, call.about.session, place.address)
         return page("questions.html", place, board=board, rows=rows[:AUDIT_LINES])
 
     return await run_in_threadpool(make)
@@ -111,7 +111,7 @@ async def save(call: Call) -> Response:
         raise Refusal(400, "bad_title", f"A title has 1 to {MOST_TITLE} letters.")
     if not away:
         await read_question(call, linked(parse_qsl(query)))
-    if not call.server.keys.save(call.about.name, call.asker.name, title, None if away else query):
+    if not call.server.ring.save(call.about.name, call.asker.name, title, None if away else query):
         raise Refusal(409, "too_many", "You have as many saved questions as there may be: take one away first.")
     return RedirectResponse(f"{place_of(call).address}/questions", 303)
 
@@ -129,17 +129,19 @@ def keys(call: Call) -> Response:
 
 def change_keys(call: Call) -> Response:
     """Make a key, which is shown this once, or take one back."""
+    from tacit.serve.keys import make_key, revoke_key  # a server of published files has none
+
     made, refusal = None, None
     try:
         name = last(call.body, "name").strip()
         if last(call.body, "do") == "revoke":
             if name == call.asker.name:
                 raise Refusal(409, "own_key", "This is the key that you are here with: nobody could let you in again.")
-            revoke_key(call.server.keys.path, name)
+            revoke_key(call.server.ring.path, name)
         else:
             percent = last(call.body, "quota").strip().removesuffix("%").strip()
             quota = None if not percent else _share(percent)
-            made = name, make_key(call.server.keys.path, name, cast(Role, last(call.body, "role")), quota)
+            made = name, make_key(call.server.ring.path, name, cast(Role, last(call.body, "role")), quota)
     except ConfigError as error:  # of the file of keys: its words are for the owner
         refusal = Refusal(422, "bad_key", error.sentence)
     except Exception as error:

@@ -17,9 +17,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from tacit.serve.admission import MAX_LOGIN, address_of, check_owner
+from tacit.serve.admission import MAX_LOGIN, address_of
 from tacit.serve.api import HISTORY_TOKENS, PUBLISHED_TOKENS, Call, Server, outcome, published, server_of
-from tacit.serve.keys import PREFIX, Key
+from tacit.serve.key import PREFIX, Key
 from tacit.serve.page import dialogue, records, view
 from tacit.serve.page.form import last, read_form
 from tacit.serve.page.view import ASSETS, Place, address, asset, page, refused_page
@@ -88,7 +88,7 @@ async def _serve(request: Request, do: Doing, owner: bool, tokens: int) -> Respo
         if acts:
             server.logins.check_origin(request)
         if owner:
-            check_owner(key)
+            server.check_owner(key)
         server.traffic.take(key.id)
         dataset = server.find(request.path_params["dataset"]) if "dataset" in request.path_params else None
         place = Place(key, "" if dataset is None else dataset.name, "-", len(server.datasets) > 1)

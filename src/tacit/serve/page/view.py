@@ -26,13 +26,13 @@ from tacit.model.entry import Measured
 from tacit.model.statistic_check import offered
 from tacit.model.workload import Marginal
 from tacit.serve.api import Call, Server
-from tacit.serve.dataset import Dataset
-from tacit.serve.keys import Key
+from tacit.serve.key import Key
 from tacit.serve.page.answer import WIDTH, number
 from tacit.serve.page.form import KINDS, Forms, column, span
 from tacit.serve.page.link import fields_of, without, words
 from tacit.serve.refusal import Refusal
 from tacit.serve.schema import QuotaLine
+from tacit.serve.served import ServedData
 from tacit.session import Session
 from tacit.show.chart import Gauge
 from tacit.show.chart.paint import CSS, FONT, ROLES, Picture, clean
@@ -74,7 +74,8 @@ class Place:
     def pages(self) -> list[tuple[str, str, bool]]:
         """The pages that this key may open, in the order of the navigation: name, address, and whether it is here."""
         owner = self.key is not None and self.key.role == "owner"
-        own = [("Ask", ""), ("Questions", "questions"), ("History", "history"), ("Plan", "plan")]
+        kept = self.key is None or not self.key.is_visitor
+        own = [("Ask", ""), *([("Questions", "questions")] if kept else []), ("History", "history"), ("Plan", "plan")]
         own += [("Audit log", "audit")] if owner else []
         found = [(name, f"{self.address}/{page}".rstrip("/"), page == self.page) for name, page in own]
         keys = [("Keys", "/keys", self.page == "keys")] if owner else []
@@ -133,22 +134,22 @@ def _colours() -> str:
     return f"{values(0)}\n@media (prefers-color-scheme:dark){{{values(1)}}}\nbody{{font-family:{FONT}}}\n"
 
 
-def about(dataset: Dataset) -> dict[str, Any]:
+def about(dataset: ServedData) -> dict[str, Any]:
     """What a data set is and who is protected: the owner's words, and public parameters."""
     session, said = dataset.session, dataset.about
-    many, row = session.rows_per_person, said.row or "one row"
+    many, row = session.rows_per_person, said.get("row", "")
     protected = (
-        f"Protected: every single row{f', which is {said.row}' if said.row else ''}."
+        f"Protected: every single row{f', which is {row}' if row else ''}."
         if many == 1
-        else f"Protected: every person, with up to {many:,} rows{f', each of which is {said.row}' if said.row else ''}."
+        else f"Protected: every person, with up to {many:,} rows{f', each of which is {row}' if row else ''}."
     )
-    facts = [("Source", said.source), ("Licence", said.licence)]
+    facts = [("Source", said.get("source")), ("Licence", said.get("licence"))]
     return {
         "name": dataset.name,
-        "title": said.title or dataset.name,
-        "text": said.text,
+        "title": said.get("title") or dataset.name,
+        "text": said.get("text", ""),
         "size": f"{session.rows:,} rows, {len(session.domain):,} columns",
-        "row": row,
+        "row": row or "one row",
         "protected": protected,
         "facts": [(name, words) for name, words in facts if words],
         "started": session.started,
@@ -181,7 +182,7 @@ def entry(event: Event, session: Session) -> dict[str, Any]:
     }
 
 
-def plan(dataset: Dataset) -> dict[str, Any]:
+def plan(dataset: ServedData) -> dict[str, Any]:
     """The mechanism and why, what to expect of it, and what is promised: from public parameters."""
     session = dataset.session
     size = f"{session.rows:,} rows, {len(session.domain)} attributes, {session.domain.size:,} cells"
@@ -193,7 +194,7 @@ def plan(dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def budget(dataset: Dataset, quota: QuotaLine | None) -> dict[str, Any]:
+def budget(dataset: ServedData, quota: QuotaLine | None) -> dict[str, Any]:
     """The one budget: what is left, what was bought, and a quota if the key has one."""
     session = dataset.session
     total, spent = session.total.atoms, session.spent.atoms
@@ -214,7 +215,7 @@ def budget(dataset: Dataset, quota: QuotaLine | None) -> dict[str, Any]:
     }
 
 
-def _once(dataset: Dataset, name: str, spent: int, make: Callable[[], T]) -> T:
+def _once(dataset: ServedData, name: str, spent: int, make: Callable[[], T]) -> T:
     """What need not be worked out again until more is spent."""
     known = dataset.shown.get(name)
     if known is None or known[0] != spent:
@@ -223,7 +224,7 @@ def _once(dataset: Dataset, name: str, spent: int, make: Callable[[], T]) -> T:
     return found
 
 
-def _gauge(dataset: Dataset) -> Gauge:
+def _gauge(dataset: ServedData) -> Gauge:
     session = dataset.session
     with dataset.shown_lock:  # the tally goes on from where it was
         tally = dataset.shown.setdefault("tally", (0, Tally()))[1].catch_up(session)
@@ -313,17 +314,17 @@ def _asked(record: Mapping[str, Any], domain: Domain, address: str) -> Markup | 
 def keys(server: Server) -> list[dict[str, Any]]:
     """Every key, those in use first, with what each has spent of each budget."""
     found = []
-    for key in server.keys.all():
+    for key in server.ring.all():
         spent = [(name, one.spent_by(key), one.session.total) for name, one in sorted(server.datasets.items())]
         said = [f"{name} {percent_of(loss, total)}" for name, loss, total in spent if loss.atoms]
         found.append({"key": key, "spent": ", ".join(said) or "nothing"})
     return sorted(found, key=lambda one: one["key"].revoked is not None)
 
 
-def askers(dataset: Dataset, most: int = 10_000) -> dict[int, str]:
+def askers(dataset: ServedData, most: int = 10_000) -> dict[int, str]:
     """Who asked for each entry, as far back as the audit log's newest lines go."""
     found: dict[int, str] = {}
-    for record in dataset.audit.last(most):  # newest first: the first to ask has the last word
+    for record in dataset.noted(most):  # newest first: the first to ask has the last word
         if "entry" in record and "who" in record:
             found[int(record["entry"])] = str(record["who"])
     return found

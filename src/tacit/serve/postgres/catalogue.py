@@ -18,7 +18,6 @@ from weakref import WeakValueDictionary
 import duckdb
 from sqlglot import exp
 
-from tacit.serve.dataset import Dataset
 from tacit.serve.postgres.answer import Row
 from tacit.serve.postgres.messages import Field
 from tacit.serve.postgres.metadata import metadata
@@ -43,6 +42,7 @@ from tacit.serve.postgres.types import (
     Value,
     size_of,
 )
+from tacit.serve.served import ServedData
 
 MAX_ROWS = 100_000
 TOGETHER = 500  # rows that are put in at once
@@ -80,7 +80,7 @@ class Lookup:
 class Catalogue:
     """The catalogues of one server."""
 
-    def __init__(self, datasets: Mapping[str, Dataset], *, seconds: float) -> None:
+    def __init__(self, datasets: Mapping[str, ServedData], *, seconds: float) -> None:
         self._datasets, self._seconds = datasets, seconds
         self._making, self._made = threading.Lock(), False
         self._room = asyncio.Semaphore(MAX_TOGETHER)

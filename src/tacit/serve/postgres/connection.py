@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tacit.serve.keys import Key
+from tacit.serve.key import Key
 from tacit.serve.postgres import messages
 from tacit.serve.postgres.answer import Row, notice, rows_of
 from tacit.serve.postgres.catalogue import Lookup
@@ -160,7 +160,7 @@ class Connection:
         self.key = key
         self._listener.entered(self, key)
         self.channel.reader.most = messages.MAX_MESSAGE
-        self.database = self._listener.database(parameters.get("database", ""), key.name)
+        self.database = self._listener.database(parameters.get("database", ""), parameters.get("user", ""))
         self.settings.begin(parameters, key.name)
         self._say(messages.AUTHENTICATED)
         for known in REPORTED:
@@ -450,7 +450,8 @@ class Connection:
     def _current_key(self) -> Key:
         """The key as it is now: one that was revoked ends the connection."""
         assert self.key is not None
-        key = self._listener.server.keys.get(self.key.id)
+        ring = self._listener.server.keys
+        key = self.key if ring is None else ring.get(self.key.id)
         if key is None:
             raise WireError(NOT_ALLOWED, "The key was revoked.", fatal=True)
         if self._listener.closing:

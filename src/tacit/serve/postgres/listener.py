@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 from tacit.model.ask import Count
 from tacit.serve.api import Server
 from tacit.serve.connections import BACKLOG
-from tacit.serve.dataset import Dataset
-from tacit.serve.keys import Key
+from tacit.serve.key import Key
 from tacit.serve.postgres.answer import Row
 from tacit.serve.postgres.catalogue import Catalogue, Lookup
 from tacit.serve.postgres.channel import WireLimits
@@ -29,6 +28,7 @@ from tacit.serve.postgres.sqlstate import NO_DATABASE, TOO_MANY, WireError
 from tacit.serve.postgres.statement import NESTED, QUERY, Bound, Explained, Prepared, prepare
 from tacit.serve.postgres.types import Value
 from tacit.serve.question import Question
+from tacit.serve.served import ServedData
 from tacit.session import DryRun
 
 PORT = 5470
@@ -128,7 +128,7 @@ class Listener:
         """Read a statement: at once if it is short and about a data set, or a command, else in a thread."""
         caller = connection.caller
 
-        def find(name: str) -> Dataset | None:
+        def find(name: str) -> ServedData | None:
             datasets = self.server.datasets
             return datasets.get(name) or (datasets.get(connection.database) if name == "data" else None)
 
@@ -169,7 +169,7 @@ class Listener:
         return self._kept.get((database, text))
 
     async def explained(
-        self, key: Key, dataset: Dataset, question: Question, waited: Callable[[asyncio.Future[Any]], Awaitable[Any]]
+        self, key: Key, dataset: ServedData, question: Question, waited: Callable[[asyncio.Future[Any]], Awaitable[Any]]
     ) -> list[str]:
         """The price of a question, and the errors to expect."""
         price: DryRun = await waited(asyncio.wrap_future(dataset.price(key, question)))

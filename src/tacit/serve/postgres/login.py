@@ -5,21 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ssl import SSLContext
+from typing import TYPE_CHECKING
 
 from tacit.serve.app import is_loopback
-from tacit.serve.keys import Key, KeyRing
+from tacit.serve.key import Key, visitor
 from tacit.serve.postgres import messages
 from tacit.serve.postgres.channel import Channel
 from tacit.serve.postgres.messages import Cancel, Malformed
 from tacit.serve.postgres.sqlstate import BAD_LOGIN, NOT_ALLOWED, UNSUPPORTED, WireError
 from tacit.serve.scram import MECHANISM, Login, LoginFailed, Verifier
 
+if TYPE_CHECKING:
+    from tacit.serve.keys import KeyRing
+
 
 @dataclass(frozen=True)
 class Door:
-    """Who is let in, and how. `seed` makes the salts of names that have no key; `insecure` needs no TLS anywhere."""
+    """Who is let in, and how. `seed` makes the salts of names that have no key; `insecure` needs no TLS anywhere.
 
-    keys: KeyRing
+    Without keys everybody is let in, by any name and without a password.
+    """
+
+    keys: KeyRing | None
     seed: bytes
     tls: SSLContext | None = None
     insecure: bool = False
@@ -47,6 +54,8 @@ class Door:
 
     async def _login(self, channel: Channel, name: str) -> Key:
         """A name without a key takes as long as one with a key, and fails at the same place."""
+        if self.keys is None:
+            return visitor(channel.peer)
         found = self.keys.named(name)
         channel.say(messages.sasl([MECHANISM]))
         login = Login(found[1] if found else Verifier.nobody(name, self.seed))

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tacit.model.attribute import Attribute
-from tacit.serve.dataset import MAX_LABELS, Dataset
 from tacit.serve.postgres.command import DEFAULTS
 from tacit.serve.postgres.types import ARRAY_OF, BOOL, FLOAT8, TEXT, TYPES, UNKNOWN, declared_type, group_type, size_of
+from tacit.serve.served import MAX_LABELS, ServedData
 
 DATABASE = "tacit"  # the one that has every data set
 OWNER = "tacit"
@@ -24,7 +24,7 @@ _FIRST_SYSTEM, _FIRST_TABLE = 12_000, 20_000
 Filled = Iterator[tuple[str, dict[str, Any]]]  # a table's name, and a row of it
 
 
-def metadata(datasets: Mapping[str, Dataset], system: Iterable[tuple[str, str]]) -> Filled:
+def metadata(datasets: Mapping[str, ServedData], system: Iterable[tuple[str, str]]) -> Filled:
     """Every row of the catalogues. `system` are their own tables, by schema and name: clients ask for their numbers."""
     spaces = {_PG: "pg_catalog", _PUBLIC: "public", _INFORMATION: "information_schema", _TACIT: "tacit"}
     for number, name in spaces.items():
@@ -78,7 +78,7 @@ def _class(number: int, name: str, space: int, kind: str, rows: int = -1, column
     }  # fmt: skip
 
 
-def _dataset(number: int, name: str, dataset: Dataset) -> Filled:
+def _dataset(number: int, name: str, dataset: ServedData) -> Filled:
     session = dataset.session
     yield "pg.pg_class", _class(number, name, _PUBLIC, "r", session.rows, len(session.domain))
     about = f"{session.rows:,} rows. Questions about it are answered with noise: every value has an error bar."

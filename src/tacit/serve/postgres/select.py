@@ -18,13 +18,13 @@ from sqlglot.errors import ParseError, TokenError
 
 from tacit.errors import InvalidQuery
 from tacit.model.ask import Ask, Derived, Select
-from tacit.serve.dataset import Dataset
 from tacit.serve.postgres.answer import Place, places_of
 from tacit.serve.postgres.messages import Field
 from tacit.serve.postgres.parameters import Parameter, parameters_of, sample
 from tacit.serve.postgres.source import Edited, Statement
 from tacit.serve.postgres.types import TEXT, UNKNOWN, Value, literal, size_of
 from tacit.serve.question import Question, read
+from tacit.serve.served import ServedData
 
 LIGHT = 2**17  # work of a question that is kept, in cells: see `Question.work`
 SHORT = 500  # characters of a statement that is read at once: a thread would take longer to wake
@@ -60,7 +60,7 @@ class SelectAsked:
 class TableSelect:
     """A statement about a data set. `edits` make it one about `data`; without parameters it may be `asked` already."""
 
-    dataset: Dataset
+    dataset: ServedData
     statement: Statement
     edits: tuple[tuple[int, int, str], ...]
     parameters: tuple[Parameter, ...]
@@ -95,7 +95,7 @@ class TableSelect:
         return _read(self.statement, Edited.of(self.statement.text, sorted([*self.edits, *values])), self.dataset)
 
 
-def table_select(statement: Statement, find: Callable[[str], Dataset | None]) -> TableSelect | None:
+def table_select(statement: Statement, find: Callable[[str], ServedData | None]) -> TableSelect | None:
     """Read a SELECT about a data set, which `find` finds by a table's name; None if it is about none."""
     sources = _sources(statement, find)
     datasets = {source.dataset.name: source.dataset for source in sources}
@@ -112,7 +112,7 @@ def table_select(statement: Statement, find: Callable[[str], Dataset | None]) ->
     return TableSelect(dataset, statement, edits, parameters, kept)
 
 
-def _read(statement: Statement, edited: Edited, dataset: Dataset) -> SelectAsked:
+def _read(statement: Statement, edited: Edited, dataset: ServedData) -> SelectAsked:
     domain = dataset.session.domain
     try:
         question = read(edited.text, domain)
@@ -144,11 +144,11 @@ def _refused(sentence: str, edited: Edited, statement: Statement) -> Refused:
 class _Source(NamedTuple):
     """A table after FROM, and what makes it `data`."""
 
-    dataset: Dataset
+    dataset: ServedData
     edits: list[tuple[int, int, str]]
 
 
-def _sources(statement: Statement, find: Callable[[str], Dataset | None]) -> list[_Source]:
+def _sources(statement: Statement, find: Callable[[str], ServedData | None]) -> list[_Source]:
     tokens = statement.tokens
     named = {_name(tokens[i]) for i in range(len(tokens) - 2) if _names_statement(tokens, i)}
     found, selects = list[_Source](), [False]  # whether there is a SELECT in each of the open parentheses
@@ -174,7 +174,9 @@ def _names_statement(tokens: Sequence[Token], at: int) -> bool:
     )
 
 
-def _source(statement: Statement, first: int, named: set[str], find: Callable[[str], Dataset | None]) -> _Source | None:
+def _source(
+    statement: Statement, first: int, named: set[str], find: Callable[[str], ServedData | None]
+) -> _Source | None:
     tokens = statement.tokens
     parts, at = list[str](), first
     while at < len(tokens) and (tokens[at].token_type in _NAMES or tokens[at].text.isidentifier()):

@@ -73,5 +73,6 @@ def error_of(error: BaseException) -> WireError:
         return WireError("22P02", str(error))
     refusal: Refusal = refusal_of(error)
     hint = "" if refusal.retry_after is None else f"Try again after {refusal.retry_after} s."
+    hint = f"Ask at {refusal.server}." if refusal.server else hint
     code = _CODES.get(refusal.code) or (INTERNAL if refusal.status >= 500 else "42000")
     return WireError(code, refusal.sentence, nothing_spent=refusal.nothing_spent, hint=hint)

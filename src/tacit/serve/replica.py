@@ -1,0 +1,78 @@
+"""A published file as the server holds it: what was released is answered, what would have to be bought is refused.
+
+There are no data, no ledger, no keys and no secrets here, and nothing is ever written: any number of processes answer
+from copies of one file, and whichever is asked gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import NeedsData
+from tacit.model.ask import Count
+from tacit.public import opened, sound
+from tacit.release.answering import Answers
+from tacit.release.offer import Started
+from tacit.serve.key import Key
+from tacit.serve.published import PublishedFile
+from tacit.serve.question import Question
+from tacit.serve.refusal import not_here
+from tacit.serve.served import ServedData, check_name, ticket
+from tacit.serve.writer import Steps
+from tacit.session import DryRun
+
+
+class Replica(ServedData):
+    """Answers for everybody from one published file. Everything here is safe from any thread."""
+
+    @classmethod
+    def open(cls, name: str, path: Path, elsewhere: str = "") -> Replica:
+        """Read and check a file, and work out what its answers start from: before the first question, not at it.
+
+        elsewhere: the address of the server that has the data.
+        """
+        check_name(name)
+        found = sound(path)
+        session = opened(found)
+        with suppress(NeedsData):  # published before its start, or while that was being bought
+            session.arrays()
+        made = cls(name, session, PublishedFile(path, found.digest))
+        made.elsewhere = elsewhere
+        return made
+
+    def ask(
+        self, key: Key, questions: list[Question], arrived: datetime | None = None, *, free: bool = False
+    ) -> Future[list[Answers]] | list[Answers]:
+        waits = ticket(key, questions, arrived)
+        counts = [question.ask for question in questions if isinstance(question.ask, Count) and question.plain]
+        if len(counts) == len(questions):
+            return self.writer.count(counts, ticket=waits)
+        return self.writer.do_in_steps(lambda: self._all(questions), ticket=waits)
+
+    def price(self, key: Key, question: Question) -> Future[DryRun]:
+        return self.writer.do(
+            lambda: self.session.price(question.ask, within=question.within), ticket=ticket(key, [question])
+        )
+
+    def start(self, key: Key) -> Future[Started]:
+        raise not_here(self.elsewhere)
+
+    def close(self) -> None:
+        self.writer.close()
+        self.published.close()
+        self.session.close()
+
+    def _all(self, questions: list[Question]) -> Steps:
+        def do(work: Callable[[], Any], _: int) -> Any:
+            return work()
+
+        answers = list[Answers]()
+        for question in questions:
+            answers.append((yield from self.in_steps(question, do)))
+            yield question.work
+        return answers

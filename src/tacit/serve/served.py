@@ -1,0 +1,145 @@
+"""What endpoints and pages are handed: a session under a name. Its kinds are `Dataset` and `Replica`."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Protocol
+
+from tacit.errors import ConfigError
+from tacit.model.ask import Ask
+from tacit.model.budget import Loss
+from tacit.release.answering import Answers
+from tacit.release.offer import Started
+from tacit.serve.key import Key
+from tacit.serve.published import Edition
+from tacit.serve.question import COUNT_WORK, Question
+from tacit.serve.schema import AttributeLine, DomainReply, QuotaLine
+from tacit.serve.writer import SLICE, Ticket, Writer
+from tacit.session import DryRun, Session
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+MAX_LABELS = 10_000  # of one attribute
+Do = Callable[[Callable[[], Any], int], Any]  # does something, after so much was paid
+
+
+class Download(Protocol):
+    """What a session has released, as a file."""
+
+    def edition(self) -> Edition: ...
+    def close(self) -> None: ...
+
+
+class ServedData:
+    """A session under a name. What differs between the kinds is below; where a kind has nothing of it, this stays."""
+
+    def __init__(
+        self,
+        name: str,
+        session: Session,
+        published: Download,
+        *,
+        about: Mapping[str, str] | None = None,
+        columns: Mapping[str, str] | None = None,
+        sync: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`about` and `columns` are the owner's words, for people to read. `sync`: see `Writer`."""
+        self.name, self.session, self.published = name, session, published
+        self.elsewhere = ""  # the address of the server that sells what this one does not have
+        self.about, self.columns = about or {}, columns or {}
+        self.writer = Writer(session, name, sync=sync)
+        self.shown: dict[str, tuple[int, Any]] = {}  # what the pages have worked out, by how much was spent then
+        self.shown_lock = threading.Lock()  # for what is worked out in several steps
+
+    @cached_property
+    def described(self) -> DomainReply:
+        """What may be asked about: the declared attributes. All of it is public and never changes."""
+        session = self.session
+        attributes = [
+            AttributeLine(
+                name=name,
+                kind=attribute.kind,
+                ordered=attribute.ordered,
+                size=attribute.size,
+                labels=[attribute.label(i) for i in range(min(attribute.size, MAX_LABELS))],
+                takes=attribute.takes,
+            )
+            for name, attribute in session.domain.items()
+        ]
+        return DomainReply(session.rows, session.domain.size, attributes, session.confidence, session.choice.mechanism)
+
+    def known(self, ask: Ask, within: float | None = None) -> Answers | None:
+        """The answer that a question has already, if it has one. For the writer's thread; nobody is told, so far."""
+        with self.session.free():
+            found = self.session.price(ask, within=within)
+            return self.session.answer(ask, within=within) if found.known else None
+
+    def in_steps(self, question: Question, do: Do, paid: int = 0) -> Generator[int, None, Answers]:
+        """The answer to a question, each step of which is done by `do`: what to do, and what was paid before it."""
+        session, within = self.session, question.within
+        if within is not None:
+            sharp: Answers = do(lambda: session.answer(question.ask, within=within), paid)
+            return sharp
+        steps = session.in_steps(question.ask, SLICE)
+        while True:
+            try:
+                facts = do(lambda: next(steps), paid)
+            except StopIteration as finished:
+                answer: Answers = finished.value
+                return answer
+            paid += sum(one.cost.atoms for one in facts)
+            yield COUNT_WORK * len(facts)
+
+    # -- what differs -------------------------------------------------------------------------------------------------
+
+    def ask(
+        self, key: Key, questions: list[Question], arrived: datetime | None = None, *, free: bool = False
+    ) -> Future[list[Answers]] | list[Answers]:
+        """Answers to all of the questions, or a refusal. Several questions are plain counts.
+
+        arrived: when the request came in, which is the time that is published with what it leaves in the ledger; now by
+            default. `Server.ask` calls this, and bounds the work that is under way.
+        free: only what is known is answered, whatever the key may spend.
+        """
+        raise NotImplementedError
+
+    def price(self, key: Key, question: Question) -> Future[DryRun]:
+        """The most that a question could cost now. Asks nothing."""
+        raise NotImplementedError
+
+    def start(self, key: Key) -> Future[Started]:
+        """Buy what the answers start from. For the owner."""
+        raise NotImplementedError
+
+    def spent_by(self, key: Key) -> Loss:
+        """What a key's name has spent here."""
+        return Loss(self.session.total.measure, 0)
+
+    def quota(self, key: Key) -> QuotaLine | None:
+        """What a key may spend out of the budget, and has spent; None if it may spend all there is, or nothing."""
+        return None
+
+    def noted(self, limit: int) -> list[dict[str, Any]]:
+        """The newest lines of the audit log, newest first."""
+        return []
+
+    def close(self) -> None:
+        """Finish what is queued, then let go of everything."""
+        raise NotImplementedError
+
+
+def ticket(key: Key, questions: Sequence[Question], arrived: datetime | None = None) -> Ticket:
+    """What the writer goes by."""
+    return Ticket(key.id, tuple(question.work for question in questions), arrived or datetime.now(UTC))
+
+
+def check_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise ConfigError(
+            f"a data set's name has 1 to 64 small letters, digits, - and _, and {name!r} has not: rename the file, or "
+            "give a name."
+        )
