@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mutant import plant
 
-_ADMISSION, _API, _APP, _AUDIT, _DATASET, _KEYS, _SCRAM, _WRITER = (
-    f"serve/{name}.py" for name in ("admission", "api", "app", "audit", "dataset", "keys", "scram", "writer")
+_ADMISSION, _API, _APP, _AUDIT, _DATASET, _KEY, _KEYS, _SCRAM, _WRITER = (
+    f"serve/{name}.py" for name in ("admission", "api", "app", "audit", "dataset", "key", "keys", "scram", "writer")
 )
 _ROLES = "serve/test_api.py::test_keys_and_roles"
 _SYNCED = "serve/test_keys.py::test_what_was_paid_is_synced_before_it_is_shown"
@@ -39,7 +39,7 @@ SERVER = (
     plant(
         "readers who spend",
         "a reader's key spends nothing",
-        _KEYS,
+        _KEY,
         'return self.role in ("owner", "analyst")',
         "return self.role in ROLES",
         "serve/test_api.py::test_a_reader_cannot_spend",
@@ -51,6 +51,14 @@ SERVER = (
         "            with self.session.free():\n                return work()",
         "            return work()",
         "serve/test_api.py::test_a_wrong_price_does_not_let_a_reader_spend",
+    ),
+    plant(
+        "a link that spends",
+        "what an address asks spends nothing, whatever its key may spend",
+        _DATASET,
+        "if free or not key.may_spend:",
+        "if not key.may_spend:",
+        "serve/test_replica.py::test_with_the_data_a_link_never_spends",
     ),
     plant(
         "keys compared by their first byte",
@@ -87,7 +95,7 @@ SERVER = (
     plant(
         "keys kept as they are",
         "the file of keys holds no secret",
-        _KEYS,
+        _KEY,
         'return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()',
         'return secret.encode("utf-8", "surrogatepass")',
         "serve/test_keys.py::test_a_key_is_seen_once_and_kept_as_a_hash",
@@ -184,8 +192,8 @@ SERVER = (
         "a writer that does not sync",
         "what was paid is in the audit log, on the disk, before it is shown",
         _DATASET,
-        "self.writer = Writer(session, name, sync=self._sync)",
-        "self.writer = Writer(session, name)",
+        "columns=columns, sync=self._sync)",
+        "columns=columns)",
         "serve/test_api.py::test_an_audit_log_that_cannot_be_synced_is_said_to_be_that",
     ),
     plant(
@@ -265,7 +273,7 @@ SERVER = (
         "a revoked key over the wire",
         "a revoked key opens nothing, also where a connection is open",
         "serve/postgres/connection.py",
-        "key = self._listener.server.keys.get(self.key.id)",
+        "key = self.key if ring is None else ring.get(self.key.id)",
         "key = self.key",
         "serve/test_wire.py::test_a_revoked_key_is_refused_from_the_next_statement_on",
     ),
