@@ -43,16 +43,16 @@ if TYPE_CHECKING:
     from tacit.session import Session
     from tacit.show.frames import frame
     from tacit.show.report import report
-    from tacit.terms import reopen
+    from tacit.terms import extend, reopen
 
 __version__ = "0.1.0"
 __all__ = [
     "Answer", "AnswerWithheld", "Attribute", "Bar", "Budget", "BudgetExhausted", "ConfigError", "DataError", "Domain",
     "Facts", "InvalidBudget", "InvalidDomain", "InvalidQuery", "LedgerError", "Listing", "Loss", "NeedsData",
     "NotStarted", "Query", "Receipt", "Session", "Statistic", "Table", "TacitError", "WouldSpend", "bin_width_chart",
-    "bin_widths", "boolean", "category", "count", "date", "discover", "frame", "hour", "integer", "largest_mean",
-    "matching", "month", "numeric", "open", "plan", "publish", "quantile_distance", "read", "reopen", "report",
-    "statistic", "stump", "verify", "weekday", "weigh",
+    "bin_widths", "boolean", "category", "count", "date", "discover", "extend", "frame", "hour", "integer",
+    "largest_mean", "matching", "month", "numeric", "open", "plan", "publish", "quantile_distance", "read", "reopen",
+    "report", "statistic", "stump", "verify", "weekday", "weigh",
 ]  # fmt: skip
 
 
@@ -87,7 +87,7 @@ _HOMES = {
     "tacit.release.ranges.bin_width": ("bin_width_chart", "bin_widths"),
     "tacit.release.plan": ("plan",),
     "tacit.session": ("Session",),
-    "tacit.terms": ("reopen",),
+    "tacit.terms": ("extend", "reopen"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _CALLED_THERE = {"open": "open_session"}  # where the name is another one in its module

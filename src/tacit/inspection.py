@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -10,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import LedgerError, TacitError
-from tacit.model.budget import Loss, percent_of
+from tacit.model.budget import Budget, Loss, percent_of, raised
 from tacit.model.entry import decode, encode
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Line
-from tacit.store.log import Log, terms_of
+from tacit.store.log import Log
+from tacit.terms import MadeWith
 from tacit.trusted.rules import step
 
 _MAGIC = b"SQLite format 3\x00"
@@ -30,6 +30,8 @@ class Inspected:
     gates: int
     overrides: int
     open: int
+    extensions: int
+    budget: Budget
     spent: Loss
     total: Loss
     seal: str
@@ -42,8 +44,8 @@ class Inspected:
         return (
             f"{self.entries:,} entries follow from one another: {self.measured:,} measured, {self.told:,} told for "
             f"nothing, {self.gates:,} gates shut, {self.open:,} reservations without an answer, {self.overrides:,} "
-            f"rollbacks accepted.\n{percent_of(self.spent, self.total)} of the budget is spent. The anchor has seen no "
-            f"newer state.\nseal {self.seal[:16]}…"
+            f"rollbacks accepted.\n{percent_of(self.spent, self.total)} of the budget is spent: {self.budget}"
+            f"{raised(self.extensions)}. The anchor has seen no newer state.\nseal {self.seal[:16]}…"
         )
 
 
@@ -74,8 +76,10 @@ def inspect(path: Path, anchor: Path | None = None) -> Inspected:
         if not whole:
             raise LedgerError(f"{path.name} is damaged: entry {line.seq} is not one that this program wrote.")
 
-    total = _total(path)
-    log = Log(path, remembered, partial(step, total=total.atoms))
+    made = MadeWith.of(path)
+    if made is None:
+        raise LedgerError(f"There is no ledger {path.name}.")
+    log = Log(path, remembered, partial(step, total=made.total.atoms))
     try:
         state = log.inspect(note)
         entries = sum(seen.values())
@@ -90,13 +94,5 @@ def inspect(path: Path, anchor: Path | None = None) -> Inspected:
     if why is not None:
         raise LedgerError(f"{path.name} holds in itself: {entries:,} entries follow from one another. But: {why}")
     kinds = seen["measured"], seen["told"], seen["shut"], seen["override"]
-    return Inspected(entries, *kinds, len(state.open), Loss(total.measure, state.spent), total, last or origin)
-
-
-def _total(path: Path) -> Loss:
-    terms = terms_of(path)
-    try:
-        measure, atoms = json.loads((terms or {})["total"])
-        return Loss(measure, atoms)
-    except (KeyError, TypeError, ValueError):
-        raise LedgerError(f"{path.name} is not a ledger, or damaged.") from None
+    spent = Loss(made.total.measure, state.spent)
+    return Inspected(entries, *kinds, len(state.open), seen["extended"], made.now, spent, made.whole, last or origin)

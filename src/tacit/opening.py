@@ -138,9 +138,10 @@ def open_session(
         binding = {**binding, "prior": drawn_to.digest}
     whose = unit_terms(person, people)
     aside = 0.0 if made_with is None else made_with.aside
+    first = budget if made_with is None else made_with.budget  # which the ledger is bound to, whatever came later
     terms: dict[str, Any] = {
-        "budget": budget,
-        "total": total(budget, measure, aside=aside),
+        "budget": first,
+        "total": total(first, measure, aside=aside),
         "anchor": remembered,
         "aside": aside,
         "accept_rollback": accept_rollback,
@@ -153,7 +154,7 @@ def open_session(
         book = Ledger.open(path, make="missing", **terms, binding={**binding, **whose})
     public, curator = doors(rows, book, drawn_to, Shelf(path, book.log.identity.secret))
     mechanism_of = choice.build(public, curator, confidence, progress)
-    return Session(public, curator, book, budget, choice, mechanism_of, confidence, start=start)
+    return Session(public, curator, book, first, choice, mechanism_of, confidence, start=start)
 
 
 def unit_terms(person: str | None, rows_per_person: int) -> dict[str, str]:

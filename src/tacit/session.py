@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InvalidQuery, NotStarted
+from tacit.errors import InvalidQuery, NeedsData, NotStarted
 from tacit.model.ask import Ask, Count
 from tacit.model.budget import Budget, Loss, percent_of
 from tacit.model.describe import describe_many
@@ -36,7 +36,7 @@ from tacit.release.history import History, Past, history, past
 from tacit.release.need import DryRun as DryRun  # what `dry_run` gives: for those who import it from here
 from tacit.release.need import Need, Part
 from tacit.release.parts import Parts
-from tacit.release.public import Public
+from tacit.release.public import Extension, Public
 from tacit.store.chain import Line
 
 if TYPE_CHECKING:  # what a session may never need is imported where it does
@@ -81,7 +81,34 @@ class Session(Questions):
 
     @property
     def budget(self) -> Budget:
-        return self._budget
+        """The budget as it is now: what the ledger was made with, or what the owner last raised it to."""
+        extensions = self.extensions
+        return extensions[-1].budget if extensions else self._budget
+
+    @property
+    def made_with(self) -> tuple[Budget, Loss]:
+        """The budget that the ledger was made with, and its total. Prices are shares of it, and stay as they were."""
+        return self._budget, self._public.total
+
+    @property
+    def extensions(self) -> tuple[Extension, ...]:
+        """The owner's decisions to raise the budget, in order."""
+        return self._public.extensions
+
+    def extend(self, budget: Budget) -> Extension:
+        """Raise the budget, to this. It is written into the ledger, shown wherever the budget is, and never undone.
+
+        Nothing that was bought changes, and prices stay as they were: there are more hard answers, or more questions,
+        at the same price. From then on everything ever released is (epsilon, delta)-private by the new budget: what the
+        old one promised is given up. So decide it by what you need to know, not by what the answers so far have said.
+
+        >>> session.extend(tacit.Budget(epsilon=2.0, delta=1e-9))   # doctest: +SKIP
+        """
+        if self._ledger is None:
+            raise NeedsData("Here is only what was published: its budget is raised where the ledger is.")
+        from tacit.extension import extend
+
+        return extend(self._ledger, self._budget, budget)
 
     @property
     def choice(self) -> Choice:
@@ -119,7 +146,8 @@ class Session(Questions):
 
     @property
     def total(self) -> Loss:
-        return self._public.total
+        """What the budget amounts to, as it is now."""
+        return self._public.whole
 
     @property
     def spent(self) -> Loss:

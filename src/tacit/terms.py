@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING, Any
 from msgspec import to_builtins
 
 from tacit.errors import ConfigError, LedgerError, TacitError
+from tacit.exact.price import extension, raised_to
+from tacit.extension import extend as write_extension
 from tacit.model.attribute import Attribute
 from tacit.model.budget import MEASURES, Budget, Loss
 from tacit.model.describe import values_of
 from tacit.model.domain import Domain, toml_value
+from tacit.model.entry import decisions
 from tacit.model.request import Declared
 from tacit.release.mechanisms import MECHANISMS, Choice
-from tacit.release.public import Public
+from tacit.release.public import Extension, Public
 from tacit.release.settings import Common, checked, names_of
 from tacit.session import Session
 from tacit.shelf import Shelf
@@ -39,10 +42,15 @@ _IDENTITY = ("budget", "total", "aside", "domain", "declared", "rows", "data", "
 
 @dataclass(frozen=True)
 class MadeWith:
-    """The terms of a ledger, but for the data. Without settings it was made by a discovery, and no session yet."""
+    """The terms of a ledger, but for the data. Without settings it was made by a discovery, and no session yet.
+
+    `budget` and `total` are those that it was made with; `now` and `whole` what the owner has raised them to since.
+    """
 
     budget: Budget
     total: Loss
+    now: Budget
+    whole: Loss
     settings: dict[str, str]
     domain: Domain | None
     rows: int | None
@@ -54,24 +62,28 @@ class MadeWith:
     @classmethod
     def of(cls, path: Path) -> MadeWith | None:
         """Those of the ledger at `path`, before it is opened; None where there is none."""
-        terms = terms_of(path)
-        if terms is None:
+        found = terms_of(path)
+        if found is None:
             return None
+        terms, lines = found
         try:
             epsilon, delta = json.loads(terms["budget"])
             measure, atoms = json.loads(terms["total"])
             if measure not in MEASURES:
                 raise ValueError
+            first, total = Budget(epsilon=epsilon, delta=delta), Loss(measure, atoms)
+            aside = float(json.loads(terms.get("aside", "0.0")))
             return cls(
-                Budget(epsilon=epsilon, delta=delta),
-                Loss(measure, atoms),
+                first,
+                total,
+                *raised_to(first, total, decisions(lines), aside=aside),
                 {name: value for name, value in terms.items() if name not in _IDENTITY},
                 Domain.from_toml(terms["declared"]) if "declared" in terms else None,
                 int(terms["rows"]) if "rows" in terms else None,
                 terms.get("person"),
                 int(terms.get("rows_per_person", "1")),
                 terms.get("prior"),
-                float(json.loads(terms.get("aside", "0.0"))),
+                aside,
             )
         except (TacitError, KeyError, ValueError, TypeError):
             raise LedgerError(f"{path.name} is damaged.") from None
@@ -89,17 +101,26 @@ class MadeWith:
 
     def differences(self, budget: Budget, domain: Domain, named: Mapping[str, Any]) -> list[str]:
         """In which words somebody who names these terms says other things than the ledger. All of it is public."""
-        theirs: dict[str, Any] = {"budget": self.budget}
+        theirs: dict[str, Any] = {"budget": self.now}
         if self.settings:
             choice, confidence = self.choice()
             theirs |= {"mechanism": choice.mechanism, "confidence": confidence, **to_builtins(choice.settings)}
         kept, given = {"budget", *self.settings}, {"budget": budget, **named}
         found = [
-            f"{name} is {value}, not {given[name]}"
+            f"{name} is {value}, not {given[name]}{self._way(budget) if name == 'budget' else ''}"
             for name, value in theirs.items()
             if name in kept and given.get(name, value) != value and (name, given[name]) != ("mechanism", "auto")
         ]
         return found + ([] if self.domain is None else _unlike(self.domain, domain))
+
+    def _way(self, budget: Budget) -> str:
+        """How the budget becomes what somebody names, where it can."""
+        try:
+            extension(self.whole, self.now, budget, aside=self.aside)
+        except TacitError:
+            return ""
+        delta = "" if budget.delta == self.now.delta else f" --delta {budget.delta:g}"
+        return f" (a budget is raised by a decision of its own: `tacit extend --epsilon {budget.epsilon:g}{delta}`)"
 
     def to_toml(self, source: str, ledger: str) -> str:
         """The configuration that opens the ledger again."""
@@ -109,7 +130,7 @@ class MadeWith:
         settings = {name: value for name, value in to_builtins(choice.settings).items() if name in self.settings}
         sections: dict[str, dict[str, Any]] = {
             "data": {"source": source},
-            "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
+            "budget": {"epsilon": self.now.epsilon, "delta": self.now.delta},
             "session": {"ledger": ledger, "mechanism": choice.mechanism, **settings, "confidence": confidence},
         }
         if self.person is not None:
@@ -131,6 +152,28 @@ def written(choice: Choice, confidence: float) -> dict[str, str]:
     return {"mechanism": choice.mechanism, "reason": choice.reason} | {name: str(v) for name, v in found.items()}
 
 
+def made_with(path: Path) -> MadeWith:
+    """What the ledger of a session was made with."""
+    made = MadeWith.of(path)
+    if made is None:
+        raise LedgerError(f"There is no ledger {path.name}.")
+    if not made.settings:
+        raise LedgerError(f"{path.name} holds a discovery, and no session yet: open its table.")
+    return made
+
+
+def extend(ledger: str | Path, budget: Budget, *, anchor: str | Path | None = None) -> Extension:
+    """Raise the budget of a ledger, to this: what `Session.extend` does, without the data.
+
+    >>> tacit.extend("people.tacit", tacit.Budget(epsilon=2.0, delta=1e-9))   # doctest: +SKIP
+    """
+    path = Path(ledger)
+    made = made_with(path)
+    log = Log.open(path, None, Anchor(None if anchor is None else Path(anchor)), partial(step, total=made.total.atoms))
+    with Ledger(log, made.total, made.aside) as book:
+        return write_extension(book, made.budget, budget)
+
+
 def reopen(
     ledger: str | Path, *, anchor: str | Path | None = None, prior: Prior | None = None, **settings: Any
 ) -> Session:
@@ -142,11 +185,7 @@ def reopen(
     >>> tacit.reopen("people.tacit").history   # doctest: +SKIP
     """
     path = Path(ledger)
-    made = MadeWith.of(path)
-    if made is None:
-        raise LedgerError(f"There is no ledger {path.name}.")
-    if not made.settings:
-        raise LedgerError(f"{path.name} holds a discovery, and no session yet: open its table.")
+    made = made_with(path)
     if made.domain is None or made.rows is None:
         raise LedgerError(f"{path.name} was made by an earlier version, which did not keep the domain: open its table.")
     if made.prior != (None if prior is None else prior.digest):

@@ -10,8 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tacit.errors import TacitError
+from tacit.errors import InvalidBudget, TacitError
+from tacit.exact.price import raised_to
+from tacit.extension import extend
 from tacit.model.budget import Budget, Loss
+from tacit.model.entry import decisions
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Line
 from tacit.trusted.ledger import Ledger, Outcome
@@ -38,7 +41,12 @@ def reopen(folder: Path, kind: type[Ledger] = Ledger, total: Loss = PLENTY) -> L
 
 
 def step(ledger: Ledger, rng: random.Random, between: Callable[[], object] = lambda: None) -> list[Line]:
-    """Ask one question or a batch, new or old, free or not; sometimes die of one's own accord after reserving."""
+    """Ask one question or a batch, new or old, free or not; sometimes die of one's own accord after reserving.
+
+    Or raise the budget, where it is plenty: at its end that would be the end of the test.
+    """
+    if ledger.total == PLENTY and rng.random() < 0.05:
+        return raise_budget(ledger, rng)
     keys = [
         f"q{rng.randrange(50)}" if rng.random() < 0.3 else f"q{rng.getrandbits(60)}"
         for _ in range(rng.choice((1, 1, 1, 3)))
@@ -57,8 +65,22 @@ def step(ledger: Ledger, rng: random.Random, between: Callable[[], object] = lam
     return list(found.values())
 
 
+def raise_budget(ledger: Ledger, rng: random.Random) -> list[Line]:
+    """The line that raises it; none if another process has raised it further meanwhile."""
+    first = Budget(epsilon=1.0)
+    now = max([first.epsilon, *(budget.epsilon for budget, _ in decisions(extensions(ledger).values()))])
+    with contextlib.suppress(InvalidBudget):
+        entry = extend(ledger, first, Budget(epsilon=now + 0.001 * rng.random())).receipt.entry
+        return [extensions(ledger)[f"extended {entry}"]]
+    return []
+
+
+def extensions(ledger: Ledger) -> dict[str, Line]:
+    return {f"extended {line.seq}": line for line in ledger.log.lines(kinds=("extended",))}
+
+
 def seen(entries: list[Line]) -> Shown:
-    return {str(entry.key): (entry.body, entry.atoms, entry.seq) for entry in entries}
+    return {entry.key or f"extended {entry.seq}": (entry.body, entry.atoms, entry.seq) for entry in entries}
 
 
 @dataclass
@@ -96,19 +118,27 @@ def broken(
 
 
 def _broken(ledger: Ledger, shown: Shown) -> Iterator[str]:
-    spent, stored = ledger.spent.atoms, ledger.find_many(shown)
+    spent, raised = ledger.spent.atoms, extensions(ledger)
+    stored = ledger.find_many(shown) | raised
     for key, (body, _, _) in shown.items():
         if key not in stored:
             yield f"the answer to {key} was shown and is lost"
         elif stored[key].body != body:
             yield f"the answer to {key} was shown and is another now"
-    if spent < sum(atoms for _, atoms, _ in shown.values()):
+    if spent < sum(atoms for key, (_, atoms, _) in shown.items() if key not in raised):
         yield "less is spent than the answers shown were charged"
-    if spent > ledger.total.atoms:
+    if spent > ledger.total.atoms + sum(line.atoms for line in raised.values()):
         yield "more is spent than the budget"
+    if ledger.total == PLENTY:
+        try:
+            raised_to(Budget(epsilon=1.0), PLENTY, decisions(raised.values()))
+        except TacitError as error:
+            yield f"the budget was raised by what it is not worth: {error}"
     entries = list(ledger.log.lines())
     answered = {entry.intent for entry in entries if entry.intent is not None}
-    counted = sum(entry.atoms for entry in entries if entry.kind != "override" and entry.seq not in answered)
+    counted = sum(
+        entry.atoms for entry in entries if entry.kind not in ("override", "extended") and entry.seq not in answered
+    )
     if spent < counted:
         yield "a reservation without outcome does not count as spent"
     try:

@@ -27,7 +27,7 @@ Rules = Callable[[State, int, Draft | Line, int], State]
 
 drafts = st.builds(
     Draft,
-    st.sampled_from(["intent", "measured", "told", "dropped", "shut", "override", "outcome"]),
+    st.sampled_from(["intent", "measured", "told", "dropped", "shut", "override", "extended", "outcome"]),
     st.integers(-1, 12),
     st.just("{}"),
     st.none(),
@@ -46,13 +46,17 @@ def test_what_is_spent_is_what_is_charged_and_what_is_open(given: list[Draft]) -
             break
         if draft.kind == "intent":
             reserved[seq] = draft.atoms
+        elif draft.kind == "extended":
+            assert draft.intent is None
         else:
             charged += draft.atoms
             reserved.pop(draft.intent or 0, None)
         assert state.spent == charged + sum(reserved.values())
         assert dict(state.open) == reserved
         carried = sum(d.atoms for d in given[:seq] if d.kind == "override")
-        assert state.spent <= TOTAL + carried
+        raised = sum(d.atoms for d in given[:seq] if d.kind == "extended")
+        assert state.raised == raised
+        assert state.spent <= TOTAL + carried + raised
 
 
 # -- mutants of it ----------------------------------------------------------------------------------------------------
@@ -64,7 +68,7 @@ def forgets_the_total(state: State, seq: int, line: Draft | Line, total: int) ->
 
 def forgets_what_was_spent(state: State, seq: int, line: Draft | Line, total: int) -> State:
     if line.kind == "intent":
-        return step(State(0, state.open), seq, line, total)._replace(spent=state.spent + line.atoms)
+        return step(state._replace(spent=0), seq, line, total)._replace(spent=state.spent + line.atoms)
     return step(state, seq, line, total)
 
 

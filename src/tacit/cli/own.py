@@ -121,6 +121,55 @@ def start(config: str, yes: bool, dry_run: bool, accept_rollback: str | None, un
         show(base.to_dict(), as_json, partial(_print_base, base, units))
 
 
+@click.command()
+@config_anywhere
+@click.option("--epsilon", type=float, required=True, metavar="E", help="What the budget's epsilon shall be.")
+@click.option("--delta", type=float, metavar="D", help="And its delta. [default: as it is]")
+@click.option("--yes", is_flag=True, help="Raise it without asking back.")
+@json_option
+def extend(config: str, epsilon: float, delta: float | None, yes: bool, as_json: bool) -> None:
+    """Raise the budget of a ledger, for good.
+
+    The decision is an entry of the ledger, and whoever reads what is published sees it. What was bought stays as it is,
+    and prices stay what they were: there are more questions at the same price. Everything ever released is from then on
+    promised by the new budget, and no longer by the old one. The data are not read.
+
+    \b
+    Examples:
+      tacit extend --epsilon 2
+      tacit extend people.toml --epsilon 2 --yes --json
+    """
+    from tacit.config import read_config
+    from tacit.exact.price import extension
+    from tacit.model.budget import Budget
+    from tacit.terms import extend as raise_budget
+    from tacit.terms import made_with
+
+    settings = read_config(config)
+    made = made_with(settings.ledger)
+    budget = Budget(epsilon=epsilon, delta=made.now.delta if delta is None else delta)
+    whole = made.whole + extension(made.whole, made.now, budget, aside=made.aside)
+    times = f"{whole.atoms / made.whole.atoms:.3g}"
+    what = f"From {made.now} to {budget}, {times} times as much to spend, for everything that was ever released."
+    if not yes:
+        if not at_terminal():
+            raise click.UsageError(f"say --yes to raise the budget: {what} Nothing was changed.")
+        say(what)
+        click.confirm("Raise it for good?", abort=True, err=True)
+    done = raise_budget(settings.ledger, budget, anchor=settings.options.get("anchor"))
+    facts = {
+        "budget": {"epsilon": budget.epsilon, "delta": budget.delta},
+        "before": {"epsilon": made.now.epsilon, "delta": made.now.delta},
+        "total": done.total.to_dict(),
+        "entry": done.receipt.entry,
+        "seal": done.receipt.seal,
+    }
+    show(facts, as_json, lambda to: to.print(f"{what} It is entry {done.receipt.entry} of {settings.ledger.name}."))
+    if settings.budget != budget:
+        delta_line = f" and delta = {budget.delta:g}" if budget.delta != settings.budget.delta else ""
+        say(f"Write epsilon = {budget.epsilon:g}{delta_line} into [budget] of {config}: it opens with nothing else.")
+
+
 def _print_base(base: Started, units: bool, to: Console) -> None:
     to.print(escape(str(base)))
     if units:
@@ -138,4 +187,4 @@ def _print_plan(plan: Plan, to: Console) -> None:
     to.print("In [session]: " + ", ".join(settings), markup=False)
 
 
-COMMANDS = (plan, start)
+COMMANDS = (plan, start, extend)

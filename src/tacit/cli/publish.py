@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tacit.inspection import Inspected
     from tacit.public import Verified
     from tacit.release.history import Past
+    from tacit.release.public import Extension
     from tacit.session import Session
 
 TABLES = (".csv", ".parquet")
@@ -45,6 +46,7 @@ def status(options: Options) -> None:
             "budget": {"epsilon": session.budget.epsilon, "delta": session.budget.delta},
             "mechanism": session.choice.mechanism,
             "reason": session.choice.reason,
+            "extensions": [_extension(one) for one in session.extensions],
             "total": session.total.to_dict(),
             "spent": session.spent.to_dict(),
             "left": session.left.to_dict(),
@@ -200,6 +202,11 @@ def verify(file: str, config: str | None, receipt: tuple[int, str] | None, ancho
     show(found.to_dict(), as_json, partial(_print_verified, file, found))
 
 
+def _extension(one: Extension) -> dict[str, Any]:
+    budget = {"epsilon": one.budget.epsilon, "delta": one.budget.delta}
+    return {"budget": budget, "time": one.time, "entry": one.receipt.entry, "seal": one.receipt.seal}
+
+
 def _line(past: Past) -> dict[str, Any]:
     return {
         "question": past.question,
@@ -220,6 +227,8 @@ def _print_status(session: Session, past: list[Past], units: bool, to: Console) 
     to.print(f"mechanism {session.choice.mechanism} ({escape(session.choice.reason.rstrip('.'))})")
     to.print(f"[red]{'█' * filled}[/][green]{'░' * (40 - filled)}[/] {spent:.1%} spent")
     to.print(f"everything released so far amounts to epsilon = {session.epsilon_spent:.4g}")
+    for one in session.extensions:
+        to.print(f"raised to {one.budget} on {one.time[:10]} (entry {one.receipt.entry})")
     if units:
         to.print(f"spent {session.spent}, left {session.left} of {session.total}")
     if session.choice.mechanism == "histogram" and past:

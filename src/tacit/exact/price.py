@@ -12,6 +12,7 @@ Where people have up to m rows each, neighbours replace those of one person: all
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -187,3 +188,38 @@ def total(budget: Budget, measure: Measure | None = None, *, aside: float = 0.0)
     if atoms == 0:
         raise InvalidBudget(f"{budget} is less than the smallest amount that is counted, {measure} = 1e-12.")
     return Loss(measure, atoms)
+
+
+def extension(whole: Loss, before: Budget, budget: Budget, *, aside: float = 0.0) -> Loss:
+    """What a larger budget adds to `whole`, which the budget before amounts to.
+
+    Guarantee: as `total`, of the larger budget: for all charges together, those before it was raised and those after.
+    Formula: total(budget) - whole, in the measure that charges are summed in from the first.
+    Source: `total`; docs/understand/privacy.md, "More budget".
+    """
+    if (before.delta == 0) != (budget.delta == 0):
+        raise InvalidBudget(
+            f"A budget of {before} is counted in {whole.measure}, and one of {budget} is not: raise epsilon"
+            + (", and leave delta 0." if before.delta == 0 else ", and keep a delta.")
+        )
+    more = total(budget, whole.measure, aside=aside) - whole
+    if budget.epsilon < before.epsilon or budget.delta < before.delta or more.atoms <= 0:
+        raise InvalidBudget(f"{budget} is not more than {before}, which was promised before: a budget is only raised.")
+    return more
+
+
+def raised_to(
+    first: Budget, whole: Loss, decisions: Iterable[tuple[Budget, int]], *, aside: float = 0.0
+) -> tuple[Budget, Loss]:
+    """What a budget and its total are after decisions to raise them, each a budget and the atoms that it added.
+
+    Guarantee: refuses a decision that has added more than its budget is worth. The last bits of a total may be those of
+        the machine that worked it out.
+    """
+    budget = first
+    for larger, atoms in decisions:
+        more = extension(whole, budget, larger, aside=aside)
+        if atoms < 1 or abs(atoms - more.atoms) > 2 + (whole.atoms + more.atoms) // (5 * 10**8):
+            raise InvalidBudget(f"{larger} adds {more}, and another amount is stated.")
+        budget, whole = larger, whole + Loss(whole.measure, atoms)
+    return budget, whole

@@ -95,6 +95,15 @@ def percent_of(part: Loss, total: Loss) -> str:
     return f"{100 * part.atoms / total.atoms:.3g} %"
 
 
+def raised(times: int) -> str:
+    """How often a budget was raised, in words that follow it.
+
+    >>> raised(0), raised(1), raised(3)
+    ('', ', raised once', ', raised 3 times')
+    """
+    return "" if not times else ", raised once" if times == 1 else f", raised {times:,} times"
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """The one privacy budget of a data set: (epsilon, delta). delta = 0 means pure differential privacy.

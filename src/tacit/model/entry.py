@@ -7,6 +7,7 @@ encoded to the very same text again: whoever reads lines that others may have wr
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
-from tacit.model.budget import Loss, Measure
+from tacit.model.budget import Budget, Loss, Measure
 from tacit.model.domain import Domain
 from tacit.model.facts import Bar, Receipt
 from tacit.model.noise_law import Noise
@@ -158,6 +159,13 @@ class LaterTerms:
 
 
 @dataclass(frozen=True, slots=True)
+class Extended:
+    """The owner's decision to raise the budget, to this. Its line has what that adds to the total, in atoms."""
+
+    budget: Budget
+
+
+@dataclass(frozen=True, slots=True)
 class Shut:
     """The end of a gate, by the number of the intent that opened it."""
 
@@ -199,7 +207,7 @@ class Told:
 
 
 Discovery = Found | Discovered | LaterTerms
-Entry = Intent | Measurement | FreeAnswer | Selection | Comparison | Discovery | Shut | Dropped | Override
+Entry = Intent | Measurement | FreeAnswer | Selection | Comparison | Discovery | Extended | Shut | Dropped | Override
 
 
 def encode(entry: Entry) -> tuple[str, str]:
@@ -232,6 +240,8 @@ def encode(entry: Entry) -> tuple[str, str]:
             return "discovered", canonical({**about, "measured": json.loads(encode(measured)[1])})
         case LaterTerms(seal):
             return "terms", canonical({"terms": seal})
+        case Extended(Budget(epsilon=epsilon, delta=delta)):
+            return "extended", canonical({"epsilon": epsilon, "delta": delta})
         case Shut(gate):
             return "shut", canonical({"kind": "gate", "gate": gate})
         case Dropped(answered_by):
@@ -266,6 +276,8 @@ def decode(kind: str, body: str, asked: Query | Statistic | None = None) -> Entr
         return Discovered(Domain.from_dict(form["domain"]), form["rows"], measured)
     if kind == "terms":
         return LaterTerms(form["terms"])
+    if kind == "extended":
+        return Extended(Budget(**form))
     if kind == "told":
         question = _single(form["question"]) if asked is None else asked
         bars = tuple(Bar(width, about, confidence) for width, about, confidence in form["bars"])
@@ -291,6 +303,14 @@ def released(line: Line, measure: Measure, asked: Query | Statistic | None = Non
     if isinstance(entry, FreeAnswer):
         return Told(key, entry.question, entry.value, entry.note, entry.bars, cost, receipt)
     return None
+
+
+def decisions(lines: Iterable[Line]) -> Iterator[tuple[Budget, int]]:
+    """What each line that raises the budget raises it to, and the atoms that it adds."""
+    for line in lines:
+        entry = decode(line.kind, line.body)
+        if isinstance(entry, Extended):
+            yield entry.budget, line.atoms
 
 
 def _purpose(given: str | dict[str, Any]) -> str | GateTerms:

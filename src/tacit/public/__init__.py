@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 import tacit
 from tacit.errors import ConfigError, LedgerError, NeedsData
-from tacit.model.budget import Loss, percent_of
+from tacit.model.budget import Budget, Loss, percent_of, raised
 from tacit.model.facts import Receipt
 from tacit.model.request import Declared
 from tacit.public import file
@@ -56,7 +56,7 @@ def contents(session: Session) -> tuple[Header, list[Line]]:
 
 
 def header(session: Session) -> Header:
-    """What a file about this session begins with. It never changes."""
+    """What a file about this session begins with. It never changes: extensions of the budget are entries."""
     return Header(
         format="tacit published",
         version=3,
@@ -64,9 +64,9 @@ def header(session: Session) -> Header:
         domain=session.domain.to_toml(),
         rows=session.rows,
         rows_per_person=session.rows_per_person,
-        budget=session.budget,
+        budget=session.made_with[0],
         aside=session.aside or None,
-        total=session.total,
+        total=session.made_with[1],
         confidence=session.confidence,
         mechanism=ChosenMechanism(**session.choice.to_dict()),
         origin=session.origin,
@@ -111,6 +111,7 @@ class Transcript:
         self._settled = [line for line in lines if line.intent is not None]
         settled = {line.intent for line in lines}
         self._open = [line for line in lines if line.kind == "intent" and line.seq not in settled]
+        self._raised = sum(line.atoms for line in lines if line.kind == "extended")
         self._turn = threading.RLock()  # threads of one process take turns, as they do at a ledger
 
     def head(self) -> Mark:
@@ -127,10 +128,15 @@ class Transcript:
 
     def newest(self, before: int, most: int, *, told: bool = False) -> list[Line]:
         among = (line for line in reversed(self._lines if told else self._settled) if line.seq < before)
-        return list(islice((line for line in among if line.kind not in ("intent", "override", "terms")), most))
+        unsaid = ("intent", "override", "terms", "extended")
+        return list(islice((line for line in among if line.kind not in unsaid), most))
+
+    def raised(self) -> int:
+        return self._raised
 
     def unpaid_count(self) -> int:
-        return sum(line.intent is None and line.kind not in ("intent", "override") for line in self._lines)
+        unsaid = ("intent", "override", "extended")
+        return sum(line.intent is None and line.kind not in unsaid for line in self._lines)
 
     def kept_intents(self) -> list[Line]:
         """As far as is known: a gate that was lost with its noise looks like one that is open."""
@@ -151,6 +157,8 @@ class Verified:
     measured: int
     told: int
     gates: int
+    extensions: int
+    budget: Budget
     spent: Loss
     total: Loss
     seal: str
@@ -164,7 +172,8 @@ class Verified:
     def __str__(self) -> str:
         return (
             f"{self.entries:,} entries follow from one another: {self.measured:,} measured, {self.told:,} told for "
-            f"nothing, {self.gates:,} gates shut.\n{percent_of(self.spent, self.total)} of the budget is spent.\n"
+            f"nothing, {self.gates:,} gates shut.\n{percent_of(self.spent, self.total)} of the budget is spent: "
+            f"{self.budget}{raised(self.extensions)}.\n"
             f"seal {self.seal[:16]}… · knowledge {self.knowledge[:16]}… · file {self.digest[:16]}…"
         )
 
@@ -193,8 +202,10 @@ def verify(path: str | Path, *, receipt: Receipt | None = None, session: Session
         measured=kinds.count("measured"),
         told=kinds.count("told"),
         gates=kinds.count("shut"),
+        extensions=kinds.count("extended"),
+        budget=reading.budget,
         spent=reading.spent,
-        total=terms.total,
+        total=reading.total,
         seal=lines[-1].hash if lines else terms.origin,
         knowledge=knowledge(path, reading),
         digest=found.digest,

@@ -18,8 +18,8 @@ import numpy as np
 from msgspec import MsgspecError, Struct
 from msgspec.json import Decoder, Encoder
 
-from tacit.errors import InvalidQuery, LedgerError, TacitError
-from tacit.exact.price import Sensitivity, gate_price, price, threshold_of, values_price
+from tacit.errors import InvalidBudget, InvalidQuery, LedgerError, TacitError
+from tacit.exact.price import Sensitivity, gate_price, price, raised_to, threshold_of, values_price
 from tacit.model.budget import Loss, Measure
 from tacit.model.domain import Domain
 from tacit.model.entry import (
@@ -28,6 +28,7 @@ from tacit.model.entry import (
     Discovered,
     Dropped,
     Entry,
+    Extended,
     Found,
     FreeAnswer,
     GateTerms,
@@ -37,6 +38,7 @@ from tacit.model.entry import (
     Selection,
     Shut,
     beside,
+    decisions,
     decode,
     discovery_key,
     encode,
@@ -68,7 +70,8 @@ def check(path: Path, found: Contents) -> None:
     try:
         follow(found.lines, Mark(0, found.header.origin, 0), State(0, {}), partial(step, total=declared.total.atoms))
         _check(found.lines, declared, found.header.aside or 0.0)
-    except LedgerError as error:
+        raised_to(found.header.budget, declared.total, decisions(found.lines), aside=found.header.aside or 0.0)
+    except (LedgerError, InvalidBudget) as error:
         refuse(path, error.sentence.rstrip("."))
     if not found.sealed:  # said last, so that an edited entry is named
         refuse(path, "it was changed: its entries follow from one another, and its last line is not the digest of all")
@@ -234,7 +237,7 @@ def _factor(scope: tuple[str, ...], shape: tuple[int, ...], weights: str) -> Fac
 
 def _judge(line: Line, entry: Entry, public: Declared, intents: Mapping[int, _Intended], keyed: set[int]) -> None:
     """Refuse an entry that does not belong to its line, or is not charged its price."""
-    outcome = not isinstance(entry, Intent | Override | LaterTerms)
+    outcome = not isinstance(entry, Intent | Override | LaterTerms | Extended)
     _need(outcome or (line.key is None and line.intent is None), "only outcomes have keys and intents")
     _need((line.key is None) == (not outcome or isinstance(entry, Dropped)), "outcomes have keys")
     if line.intent is not None:

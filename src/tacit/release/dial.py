@@ -130,7 +130,7 @@ class Dial:
         price, left = self.price(one), self._public.left
         if price <= left:
             return DryRun(False, price, "bought fresh, by itself")
-        rest = f"{percent_of(left, self._public.total)}, which buys {self._at_best(one)}"
+        rest = f"{percent_of(left, self._public.whole)}, which buys {self._at_best(one)}"
         return DryRun(False, price, f"it costs more than is left, {rest}: it is refused")
 
     def _at_best(self, one: Wanted) -> str:
@@ -146,7 +146,7 @@ class Dial:
         """A fresh answer, as sharp as wanted."""
         price, left = self.price(one), self._public.left
         if self._curator is not None and not price <= left:
-            whole = self._public.total
+            whole = self._public.whole
             raise BudgetExhausted(
                 f"± {one.width(one.steps):,.4g} costs {percent_of(price, whole)} of the budget, and "
                 f"{percent_of(left, whole)} is left, which buys {self._at_best(one)}."

@@ -126,7 +126,7 @@ class NoisyHistogram:
         nothing, left = Loss(self._public.total.measure, 0), self._public.left
         if self._public.find([self._cells])[0]:
             return nothing
-        return left if left.atoms else self._public.total  # it is never free: without anything left it is refused
+        return left if left.atoms else self._public.whole  # it is never free: without anything left it is refused
 
     @property
     def set_aside(self) -> Loss:

@@ -48,7 +48,7 @@ def history(public: Public, after: int = 0, most: int | None = None) -> History:
 def past(one: Purchased, public: Public) -> Past:
     """A purchase as a line of the history."""
     words = _words(one.kind, one.about, public)
-    return Past(words, one.cost, one.receipt, one.kind, one.cost.atoms / (public.total.atoms / 100))
+    return Past(words, one.cost, one.receipt, one.kind, one.cost.atoms / (public.whole.atoms / 100))
 
 
 def _words(kind: str, about: Question | str | None, public: Public) -> str:

@@ -126,7 +126,7 @@ def plan(
         amount = 2 * chosen * each if measure == "epsilon" else chosen * each**2 * _DEARER[measure]
         loss = Loss.of(measure, amount)
         if not loss <= public.left:
-            needs, left = percent_of(loss, public.total), percent_of(public.left, public.total)
+            needs, left = percent_of(loss, public.whole), percent_of(public.left, public.whole)
             raise BudgetExhausted(
                 f"To promise alpha = {alpha:g} takes {needs} of the budget, and {left} is left. Name a share, and it "
                 "goes as far as that gets."

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 GATE_SHARE = 0.8  # of a hard answer's price: what decides that it is hard; the rest buys the answer itself
 OWNER = "online"  # whose gates these are, in the ledger
+_NO_CHANCE = 1e-9  # of being wrong: what is left of it where all gates were opened before the budget was raised
 FALSE_HITS = 0.1  # the share of hard answers that may be wasted on questions whose guess was perfect
 
 
@@ -125,6 +126,7 @@ class Online(Generic[K]):
         self._public, self._curator, self._begin = public, curator, begin
         self._questions, self._halt, self._at_once = questions, halt, at_once
         self._nothing, self._read_to = Loss(public.total.measure, 0), 0
+        self._opened_before = dict[int, int]()  # how many gates were, by an entry that raised the budget
         self.terms = terms
         self._bars: tuple[object, tuple[Bar, ...]] = None, ()  # what the last gate promised, and for what it holds
         self._restart()
@@ -234,9 +236,33 @@ class Online(Generic[K]):
 
     @property
     def most_gates(self) -> float:
-        """How many gates can ever be opened: more than planned, where a start was not bought or cost less."""
+        """How many gates can ever be opened: more than planned, where a start was not bought or cost less.
+
+        The bar for all free answers divides its chance of being wrong among so many. Where the budget was raised, each
+        gate before that has had its share, and the rest of the chance is divided among the gates that can follow.
+        """
         start = 0 if self._start is None else self._start.cost.atoms
-        return (self._public.divided.atoms - start) / self.terms.gate_loss.atoms
+        most, chance, opened = (self._public.divided.atoms - start) / self.terms.gate_loss.atoms, 1.0, 0
+        whole = self._public.total.atoms
+        in_all = most
+        for raised in self._public.extensions:
+            before = self._gates_before(raised.receipt.entry)
+            in_all += (raised.total.atoms - whole) / self.terms.gate_loss.atoms
+            chance -= (before - opened) / most
+            if chance < _NO_CHANCE:
+                return math.inf
+            most, opened, whole = (in_all - before) / chance, before, raised.total.atoms
+        return most
+
+    def _gates_before(self, entry: int) -> int:
+        if entry not in self._opened_before:
+            self._opened_before[entry] = self._public.gates_before(entry, OWNER)
+        return self._opened_before[entry]
+
+    @property
+    def _hits(self) -> int:
+        """How many hard answers the whole budget pays for: those that were planned, and what extensions added."""
+        return self.terms.hits + (self._public.whole.atoms - self._public.total.atoms) // self.terms.each.atoms
 
     def _gate(self, floor: float) -> Gate | Unchecked | None:
         """The gate that is open, or a new one while there is enough for it and for the answer that it may call for."""
@@ -255,13 +281,13 @@ class Online(Generic[K]):
             gate = self._curator.open_gate(threshold, self.terms.gate_loss, owner=OWNER)
             self._left -= gate.terms.atoms
         if gate is None and self._halt:
-            raise BudgetExhausted(f"All {self.terms.hits:,} hard answers are used, and this session halts then.")
+            raise BudgetExhausted(f"All {self._hits:,} hard answers are used, and this session halts then.")
         return gate
 
     def _tell(
         self, queries: Sequence[Query | Statistic], guesses: Guesses, gate: Gate | Unchecked | None
     ) -> dict[Query | Statistic, Measured | Told]:
-        ended = "" if gate else f"all {self.terms.hits:,} hard answers are used: the guarantee has ended"
+        ended = "" if gate else f"all {self._hits:,} hard answers are used: the guarantee has ended"
         note = "; ".join(filter(None, (ended, guesses.note)))
         units = {query.unit for query in queries}
         bars = {unit: () if gate is None else self._promised(guesses.lenses[0], gate.threshold, unit) for unit in units}
@@ -290,7 +316,7 @@ class Online(Generic[K]):
                 tuple(
                     Bar(math.ceil(width * unit), about, self.terms.confidence)
                     for about, width in reach.items()
-                    if width is not None
+                    if width is not None and width < math.inf
                 ),
             )
         return self._bars[1]
@@ -332,14 +358,14 @@ class Online(Generic[K]):
             paid = self._nothing if self._start is None else self._start.make(buy=buy)
             if newest is not None and newest.seq == self._read_to and not paid.atoms:
                 self.knowledge.learn((), newest.seq)  # voters are stirred by what was only told, too
-                self._left = self._public.total.atoms - newest.spent
+                self._left = self._public.whole.atoms - newest.spent
                 return paid
             head, news = self._public.since(self._read_to)
             bought = list(news)
             read_to = max([head.seq, *(one.receipt.entry for one in bought)])
             self.knowledge.learn(bought, read_to)
             # What is only told after that need not be looked at again.
-            self._read_to, self._left = read_to, self._public.total.atoms - head.spent
+            self._read_to, self._left = read_to, self._public.whole.atoms - head.spent
             return paid
         except BaseException:  # an interrupt may have cut an update in half: start over at the next question
             self._restart()

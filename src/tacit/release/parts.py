@@ -345,12 +345,12 @@ class Parts:
 
     def offer(self, names: tuple[str, ...]) -> str:
         """What would be sharper about ranges that are answered from something else, and its price; or nothing."""
-        loss, total = RangesOf(names, None).loss(self._public.total), self._public.total
+        loss = RangesOf(names, None).loss(self._public.total)
         if self._curator is None or self._mechanism.everything or not loss <= self._public.left:
             return ""
         if self.bought.has_ranges(names):
             return ""
-        price = percent_of(loss, total)
+        price = percent_of(loss, self._public.whole)
         words = " and ".join(names)
         return f"a release of all ranges of {words} is usually sharper, for {price} of the budget: share={RANGE_SHARE}"
 

@@ -17,10 +17,11 @@ from numpy.typing import ArrayLike
 
 from tacit.errors import NeedsData, TacitError
 from tacit.exact.charges import Charge, choice_terms, far_terms
-from tacit.model.budget import Loss
+from tacit.model.budget import Budget, Loss
 from tacit.model.describe import describe
 from tacit.model.entry import (
     Discovered,
+    Extended,
     Found,
     FreeAnswer,
     GateTerms,
@@ -58,6 +59,7 @@ class Lines(Protocol):
     def lines(self, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Line]: ...
     def since(self, after: int, most: int = ...) -> tuple[Mark, Iterator[Line]]: ...
     def newest(self, before: int, most: int, *, told: bool = ...) -> list[Line]: ...
+    def raised(self) -> int: ...
     def unpaid_count(self) -> int: ...
     def kept_intents(self) -> list[Line]: ...
     def snapshot(self) -> tuple[str, list[Line]]: ...
@@ -75,6 +77,15 @@ class Purchased(NamedTuple):
     kind: str
     about: Question | str | None
     cost: Loss
+    receipt: Receipt
+
+
+class Extension(NamedTuple):
+    """The owner's decision to raise the budget: what it is from then on, what that amounts to, and where it stands."""
+
+    budget: Budget
+    total: Loss
+    time: str
     receipt: Receipt
 
 
@@ -117,7 +128,9 @@ class Public:
     ) -> None:
         self.shelf = shelf
         self._lines, self._keep, self.declared, self.prior, self.aside = lines, keep, declared, prior, aside
+        # `total` is what the ledger was made with. Prices are shares of it, so that an extension changes none of them.
         self.domain, self.rows, self.rows_per_person, self.total = declared
+        self._extensions: tuple[int, tuple[Extension, ...]] = 0, ()  # and the atoms that they added
 
     @property
     def spent(self) -> Loss:
@@ -125,12 +138,30 @@ class Public:
         return Loss(self.total.measure, self._lines.head().spent)
 
     @property
+    def whole(self) -> Loss:
+        """The whole budget as it is now: what the ledger was made with, and what the owner has added."""
+        return Loss(self.total.measure, self.total.atoms + self._lines.raised())
+
+    @property
     def left(self) -> Loss:
-        return Loss(self.total.measure, max(0, self.total.atoms - self._lines.head().spent))
+        return Loss(self.total.measure, max(0, self.whole.atoms - self._lines.head().spent))
+
+    @property
+    def extensions(self) -> tuple[Extension, ...]:
+        """The decisions to raise the budget, in order."""
+        raised = self._lines.raised()
+        if raised != self._extensions[0]:
+            found, whole = list[Extension](), self.total
+            for line in self._lines.lines(kinds=("extended",)):
+                entry, whole = decode(line.kind, line.body), whole + Loss(whole.measure, line.atoms)
+                assert isinstance(entry, Extended)
+                found.append(Extension(entry.budget, whole, line.time, Receipt(line.seq, line.hash)))
+            self._extensions = raised, tuple(found)
+        return self._extensions[1]
 
     @cached_property
     def divided(self) -> Loss:
-        """What a mechanism divides among its purchases: the whole budget, less what was discovered before it."""
+        """What a mechanism divides among its purchases: the first budget, less what was discovered before it."""
         before = next(self._lines.lines(kinds=("terms",)), None)
         return Loss(self.total.measure, max(0, self.total.atoms - (before.spent if before else 0)))
 
@@ -292,14 +323,16 @@ class Public:
                 error.sentence += " What was paid for before that stays spent."
             raise
 
+    def gates_before(self, entry: int, owner: str) -> int:
+        """How many gates this owner had opened before an entry, shut and lost ones included."""
+        intents = takewhile(lambda line: line.seq < entry, self._lines.lines(kinds=("intent",)))
+        purposes = (decode(line.kind, line.body) for line in intents)
+        return sum(isinstance(one, Intent) and _owner(one) == owner for one in purposes)
+
     def has_gate(self, owner: str) -> bool:
         """Whether a gate of this owner is open. In a published file, one that was lost cannot be told from it."""
-        for line in self._lines.kept_intents():
-            intent = decode(line.kind, line.body)
-            gate = intent.purpose if isinstance(intent, Intent) else ""
-            if isinstance(gate, GateTerms) and gate.owner == owner:
-                return True
-        return False
+        intents = (decode(line.kind, line.body) for line in self._lines.kept_intents())
+        return any(isinstance(one, Intent) and _owner(one) == owner for one in intents)
 
     def transcript(self) -> tuple[str, list[Line]]:
         """Everything released so far, sealed: the hash that the chain starts from, and the lines."""
@@ -367,6 +400,11 @@ class Recall:
     def _chosen(self, terms: Charge, loss: Loss) -> Chosen:
         line = self._public.line(terms.key)
         return _refuse() if line is None else Chosen.of(line, Loss(loss.measure, 0))
+
+
+def _owner(intent: Intent) -> str | None:
+    """Whose gate an intent opens, if it does."""
+    return intent.purpose.owner if isinstance(intent.purpose, GateTerms) else None
 
 
 def _refuse() -> NoReturn:

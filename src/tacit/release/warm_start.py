@@ -190,7 +190,7 @@ def _buy(public: Public, curator: Curator | None, asked: Sequence[tuple[Wanted, 
     if not any(new) and any(others):
         new[others.index(True)] = True  # all of it is there: one is measured anew, to carry the mark
     if sum(price.atoms for (_, price), buys in zip(asked, new, strict=True) if buys) > public.left.atoms:
-        share = percent_of(public.left, public.total)
+        share = percent_of(public.left, public.whole)
         raise BudgetExhausted(f"this warm start costs more than the {share} that are left.")
     # The first new purchase names those of others that the start begins with; all of them count down to the last.
     beside = tuple(

@@ -332,12 +332,22 @@ def domain(call: Call) -> schema.DomainReply:
 
 
 def budget(call: Call) -> schema.BudgetReply:
-    """The one budget of the data set: fixed, spent and left; and the asker's quota, if there is one."""
+    """The one budget of the data set: whole, how it was raised, spent, left; and the asker's quota, if there is one."""
     session = call.about.session
     spent, total = session.spent, session.total
     left = type(total)(total.measure, max(0, total.atoms - spent.atoms))
     return schema.BudgetReply(
         budget=schema.BudgetLine(session.budget.epsilon, session.budget.delta),
+        extensions=[
+            schema.ExtensionLine(
+                schema.BudgetLine(one.budget.epsilon, one.budget.delta),
+                one.total.to_dict(),
+                one.time,
+                one.receipt.entry,
+                one.receipt.seal,
+            )
+            for one in session.extensions
+        ],
         total=total.to_dict(),
         spent=spent.to_dict(),
         left=left.to_dict(),

@@ -217,8 +217,17 @@ class QuotaLine(Closed):
     note: str
 
 
+class ExtensionLine(Closed):
+    budget: BudgetLine
+    total: Amount
+    time: str
+    entry: Whole
+    seal: str
+
+
 class BudgetReply(Closed):
     budget: BudgetLine
+    extensions: list[ExtensionLine]
     total: Amount
     spent: Amount
     left: Amount

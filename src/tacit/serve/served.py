@@ -52,7 +52,7 @@ class ServedData:
         self.elsewhere = ""  # the address of the server that sells what this one does not have
         self.about, self.columns = about or {}, columns or {}
         self.writer = Writer(session, name, sync=sync)
-        self.shown: dict[str, tuple[int, Any]] = {}  # what the pages have worked out, by how much was spent then
+        self.shown: dict[str, tuple[object, Any]] = {}  # what the pages have worked out, and from what
         self.shown_lock = threading.Lock()  # for what is worked out in several steps
 
     @cached_property

@@ -60,12 +60,13 @@ class Mark(NamedTuple):
 
 
 class State(NamedTuple):
-    """What a history comes to: the running total, what is open, and the settlement that the last line belongs to."""
+    """What a history comes to: the running total, what is open, what limits were raised by, and the last settlement."""
 
     spent: int
     open: Mapping[int, int]  # the atoms that each intent without outcome has set aside, by its number
     settling: int | None = None  # the intent whose outcomes stand last: more of them may follow
     room: int = 0  # the atoms of that intent that no outcome has charged
+    raised: int = 0  # the atoms that were added to what may be spent
 
 
 Step = Callable[[State, int, Draft | Line], State]  # from the state, the number of the next line and the line

@@ -59,6 +59,11 @@ class Transaction:
     def keyed(self, keys: Sequence[str]) -> dict[str, Line]:
         return rows.keyed(self.db, keys)
 
+    def newest(self, kind: str) -> Line | None:
+        """The last line of a kind."""
+        found = rows.select(self.db, "WHERE kind = ? ORDER BY seq DESC LIMIT 1", kind)
+        return found[0] if found else None
+
     def time_of(self, seq: int) -> str:
         """When a line was written."""
         found = rows.numbered(self.db, [seq])
@@ -181,7 +186,7 @@ class Log:
         def whole(db: Any) -> tuple[Transaction, T]:
             at, state = self._sound(db)
             # A settlement is one transaction: what another one has begun does not go on here.
-            transaction = Transaction(db, at, State(state.spent, state.open))
+            transaction = Transaction(db, at, state._replace(settling=None, room=0))
             result = work(transaction)
             self._check_most(transaction.state.spent - state.spent)
             rows.insert(db, transaction.new)
@@ -272,8 +277,12 @@ class Log:
         """At most so many lines before a number, newest first, that settle an intent, or also were told for nothing."""
         return self._show(partial(rows.newest, before=before, most=most, told=told))
 
+    def raised(self) -> int:
+        """The atoms that were ever added to what may be spent."""
+        return self._read(rows.raised_by)
+
     def unpaid_count(self) -> int:
-        """How many lines neither are an intent, nor settle one, nor are an override."""
+        """How many lines neither are an intent, nor settle one, nor are an override or an extension."""
         return self._read(rows.unpaid_count)
 
     def open_intents(self) -> list[Line]:
@@ -386,7 +395,8 @@ class Log:
     def _resume(self, db: Any, accept_rollback: str | None) -> tuple[Mark, State]:
         """The end to go on from. An old log beside a new file shows in SQLite's own check, not always in the chain."""
         self._check_file(db)
-        db.execute(rows.OUTCOMES)  # a log of an earlier version has no such index
+        for index in (rows.OUTCOMES, rows.EXTENSIONS):  # a log of an earlier version has none
+            db.execute(index)
         # The first link seals the terms. What lies between is checked when it is read, and all of it by `verify`.
         rows.select(db, "ORDER BY seq LIMIT 1")
         rows.select(db, "ORDER BY seq DESC LIMIT 1")
@@ -396,7 +406,8 @@ class Log:
             start = origin
             if seen is not None and seen == rows.told(db, seen.seq, origin):
                 start = rows.point(db, seen.seq) or origin
-            return self._derive(db, start, State(start.spent, rows.open_by(db, start.seq)))
+            raised = rows.raised_by(db, start.seq)
+            return self._derive(db, start, State(start.spent, rows.open_by(db, start.seq), raised=raised))
         if not accept_rollback:
             raise refusal(why)
         at, state = self._derive(db, origin, State(0, {}))
@@ -498,12 +509,13 @@ def _whole_seconds(time: datetime) -> str:
     return time.astimezone(UTC).replace(microsecond=0).isoformat(timespec="milliseconds")
 
 
-def terms_of(path: Path) -> dict[str, str] | None:
-    """The terms of the log at `path` before it is opened; None where there is none."""
+def terms_of(path: Path) -> tuple[dict[str, str], list[Line]] | None:
+    """The terms of the log at `path` before it is opened, and the lines that raised its limit; None where is none."""
     if not path.exists():
         return None
     file = DurableFile(path)
     try:
-        return _identity(file).terms
+        terms = _identity(file).terms
+        return terms, file.read(lambda db: rows.select(db, "WHERE kind = 'extended' ORDER BY seq"))
     finally:
         file.close()

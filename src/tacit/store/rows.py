@@ -16,6 +16,8 @@ PAGE = 500  # rows read at a time, so that no reader holds up a checkpoint for l
 SALTS = "CREATE TABLE IF NOT EXISTS salts (seq INTEGER PRIMARY KEY, salt TEXT NOT NULL)"
 # The lines that settle an intent, in order: what was bought, among millions that were told for nothing.
 OUTCOMES = "CREATE INDEX IF NOT EXISTS outcomes ON entries (seq) WHERE intent IS NOT NULL"
+# The lines that raise what may be spent: few, and asked for often.
+EXTENSIONS = "CREATE INDEX IF NOT EXISTS extensions ON entries (seq) WHERE kind = 'extended'"
 SCHEMA = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE entries (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT, intent INTEGER, atoms INTEGER"
@@ -29,6 +31,7 @@ SCHEMA = (
     "CREATE TABLE private (entry INTEGER PRIMARY KEY, value TEXT NOT NULL)",
     SALTS,
     OUTCOMES,
+    EXTENSIONS,
     *(
         f"CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table} BEGIN SELECT RAISE(ABORT, 'append-only'); END"
         for table in ("meta", "entries")
@@ -120,14 +123,17 @@ def settled(db: Any, after: int, most: int = PAGE) -> list[Line]:
 def newest(db: Any, before: int, most: int, *, told: bool) -> list[Line]:
     """The last lines before a number, newest first, that settle an intent, or also were told for nothing."""
     among = (
-        "WHERE kind NOT IN ('intent', 'override', 'terms')" if told else "INDEXED BY outcomes WHERE intent IS NOT NULL"
+        "WHERE kind NOT IN ('intent', 'override', 'terms', 'extended')"
+        if told
+        else "INDEXED BY outcomes WHERE intent IS NOT NULL"
     )
     return select(db, f"{among} AND seq < ? ORDER BY seq DESC LIMIT ?", before, most)
 
 
 def unpaid_count(db: Any) -> int:
-    """How many lines neither are an intent, nor settle one, nor are an override."""
-    parts = ("", "WHERE kind = 'intent'", "WHERE intent IS NOT NULL", "WHERE kind = 'override'")
+    """How many lines neither are an intent, nor settle one, nor are an override or an extension."""
+    kinds = ("kind = 'intent'", "intent IS NOT NULL", "kind = 'override'", "kind = 'extended'")
+    parts = ("", *(f"WHERE {kind}" for kind in kinds))
     found = [db.execute(f"SELECT count(*) FROM entries {part}").fetchall()[0][0] for part in parts]
     return int(found[0] - sum(found[1:]))
 
@@ -143,6 +149,12 @@ def open_by(db: Any, seq: int) -> dict[int, int]:
         " AND NOT EXISTS (SELECT 1 FROM entries AS o WHERE o.intent = i.seq AND o.seq <= ?1)"
     )
     return dict(db.execute(query, (seq,)).fetchall())
+
+
+def raised_by(db: Any, seq: int = 2**62) -> int:
+    """The atoms that were added to what may be spent, by the time of line `seq`."""
+    query = "SELECT coalesce(sum(atoms), 0) FROM entries WHERE kind = 'extended' AND seq <= ?"
+    return int(db.execute(query, (seq,)).fetchall()[0][0])
 
 
 def ends(db: Any, seq: int) -> bool:

@@ -36,8 +36,8 @@ class Ledger:
     """An open ledger, for several threads and processes.
 
     Guarantee: no answer returns before its charge and itself are durable; an intent without outcome counts as spent;
-        the running total never passes the total; a key keeps its first answer; an old copy is refused, and of several
-        copies in use one answers.
+        the running total never passes `total`, which it was made with, and what the owner has added since; a key keeps
+        its first answer; an old copy is refused, and of several copies in use one answers.
     Formula: commit(intent), swap(anchor), draw, commit(outcomes), swap(anchor), show.
     Source: write-ahead intent logging (Gray & Reuter 1993); `rules.step`; `Log`.
     """
@@ -93,7 +93,9 @@ class Ledger:
             try:
                 state = step(transaction.state, transaction.at.seq + 1, draft, self.total.atoms)
             except Unsound:
-                costs, left = (percent_of(x, self.total) for x in (loss, self._left(transaction.state.spent)))
+                whole = Loss(loss.measure, self.total.atoms + transaction.state.raised)
+                left = percent_of(Loss(loss.measure, max(0, whole.atoms - transaction.state.spent)), whole)
+                costs = percent_of(loss, whole)
                 shown = "slightly less" if left == costs else left
                 raise BudgetExhausted(f"The question costs {costs} of the budget and {shown} is left.") from None
             line = transaction.append(draft, state, time=self.log.time())
@@ -178,7 +180,7 @@ class Ledger:
 
     @property
     def left(self) -> Loss:
-        return self._left(self.log.head().spent)
+        return Loss(self.total.measure, max(0, self.total.atoms + self.log.raised() - self.log.head().spent))
 
     def verify(self) -> int:
         """Derive the whole chain and every running total again, or name the first bad line: the number of lines."""
@@ -193,6 +195,3 @@ class Ledger:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _left(self, spent: int) -> Loss:
-        return Loss(self.total.measure, max(0, self.total.atoms - spent))

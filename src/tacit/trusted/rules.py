@@ -16,27 +16,32 @@ FREE = ("told", "dropped", "terms")
 def step(state: State, seq: int, line: Draft | Line, total: int) -> State:
     """The state after a line, or `Unsound`.
 
-    Guarantee: what is spent, reservations included, never passes `total`, but for what an override carries; an intent
-        counts as spent until its outcomes take its place; these charge at most what it reserved, and only once.
+    Guarantee: what is spent, reservations included, never passes `total` and what the owner has added to it, but for
+        what an override carries; an intent counts as spent until its outcomes take its place; these charge at most what
+        it reserved, and only once.
     Formula: an intent adds what it reserves. Its outcomes stand together, put back what was reserved and add what each
-        is charged. Other outcomes are free. An override only adds, and what is open before it is never settled.
+        is charged. Other outcomes are free. An override only adds, and what is open before it is never settled. An
+        extension adds to what may be spent, and changes nothing that was.
     Source: write-ahead intents (Gray & Reuter 1993); `admits` for the filter.
     """
     if line.atoms < 0:
         raise Unsound("nothing gives budget back")
+    rested = state._replace(settling=None, room=0)  # outcomes that stand apart do not settle together
     if line.kind == "intent":
         # An override may have carried more than the total: what costs nothing still costs nothing.
-        if line.atoms and not admits(state.spent, line.atoms, total):
+        if line.atoms and not admits(state.spent, line.atoms, total + state.raised):
             raise Unsound("more is reserved than is left")
-        return State(state.spent + line.atoms, {**state.open, seq: line.atoms})
+        return rested._replace(spent=state.spent + line.atoms, open={**state.open, seq: line.atoms})
     if line.kind == "override":
-        return State(state.spent + line.atoms, {})
+        return rested._replace(spent=state.spent + line.atoms, open={})
+    if line.kind == "extended" and line.intent is None:
+        return rested._replace(raised=state.raised + line.atoms)
     if line.kind not in PAID + FREE:
         raise Unsound("no such kind")
     if line.intent is None:
         if line.kind in PAID or line.atoms:
             raise Unsound("what costs something ends an intent that reserved it")
-        return State(state.spent, state.open)
+        return rested
     if line.intent != state.settling:
         state = _settled(state, line.intent)
     if line.atoms > state.room:
@@ -49,7 +54,7 @@ def _settled(state: State, intent: int) -> State:
     if intent not in state.open:
         raise Unsound("the reservation was never made, or settled before")
     left = {seq: atoms for seq, atoms in state.open.items() if seq != intent}
-    return State(state.spent - state.open[intent], left, intent, state.open[intent])
+    return State(state.spent - state.open[intent], left, intent, state.open[intent], state.raised)
 
 
 def admits(spent: int, request: int, total: int) -> bool:

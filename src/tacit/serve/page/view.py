@@ -198,7 +198,7 @@ def budget(dataset: ServedData, quota: QuotaLine | None) -> dict[str, Any]:
     """The one budget: what is left, what was bought, and a quota if the key has one."""
     session = dataset.session
     total, spent = session.total.atoms, session.spent.atoms
-    gauge = _once(dataset, "gauge", spent, lambda: _gauge(dataset))
+    gauge = _once(dataset, "gauge", (spent, total), lambda: _gauge(dataset))
     used = 0.0
     if quota is not None:
         used, most = (next(iter(part.values())) for part in (quota.used, quota.of))
@@ -207,6 +207,7 @@ def budget(dataset: ServedData, quota: QuotaLine | None) -> dict[str, Any]:
         "left": 1 - min(1.0, spent / total),
         "finished": total - spent < _NEARLY_NOTHING * total,
         "whole": session.budget,
+        "extensions": session.extensions,
         "epsilon_spent": session.epsilon_spent,
         "gauge": gauge,
         "reserved": any(name == "reserved" for name, _ in gauge.parts),
@@ -215,11 +216,11 @@ def budget(dataset: ServedData, quota: QuotaLine | None) -> dict[str, Any]:
     }
 
 
-def _once(dataset: ServedData, name: str, spent: int, make: Callable[[], T]) -> T:
-    """What need not be worked out again until more is spent."""
+def _once(dataset: ServedData, name: str, at: object, make: Callable[[], T]) -> T:
+    """What need not be worked out again while what it depends on is the same: what is spent, and out of how much."""
     known = dataset.shown.get(name)
-    if known is None or known[0] != spent:
-        known = dataset.shown[name] = spent, make()
+    if known is None or known[0] != at:
+        known = dataset.shown[name] = at, make()
     found: T = known[1]
     return found
 

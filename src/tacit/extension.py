@@ -1,0 +1,49 @@
+"""How an owner raises the budget of a ledger: by a decision, which is a line of its own. It touches no row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tacit.errors import ConfigError, InvalidBudget
+from tacit.exact.price import extension
+from tacit.model.budget import Budget, Loss
+from tacit.model.entry import Extended, decode, encode
+from tacit.model.facts import Receipt
+from tacit.release.public import Extension
+from tacit.store.chain import Draft
+from tacit.trusted.rules import step
+
+if TYPE_CHECKING:
+    from tacit.store.log import Transaction
+    from tacit.trusted.ledger import Ledger
+
+_MOST = 2**62  # atoms: SQLite counts to 2^63, and an override may carry twice the total
+
+
+def extend(ledger: Ledger, first: Budget, budget: Budget) -> Extension:
+    """Raise the budget of an open ledger, which was made with `first`, to `budget`.
+
+    Guarantee: of several who raise it at once, each adds to what stands when its turn comes, and a budget that is not
+        more than that is refused. Durable, and known to the anchor, when it returns.
+    Formula: `exact.price.extension`, by the total and the budget that stand in the same transaction.
+    """
+    if not isinstance(budget, Budget):
+        raise ConfigError("budget is a tacit.Budget, like tacit.Budget(epsilon=2.0, delta=1e-9).")
+
+    def work(transaction: Transaction) -> Extension:
+        state, line = transaction.state, transaction.newest("extended")
+        last = None if line is None else decode(line.kind, line.body)
+        before = last.budget if isinstance(last, Extended) else first
+        whole = Loss(ledger.total.measure, ledger.total.atoms + state.raised)
+        more = extension(whole, before, budget, aside=ledger.aside)
+        if whole.atoms + more.atoms >= _MOST:
+            raise InvalidBudget("The budget is too large to be counted.")
+        kind, body = encode(Extended(budget))
+        draft = Draft(kind, more.atoms, body)
+        state = step(state, transaction.at.seq + 1, draft, ledger.total.atoms)
+        new = transaction.append(draft, state, time=ledger.log.time())
+        return Extension(budget, whole + more, new.time, Receipt(new.seq, new.hash))
+
+    ledger.log.check_room()
+    with ledger.log.turn():
+        return ledger.log.write(work)
