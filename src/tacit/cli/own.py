@@ -136,8 +136,8 @@ def extend(config: str, epsilon: float, delta: float | None, yes: bool, as_json:
 
     \b
     Examples:
-      tacit extend --epsilon 2
-      tacit extend people.toml --epsilon 2 --yes --json
+      tacit extend --epsilon 8 --yes
+      tacit extend --epsilon 8 --delta 1e-8 --yes --json
     """
     from tacit.config import read_config
     from tacit.exact.price import extension
