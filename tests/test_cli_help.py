@@ -34,7 +34,7 @@ discover = true
 kind = "boolean"
 """
 WORDS = [
-    "init", "discover", "check", "try", "plan", "start", "extend", "ask", "table", "cdf", "quantile", "status",
+    "init", "discover", "check", "try", "plan", "start", "extend", "append", "ask", "table", "cdf", "quantile", "status",
     "history", "publish", "synthesize", "report", "verify", "serve", "token", "demo", "bench", "completion",
 ]  # fmt: skip
 
@@ -68,10 +68,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "tacit.toml").write_text(configuration(*COLUMNS, ledger="people.tacit", questions=50))
     (folder / "people.toml").write_text(configuration(*COLUMNS, ledger="second.tacit", questions=50))
     (folder / "queries.sql").write_text(QUESTIONS)
+    (folder / "months.toml").write_text(
+        configuration(*COLUMNS, ledger="months.tacit", mechanism="direct").replace("[budget]", "[blocks]\n[budget]")
+    )
+    lines = (folder / "people.csv").read_text().splitlines()
+    for at, month in enumerate(("december", "january", "february")):
+        (folder / f"{month}.csv").write_text("\n".join([lines[0], *lines[at * 300 + 1 : at * 300 + 290 + at]]) + "\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TACIT_STATE", str(folder / "state"))
         patch.chdir(folder)
         assert tacit("ask", "SELECT COUNT(*) FROM data WHERE sex = 'F'").exit_code == 0
+        assert tacit("append", "december.csv", "--label", "2025-12", "-c", "months.toml").exit_code == 0
         published = tacit("publish", "-o", "people-public.tacit")
         assert published.exit_code == 0, published.output
     return folder

@@ -25,6 +25,8 @@ from tacit.errors import (
 )
 
 if TYPE_CHECKING:
+    from tacit.blocks import Series
+    from tacit.blocks import open_series as series
     from tacit.discovery import discover
     from tacit.model.answer import Answer
     from tacit.model.attribute import Attribute, boolean, category, date, hour, integer, month, numeric, weekday
@@ -49,10 +51,10 @@ __version__ = "0.1.0"
 __all__ = [
     "Answer", "AnswerWithheld", "Attribute", "Bar", "Budget", "BudgetExhausted", "ConfigError", "DataError", "Domain",
     "Facts", "InvalidBudget", "InvalidDomain", "InvalidQuery", "LedgerError", "Listing", "Loss", "NeedsData",
-    "NotStarted", "Query", "Receipt", "Session", "Statistic", "Table", "TacitError", "WouldSpend", "bin_width_chart",
-    "bin_widths", "boolean", "category", "count", "date", "discover", "extend", "frame", "hour", "integer",
-    "largest_mean", "matching", "month", "numeric", "open", "plan", "publish", "quantile_distance", "read", "reopen",
-    "report", "statistic", "stump", "verify", "weekday", "weigh",
+    "NotStarted", "Query", "Receipt", "Series", "Session", "Statistic", "Table", "TacitError", "WouldSpend",
+    "bin_width_chart", "bin_widths", "boolean", "category", "count", "date", "discover", "extend", "frame", "hour",
+    "integer", "largest_mean", "matching", "month", "numeric", "open", "plan", "publish", "quantile_distance", "read",
+    "reopen", "report", "series", "statistic", "stump", "verify", "weekday", "weigh",
 ]  # fmt: skip
 
 
@@ -86,11 +88,12 @@ _HOMES = {
     "tacit.public": ("publish", "read", "verify"),
     "tacit.release.ranges.bin_width": ("bin_width_chart", "bin_widths"),
     "tacit.release.plan": ("plan",),
+    "tacit.blocks": ("Series", "series"),
     "tacit.session": ("Session",),
     "tacit.terms": ("extend", "reopen"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
-_CALLED_THERE = {"open": "open_session"}  # where the name is another one in its module
+_CALLED_THERE = {"open": "open_session", "series": "open_series"}  # where the name is another one in its module
 
 
 def __getattr__(name: str) -> Any:

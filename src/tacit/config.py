@@ -20,13 +20,14 @@ from tacit.release.mechanisms import check_names, setting_names
 from tacit.release.settings import checked, names_of
 
 if TYPE_CHECKING:
+    from tacit.blocks import Series
     from tacit.session import Session
 
 
 class DataSection(Struct, frozen=True, kw_only=True):
-    """[data]"""
+    """[data]. The blocks of a series may have sources of their own."""
 
-    source: str
+    source: str = ""
     table: str | None = None
     person: str | None = None
     rows_per_person: int | None = None
@@ -59,6 +60,16 @@ class SessionSection(Struct, frozen=True, kw_only=True):
     prior: str | None = None
 
 
+class BlocksSection(Struct, frozen=True, kw_only=True):
+    """[blocks]: the table is a series of blocks. With a `column`, one table is split by it."""
+
+    name: str | None = None
+    column: str | None = None
+    protects: str | None = None
+    most_blocks: int | None = None
+    prior: bool = True
+
+
 S = TypeVar("S", bound=Struct)
 T = TypeVar("T")
 
@@ -75,11 +86,24 @@ class Config:
     options: Mapping[str, Any]
     about: AboutSection = field(default_factory=AboutSection)
     columns: Mapping[str, str] = field(default_factory=dict)
+    blocks: BlocksSection | None = None
+
+    def series(self, **more: Any) -> Series:
+        """The series of blocks that it describes. `more` are arguments of `tacit.series` beside these."""
+        from tacit.blocks import open_series
+
+        if self.blocks is None:
+            raise ConfigError("the configuration has no section [blocks], so its table is one table.")
+        said: dict[str, Any] = {"name": self.blocks.name or self.blocks.column or "block", "prior": self.blocks.prior}
+        said |= {"protects": self.blocks.protects, "most_blocks": self.blocks.most_blocks}
+        options = {key: value for key, value in self.options.items() if key not in ("prior", "start")}
+        return open_series(ledger=self.ledger, domain=self.domain, budget=self.budget, **{**options, **said, **more})
 
     def open(self, **more: Any) -> Session:
         """The session that it describes. `more` are arguments of `tacit.open` beside these, or in their place."""
         from tacit.opening import open_session  # it brings an engine along, which planning does without
 
+        self.check_one_table()
         return open_session(
             data=self.data,
             table=self.table,
@@ -89,6 +113,11 @@ class Config:
             **{**self.options, **more},
         )
 
+    def check_one_table(self) -> None:
+        """Refuse a series of blocks where one table is wanted."""
+        if self.blocks is not None:
+            raise ConfigError("the table is a series of blocks: `tacit append` adds to it, --block LABEL names one.")
+
     def reopen(self) -> tuple[Session, list[str]] | None:
         """What the ledger knows by itself, and in which words the configuration says other things than it.
 
@@ -96,6 +125,7 @@ class Config:
         """
         from tacit.terms import MadeWith, reopen
 
+        self.check_one_table()
         made_with = MadeWith.of(self.ledger)
         if made_with is not None and not made_with.settings:  # a session would bind it to the domain as it is now
             raise LedgerError(
@@ -162,10 +192,11 @@ def _parsed(path: Path) -> dict[str, Any]:
 
 def _read(path: Path, parsed: Mapping[str, Any], declared: Callable[[Mapping[str, Any]], Domain]) -> Config:
     """The configuration, whose domain is what `declared` makes of its tables."""
-    unknown = sorted(set(parsed) - {"about", "data", "budget", "session", "domain"})
+    unknown = sorted(set(parsed) - {"about", "data", "budget", "session", "blocks", "domain"})
     if unknown:
         raise ConfigError(
-            f"{path}: unknown section [{unknown[0]}]; there are [about], [data], [budget], [session], [domain.NAME]."
+            f"{path}: unknown section [{unknown[0]}]; there are [about], [data], [budget], [session], [blocks], "
+            "[domain.NAME]."
         )
     wrong: list[TacitError] = []
 
@@ -181,6 +212,9 @@ def _read(path: Path, parsed: Mapping[str, Any], declared: Callable[[Mapping[str
     budget = read(lambda: _budget(_section(path, parsed, "budget", BudgetSection)))
     session = read(lambda: _section(path, parsed, "session", SessionSection, setting_names()))
     about = read(lambda: _section(path, parsed, "about", AboutSection))
+    blocks = read(lambda: _section(path, parsed, "blocks", BlocksSection)) if "blocks" in parsed else None
+    if data is not None and not data.source and (blocks is None or blocks.column is not None):
+        wrong.append(ConfigError(f"{path}: [data] needs source."))
     tables, columns = _described(parsed.get("domain", {}))
     domain = read(lambda: declared(tables))
     if len(wrong) == 1:
@@ -197,7 +231,7 @@ def _read(path: Path, parsed: Mapping[str, Any], declared: Callable[[Mapping[str
     if session.prior is not None:
         options["prior"] = _place(path, session.prior)
     source, ledger = _place(path, data.source), path.parent / session.ledger
-    return Config(source, data.table, domain, budget, ledger, options, about, columns)
+    return Config(source, data.table, domain, budget, ledger, options, about, columns, blocks)
 
 
 def _described(tables: Any) -> tuple[Any, dict[str, str]]:

@@ -101,7 +101,7 @@ def open_session(
     loading: called while the table is read, with the share that is done, where the engine tells it (DuckDB does).
     """
     asked = datetime.now(UTC)  # before the data are looked at
-    domain = _declared(domain)
+    domain = declared(domain)
     if not isinstance(budget, Budget):
         raise ConfigError("budget is a tacit.Budget, like tacit.Budget(epsilon=1.0, delta=1e-9).")
     named = {name: value for name, value in settings.items() if value is not None}
@@ -116,7 +116,10 @@ def open_session(
     if made_with is not None:
         _refuse_others(path.name, made_with.differences(budget, domain, {"mechanism": mechanism, **named}))
     check_prior(prior, data)
-    rows = read_records(open_source(data, table), domain, person=person, rows_per_person=people, progress=loading)
+    if isinstance(data, Records):  # that a series has read, to compare them with those of its other blocks
+        rows = data
+    else:
+        rows = read_records(open_source(data, table), domain, person=person, rows_per_person=people, progress=loading)
     drawn_to = None if prior is None else read_prior(prior, domain, rows)
     if made_with is not None and made_with.settings:
         choice, confidence = made_with.choice(named)
@@ -185,6 +188,8 @@ def read_prior(given: Any, domain: Domain, private: Records | None = None) -> Pr
     """
     from tacit.release.hypothesis.prior import Prior
 
+    if isinstance(given, Prior):
+        return given
     try:
         if _is_published(given):
             return _published(given, domain)
@@ -269,7 +274,7 @@ def _refuse_others(ledger: str, differ: list[str]) -> None:
         )
 
 
-def _declared(domain: Domain | Mapping[str, Any] | str | Path) -> Domain:
+def declared(domain: Domain | Mapping[str, Any] | str | Path) -> Domain:
     """The domain in any of its forms: a dict has attributes, or tables as TOML has them."""
     if isinstance(domain, Domain):
         return domain

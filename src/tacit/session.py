@@ -30,7 +30,7 @@ from tacit.questions import Asked, Questions
 from tacit.release.answering import Answers, combine, parts
 from tacit.release.dial import wanted
 from tacit.release.epsilon import epsilon_spent
-from tacit.release.estimate import Answerer, repeated
+from tacit.release.estimate import Answerer, Estimate, repeated
 from tacit.release.evidence import Setting, one_answer
 from tacit.release.history import History, Past, history, past
 from tacit.release.need import DryRun as DryRun  # what `dry_run` gives: for those who import it from here
@@ -289,6 +289,42 @@ class Session(Questions):
             given.update(mine)
         return answers
 
+    @property
+    def fresh(self) -> bool:
+        """Whether every new question has noise of its own, and a price."""
+        return self._mechanism.fresh
+
+    @property
+    def learns(self) -> bool:
+        """Whether tables are put together from counts, of which each is a question of its own."""
+        return self._mechanism.learns
+
+    def found(self, needs: Sequence[Need]) -> dict[Need, Part]:
+        """The parts that answers are put together from, each with what a sum over several tables needs of it."""
+        self._check_started([tuple(needs)])
+        with _no_collection():
+            found = self._parts.fetch(needs)
+        self._parts.bought.catch_up()
+        return {need: self._centred(need, part) for need, part in found.items()}
+
+    def known(self, needs: Sequence[Need]) -> dict[Need, Part] | None:
+        """The same where all of it is known already; None where something would have to be bought, or checked."""
+        queries = [need for need in needs if isinstance(need, Query)]
+        settled = self._parts.settled(queries) if len(queries) == len(needs) else [None]
+        if None not in settled:
+            found = zip(queries, settled, strict=True)
+            return {query: self._centred(query, one) for query, one in found if one is not None}
+        return self.found(needs) if self._parts.price(needs).known else None
+
+    def _centred(self, need: Need, part: Part) -> Part:
+        if isinstance(need, Query) and isinstance(part, Estimate) and part.centre is None:
+            return replace(part, centre=self._parts.bought.centre(need, part))
+        return part
+
+    def priced(self, needs: Sequence[Need]) -> DryRun:
+        """What `found` would cost at most."""
+        return self._parts.price(needs)
+
     def in_steps(self, ask: Ask, most: int) -> Generator[list[Facts], None, Answers]:
         """What `answer` gives, worked out in steps of at most `most` counts, each of which yields the facts of its own.
 
@@ -438,6 +474,11 @@ class Session(Questions):
     def asked_at(self, arrived: datetime) -> AbstractContextManager[None]:
         """What this thread asks within it has this time in the ledger and in what is published: see `Log.asked_at`."""
         return nullcontext() if self._ledger is None else self._ledger.log.asked_at(arrived)
+
+    def rest(self) -> None:
+        """Let go of the ledger's files until something is asked that needs them."""
+        if self._ledger is not None:
+            self._ledger.log.rest()
 
     def close(self) -> None:
         if self._ledger is not None:

@@ -17,6 +17,7 @@ from msgspec import to_builtins
 from tacit.errors import ConfigError, LedgerError, TacitError
 from tacit.exact.price import extension, raised_to
 from tacit.extension import extend as write_extension
+from tacit.manifest import SERIES
 from tacit.model.attribute import Attribute
 from tacit.model.budget import MEASURES, Budget, Loss
 from tacit.model.describe import values_of
@@ -66,6 +67,10 @@ class MadeWith:
         if found is None:
             return None
         terms, lines = found
+        if SERIES in terms:
+            raise LedgerError(
+                f"{path.name} is a series of blocks, and no ledger of one table: `tacit.series` opens it."
+            )
         try:
             epsilon, delta = json.loads(terms["budget"])
             measure, atoms = json.loads(terms["total"])

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from tacit import __version__
-from tacit.cli import ask, bench, completion, demo, discovery, draft, own, publish, rehearse, serve
+from tacit.cli import ask, bench, blocks, completion, demo, discovery, draft, own, publish, rehearse, serve
 from tacit.cli.options import STOPPED
 from tacit.cli.show import as_document
 from tacit.errors import BudgetExhausted, TacitError
@@ -116,6 +116,18 @@ def _register(path: str) -> None:
         raise ConfigError(f"{path} cannot be run: {type(error).__name__}: {error}.") from None
 
 
-for _room in (draft, discovery, rehearse, own, ask, publish, serve, demo, bench, completion):  # in the order of need
+for _room in (
+    draft,
+    discovery,
+    rehearse,
+    own,
+    blocks,
+    ask,
+    publish,
+    serve,
+    demo,
+    bench,
+    completion,
+):  # in the order of need
     for _command in _room.COMMANDS:
         main.add_command(_command)

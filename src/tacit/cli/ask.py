@@ -14,10 +14,10 @@ import click
 
 from tacit.cli.options import (
     Options,
+    asked,
     asker_options,
     at_terminal,
     check_writable,
-    opened,
     starting,
     svg_option,
     where_option,
@@ -38,6 +38,7 @@ from tacit.cli.statements import Statement, condition_of, placed, read_statement
 from tacit.errors import InvalidQuery, TacitError
 
 if TYPE_CHECKING:
+    from tacit.blocks import Series
     from tacit.model.table import CdfAnswer, Table
     from tacit.release.answering import Answers
     from tacit.session import DryRun, Session
@@ -99,7 +100,7 @@ def ask(
         if Path(output).suffix.lower() not in FORMS:
             raise click.UsageError(f"the file ends in {', '.join(FORMS)}; {Path(output).name} does not.")
         check_writable(output)
-    with opened(options) as session:
+    with asked(options) as session:
         if not statements:
             from tacit.cli.prompt import talk
 
@@ -121,8 +122,8 @@ def ask(
         if within is not None and not yes:
             _confirm(costs, session)
         with all_told(session):
-            for i, (statement, asked) in enumerate(zip(statements, asks, strict=True)):
-                work = partial(session.answer, asked, within=within)
+            for i, (statement, one) in enumerate(zip(statements, asks, strict=True)):
+                work = partial(session.answer, one, within=within)
                 with placed(statement):  # the first may buy what the session starts from, and shows a bar
                     answer = starting(session, "" if i else "answer", work)
                 _show(answer, session, options, bars=bars)
@@ -151,7 +152,7 @@ def table(options: Options, names: tuple[str, ...], where: str | None, svg: str 
         raise click.UsageError(f"a picture shows one or two attributes, not {len(names)}.")
     check_writable(svg, csv_file)
     condition = condition_of(where)
-    with opened(options) as session:
+    with asked(options) as session:
         with placed(condition) as rows:
             found = starting(session, "table", partial(session.table, *names, where=rows))
         _draw(found, svg)
@@ -178,7 +179,7 @@ def cdf(options: Options, name: str, svg: str | None) -> None:
       tacit cdf age --json
     """
     check_writable(svg)
-    with opened(options) as session:
+    with asked(options) as session:
         with all_told(session):
             found = starting(session, "curve", partial(session.cdf, name))
             quantiles = [] if options.as_json else [session.quantile(name, share) for share in QUANTILES]
@@ -205,7 +206,7 @@ def quantile(options: Options, name: str, shares: tuple[float, ...], where: str 
       tacit quantile age 0.5 --where "sex = 'F'"
     """
     condition = condition_of(where)
-    with opened(options) as session, all_told(session), placed(condition) as rows:
+    with asked(options) as session, all_told(session), placed(condition) as rows:
         ask = partial(session.quantile, name, where=rows)
         found = starting(session, "quantiles", lambda: [ask(share) for share in shares])
     if options.as_json:
@@ -221,7 +222,7 @@ def quantile(options: Options, name: str, shares: tuple[float, ...], where: str 
     to.print(f"{found[0].source}, {cost_words(found[0].facts)}{unit}", style="dim")
 
 
-def _confirm(costs: Sequence[DryRun], session: Session) -> None:
+def _confirm(costs: Sequence[DryRun], session: Session | Series) -> None:
     """Say what single answers cost, and ask whether to buy them."""
     from tacit.model.budget import Loss, percent_of
 
@@ -234,7 +235,7 @@ def _confirm(costs: Sequence[DryRun], session: Session) -> None:
     click.confirm(f"Buy this for {price}?", abort=True, err=True)
 
 
-def _show(answer: Answers, session: Session, options: Options, *, bars: bool = False) -> None:
+def _show(answer: Answers, session: Session | Series, options: Options, *, bars: bool = False) -> None:
     text = partial(print_answer, answer, session.rows, bars=bars, units=options.units)
     show(answer.to_dict(), options.as_json, text)
 
@@ -251,7 +252,7 @@ def _dry_facts(question: str, cost: DryRun, within: float | None) -> dict[str, o
 
 
 @contextmanager
-def all_told(session: Session) -> Iterator[None]:
+def all_told(session: Session | Series) -> Iterator[None]:
     """Of several questions, one that is refused says that nothing was spent only if those before it were free too."""
     before = session.spent
     try:

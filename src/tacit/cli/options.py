@@ -17,6 +17,7 @@ from tacit.cli.show import advance, say, waiting
 from tacit.errors import ConfigError, NotStarted
 
 if TYPE_CHECKING:
+    from tacit.blocks import Series
     from tacit.model.budget import Loss
     from tacit.release.offer import Started
     from tacit.session import Session
@@ -73,6 +74,7 @@ class Options:
     published: str | None = None
     start: bool = False
     units: bool = False
+    block: str | None = None
 
 
 def _as_record(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -93,7 +95,8 @@ def _as_record(*options: Callable[[Command], Command]) -> Callable[[Command], Co
     return give
 
 
-_ALL = json_option, rollback_option
+block_option = click.option("--block", metavar="LABEL", help="Of a series of blocks: this one alone.")
+_ALL = json_option, rollback_option, block_option
 owner_options = _as_record(config_anywhere, *_ALL)  # of a command that opens the owner's table,
 # or can also answer from a published file,
 analyst_options = _as_record(config_anywhere, *_ALL, published_option, units_option)
@@ -110,6 +113,10 @@ def opened(options: Options, *, without_data: bool = False) -> Iterator[Session]
         from tacit.config import read_config
 
         config = read_config(options.config)
+        if options.block is not None:
+            with config.series(accept_rollback=options.accept_rollback, progress=advance) as blocks:
+                yield blocks.block(options.block)
+            return
         known = config.reopen() if without_data and options.accept_rollback is None else None
         if known is not None:
             session, differ = known
@@ -141,6 +148,22 @@ def opened(options: Options, *, without_data: bool = False) -> Iterator[Session]
             raise
 
 
+@contextmanager
+def asked(options: Options) -> Iterator[Session | Series]:
+    """The same for who asks: a series of blocks, where the configuration has one and no block of it is named."""
+    from tacit.config import read_config
+
+    config = read_config(options.config) if options.published is None else None
+    if config is None or config.blocks is None or options.block is not None:
+        with opened(options) as session:
+            yield session
+        return
+    with config.series(accept_rollback=options.accept_rollback, progress=advance) as blocks:
+        if options.start:
+            blocks.start()
+        yield blocks
+
+
 def _spent_since(session: Session, before: Loss) -> str:
     """What was spent in this run, for somebody who stopped it."""
     from tacit.model.budget import percent_of
@@ -156,7 +179,7 @@ def at_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def starting(session: Session, what: str, work: Callable[[], T]) -> T:
+def starting(session: Session | Series, what: str, work: Callable[[], T]) -> T:
     """Do it, with a bar while `what` is worked out, if it is said.
 
     Where the session has to be started first, a person at a terminal is asked whether to.
@@ -165,7 +188,9 @@ def starting(session: Session, what: str, work: Callable[[], T]) -> T:
         with waiting(f"Working out the {what}") if what else nullcontext():
             return work()
     except NotStarted:
-        if not at_terminal():
+        from tacit.session import Session
+
+        if not at_terminal() or not isinstance(session, Session):
             raise
         say(f"The session is not started. {session.base}")
         if not click.confirm("Buy it now?", err=True):

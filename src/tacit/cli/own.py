@@ -9,6 +9,7 @@ import click
 
 from tacit.cli.options import (
     Options,
+    asked,
     at_terminal,
     buy_base,
     config_anywhere,
@@ -109,6 +110,11 @@ def start(config: str, yes: bool, dry_run: bool, accept_rollback: str | None, un
       tacit start --yes
       tacit start people.toml --yes --json
     """
+    from tacit.config import read_config
+
+    if read_config(config).blocks is not None:
+        _start_blocks(Options(config, as_json, accept_rollback), yes=yes, dry_run=dry_run)
+        return
     with opened(Options(config, as_json, accept_rollback)) as session:
         base = session.base
         if not dry_run and base.cost.atoms:
@@ -168,6 +174,29 @@ def extend(config: str, epsilon: float, delta: float | None, yes: bool, as_json:
     if settings.budget != budget:
         delta_line = f" and delta = {budget.delta:g}" if budget.delta != settings.budget.delta else ""
         say(f"Write epsilon = {budget.epsilon:g}{delta_line} into [budget] of {config}: it opens with nothing else.")
+
+
+def _start_blocks(options: Options, *, yes: bool, dry_run: bool) -> None:
+    """The same for every block of a series that is not started."""
+    from tacit.blocks import Series
+
+    with asked(options) as blocks:
+        assert isinstance(blocks, Series)
+        new = [one.label for one in blocks.status() if not one.started]
+        if new and not dry_run:
+            said = f"{len(new):,} blocks: {', '.join(new[:8])}{', …' * (len(new) > 8)}."
+            if not yes:
+                if not at_terminal():
+                    raise click.UsageError(f"say --yes to buy what answers start from, of {said} Nothing was spent.")
+                say(f"What answers start from, of {said}")
+                click.confirm("Buy it now?", abort=True, err=True)
+            with waiting("Buying what the answers start from"):
+                blocks.start()
+        show(
+            {"started": [] if dry_run else new, "not_started": new if dry_run else []},
+            options.as_json,
+            lambda to: to.print(f"{'to start' if dry_run else 'started'}: {escape(', '.join(new) or 'none')}"),
+        )
 
 
 def _print_base(base: Started, units: bool, to: Console) -> None:

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tacit.cli.options import Options, analyst_options, check_writable, json_option, opened, owner_options, writing
+from tacit.cli.options import (
+    Options,
+    analyst_options,
+    asked,
+    check_writable,
+    json_option,
+    opened,
+    owner_options,
+    writing,
+)
 from tacit.cli.show import console, escape, print_grid, print_json, say, show, waiting
 from tacit.errors import ConfigError
 
@@ -38,6 +47,11 @@ def status(options: Options) -> None:
       tacit status
       tacit status --json
     """
+    from tacit.config import read_config
+
+    if options.published is None and options.block is None and read_config(options.config).blocks is not None:
+        _show_blocks(options)
+        return
     with opened(options, without_data=True) as session:
         past = session.history
         facts = {
@@ -205,6 +219,28 @@ def verify(file: str, config: str | None, receipt: tuple[int, str] | None, ancho
 def _extension(one: Extension) -> dict[str, Any]:
     budget = {"epsilon": one.budget.epsilon, "delta": one.budget.delta}
     return {"budget": budget, "time": one.time, "entry": one.receipt.entry, "seal": one.receipt.seal}
+
+
+def _show_blocks(options: Options) -> None:
+    """The status of a series: every block, and what is spent of its budget."""
+    from tacit.blocks import Series
+    from tacit.cli.blocks import print_blocks
+
+    with asked(options) as blocks:
+        assert isinstance(blocks, Series)
+        status = blocks.status()
+        each = [
+            {
+                "block": one.label,
+                "rows": one.rows,
+                "started": one.started,
+                "percent_spent": 100 * one.spent.atoms / one.total.atoms,
+            }
+            for one in status
+        ]
+        budget = {"epsilon": blocks.terms.each.epsilon, "delta": blocks.terms.each.delta}
+        facts = {"rows": blocks.rows, "budget_of_a_block": budget, "protects": blocks.terms.protects, "blocks": each}
+        show(facts, options.as_json, partial(print_blocks, blocks, status))
 
 
 def _line(past: Past) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import numpy as np
 
 from tacit.errors import InvalidQuery
 from tacit.model.attribute import Attribute
+from tacit.model.block import Labels
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Query
 from tacit.model.statistic import MAX_TEXT, Statistic, Unbound
@@ -105,6 +106,9 @@ class Compare(Expression):
 
     def truth(self, domain: Domain, wanted: bool) -> Query:
         attribute = domain[self.name]
+        if isinstance(attribute.values, Labels):  # which is never missing
+            found = Query.among(domain, self.name, attribute.values.compared(self.name, self.operator, self.value))
+            return found if wanted else ~found
         cut, below = self.cut(attribute), self.operator.startswith("<") == wanted
         return Query.among(domain, self.name, range(cut) if below else range(cut, attribute.bins))
 
@@ -171,6 +175,8 @@ class Between(Expression):
     def truth(self, domain: Domain, wanted: bool) -> Query:
         attribute = domain[self.name]
         upper: Comparison = self.upper or ("<" if attribute.kind == "numeric" else "<=")
+        if isinstance(attribute.values, Labels):
+            return All((Compare(self.name, ">=", self.low), Compare(self.name, upper, self.high))).truth(domain, wanted)
         if not isinstance(attribute.values, Listed):  # whoever swaps the ends hears so, before any end cuts a bin
             ends = [attribute.point(self.name, end) for end in (self.low, self.high)]
             if ends[0] > ends[1]:

@@ -44,7 +44,8 @@ from tacit.release.classes import (
     steps,
     sums,
 )
-from tacit.release.estimate import Estimate
+from tacit.release.estimate import Ceiling, Estimate
+from tacit.release.hypothesis.noise_sum import Draws
 from tacit.release.public import Public
 from tacit.release.warm_start import WarmStart
 
@@ -112,11 +113,20 @@ class CertifiedFigure:
         # The noise is symmetric, so it is below minus its quantile at 1 - 2 miss with a chance of `miss` at most. One
         # more row for the answer, which is rounded.
         beyond = quantile(measured.noise, 1 - 2 * miss) if miss < 0.5 else 0
-        self._above = int(measured.values[0]) + beyond + 1
+        self._value, self._noise = int(measured.values[0]), measured.noise
+        self._above = self._value + beyond + 1
+
+    def ceiling(self, guess: int, times: float) -> Ceiling:
+        """So many times what the certified error around a guess is at most, by the law of its one draw."""
+        least = times * (self._offset(guess) + self._value + 1)
+        return Ceiling(least, Draws(self._noise).times(times), self.certificate.questions)
+
+    def _offset(self, guess: int) -> int:
+        return int(self.certificate.offset(np.array([guess * GRID]))[0])
 
     def width(self, guess: int) -> int:
         """The bar around a guess of so many rows: one row at least, whatever the noise was."""
-        return max(1, int(self.certificate.offset(np.array([guess * GRID]))[0]) + self._above)
+        return max(1, self._offset(guess) + self._above)
 
 
 class Base:
@@ -149,7 +159,7 @@ class Base:
     @property
     def widest(self) -> tuple[Bar, ...]:
         """The widest bars there are: of a question of the class, and of all boxes at once."""
-        return self._said(SAMPLE, self._rows, self._rows, 1, 1.0).bars
+        return self._said(SAMPLE, self._rows, self._rows, 1, 1.0)[0].bars
 
     def estimate(self, query: Query | Statistic) -> Estimate | None:
         """The answer to a question that is certified and was not answered before; None to any other.
@@ -180,8 +190,8 @@ class Base:
         size = -(-value // unit)
         if sides[0].flipped:  # what was certified is for a guess of that size
             size = around = self._rows - value // unit
-        facts = self._facts(kind, size, around, unit, boxes)
-        return Estimate(self._rows * unit - value if query.complement else value, facts)
+        facts, ceiling = self._facts(kind, size, around, unit, boxes)
+        return Estimate(self._rows * unit - value if query.complement else value, facts, ceiling=ceiling)
 
     def _side(self, factor: Factor, alone: bool) -> Side | None:
         if len(factor.scope) > 1:
@@ -202,12 +212,12 @@ class Base:
             return None
         return Sums.of(guessed(self.hypothesis, self._rows, scope))
 
-    def _said(self, kind: str, size: int, around: int, unit: int, boxes: float) -> Facts:
+    def _said(self, kind: str, size: int, around: int, unit: int, boxes: float) -> tuple[Facts, Ceiling | None]:
         """The facts about an answer of `size` among `around` rows: of a list's class, a mixture of boxes, or both.
 
         Every box of the mixture lies in these rows, and offsets rise with the size of a guess.
         """
-        bars = list[Bar]()
+        bars, ceiling = list[Bar](), None
         if kind:
             figure = self._figures[kind]
             like = share_of(self._confidence, figure.certificate.questions)
@@ -215,7 +225,8 @@ class Base:
         if boxes and self.largest is not None:
             width = math.ceil(boxes * unit * self.largest.width(around))
             bars.append(Bar(width, all_of(self.largest.certificate.questions), self._confidence))
-        return Facts("hypothesis", self._free, self._confidence, self.receipt, bars=tuple(bars))
+            ceiling = self.largest.ceiling(around, boxes * unit)
+        return Facts("hypothesis", self._free, self._confidence, self.receipt, bars=tuple(bars)), ceiling
 
 
 class Side(NamedTuple):

@@ -25,7 +25,7 @@ from tacit.model.query import Query
 from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Convolution, Marginal, Product, Strategy, Tree
-from tacit.release.estimate import Estimate, TableEstimate, of_stored
+from tacit.release.estimate import Centre, Estimate, TableEstimate, of_stored
 from tacit.release.hypothesis.noisy_residuals import NoisyResiduals
 from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.release.public import Public, past
@@ -270,6 +270,24 @@ class Bought:
             return answer
         bars = (bar, *facts.bars) if bar.width < shown else (*facts.bars, bar)
         return replace(answer, facts=replace(facts, bars=bars))
+
+    def centre(self, query: Query, answer: Estimate) -> Centre | None:
+        """What the surest purchase says about a question whose answer this is, and by which law; None where none does.
+
+        As in `barred`, only what was bought by then counts, and which purchase is the surest goes by laws alone.
+        """
+        if answer.centre is not None or answer.facts.receipt is None:
+            return answer.centre
+        known = [
+            one
+            for one in self._sure(query, answer.facts.receipt.entry + 1)
+            if isinstance(one.release, NoisyTable | NoisyResiduals)
+        ]
+        surest = min(known, key=lambda one: (one.law(query, self._sure_of), one.entry), default=None)
+        if surest is None:
+            return None
+        assert isinstance(surest.release, NoisyTable | NoisyResiduals)
+        return surest.release.centre(query)
 
     def band(self, name: str, values: NDArray[np.float64], entry: int) -> float | None:
         """How far cumulative counts are off, all at once, by the surest purchase before an entry; None where none says.

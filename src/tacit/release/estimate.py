@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,24 @@ from tacit.model.noise_law import Noise, quantile
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
+from tacit.release.hypothesis.noise_sum import Draws
 from tacit.store.chain import Mark
+
+
+class Centre(NamedTuple):
+    """A value in grid steps around which the truth lies by the law of some draws alone; it may be rounded so far."""
+
+    value: int
+    draws: Draws
+    rounded: float = 0.0
+
+
+class Ceiling(NamedTuple):
+    """What the errors of so many questions are at most, in grid steps: `least`, less what some draws come to."""
+
+    least: float
+    draws: Draws
+    questions: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +42,8 @@ class Estimate:
 
     value: int
     facts: Facts
+    centre: Centre | None = None  # of an answer that was measured by itself
+    ceiling: Ceiling | None = None  # of one that was certified with all boxes
 
     @property
     def half_width(self) -> float | None:
@@ -119,7 +138,7 @@ def of_stored(
     if isinstance(stored, Told):
         return Estimate(value, Facts("repeat", stored.free, confidence, stored.receipt, stored.note, stored.bars))
     facts = Facts("measured", stored.cost, confidence, stored.receipt).within(quantile(stored.noise, confidence))
-    return Estimate(value, facts if paid_now else repeated(facts))
+    return Estimate(value, facts if paid_now else repeated(facts), Centre(value, Draws(stored.noise)))
 
 
 def repeated(facts: Facts) -> Facts:

@@ -386,6 +386,11 @@ class Log:
         """
         return str(self._thread.asked) if self._file.has_turn() else now()
 
+    def rest(self) -> None:
+        """Let go of the files until they are used again."""
+        self._file.release()
+        self._anchor.close()
+
     def close(self) -> None:
         self._file.close()
         self._anchor.close()

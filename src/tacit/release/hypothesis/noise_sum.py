@@ -21,12 +21,14 @@ D is allowed for like the noise that is added to Gaussian draws, by Hoeffding's 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
 
-from tacit.model.noise_law import Noise
+from tacit.model.noise_law import Noise, quantile_of_sum
 
 _NORMAL = NormalDist()
 _DEVIATIONS = 3.0  # of the added noise, that a bar allows for
@@ -48,6 +50,45 @@ def width_of_sum(noise: Noise, squares: float, largest: float, draws: int, confi
     largest * t, and the sum over all draws at most squares / largest² times that.
     """
     return _width(noise, squares, largest, draws, 1 - confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """Independent draws of one noise, each with a weight: Σ of squared weights, the largest, how many draws."""
+
+    noise: Noise
+    squares: float = 1.0
+    largest: float = 1.0
+    draws: int = 1
+
+    def times(self, factor: float) -> Draws:
+        """The same draws with weights that many times as large."""
+        return Draws(self.noise, self.squares * factor**2, self.largest * abs(factor), self.draws)
+
+
+def width_of_all(parts: Sequence[Draws], confidence: float) -> float:
+    """The same for a sum of several sums of draws, all independent, whose noise may differ in scale.
+
+    Gaussian: a draw of a larger scale counts as one of the least scale s with a weight as many times as large. That is
+    what a variance proxy says; and the σ that is added for s is enough for a larger scale, while the deviations that
+    are taken back are those of smaller weights. Laplace: every draw counts as one of the largest scale, whose moment
+    generating function, and whose mixture of normal draws, only grow with it. Of both kinds at once, each kind has half
+    of what may go wrong.
+    """
+    kinds = sorted({part.noise.kind for part in parts})
+    if len(kinds) > 1:
+        half = 1 - (1 - confidence) / 2
+        return sum(width_of_all([part for part in parts if part.noise.kind == kind], half) for kind in kinds)
+    noises = {part.noise for part in parts}
+    draws, squares = sum(part.draws for part in parts), sum(part.squares for part in parts)
+    if len(noises) == 1 and all(part.largest == 1 and part.squares == part.draws for part in parts):
+        return quantile_of_sum(noises.pop(), draws, confidence)
+    scales = [part.noise.scale for part in parts]
+    if kinds == ["laplace"]:
+        return width_of_sum(Noise("laplace", max(scales)), squares, max(p.largest for p in parts), draws, confidence)
+    least = min(scales)
+    squares = sum(part.squares * (part.noise.scale / least) ** 2 for part in parts) * _UP
+    return width_of_sum(Noise("gaussian", least), squares, math.sqrt(squares), draws, confidence)
 
 
 def width_of_bridge(noise: Noise, draws: int, confidence: float) -> float:

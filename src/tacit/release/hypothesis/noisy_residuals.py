@@ -29,8 +29,8 @@ from tacit.model.noise_law import Noise, variance
 from tacit.model.query import Factor, Query
 from tacit.model.residuals import Residuals, residual
 from tacit.model.workload import Marginal, marginal
-from tacit.release.estimate import Estimate, TableEstimate
-from tacit.release.hypothesis.noise_sum import width_of_bridge, width_of_sum
+from tacit.release.estimate import Centre, Estimate, TableEstimate
+from tacit.release.hypothesis.noise_sum import Draws, width_of_bridge, width_of_sum
 
 Names = tuple[str, ...]
 _MOST = 2**62  # within 64 bits, with a bit to spare
@@ -115,6 +115,11 @@ class NoisyResiduals:
 
     def estimate(self, query: Query) -> Estimate:
         return Estimate(self.value(query), self._facts.within(self.law(query, self._confidence)))
+
+    def centre(self, query: Query) -> Centre:
+        """The query's answer, which is rounded to a whole step, and the draws that it is made of."""
+        spread = self._spread(_components(query, self._domain))
+        return Centre(self.value(query), Draws(self.noise, *spread).times(query.unit), 0.5)
 
     def table(self, asked: Marginal) -> TableEstimate:
         """A table within one scope. Every cell is what its own question is answered with."""

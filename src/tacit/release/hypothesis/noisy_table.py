@@ -17,7 +17,8 @@ from tacit.model.facts import Facts
 from tacit.model.noise_law import Noise, quantile_of_sum
 from tacit.model.query import Factor, Query, plain_product
 from tacit.model.workload import Marginal
-from tacit.release.estimate import Estimate, TableEstimate
+from tacit.release.estimate import Centre, Estimate, TableEstimate
+from tacit.release.hypothesis.noise_sum import Draws
 
 _REMEMBERED = 2**16  # cells of a sum that is kept for the next question
 
@@ -79,6 +80,16 @@ class NoisyTable:
 
     def estimate(self, query: Query) -> Estimate:
         return Estimate(self.value(query), self._facts.within(self.half_width(query)))
+
+    def centre(self, query: Query) -> Centre:
+        """The query's answer, and the draws in the cells that it is a sum of."""
+        inside = self._inside(query)
+        shape = [self._sizes[name] for name in inside.scope]
+        each = math.prod(size for name, size in self._sizes.items() if name not in inside.scope)
+        chosen = _chosen(inside, shape) if self.where.is_everyone else sides(inside, inside.scope, shape)[0]
+        squares, draws = float((chosen.astype(np.float64) ** 2).sum()), max(1, int(np.count_nonzero(chosen)))
+        law = Draws(self.noise, each * squares, float(chosen.max(initial=0)), each * draws)
+        return Centre(self.value(query), law)
 
     def table(self, marginal: Marginal) -> TableEstimate:
         """A table of fewer attributes, or of fewer rows. Every cell is what its own question is answered with."""

@@ -1,0 +1,109 @@
+"""What holds for all blocks of a series: what was declared, what is protected, and the budget of one block."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tacit.errors import ConfigError
+from tacit.exact.price import total
+from tacit.model.block import check_name
+from tacit.model.budget import Budget
+from tacit.model.domain import Domain
+from tacit.store.chain import canonical
+
+ROW, WITHIN, OVER = "row", "person within a block", "person over blocks"  # what a series can protect
+MOST_BLOCKS = 10_000
+
+
+@dataclass(frozen=True)
+class SeriesTerms:
+    """What a series was made with, and what holds for all its blocks."""
+
+    domain: Domain
+    budget: Budget
+    name: str  # of the column of blocks
+    protects: str
+    most: int | None  # blocks
+    person: str | None
+    rows_per_person: int | None
+    prior: bool
+    settings: Mapping[str, Any]  # of the mechanism, as the owner named them
+
+    def written(self) -> dict[str, str]:
+        return {
+            "declared": self.domain.to_toml(),
+            "budget": canonical([self.budget.epsilon, self.budget.delta]),
+            **{
+                name: canonical(getattr(self, name))
+                for name in ("name", "protects", "most", "person", "rows_per_person", "prior", "settings")
+            },
+        }
+
+    @classmethod
+    def read(cls, written: Mapping[str, str]) -> SeriesTerms:
+        epsilon, delta = json.loads(written["budget"])
+        rest = {name: json.loads(text) for name, text in written.items() if name not in ("declared", "budget")}
+        return cls(Domain.from_toml(written["declared"]), Budget(epsilon=epsilon, delta=delta), **rest)
+
+    @property
+    def each(self) -> Budget:
+        """The budget of one block.
+
+        For a person over blocks it is such that all blocks together stay within the whole: in whichever measure a
+        ledger counts, a block has at most so much that as many as there may be add up to what the whole budget has.
+        """
+        return self.budget if self.protects != OVER or self.most is None else divided(self.budget, self.most)
+
+
+def divided(budget: Budget, blocks: int) -> Budget:
+    """The largest budget of which so many, added up in the measure of their ledgers, stay within this one."""
+    if budget.delta == 0:
+        return Budget(epsilon=math.nextafter(budget.epsilon / blocks, 0.0) if blocks > 1 else budget.epsilon)
+
+    def fits(epsilon: float) -> bool:
+        one = Budget(epsilon=epsilon, delta=budget.delta)
+        return all(blocks * total(one, m).atoms <= total(budget, m).atoms for m in ("gdp", "rho"))
+
+    low, high = 0.0, budget.epsilon
+    if fits(high):
+        return budget
+    for _ in range(30):
+        middle = float(f"{(low + high) / 2:.6g}")  # a budget that can be written down
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    if not low:
+        raise ConfigError(f"{budget} is too small to be divided among {blocks:,} blocks.")
+    return Budget(epsilon=low, delta=budget.delta)
+
+
+def new_terms(
+    domain: Domain,
+    budget: Budget,
+    name: str,
+    protects: str | None,
+    most: int | None,
+    person: str | None,
+    rows_per_person: int | None,
+    prior: bool,
+    named: Mapping[str, Any],
+) -> SeriesTerms:
+    check_name(name, domain)
+    if (person is None) != (rows_per_person is None):
+        raise ConfigError("person and rows_per_person are given together: whose row it is, and how many count.")
+    protects = protects or (ROW if person is None else WITHIN)
+    if protects not in (ROW, WITHIN, OVER) or (protects == ROW) != (person is None):
+        raise ConfigError(
+            f'protects is "{ROW}" where no person is named, and else "{WITHIN}" or "{OVER}", not {protects!r}.'
+        )
+    if (protects == OVER) != (most is not None):
+        raise ConfigError(f'most_blocks goes with protects = "{OVER}": how many blocks there may ever be.')
+    if most is not None and (type(most) is not int or not 1 <= most <= MOST_BLOCKS):
+        raise ConfigError(f"most_blocks is a whole number from 1 to {MOST_BLOCKS:,}, not {most!r}.")
+    terms = SeriesTerms(domain, budget, name, protects, most, person, rows_per_person, prior, dict(named))
+    terms.each  # refuses what cannot be divided  # noqa: B018
+    return terms

@@ -1,0 +1,134 @@
+"""Bars of sums over blocks: exact laws of sums of noise, by convolution, and what the union bound leaves."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+import pytest
+
+from tacit.model.budget import Loss
+from tacit.model.facts import ANSWER, EXACT, NOISE, Bar, Facts, Receipt
+from tacit.model.noise_law import Noise, pmf
+from tacit.release.estimate import Ceiling, Centre, Estimate
+from tacit.release.hypothesis.noise_sum import Draws, width_of_all
+from tacit.release.window import in_steps, summed
+
+CONFIDENCE = 0.95
+FREE = Loss("gdp", 0)
+
+
+def law_of(parts: list[tuple[Noise, int]]) -> np.ndarray:
+    """The exact law of Σ weight * draw, one draw each, with whole weights, around its middle."""
+    laws = []
+    for noise, weight in parts:
+        reach = int(40 * noise.scale) + 5
+        law = np.zeros(2 * reach * weight + 1)
+        law[::weight] = pmf(noise, np.arange(-reach, reach + 1))
+        laws.append(law)
+    return reduce(np.convolve, laws)
+
+
+def within(law: np.ndarray, width: float) -> float:
+    middle = len(law) // 2
+    h = min(int(width), middle)
+    return float(law[middle - h : middle + h + 1].sum())
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+@pytest.mark.parametrize("scales", [[3.0] * 2, [3.0] * 12, [2.0, 5.0, 9.0], [1.5] * 5 + [6.0]])
+@pytest.mark.parametrize("weights", [[1], [1, 3]])
+def test_a_sum_stays_within_its_bar(kind: str, scales: list[float], weights: list[int]) -> None:
+    noises = [Noise(kind, scale) for scale in scales]  # type: ignore[arg-type]
+    parts = [(noise, weights[i % len(weights)]) for i, noise in enumerate(noises)]
+    width = width_of_all([Draws(noise).times(weight) for noise, weight in parts], CONFIDENCE)
+    law = law_of(parts)
+    assert within(law, width) >= CONFIDENCE
+    alike = len(set(scales)) == 1 or kind == "gaussian"  # Laplace draws all count as the widest
+    assert not alike or within(law, 0.5 * width) < CONFIDENCE  # a bar of half the width is caught
+    # Like independent errors: a good deal less than what single bars add up to, where there are many alike.
+    alone = sum(width_of_all([Draws(noise).times(weight)], CONFIDENCE) for noise, weight in parts)
+    assert len(scales) < 12 or width < 0.45 * alone
+
+
+def test_noise_of_both_kinds_has_half_of_what_may_go_wrong_each() -> None:
+    mixed = [Draws(Noise("laplace", 4.0)), Draws(Noise("gaussian", 4.0))]
+    law = law_of([(part.noise, 1) for part in mixed])
+    assert within(law, width_of_all(mixed, CONFIDENCE)) >= CONFIDENCE
+
+
+def block(value: int, *, centre: int | None = None, ceiling: float | None = None, bar: Bar | None = None) -> Estimate:
+    facts = Facts("hypothesis", FREE, CONFIDENCE, Receipt(1, "seal"), bars=() if bar is None else (bar,))
+    noise = Draws(Noise("gaussian", 10.0))
+    return Estimate(
+        value,
+        facts,
+        None if centre is None else Centre(centre, noise),
+        None if ceiling is None else Ceiling(ceiling, noise, 7),
+    )
+
+
+def test_the_bar_of_a_sum_of_centres_grows_with_the_root() -> None:
+    bar = Bar(20, NOISE, CONFIDENCE)
+    four, sixteen = (summed([block(100, centre=100, bar=bar)] * many, CONFIDENCE) for many in (4, 16))
+    assert four.value == 400
+    assert sixteen.value == 1600
+    assert 1.9 < sixteen.facts.bars[0].width / four.facts.bars[0].width < 2.1
+    assert four.facts.bars[0] == Bar(four.facts.bars[0].width, NOISE, CONFIDENCE)
+    assert four.facts.receipt is None  # there are four ledgers
+
+
+def test_how_far_the_shown_sum_is_from_the_centres_is_in_the_bar() -> None:
+    plain = summed([block(100, centre=100)] * 4, CONFIDENCE).facts.bars[0].width
+    biased = summed([block(100, centre=107)] * 4, CONFIDENCE).facts.bars[0].width
+    assert biased == plain + 28
+
+
+def test_certified_errors_add_linearly_and_their_noise_does_not() -> None:
+    """On the exact law: each true error is `least` less its draw, so the sum is beyond the bar on one side alone."""
+    many = 9
+    bar = summed([block(100, ceiling=50.0)] * many, CONFIDENCE).facts.bars[0]
+    beyond = bar.width - many * 50
+    law = law_of([(Noise("gaussian", 10.0), 1)] * many)
+    middle = len(law) // 2
+    assert law[: middle - int(beyond)].sum() <= 1 - CONFIDENCE
+    assert law[: middle - int(0.6 * beyond)].sum() > 1 - CONFIDENCE  # a narrower one is caught
+    assert bar.about == "all 63 questions of this kind at once"
+    assert beyond < many * 10  # which linear bars would be
+
+
+def test_where_both_bars_are_proved_what_may_go_wrong_is_parted() -> None:
+    both = summed([block(100, centre=100, ceiling=50.0)] * 4, CONFIDENCE).facts.bars
+    alone = summed([block(100, centre=100)] * 4, CONFIDENCE).facts.bars
+    assert [bar.about for bar in both][:1] == [NOISE]
+    assert both[0].width > alone[0].width
+    assert all(bar.confidence == CONFIDENCE for bar in both)
+
+
+def test_other_bars_add_linearly_and_lose_confidence() -> None:
+    bars = summed([block(10, bar=Bar(5, ANSWER, CONFIDENCE))] * 3, CONFIDENCE).facts.bars
+    assert bars == (Bar(15, ANSWER, 0.85),)
+    assert summed([block(10, bar=Bar(5, ANSWER, CONFIDENCE))] * 20, CONFIDENCE).facts.bars == ()
+    assert summed([block(10), block(10, bar=Bar(5, ANSWER, CONFIDENCE))], CONFIDENCE).facts.bars == ()
+    mixed = summed([block(10, centre=10), block(10, bar=Bar(5, ANSWER, CONFIDENCE))], CONFIDENCE).facts.bars
+    assert mixed[0].confidence == 0.9
+
+
+def test_one_noisy_block_keeps_its_bars_and_its_receipt() -> None:
+    exact = Estimate(500, Facts("public", FREE, CONFIDENCE).within(0, EXACT))
+    found = summed([exact, block(10, bar=Bar(5, ANSWER, CONFIDENCE)), exact], CONFIDENCE)
+    assert found.value == 1010
+    assert found.facts.bars == (Bar(5, ANSWER, CONFIDENCE),)
+    assert found.facts.receipt == Receipt(1, "seal")
+    assert summed([exact, exact], CONFIDENCE).facts.bars == (Bar(0, EXACT, CONFIDENCE),)
+
+
+def test_a_finer_grid_scales_everything() -> None:
+    found = in_steps(block(10, centre=12, ceiling=3.0, bar=Bar(5, ANSWER, CONFIDENCE)), 4)
+    assert found.value == 40
+    assert found.centre is not None
+    assert found.centre.value == 48
+    assert found.centre.draws.squares == 16
+    assert found.ceiling is not None
+    assert found.ceiling.least == 12
+    assert found.facts.bars[0].width == 20

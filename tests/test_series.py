@@ -1,0 +1,383 @@
+"""A table of blocks: what is appended stays apart, what is asked is the sum, and nothing is taken for another."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tacit
+from people import answered
+from people import tacit as command
+from tacit.blocks import Series
+from tacit.manifest import Manifest
+
+DOMAIN = tacit.Domain({"ward": tacit.category(["a", "b"]), "stay": tacit.integer(0, 7)})
+BUDGET = tacit.Budget(epsilon=1.0, delta=1e-9)
+LONG = "SELECT COUNT(*) FROM data WHERE stay >= 4"
+
+
+def month(number: int, rows: int = 400) -> pd.DataFrame:
+    chance = np.random.default_rng(number)
+    return pd.DataFrame(
+        {"who": np.arange(rows) // 2, "ward": chance.choice(["a", "b"], rows), "stay": chance.integers(0, 8, rows)}
+    )
+
+
+def made(folder: Path, months: int = 3, **terms: object) -> Series:
+    options = {"mechanism": "direct", **terms}
+    series = tacit.series(ledger=folder / "stays.tacit", domain=DOMAIN, budget=BUDGET, **options)  # type: ignore[arg-type]
+    for number in range(months):
+        path = folder / f"{number + 1}.csv"
+        month(number).to_csv(path, index=False)
+        series.append(str(path), f"2026-0{number + 1}")
+    return series
+
+
+@pytest.fixture
+def series(tmp_path: Path) -> Iterator[Series]:
+    with made(tmp_path) as found:
+        yield found
+
+
+def value(series: tacit.Series, question: str) -> float:
+    found = series.ask(question)
+    assert isinstance(found, tacit.Answer)
+    return found.value
+
+
+def test_a_window_is_the_sum_of_its_blocks(series: Series) -> None:
+    each = [series.block(label).ask(LONG) for label in series.blocks]
+    values = [float(one) for one in each]  # type: ignore[arg-type]
+    assert value(series, LONG) == sum(values)
+    assert value(series, f"{LONG} AND block BETWEEN '2026-02' AND '2026-12'") == sum(values[1:])
+    assert value(series, f"{LONG} AND block IN ('2026-01', '2026-03')") == values[0] + values[2]
+    assert value(series, f"{LONG} AND block < '2026-02'") == values[0]
+    assert value(series, f"{LONG} AND NOT block <= '2026-02'") == values[2]
+    table = series.ask(f"SELECT block, COUNT(*) {LONG[LONG.index('FROM') :]} GROUP BY block")
+    assert isinstance(table, tacit.Table)
+    assert table.values.tolist() == values
+    assert table.names == ("block",)
+
+
+def test_bars_of_a_window_add_like_independent_errors(series: Series) -> None:
+    each = [series.block(label).ask(LONG).error for label in series.blocks]
+    whole = series.ask(LONG)
+    assert whole.confidence == 0.95
+    assert whole.error is not None
+    assert whole.error < 0.65 * sum(error for error in each if error is not None)
+    assert whole.receipt is None
+
+
+def test_what_is_asked_of_one_block_is_charged_to_it_alone(series: Series) -> None:
+    answer = series.ask(f"{LONG} AND block = '2026-02'")
+    assert answer.source == "measured"
+    assert [one.spent.atoms > 0 for one in series.status()] == [False, True, False]
+    # Over all blocks it costs each of the others as much: the budget of one, not three of them.
+    alone = answer.cost
+    both = series.ask(LONG)
+    assert both.cost == alone
+    assert len({one.spent for one in series.status()}) == 1
+    assert series.ask(LONG).cost.atoms == 0
+
+
+def test_sizes_are_public_and_cost_nothing(series: Series) -> None:
+    found = series.ask("SELECT block, COUNT(*) FROM data GROUP BY block")
+    assert isinstance(found, tacit.Table)
+    assert (found.values.tolist(), found.error, found.cost.atoms) == ([400.0] * 3, 0, 0)
+    assert series.dry_run("SELECT COUNT(*) FROM data WHERE block >= '2026-02'").known
+    assert value(series, "SELECT COUNT(*) FROM data WHERE block >= '2026-02'") == 800
+    assert not series.dry_run(LONG).known
+    assert all(not one.spent.atoms for one in series.status())
+
+
+def test_means_tables_quantiles_and_curves_over_a_window(series: Series) -> None:
+    rows = pd.concat([month(number) for number in (1, 2)])
+    mean = series.ask("SELECT AVG(stay) FROM data WHERE block > '2026-01'")
+    assert isinstance(mean, tacit.Answer)
+    assert mean.error is not None
+    assert abs(mean.value - rows["stay"].mean()) <= mean.error
+    table = series.ask("SELECT ward, COUNT(*) FROM data WHERE block > '2026-01' GROUP BY ward")
+    assert isinstance(table, tacit.Table)
+    assert table.values.shape == (2,)
+    both = series.table("block", "ward")
+    assert both.values.shape == (3, 2)
+    assert both.values[1:].sum(axis=0).tolist() == table.values.tolist()
+    curve = series.cdf("stay")
+    assert curve.rows == 1200
+    assert curve.error is not None
+    assert np.abs(curve.values - np.cumsum(np.bincount(pd.concat(map(month, range(3)))["stay"]))).max() <= curve.error
+    assert series.quantile("stay", 0.5).value in ("2", "3", "4")
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ("SELECT STUMP(stay, ward) FROM data", "a statistic is no sum over rows"),
+        ("SELECT COUNT(*) FROM data WHERE block = '2027-01'", "block has no value '2027-01'"),
+        ("SELECT COUNT(*) FROM data WHERE block < 5", "block is compared with a label"),
+    ],
+)
+def test_what_has_no_answer_over_blocks_is_refused(series: Series, question: str, says: str) -> None:
+    with pytest.raises(tacit.InvalidQuery, match=says):
+        series.ask(question)
+
+
+def test_it_is_read_back_without_rows(tmp_path: Path) -> None:
+    with made(tmp_path) as first:
+        said = value(first, LONG)
+    for file in tmp_path.glob("*.csv"):
+        file.unlink()
+    with tacit.series(ledger=tmp_path / "stays.tacit") as again:
+        assert again.blocks == ["2026-01", "2026-02", "2026-03"]
+        assert value(again, LONG) == said
+        with pytest.raises(tacit.DataError, match="there is no file"):
+            again.ask("SELECT COUNT(*) FROM data WHERE stay >= 5")
+
+
+def test_a_label_and_rows_stand_once(series: Series, tmp_path: Path) -> None:
+    with pytest.raises(tacit.LedgerError, match=r"2026-02 is there already.*2026-02-late"):
+        series.append(month(9), "2026-02")
+    shuffled = month(1).sample(frac=1, random_state=1)
+    with pytest.raises(tacit.LedgerError, match="the rows of the block 2026-02"):
+        series.append(shuffled, "2026-04")
+    assert series.blocks == ["2026-01", "2026-02", "2026-03"]
+    assert len(list((tmp_path / "stays.tacit.blocks").glob("*.tacit"))) == 3
+    series.append(month(9, rows=3), "2026-02-late")  # the way that there is
+    assert series.sizes["2026-02-late"] == 3
+
+
+@pytest.mark.parametrize("label", ["", " a", "a\n", "x" * 65, 5])
+def test_a_label_is_text_that_can_be_asked_for(series: Series, label: str) -> None:
+    with pytest.raises(tacit.ConfigError, match="label"):
+        series.append(month(9), label)
+
+
+def test_rows_that_changed_are_refused_with_the_way_that_there_is(tmp_path: Path) -> None:
+    made(tmp_path).close()
+    pd.concat([month(1), month(9, rows=1)]).to_csv(tmp_path / "2.csv", index=False)
+    with (
+        tacit.series(ledger=tmp_path / "stays.tacit") as series,
+        pytest.raises(tacit.LedgerError, match="2026-02-late"),
+    ):
+        series.ask(LONG)
+
+
+def ledgers(folder: Path) -> list[Path]:
+    return sorted((folder / "stays.tacit.blocks").glob("*.tacit"))
+
+
+def test_another_blocks_ledger_is_not_taken_for_its_own(tmp_path: Path) -> None:
+    made(tmp_path).close()
+    first, second, _ = ledgers(tmp_path)
+    aside = tmp_path / "aside"
+    first.rename(aside)
+    second.rename(first)
+    aside.rename(second)
+    with (
+        tacit.series(ledger=tmp_path / "stays.tacit") as series,
+        pytest.raises(tacit.LedgerError, match="is not the one that it was appended with"),
+    ):
+        series.ask(LONG)
+
+
+def test_an_old_copy_of_one_blocks_ledger_is_noticed(tmp_path: Path) -> None:
+    with made(tmp_path) as series:
+        old = ledgers(tmp_path)[1]
+        series.close()
+        shutil.copy(old, tmp_path / "old")
+    with tacit.series(ledger=tmp_path / "stays.tacit") as series:
+        series.ask(LONG)
+    shutil.copy(tmp_path / "old", old)
+    with (
+        tacit.series(ledger=tmp_path / "stays.tacit") as series,
+        pytest.raises(tacit.LedgerError, match=r"older|newer|seen"),
+    ):
+        series.ask(LONG)
+
+
+def test_an_old_copy_of_the_manifest_is_noticed(tmp_path: Path) -> None:
+    made(tmp_path, months=1).close()
+    shutil.copy(tmp_path / "stays.tacit", tmp_path / "old")
+    with tacit.series(ledger=tmp_path / "stays.tacit") as series:
+        series.append(month(5), "2026-02")
+    shutil.copy(tmp_path / "old", tmp_path / "stays.tacit")
+    with pytest.raises(tacit.LedgerError, match=r"older|newer|seen"):
+        tacit.series(ledger=tmp_path / "stays.tacit")
+
+
+def test_an_append_that_fails_leaves_nothing(series: Series, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Manifest, "add", fail)
+        with pytest.raises(KeyboardInterrupt):
+            series.append(month(7), "2026-04")
+    assert len(ledgers(tmp_path)) == 3
+    assert series.blocks == ["2026-01", "2026-02", "2026-03"]
+    series.append(month(7), "2026-04")
+    assert len(series.blocks) == 4
+
+
+def test_of_two_who_append_the_same_label_at_once_one_does(tmp_path: Path) -> None:
+    made(tmp_path, months=1).close()
+    said: list[str] = []
+    start = threading.Barrier(2)
+
+    def work(number: int) -> None:
+        with tacit.series(ledger=tmp_path / "stays.tacit") as series:
+            start.wait()
+            try:
+                series.append(month(number), "2026-02")
+                said.append("appended")
+            except tacit.LedgerError as error:
+                said.append(error.sentence)
+
+    both = [threading.Thread(target=work, args=(number,)) for number in (7, 8)]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join()
+    assert said.count("appended") == 1
+    assert any("is there already" in one for one in said)
+    with tacit.series(ledger=tmp_path / "stays.tacit") as series:
+        assert series.blocks == ["2026-01", "2026-02"]
+        assert len(ledgers(tmp_path)) == 2
+
+
+def test_another_process_sees_what_was_appended(series: Series, tmp_path: Path) -> None:
+    with tacit.series(ledger=tmp_path / "stays.tacit") as other:
+        other.append(month(7), "2026-04")
+    assert series.blocks[-1] == "2026-04"
+    assert value(series, "SELECT COUNT(*) FROM data") == 1600
+
+
+def test_a_person_over_blocks_has_a_part_of_the_budget_in_each(tmp_path: Path) -> None:
+    terms = {"person": "who", "rows_per_person": 2, "protects": "person over blocks", "most_blocks": 3}
+    with made(tmp_path, months=3, **terms) as series:
+        each = [session.total for session in (series.block(label) for label in series.blocks)]
+        from tacit.exact.price import total
+
+        assert sum(one.atoms for one in each) <= total(BUDGET, each[0].measure).atoms
+        assert series.terms.each.epsilon < BUDGET.epsilon
+        with pytest.raises(tacit.LedgerError, match="made for 3 blocks"):
+            series.append(month(9), "2026-04")
+    with made(
+        tmp_path / "x" if (tmp_path / "x").mkdir() is None else tmp_path, months=1, person="who", rows_per_person=2
+    ) as within:
+        assert within.terms.protects == "person within a block"
+        assert within.terms.each == BUDGET
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"protects": "person over blocks", "most_blocks": 3},
+        {"person": "who", "rows_per_person": 2, "protects": "row"},
+        {"person": "who", "rows_per_person": 2, "most_blocks": 3},
+        {"person": "who", "rows_per_person": 2, "protects": "person over blocks"},
+        {"person": "who", "rows_per_person": 2, "protects": "person over blocks", "most_blocks": 0},
+        {"protects": "everybody"},
+        {"person": "who"},
+        {"name": "Ward"},
+    ],
+)
+def test_terms_that_say_nothing_are_refused(tmp_path: Path, terms: dict[str, object]) -> None:
+    with pytest.raises(tacit.TacitError):
+        made(tmp_path, months=0, **terms)
+    assert not (tmp_path / "stays.tacit").exists()
+
+
+def test_other_terms_and_other_ledgers_are_refused(tmp_path: Path) -> None:
+    made(tmp_path, months=1).close()
+    with pytest.raises(tacit.LedgerError, match="another budget"):
+        tacit.series(ledger=tmp_path / "stays.tacit", budget=tacit.Budget(epsilon=2.0, delta=1e-9))
+    with pytest.raises(tacit.LedgerError, match="is a series of blocks"):
+        tacit.open(data=month(1), domain=DOMAIN, budget=BUDGET, ledger=tmp_path / "stays.tacit")
+    with pytest.raises(tacit.LedgerError, match="ledger of one table"):
+        tacit.series(ledger=ledgers(tmp_path)[0])
+    with pytest.raises(tacit.ConfigError, match="needs a domain"):
+        tacit.series(ledger=tmp_path / "none.tacit")
+
+
+def test_a_start_is_drawn_to_the_block_before_and_kept(tmp_path: Path) -> None:
+    terms = {"mechanism": "iterative", "warm": 0.7, "certify": 0.2}
+    with made(tmp_path, months=0, **terms) as series:
+        assert series.append(month(0), "1", start=True).prior is None
+        second = series.append(month(1), "2", start=True)
+        assert second.prior is not None
+        said = series.ask(LONG)
+        assert isinstance(said, tacit.Answer)
+        assert [bar.confidence for bar in said.bars] == [0.95] * len(said.bars)
+    with tacit.series(ledger=tmp_path / "stays.tacit") as again:
+        assert value(again, LONG) == said.value
+        assert again.ask(LONG).bars == said.bars
+    (kept,) = (tmp_path / "stays.tacit.blocks").glob("*.prior")
+    kept.unlink()
+    with tacit.series(ledger=tmp_path / "stays.tacit") as again, pytest.raises(tacit.LedgerError, match=r"\.prior"):
+        again.ask(LONG)
+
+
+def test_one_table_is_split_by_a_column(tmp_path: Path) -> None:
+    rows = pd.concat([month(number).assign(day=f"d{number}") for number in (2, 0, 1)])
+    with tacit.series(
+        ledger=tmp_path / "a.tacit", domain=DOMAIN, budget=BUDGET, name="day", mechanism="direct"
+    ) as series:
+        assert series.append_by(rows, "day") == ["d0", "d1", "d2"]
+        assert series.append_by(rows, "day") == []
+        assert value(series, "SELECT COUNT(*) FROM data WHERE day <= 'd1'") == 800
+        with pytest.raises(tacit.DataError, match="some rows have no day"):
+            series.append_by(pd.concat([rows, month(3)]), "day")
+        with pytest.raises(tacit.DataError, match="no column night"):
+            series.append_by(rows, "night")
+
+
+CONFIGURATION = """
+[budget]
+epsilon = 1.0
+delta = 1e-9
+[session]
+ledger = "stays.tacit"
+mechanism = "direct"
+[blocks]
+[domain.ward]
+kind = "category"
+values = ["a", "b"]
+[domain.stay]
+kind = "integer"
+low = 0
+high = 7
+"""
+
+
+def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tacit.toml").write_text(CONFIGURATION)
+    for number in (0, 1):
+        month(number).to_csv(f"{number}.csv", index=False)
+    assert answered("append", "0.csv", "--label", "2026-01")[0]["blocks"] == 1
+    assert "400 rows" in command("append", "1.csv", "--label", "2026-02").output
+    assert command("append", "1.csv", "--label", "2026-02").exit_code == 1
+    assert command("append", "1.csv").exit_code == 2
+    (table,) = answered("ask", "SELECT block, COUNT(*) FROM data WHERE stay >= 4 GROUP BY block")
+    assert [row[:1] for row in table["rows"]] == [["2026-01"], ["2026-02"]]
+    (status,) = answered("status")
+    assert [one["block"] for one in status["blocks"]] == ["2026-01", "2026-02"]
+    assert "2026-02" in command("status").output
+    assert command("publish", "-o", "x").exit_code == 1
+    assert command("publish", "-o", "x", "--block", "2026-02").exit_code == 0
+    (one,) = answered("ask", "SELECT COUNT(*) FROM data WHERE stay >= 4", "--block", "2026-02")
+    assert one["source"] == "repeat"
+    assert json.loads(command("start", "--yes", "--json").output) == {"started": [], "not_started": []}
+    pd.concat([month(n).assign(day=f"d{n}") for n in (0, 1)]).to_csv("all.csv", index=False)
+    split = CONFIGURATION.replace("[blocks]", '[blocks]\ncolumn = "day"').replace("stays.tacit", "split.tacit")
+    Path("split.toml").write_text(f'data.source = "all.csv"\n{split}')
+    assert answered("append", "-c", "split.toml")[0]["appended"] == ["d0", "d1"]
+    assert command("append", "-c", "split.toml", "--label", "x").exit_code == 2
