@@ -381,3 +381,10 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     Path("split.toml").write_text(f'data.source = "all.csv"\n{split}')
     assert answered("append", "-c", "split.toml")[0]["appended"] == ["d0", "d1"]
     assert command("append", "-c", "split.toml", "--label", "x").exit_code == 2
+
+
+def test_a_block_whose_budget_was_raised_by_itself_is_refused(tmp_path: Path) -> None:
+    made(tmp_path, months=1).close()
+    tacit.extend(ledgers(tmp_path)[0], tacit.Budget(epsilon=2.0, delta=1e-9))
+    with tacit.series(ledger=tmp_path / "stays.tacit") as series, pytest.raises(tacit.LedgerError, match="raised by"):
+        series.ask(LONG)

@@ -15,8 +15,8 @@ import tacit
 
 PAGE = Path(__file__).parent / "api.md"
 SECTIONS = {
-    "Opening, planning, publishing": ["open", "plan", "publish", "read", "verify", "report"],
-    "Asking": ["Session", "count", "weigh", "Query"],
+    "Opening, planning, publishing": ["open", "series", "plan", "publish", "read", "verify", "report"],
+    "Asking": ["Session", "Series", "count", "weigh", "Query"],
     "Answers": ["Answer", "Table", "Listing", "Bar", "Facts", "Receipt", "frame"],
     "Declaring": ["Domain", "Attribute", "category", "boolean", "integer", "numeric", "date", "Budget", "Loss"],
     "Nonlinear questions": ["Statistic", "statistic", "stump", "largest_mean", "matching", "quantile_distance"],

@@ -375,8 +375,8 @@ class Series(Questions):
         if session.budget != self.terms.each:
             session.close()
             raise LedgerError(
-                f"The budget of the block {block.label} was raised by itself: the series promises {self.terms.each} for "
-                "each block, and cannot keep that."
+                f"The budget of the block {block.label} was raised by itself: the series promises {self.terms.each} "
+                "for each block, and cannot keep that."
             )
         return session
 
