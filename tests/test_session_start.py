@@ -15,7 +15,7 @@ from people import CSV, answered, configuration, refused
 from people import tacit as command
 from tacit.cli import options
 from tacit.config import read_config
-from tacit.release.offer import Started
+from tacit.model.started import Started
 from tacit.session import Session
 
 DOMAIN = tacit.Domain(

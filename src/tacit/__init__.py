@@ -20,6 +20,7 @@ from tacit.errors import (
     LedgerError,
     NeedsData,
     NotStarted,
+    ServerError,
     TacitError,
     WouldSpend,
 )
@@ -27,6 +28,7 @@ from tacit.errors import (
 if TYPE_CHECKING:
     from tacit.blocks import Series
     from tacit.blocks import open_series as series
+    from tacit.client import Client, connect
     from tacit.discovery import discover
     from tacit.model.answer import Answer
     from tacit.model.attribute import Attribute, boolean, category, date, hour, integer, month, numeric, weekday
@@ -49,18 +51,19 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Answer", "AnswerWithheld", "Attribute", "Bar", "Budget", "BudgetExhausted", "ConfigError", "DataError", "Domain",
-    "Facts", "InvalidBudget", "InvalidDomain", "InvalidQuery", "LedgerError", "Listing", "Loss", "NeedsData",
-    "NotStarted", "Query", "Receipt", "Series", "Session", "Statistic", "Table", "TacitError", "WouldSpend",
-    "bin_width_chart", "bin_widths", "boolean", "category", "count", "date", "discover", "extend", "frame", "hour",
-    "integer", "largest_mean", "matching", "month", "numeric", "open", "plan", "publish", "quantile_distance", "read",
-    "reopen", "report", "series", "statistic", "stump", "verify", "weekday", "weigh",
+    "Answer", "AnswerWithheld", "Attribute", "Bar", "Budget", "BudgetExhausted", "Client", "ConfigError", "DataError",
+    "Domain", "Facts", "InvalidBudget", "InvalidDomain", "InvalidQuery", "LedgerError", "Listing", "Loss", "NeedsData",
+    "NotStarted", "Query", "Receipt", "Series", "ServerError", "Session", "Statistic", "Table", "TacitError",
+    "WouldSpend", "bin_width_chart", "bin_widths", "boolean", "category", "connect", "count", "date", "discover",
+    "extend", "frame", "hour", "integer", "largest_mean", "matching", "month", "numeric", "open", "plan", "publish",
+    "quantile_distance", "read", "reopen", "report", "series", "statistic", "stump", "verify", "weekday", "weigh",
 ]  # fmt: skip
 
 
 # Where each name comes from. Nothing is loaded before it is used: the help of the command line needs no numpy, and to
 # declare a domain no engine.
 _HOMES = {
+    "tacit.client": ("Client", "connect"),
     "tacit.show.frames": ("frame",),
     "tacit.show.report": ("report",),
     "tacit.discovery": ("discover",),

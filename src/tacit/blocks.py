@@ -28,15 +28,17 @@ from tacit.model.ask import Ask
 from tacit.model.block import check_label, with_blocks
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
+from tacit.model.dry_run import DryRun
 from tacit.model.query import Query
+from tacit.model.table import Answers
 from tacit.opening import choose, declared, open_session
 from tacit.questions import Questions
-from tacit.release.answering import Answers, combine, parts
+from tacit.release.answering import combine, parts
 from tacit.release.blockwise import BlockTerms, Blockwise
 from tacit.release.estimate import Estimate
 from tacit.release.evidence import FEW, Setting
 from tacit.release.mechanisms import check_names
-from tacit.release.need import DryRun, Need, Part
+from tacit.release.need import Need, Part
 from tacit.series_terms import SeriesTerms, new_terms
 from tacit.session import Session
 from tacit.store.anchor import Anchor

@@ -82,6 +82,15 @@ class WouldSpend(TacitError):
     code = "would_spend"
 
 
+class ServerError(TacitError):
+    """A server cannot be reached, or refuses for a reason of its own: a wrong key, a quota, too many requests.
+
+    `code` is the server's. Where the connection broke, something may have been spent; asking again is free.
+    """
+
+    code = "server"
+
+
 class AnswerWithheld(TacitError):
     """The charge is durable but the answer could not be stored, so it is not shown: the reservation stays spent."""
 

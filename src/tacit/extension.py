@@ -9,7 +9,7 @@ from tacit.exact.price import extension
 from tacit.model.budget import Budget, Loss
 from tacit.model.entry import Extended, decode, encode
 from tacit.model.facts import Receipt
-from tacit.release.public import Extension
+from tacit.model.status import Extension
 from tacit.store.chain import Draft
 from tacit.trusted.rules import step
 

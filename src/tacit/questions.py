@@ -26,18 +26,18 @@ from tacit.model.ask import (
 )
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
+from tacit.model.dry_run import DryRun
 from tacit.model.expression import Expression
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic, Unbound
-from tacit.model.table import CdfAnswer, Table
+from tacit.model.table import Answers, CdfAnswer, Table
 from tacit.model.values import Value
 from tacit.model.workload import check
-from tacit.release.answering import Answers
-from tacit.release.need import DryRun
 
 Asked = str | Expression | Query | Unbound | Statistic | Ask
 Where = str | Expression | Query | None
 MAX_BATCH = 10_000  # questions that share a commit
+NOT_PLAIN = "a GROUP BY, and whatever is not a plain count, is asked by itself, with ask."
 
 
 class Questions(ABC):
@@ -94,13 +94,9 @@ class Questions(ABC):
 
         More than 10,000 are answered in parts of so many, one part after the other.
         """
-        if isinstance(questions, str | Expression | Query | Unbound) or not isinstance(questions, Sequence):
-            raise InvalidQuery("ask_many takes a list of questions.")
-        if not questions:
-            raise InvalidQuery("a batch has at least one question.")
-        asks = [self._plain(question) for question in questions]
+        asks = [self._plain(question) for question in batch_of(questions)]
         parts = (asks[start : start + MAX_BATCH] for start in range(0, len(asks), MAX_BATCH))
-        return [_number(answer) for part in parts for answer in self.answer_many(part)]
+        return [number_of(answer) for part in parts for answer in self.answer_many(part)]
 
     def dry_run(self, question: Asked, *, within: float | None = None) -> DryRun:
         """Whether a question's answer is known already, the most it could cost now, and why. Spends nothing."""
@@ -116,35 +112,35 @@ class Questions(ABC):
 
     def fraction(self, where: Where, given: Where = None) -> Answer:
         """The share of all rows, or of those that meet `given`, that meet `where`."""
-        return _number(self.answer(Fraction(self._rows(where), self._rows(given))))
+        return number_of(self.answer(Fraction(self._rows(where), self._rows(given))))
 
     def sum(self, name: str, where: Where = None) -> Answer:
         """The sum of a numeric attribute; a value counts as the middle of its bin."""
-        return _number(self.answer(Sum(self.domain, name, self._rows(where))))
+        return number_of(self.answer(Sum(self.domain, name, self._rows(where))))
 
     def mean(self, name: str, where: Where = None, *, share: float | None = None) -> Answer:
         """The mean of a numeric attribute's values that lie in bins. Bought like `cdf`.
 
         Among the rows of `where` it is the ratio of two questions, which are asked like any others.
         """
-        return _number(self.answer(mean(self.domain, name, self._rows(where), share)))
+        return number_of(self.answer(mean(self.domain, name, self._rows(where), share)))
 
     def variance(self, name: str, where: Where = None, *, sample: bool = True) -> Answer:
         """The variance of a numeric attribute: of a sample, divided by n - 1, or of the population."""
-        return _number(self.answer(Variance(self.domain, name, self._rows(where), sample)))
+        return number_of(self.answer(Variance(self.domain, name, self._rows(where), sample)))
 
     def stddev(self, name: str, where: Where = None, *, sample: bool = True) -> Answer:
         """The standard deviation of a numeric attribute: the root of `variance`."""
-        return _number(self.answer(Variance(self.domain, name, self._rows(where), sample, root=True)))
+        return number_of(self.answer(Variance(self.domain, name, self._rows(where), sample, root=True)))
 
     def covariance(self, name: str, other: str, where: Where = None, *, sample: bool = True) -> Answer:
         """The covariance of two numeric attributes, of the rows where both have a value."""
-        return _number(self.answer(Covariance(self.domain, (name, other), self._rows(where), sample)))
+        return number_of(self.answer(Covariance(self.domain, (name, other), self._rows(where), sample)))
 
     def correlation(self, name: str, other: str, where: Where = None) -> Answer:
         """The correlation of two numeric attributes, from -1 to 1, of the rows where both have a value."""
         asked = Covariance(self.domain, (name, other), self._rows(where), sample=False, correlation=True)
-        return _number(self.answer(asked))
+        return number_of(self.answer(asked))
 
     def quantile(
         self, name: str, quantile: float, where: Where = None, *, share: float | None = None
@@ -180,7 +176,7 @@ class Questions(ABC):
 
         Where a release of all rectangles of the two is bought, it answers every other one too.
         """
-        return _number(self.answer(Range.between(self.domain, ends, share)))
+        return number_of(self.answer(Range.between(self.domain, ends, share)))
 
     def histogram(self, name: str, *, width: float | None = None, share: float | None = None) -> Table:
         """The counts of an ordered attribute's bins, or of wider ones; they add up. Bought like `cdf`."""
@@ -193,7 +189,7 @@ class Questions(ABC):
             return ask
         if isinstance(ask, Select) and ask.notes and not ask.groups:
             raise InvalidQuery("ROUND is asked by itself, with ask, whose answer says what was rounded.")
-        raise InvalidQuery("a GROUP BY, and whatever is not a plain count, is asked by itself, with ask.")
+        raise InvalidQuery(NOT_PLAIN)
 
     def _rows(self, where: Where) -> Query:
         """The query of a condition on rows: an expression, or SQL's words after WHERE. Everyone without one."""
@@ -210,7 +206,16 @@ class Questions(ABC):
         return ask.query
 
 
-def _number(answer: Answers) -> Answer:
+def batch_of(questions: Sequence[Asked]) -> Sequence[Asked]:
+    """The questions of a batch; refuses what is no batch."""
+    if isinstance(questions, str | Expression | Query | Unbound) or not isinstance(questions, Sequence):
+        raise InvalidQuery("ask_many takes a list of questions.")
+    if not questions:
+        raise InvalidQuery("a batch has at least one question.")
+    return questions
+
+
+def number_of(answer: Answers) -> Answer:
     assert isinstance(answer, Answer)
     return answer
 

@@ -19,31 +19,34 @@ from tacit.model.ask import Ask, Count
 from tacit.model.budget import Budget, Loss, percent_of
 from tacit.model.describe import describe_many
 from tacit.model.domain import Domain
+from tacit.model.dry_run import DryRun as DryRun  # what `dry_run` gives: for those who import it from here
 from tacit.model.entry import Measured, Told
 from tacit.model.expression import Expression
 from tacit.model.facts import Facts
 from tacit.model.noise_law import quantile
+from tacit.model.past import History, Past
 from tacit.model.query import Query
 from tacit.model.request import Candidate
+from tacit.model.started import Expected, Started
+from tacit.model.status import Extension, Status
+from tacit.model.table import Answers
 from tacit.model.workload import marginal
 from tacit.questions import Asked, Questions
-from tacit.release.answering import Answers, combine, parts
+from tacit.release.answering import combine, parts
 from tacit.release.dial import wanted
 from tacit.release.epsilon import epsilon_spent
 from tacit.release.estimate import Answerer, Estimate, repeated
 from tacit.release.evidence import Setting, one_answer
-from tacit.release.history import History, Past, history, past
-from tacit.release.need import DryRun as DryRun  # what `dry_run` gives: for those who import it from here
+from tacit.release.history import history, past
 from tacit.release.need import Need, Part
 from tacit.release.parts import Parts
-from tacit.release.public import Extension, Public
+from tacit.release.public import Public
 from tacit.store.chain import Line
 
 if TYPE_CHECKING:  # what a session may never need is imported where it does
     from tacit.release.hypothesis.prior import Prior
     from tacit.release.knowledge import Knowledge
     from tacit.release.mechanisms import Choice
-    from tacit.release.offer import Expected, Started
     from tacit.release.offline import Constructed, Distinguisher
     from tacit.release.rules import UpdateRule
     from tacit.release.synthetic import Synthetic
@@ -164,6 +167,21 @@ class Session(Questions):
         rest = replace(self.budget, delta=self.budget.delta - self.aside)
         return epsilon_spent(self.spent, rest)
 
+    def status(self) -> Status:
+        """How the budget stands, and how it is spent."""
+        return Status(
+            rows=self.rows,
+            cells=self.domain.size,
+            budget=self.budget,
+            mechanism=self.choice.mechanism,
+            reason=self.choice.reason,
+            total=self.total,
+            spent=self.spent,
+            left=self.left,
+            epsilon_spent=self.epsilon_spent,
+            extensions=self.extensions,
+        )
+
     @property
     def knowledge(self) -> Knowledge | None:
         """What is public so far, in the mechanisms that learn: the hypothesis, or the databases that vote."""
@@ -225,8 +243,6 @@ class Session(Questions):
     @property
     def base(self) -> Started:
         """What `start` buys: in words, for how much of the budget, and which errors to expect. Spends nothing."""
-        from tacit.release.offer import Started
-
         ahead = self._mechanism.ahead()
         what, expects = self._choice.base(self._public, ahead, self._confidence)
         return Started(what, ahead, self.total, self._mechanism.bought(), tuple(expects), self._certified())
@@ -249,8 +265,6 @@ class Session(Questions):
             return replace(base, cost=paid, bought=self._mechanism.bought(), certified=self._certified())
 
     def _certified(self) -> tuple[Expected, ...]:
-        from tacit.release.offer import Expected
-
         base = getattr(self._mechanism, "base", None)
         return () if base is None else tuple(Expected(bar.width, bar.about) for bar in base.widest)
 

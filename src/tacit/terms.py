@@ -24,8 +24,9 @@ from tacit.model.describe import values_of
 from tacit.model.domain import Domain, toml_value
 from tacit.model.entry import decisions
 from tacit.model.request import Declared
+from tacit.model.status import Extension
 from tacit.release.mechanisms import MECHANISMS, Choice
-from tacit.release.public import Extension, Public
+from tacit.release.public import Public
 from tacit.release.settings import Common, checked, names_of
 from tacit.session import Session
 from tacit.shelf import Shelf

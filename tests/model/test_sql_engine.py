@@ -28,9 +28,9 @@ from tacit.model.facts import EXACT, Facts
 from tacit.model.outer import Given
 from tacit.model.query import Query
 from tacit.model.sql import parse
-from tacit.model.table import Listing, Table
+from tacit.model.table import Answers, Listing, Table
 from tacit.model.workload import Marginal
-from tacit.release.answering import Answers, combine, parts
+from tacit.release.answering import combine, parts
 from tacit.release.estimate import Estimate, TableEstimate
 from tacit.release.evidence import Setting
 from tacit.release.need import Need, Part

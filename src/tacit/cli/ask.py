@@ -1,4 +1,4 @@
-"""The analyst's commands: questions in SQL, tables, curves and quantiles; of the owner's table or a published file."""
+"""The analyst's commands: questions in SQL, tables, curves and quantiles; of a table, a server or a published file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,7 @@ from tacit.cli.options import (
     asker_options,
     at_terminal,
     check_writable,
+    spent_here,
     starting,
     svg_option,
     where_option,
@@ -38,10 +39,9 @@ from tacit.cli.statements import Statement, condition_of, placed, read_statement
 from tacit.errors import InvalidQuery, TacitError
 
 if TYPE_CHECKING:
-    from tacit.blocks import Series
-    from tacit.model.table import CdfAnswer, Table
-    from tacit.release.answering import Answers
-    from tacit.session import DryRun, Session
+    from tacit.cli.options import Opened
+    from tacit.model.table import Answers, CdfAnswer, Table
+    from tacit.session import DryRun
 
 FORMS = {".csv": "csv", ".json": "json", ".md": "markdown", ".svg": "svg"}  # what a file is written as, by its ending
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # shown below a curve
@@ -88,6 +88,7 @@ def ask(
       tacit ask --file queries.sql --json
       tacit ask -o smokers.csv "SELECT smoker, COUNT(*) FROM data GROUP BY smoker"
       tacit ask --published people-public.tacit "SELECT COUNT(*) FROM data WHERE sex = 'F'"
+      tacit ask --server https://tacit.example.org -k my.key "SELECT COUNT(*) FROM data WHERE sex = 'F'"
     """
     statements = [Statement(question) for question in questions] + ([] if file is None else read_statements(file))
     if not statements and (dry_run or options.as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
@@ -106,10 +107,11 @@ def ask(
 
             talk(session, console())
             return
-        asks, costs = [], []
+        asks: list[Any] = []
+        costs: list[DryRun] = []
         for statement in statements:  # refuses a bad one before any is asked
             with placed(statement):
-                asks.append(session.question(statement.text))
+                asks.append(statement.text if options.server else session.question(statement.text))
                 costs.append(session.price(asks[-1], within=within))
         if dry_run:
             for question, cost in zip(statements, costs, strict=True):
@@ -222,7 +224,7 @@ def quantile(options: Options, name: str, shares: tuple[float, ...], where: str 
     to.print(f"{found[0].source}, {cost_words(found[0].facts)}{unit}", style="dim")
 
 
-def _confirm(costs: Sequence[DryRun], session: Session | Series) -> None:
+def _confirm(costs: Sequence[DryRun], session: Opened) -> None:
     """Say what single answers cost, and ask whether to buy them."""
     from tacit.model.budget import Loss, percent_of
 
@@ -235,7 +237,7 @@ def _confirm(costs: Sequence[DryRun], session: Session | Series) -> None:
     click.confirm(f"Buy this for {price}?", abort=True, err=True)
 
 
-def _show(answer: Answers, session: Session | Series, options: Options, *, bars: bool = False) -> None:
+def _show(answer: Answers, session: Opened, options: Options, *, bars: bool = False) -> None:
     text = partial(print_answer, answer, session.rows, bars=bars, units=options.units)
     show(answer.to_dict(), options.as_json, text)
 
@@ -252,13 +254,13 @@ def _dry_facts(question: str, cost: DryRun, within: float | None) -> dict[str, o
 
 
 @contextmanager
-def all_told(session: Session | Series) -> Iterator[None]:
+def all_told(session: Opened) -> Iterator[None]:
     """Of several questions, one that is refused says that nothing was spent only if those before it were free too."""
-    before = session.spent
+    before = spent_here(session)
     try:
         yield
     except TacitError as error:
-        if error.nothing_spent and session.spent != before:
+        if error.nothing_spent and spent_here(session) != before:
             error.nothing_spent = False
             error.sentence += " What the questions before it cost stays spent."
         raise

@@ -1,4 +1,4 @@
-"""What the commands share: their options, how a session or a published file is opened, how a file is written."""
+"""What the commands share: their options; how a session, a server or a published file is opened; writing files."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ from tacit.errors import ConfigError, NotStarted
 
 if TYPE_CHECKING:
     from tacit.blocks import Series
+    from tacit.client import Client
     from tacit.model.budget import Loss
-    from tacit.release.offer import Started
+    from tacit.model.started import Started
     from tacit.session import Session
 
     Command = Callable[..., Any]
+    Opened = Session | Series | Client
 
 T = TypeVar("T")
 STOPPED = "tacit.stopped"  # where a command that is interrupted leaves what it has spent
@@ -54,6 +56,18 @@ published_option = click.option(
     metavar="FILE",
     help="Answer from a file that `tacit publish` wrote, instead of --config: free, and without the data.",
 )
+server_options = (
+    click.option("--server", metavar="URL", help="Ask a server, like https://tacit.example.org, instead of --config."),
+    click.option(
+        "--key-file",
+        "-k",
+        metavar="FILE",
+        envvar="TACIT_KEY_FILE",
+        help="A file with your key at the server, which nobody else can read. Or set TACIT_KEY, or use a keyring.",
+    ),
+    click.option("--data", metavar="NAME", help="Which of the server's data sets; not needed where it has one."),
+    click.option("--plain-http", is_flag=True, help="Send the key to another machine without TLS."),
+)
 start_option = click.option(
     "--start", is_flag=True, help="Buy what the answers start from, where that is still to do: see `tacit start`."
 )
@@ -66,7 +80,7 @@ svg_option = click.option("--svg", metavar="FILE", help="Also draw the answer, t
 
 @dataclass(frozen=True)
 class Options:
-    """The options of every command that opens a table or a published file."""
+    """The options of every command that opens a table, a server or a published file."""
 
     config: str
     as_json: bool = False
@@ -75,6 +89,10 @@ class Options:
     start: bool = False
     units: bool = False
     block: str | None = None
+    server: str | None = None
+    key_file: str | None = None
+    data: str | None = None
+    plain_http: bool = False
 
 
 def _as_record(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -97,10 +115,36 @@ def _as_record(*options: Callable[[Command], Command]) -> Callable[[Command], Co
 
 block_option = click.option("--block", metavar="LABEL", help="Of a series of blocks: this one alone.")
 _ALL = json_option, rollback_option, block_option
-owner_options = _as_record(config_anywhere, *_ALL)  # of a command that opens the owner's table,
-# or can also answer from a published file,
+# Of commands about a table or a server; a table or a published file; any of the three; and of those that ask.
+publisher_options = _as_record(config_anywhere, *_ALL, *server_options)
 analyst_options = _as_record(config_anywhere, *_ALL, published_option, units_option)
-asker_options = _as_record(config_option, *_ALL, published_option, start_option, units_option)  # or asks
+reader_options = _as_record(config_anywhere, *_ALL, published_option, units_option, *server_options)
+asker_options = _as_record(config_option, *_ALL, published_option, start_option, units_option, *server_options)
+
+
+@contextmanager
+def reached(options: Options, *, without_data: bool = False) -> Iterator[Session | Client]:
+    """The server's data set, where --server names one, or what `opened` gives. Closed at the end."""
+    if options.server is None:
+        if options.data is not None or options.plain_http:
+            raise click.UsageError("--data and --plain-http are about a server: say --server URL too.")
+        with opened(options, without_data=without_data) as session:
+            yield session
+        return
+    if options.published or _names_config() or options.accept_rollback or options.start or options.block:
+        raise click.UsageError(
+            "--server is used instead of --config, --published, --accept-rollback, --start and --block, not with them."
+        )
+    if options.key_file is not None and options.key_file.startswith("tacit_"):
+        raise click.UsageError("a key on a command line is seen by others: set TACIT_KEY, or name a file with -k.")
+    from tacit.client import connect
+
+    key = None if options.key_file is None or "TACIT_KEY" in os.environ else Path(options.key_file)
+    with (
+        connect(options.server, key, data=options.data, plain_http=options.plain_http) as client,
+        _telling(client),
+    ):
+        yield client
 
 
 @contextmanager
@@ -129,9 +173,7 @@ def opened(options: Options, *, without_data: bool = False) -> Iterator[Session]
                     accept_rollback=options.accept_rollback, loading=loading, progress=advance, **more
                 )
     else:
-        context = click.get_current_context()
-        with_c = context.get_parameter_source("config") is click.core.ParameterSource.COMMANDLINE
-        if context.params.get("by_place") or with_c or options.accept_rollback or options.start:
+        if _names_config() or options.accept_rollback or options.start:
             raise click.UsageError(
                 "--published is used instead of --config, --accept-rollback and --start, not with them."
             )
@@ -139,23 +181,18 @@ def opened(options: Options, *, without_data: bool = False) -> Iterator[Session]
 
         with waiting("Reading what was published"):
             session = read(options.published)
-    with session:
-        before = session.spent
-        try:
-            yield session
-        except (KeyboardInterrupt, click.Abort):
-            click.get_current_context().meta[STOPPED] = _spent_since(session, before)
-            raise
+    with session, _telling(session):
+        yield session
 
 
 @contextmanager
-def asked(options: Options) -> Iterator[Session | Series]:
+def asked(options: Options) -> Iterator[Opened]:
     """The same for who asks: a series of blocks, where the configuration has one and no block of it is named."""
     from tacit.config import read_config
 
-    config = read_config(options.config) if options.published is None else None
+    config = read_config(options.config) if options.published is None and options.server is None else None
     if config is None or config.blocks is None or options.block is not None:
-        with opened(options) as session:
+        with reached(options) as session:
             yield session
         return
     with config.series(accept_rollback=options.accept_rollback, progress=advance) as blocks:
@@ -164,13 +201,38 @@ def asked(options: Options) -> Iterator[Session | Series]:
         yield blocks
 
 
-def _spent_since(session: Session, before: Loss) -> str:
+def _names_config() -> bool:
+    """Whether the command line names a configuration."""
+    context = click.get_current_context()
+    with_c = context.get_parameter_source("config") is click.core.ParameterSource.COMMANDLINE
+    return bool(context.params.get("by_place")) or with_c
+
+
+@contextmanager
+def _telling(session: Opened) -> Iterator[None]:
+    """Whoever stops a run is told what it has spent."""
+    before = spent_here(session)
+    try:
+        yield
+    except (KeyboardInterrupt, click.Abort):
+        click.get_current_context().meta[STOPPED] = _spent_since(session, before)
+        raise
+
+
+def spent_here(session: Opened) -> Loss:
+    """What is spent, as far as this run can tell: at a server others spend too."""
+    paid: Loss | None = getattr(session, "paid", None)
+    return session.spent if paid is None else paid
+
+
+def _spent_since(session: Opened, before: Loss) -> str:
     """What was spent in this run, for somebody who stopped it."""
     from tacit.model.budget import percent_of
 
-    if session.spent == before:
+    now = spent_here(session)
+    if now == before:
         return "Nothing was spent."
-    spent = percent_of(session.spent - before, session.total)
+    spent = percent_of(now - before, session.total)
     return f"{spent} of the budget was spent in this run; what it bought is kept, and asking again is free."
 
 
@@ -179,7 +241,7 @@ def at_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def starting(session: Session | Series, what: str, work: Callable[[], T]) -> T:
+def starting(session: Opened, what: str, work: Callable[[], T]) -> T:
     """Do it, with a bar while `what` is worked out, if it is said.
 
     Where the session has to be started first, a person at a terminal is asked whether to.

@@ -24,7 +24,7 @@ from tacit.cli.show import escape, say, show, waiting
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tacit.release.offer import Started
+    from tacit.model.started import Started
     from tacit.release.plan import Plan
 
 

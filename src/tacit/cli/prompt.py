@@ -18,9 +18,8 @@ from tacit.errors import TacitError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tacit.blocks import Series
+    from tacit.cli.options import Opened
     from tacit.model.domain import Domain
-    from tacit.session import Session
 
 PROMPT, MORE = "tacit> ", "  ...> "
 MODES = ("table", "csv", "json", "markdown")
@@ -54,7 +53,7 @@ class Manner:
     timing: bool = False
 
 
-def talk(session: Session | Series, to: Console, read: Callable[[str], str] | None = None) -> None:
+def talk(session: Opened, to: Console, read: Callable[[str], str] | None = None) -> None:
     """Read questions and print answers until the end of input. Errors do not end it."""
     lines = read or completing(session.domain)
     to.print(f"{session.rows:,} rows, {len(session.domain)} columns. \\h for help, Ctrl-D to leave.", style="dim")
@@ -91,7 +90,7 @@ def _is_whole(lines: list[str]) -> bool:
     return text.endswith(";") and text.count("'") % 2 == 0
 
 
-def _answer(question: str, session: Session | Series, manner: Manner, to: Console) -> None:
+def _answer(question: str, session: Opened, manner: Manner, to: Console) -> None:
     begun = time.perf_counter()
     answer = starting(session, "answer", lambda: session.ask(question))
     took = time.perf_counter() - begun
@@ -103,7 +102,7 @@ def _answer(question: str, session: Session | Series, manner: Manner, to: Consol
         to.print(f"{1000 * took:,.0f} ms", style="dim")
 
 
-def _obey(line: str, session: Session | Series, manner: Manner, to: Console) -> None:
+def _obey(line: str, session: Opened, manner: Manner, to: Console) -> None:
     command, _, rest = line.partition(" ")
     if command == "\\c" and rest.strip():
         question = rest.strip().rstrip("; ")

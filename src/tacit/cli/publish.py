@@ -18,7 +18,9 @@ from tacit.cli.options import (
     check_writable,
     json_option,
     opened,
-    owner_options,
+    publisher_options,
+    reached,
+    reader_options,
     writing,
 )
 from tacit.cli.show import console, escape, print_grid, print_json, say, show, waiting
@@ -28,17 +30,17 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tacit.inspection import Inspected
+    from tacit.model.domain import Domain
+    from tacit.model.past import Past
+    from tacit.model.status import Status
     from tacit.public import Verified
-    from tacit.release.history import Past
-    from tacit.release.public import Extension
-    from tacit.session import Session
 
 TABLES = (".csv", ".parquet")
 _force = click.option("--force", is_flag=True, help="Replace the file if there is one.")
 
 
 @click.command()
-@analyst_options
+@reader_options
 def status(options: Options) -> None:
     """Show the budget, what was bought with it, and the domain.
 
@@ -46,35 +48,24 @@ def status(options: Options) -> None:
     Examples:
       tacit status
       tacit status --json
+      tacit status --server https://tacit.example.org -k my.key
     """
-    from tacit.config import read_config
+    if options.server is None and options.published is None and options.block is None:
+        from tacit.config import read_config
 
-    if options.published is None and options.block is None and read_config(options.config).blocks is not None:
-        _show_blocks(options)
-        return
-    with opened(options, without_data=True) as session:
-        past = session.history
-        facts = {
-            "rows": session.rows,
-            "cells": session.domain.size,
-            "budget": {"epsilon": session.budget.epsilon, "delta": session.budget.delta},
-            "mechanism": session.choice.mechanism,
-            "reason": session.choice.reason,
-            "extensions": [_extension(one) for one in session.extensions],
-            "total": session.total.to_dict(),
-            "spent": session.spent.to_dict(),
-            "left": session.left.to_dict(),
-            "percent_spent": 100 * session.spent.atoms / session.total.atoms,
-            "epsilon_spent": session.epsilon_spent,
-            "history": [_line(one) for one in past],
-        }
-        show(facts, options.as_json, partial(_print_status, session, past, options.units))
+        if read_config(options.config).blocks is not None:
+            _show_blocks(options)
+            return
+    with reached(options, without_data=True) as session:
+        past, now = session.history, session.status()
+        facts = {**now.to_dict(), "history": [_line(one) for one in past]}
+        show(facts, options.as_json, partial(_print_status, now, session.domain, past, options.units))
 
 
 @click.command()
 @click.option("--all", "everything", is_flag=True, help="List everything ever bought.")
 @click.option("-n", "newest", type=click.IntRange(min=1), default=20, show_default=True, help="How many of the newest.")
-@analyst_options
+@reader_options
 def history(options: Options, everything: bool, newest: int) -> None:
     """List what was bought, what it cost, and its receipt.
 
@@ -86,8 +77,9 @@ def history(options: Options, everything: bool, newest: int) -> None:
       tacit history -n 5
       tacit history --all --json
       tacit history --published people-public.tacit
+      tacit history --server https://tacit.example.org -k my.key
     """
-    with opened(options, without_data=True) as session:
+    with reached(options, without_data=True) as session:
         past = session.history
     shown = past if everything else past[-newest:]
     if options.as_json:
@@ -100,7 +92,7 @@ def history(options: Options, everything: bool, newest: int) -> None:
 @click.command()
 @click.option("--output", "-o", required=True, metavar="FILE", help="The file to write.")
 @_force
-@owner_options
+@publisher_options
 def publish(options: Options, output: str, force: bool) -> None:
     """Write what was released to a file that anybody may have.
 
@@ -111,12 +103,11 @@ def publish(options: Options, output: str, force: bool) -> None:
     Examples:
       tacit publish -o people-public.tacit
       tacit publish -o people-public.tacit --force --json
+      tacit publish -o people-public.tacit --server https://tacit.example.org -k my.key
     """
-    from tacit.public import publish as write
-
     _free(output, force)
-    with opened(options, without_data=True) as session, waiting("Writing"), writing(output) as path:
-        digest = write(session, path, overwrite=force)
+    with reached(options, without_data=True) as session, waiting("Writing"), writing(output) as path:
+        digest = session.publish(path, overwrite=force)
     _wrote(options, output, sha256=digest)
 
 
@@ -216,11 +207,6 @@ def verify(file: str, config: str | None, receipt: tuple[int, str] | None, ancho
     show(found.to_dict(), as_json, partial(_print_verified, file, found))
 
 
-def _extension(one: Extension) -> dict[str, Any]:
-    budget = {"epsilon": one.budget.epsilon, "delta": one.budget.delta}
-    return {"budget": budget, "time": one.time, "entry": one.receipt.entry, "seal": one.receipt.seal}
-
-
 def _show_blocks(options: Options) -> None:
     """The status of a series: every block, and what is spent of its budget."""
     from tacit.blocks import Series
@@ -254,22 +240,25 @@ def _line(past: Past) -> dict[str, Any]:
     }
 
 
-def _print_status(session: Session, past: list[Past], units: bool, to: Console) -> None:
+def _print_status(now: Status, domain: Domain, past: list[Past], units: bool, to: Console) -> None:
+    from tacit.model.budget import percent_of
     from tacit.model.describe import values_of
 
-    spent = session.spent.atoms / session.total.atoms
+    spent = now.spent.atoms / now.total.atoms
     filled = round(40 * spent)
-    to.print(f"[bold]{session.rows:,}[/] rows, [bold]{session.domain.size:,}[/] cells; {session.budget}")
-    to.print(f"mechanism {session.choice.mechanism} ({escape(session.choice.reason.rstrip('.'))})")
+    to.print(f"[bold]{now.rows:,}[/] rows, [bold]{now.cells:,}[/] cells; {now.budget}")
+    to.print(f"mechanism {now.mechanism} ({escape(now.reason.rstrip('.'))})")
     to.print(f"[red]{'█' * filled}[/][green]{'░' * (40 - filled)}[/] {spent:.1%} spent")
-    to.print(f"everything released so far amounts to epsilon = {session.epsilon_spent:.4g}")
-    for one in session.extensions:
+    to.print(f"everything released so far amounts to epsilon = {now.epsilon_spent:.4g}")
+    for one in now.extensions:
         to.print(f"raised to {one.budget} on {one.time[:10]} (entry {one.receipt.entry})")
+    if now.quota is not None:
+        to.print(f"your key has used {percent_of(now.quota.used, now.quota.of)} of its quota")
     if units:
-        to.print(f"spent {session.spent}, left {session.left} of {session.total}")
-    if session.choice.mechanism == "histogram" and past:
+        to.print(f"spent {now.spent}, left {now.left} of {now.total}")
+    if now.mechanism == "histogram" and past:
         to.print("One noisy histogram was bought: every question is free from now on.")
-    for name, attribute in session.domain.items():
+    for name, attribute in domain.items():
         to.print(f"  {escape(name)}: {attribute.kind}, {escape(values_of(attribute))}", style="dim")
     if past:
         _print_history(past[-5:], len(past), units, to)

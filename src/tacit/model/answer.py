@@ -119,7 +119,7 @@ class Answer(Answered):
         interval = None if error is None else list(within(self.value, error, self.limits))
         word = says(self.value, error, self.limits)
         value = None if self.value != self.value else self.value  # there is none where something is divided by 0
-        return {"value": value, "error": error, "interval": interval, "says": word}
+        return {"value": value, "error": error, "interval": interval, "limits": ends(self.limits), "says": word}
 
     def frame(self) -> Frame:
         """One row: the question, its value and error, and what else the answer says of itself."""
@@ -162,7 +162,8 @@ class QuantileAnswer(Answered):
         return "sharp" if self.low == self.high else "rough"
 
     def _values(self) -> dict[str, Any]:
-        return {"share": self.share, "value": self.value, "interval": [self.low, self.high], "says": self.says}
+        where = {"interval": [self.low, self.high], "limits": list(self.limits)}
+        return {"share": self.share, "value": self.value, **where, "says": self.says}
 
     def frame(self) -> Frame:
         """One row: the question, the bin that holds the quantile, and the first and last that could."""
@@ -204,6 +205,11 @@ def within(value: float, error: float, limits: Limits) -> tuple[float, float]:
     """The part of the interval around a value in which it can be at all."""
     least, most = limits
     return min(max(value - error, least), most), max(min(value + error, most), least)
+
+
+def ends(limits: Limits) -> list[float | None]:
+    """Limits for JSON, which has no infinity: None where there is no end."""
+    return [None if abs(end) == inf else end for end in limits]
 
 
 def bar_words(shown: Answered) -> str:

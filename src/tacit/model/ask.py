@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tacit.errors import InvalidQuery
 from tacit.model.aggregate import (
     EVERYONE,
     RANGE_SHARE,
@@ -29,8 +30,10 @@ from tacit.model.statistic import Statistic
 
 __all__ = [
     "EVERYONE", "RANGE_SHARE", "Aggregate", "Ask", "Cdf", "Column", "Count", "Covariance", "Crosstab", "Derived",
-    "Fraction", "Group", "Histogram", "Mean", "Quantile", "Range", "Select", "Stat", "Sum", "Variance", "mean",
+    "Fraction", "Group", "Histogram", "Mean", "Quantile", "Range", "Select", "Stat", "Sum", "Variance", "check_within",
+    "mean",
 ]  # fmt: skip
+MOST_WITHIN = 2.0**60
 
 
 @dataclass(frozen=True)
@@ -44,3 +47,9 @@ class Stat:
 
 
 Ask = Aggregate | Stat | Crosstab | Quantile | Cdf | Histogram | Range | Select | Derived
+
+
+def check_within(within: float) -> None:
+    """Refuse what is not the half width of a bar."""
+    if isinstance(within, bool) or not isinstance(within, int | float) or not 0 < within <= MOST_WITHIN:
+        raise InvalidQuery(f"within is a half width above 0, in the unit of the answer, not {within!r}.")

@@ -6,7 +6,7 @@ everything here is free once they are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from tacit.model.domain import Domain
@@ -104,6 +104,7 @@ class Derived:
     offset: int = 0
     elsewhere: tuple[Select | Folded | Derived, ...] = ()
     notes: tuple[str, ...] = ()
+    text: str = field(default="", init=False, compare=False, repr=False)  # of the statement, where it was read from one
 
     @property
     def kinds(self) -> list[Kind]:

@@ -123,12 +123,15 @@ class Facts:
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         receipt = {} if self.receipt is None else {"entry": self.receipt.entry, "seal": self.receipt.seal}
+        shown = self.bars[0].confidence if self.bars else self.confidence
         return {
-            "confidence": self.bars[0].confidence if self.bars else self.confidence,
+            "confidence": shown,
+            **({} if shown == self.confidence else {"asked_confidence": self.confidence}),
             "bars": [{"width": bar.width, "about": bar.about, "confidence": bar.confidence} for bar in self.bars],
             "source": self.source,
             "cost": self.cost.to_dict(),
             **({} if (percent := self.percent) is None else {"percent": percent}),
+            **({} if self.total is None else {"total": self.total.to_dict()}),
             **receipt,
             **({"note": self.note} if self.note else {}),
         }

@@ -93,6 +93,7 @@ class Select:
     groups: tuple[Group, ...] = ()
     notes: tuple[str, ...] = ()
     crosstab: Crosstab | None = field(init=False, compare=False, repr=False)  # what it is, if it is only a table
+    text: str = field(default="", init=False, compare=False, repr=False)  # of the statement, where it was read from one
 
     def __post_init__(self, domain: Domain) -> None:
         alone = len(self.columns) == 1 and not self.groups

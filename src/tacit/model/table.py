@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.model.answer import ANY, SHARP, Answered, Limits, Says, bar_words, number, says
+from tacit.model.answer import ANY, SHARP, Answer, Answered, Limits, QuantileAnswer, Says, bar_words, ends, number, says
 from tacit.model.facts import Facts
 from tacit.show.frames import Frame, FrameColumn
 
@@ -57,7 +57,8 @@ class Table(Answered):
 
     def _values(self) -> dict[str, Any]:
         rows = [[*labels, value] for labels, value in self.rows()]
-        return {"columns": [*self.names, "value"], "rows": rows, "error": self.error, "says": self.says}
+        sizes = {"shape": list(self.values.shape), "limits": ends(self.limits)}
+        return {"columns": [*self.names, "value"], "rows": rows, "error": self.error, **sizes, "says": self.says}
 
     def frame(self) -> Frame:
         """A row for each combination: a column of labels for each attribute, then value and error."""
@@ -147,7 +148,9 @@ class Listing(Answered):
     def _values(self) -> dict[str, Any]:
         rows = [[*row.labels, *map(_null, row.values)] for row in self.listed]
         errors = [list(row.errors) for row in self.listed]
-        return {"columns": [*self.names, *self.titles], "rows": rows, "errors": errors, "says": self.says}
+        columns = {"columns": [*self.names, *self.titles], "labels": len(self.names), "plain": list(self.plain)}
+        limits = [ends(one) for one in self.limits]
+        return {**columns, "rows": rows, "errors": errors, "limits": limits, "says": self.says}
 
     def frame(self) -> Frame:
         """A row for each row: a column for each attribute's labels, then each value and its error."""
@@ -250,7 +253,9 @@ class CdfAnswer(Answered):
     def _values(self) -> dict[str, Any]:
         rows = [list(row) for row in zip(self.labels, self.values.tolist(), strict=True)]
         columns = [self.name, "rows up to its end"]
-        return {"columns": columns, "rows": rows, "error": self.error, "simultaneous": True, "says": self.says}
+        axis = {"start": self.start, "ends": self.ends.tolist(), "dated": self.dated, "limits": [0, self.rows]}
+        said = {"simultaneous": True, **({"why": self.why} if self.why else {}), "says": self.says}
+        return {"columns": columns, "rows": rows, "error": self.error, **axis, **said}
 
     def __str__(self) -> str:
         return f"{self.question}: {len(self.values):,} steps {bar_words(self)}"
@@ -265,6 +270,9 @@ class CdfAnswer(Answered):
         notes = [f"one in {step:,} of {len(rows):,} bins"] * (step > 1) + [bar_words(self)]
         head = [self.name, "low", "high", "rows up to its end"]
         return {"picture": self.chart(), "folded": "Numbers", "head": head, "rows": few, "notes": notes}
+
+
+Answers = Answer | Table | CdfAnswer | QuantileAnswer | Listing
 
 
 def aligned(lines: Sequence[Sequence[str]], labels: int) -> list[str]:

@@ -30,6 +30,7 @@ from tacit.public.file import ChosenMechanism, Contents, Header
 from tacit.release.public import Public
 from tacit.session import Session
 from tacit.store.chain import Line, Mark, mark
+from tacit.whole import write_whole
 
 __all__ = ["Verified", "publish", "read", "verify"]
 
@@ -46,7 +47,7 @@ def publish(session: Session, path: str | Path, *, overwrite: bool = False) -> s
     if not isinstance(session, Session):
         raise ConfigError("publish takes an open session and a path.")
     digest = hashlib.sha256()
-    file.write(Path(path), file.lines(*contents(session), digest), overwrite=overwrite)
+    write_whole(Path(path), file.lines(*contents(session), digest), overwrite=overwrite)
     return digest.hexdigest()
 
 

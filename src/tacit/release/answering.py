@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tacit.model.answer import Answer, QuantileAnswer
+from tacit.model.answer import Answer
 from tacit.model.ask import (
     Aggregate,
     Ask,
@@ -30,14 +30,12 @@ from tacit.model.derived import identity
 from tacit.model.facts import joined
 from tacit.model.formula import Weighed
 from tacit.model.query import Query
-from tacit.model.table import CdfAnswer, Listing, Table
+from tacit.model.table import Answers, Table
 from tacit.model.workload import Marginal
 from tacit.release import composed, curves, statement
 from tacit.release.estimate import TableEstimate
 from tacit.release.evidence import Found, Setting, answer_to, need_of_table, once
 from tacit.release.need import Need
-
-Answers = Answer | Table | CdfAnswer | QuantileAnswer | Listing
 
 
 def parts(ask: Ask, setting: Setting) -> tuple[Need, ...]:

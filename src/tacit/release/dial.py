@@ -12,10 +12,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tacit.errors import BudgetExhausted, InvalidBudget, InvalidQuery
-from tacit.model.ask import Ask, Count, Fraction, Mean, Sum
+from tacit.model.ask import MOST_WITHIN, Ask, Count, Fraction, Mean, Sum, check_within
 from tacit.model.budget import Loss, Measure, percent_of
 from tacit.model.describe import describe
 from tacit.model.domain import Domain
+from tacit.model.dry_run import DryRun
 from tacit.model.entry import Measured
 from tacit.model.facts import ANSWER, EXACT, FREE, NOISE, joined
 from tacit.model.formula import Figure
@@ -23,7 +24,6 @@ from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.release.estimate import Estimate, of_stored
-from tacit.release.need import DryRun
 from tacit.release.public import Public, buyer
 from tacit.trusted.sensitivity import noise_of, price_of
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
 LEAST = 1000  # parts of the budget: what is bought stays the question's answer, and less would spoil it for everybody
-MOST_WITHIN = 2.0**60
 _ULPS = 8 * 2.0**-52  # of the range of a quotient
 _IS_FOR = (
     "within is for one count, one sum of values that are all positive or all negative, and a fraction or mean of all "
@@ -64,8 +63,7 @@ def wanted(ask: Ask, within: float, domain: Domain, rows: int) -> Wanted:
     For counts and sums, and for fractions and means of all rows, which are a count or a sum over the number of rows:
     how far off these are does not depend on values.
     """
-    if isinstance(within, bool) or not isinstance(within, int | float) or not 0 < within <= MOST_WITHIN:
-        raise InvalidQuery(f"within is a half width above 0, in the unit of the answer, not {within!r}.")
+    check_within(within)
     if not isinstance(ask, Count | Sum | Fraction | Mean):
         raise InvalidQuery(_IS_FOR)
     formula, half = ask.formula, rows / 2

@@ -2,41 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice
 
-from tacit.model.budget import Loss
 from tacit.model.describe import describe
-from tacit.model.facts import Receipt
+from tacit.model.past import History, Past
 from tacit.model.workload import Question
 from tacit.release.public import Public, Purchased
 
 _WORDS = {"measured": "", "choice": "chosen: ", "compared": "compared: ", "discovered": "discovered: "}
-
-
-@dataclass(frozen=True)
-class Past:
-    """One line of the history: a question in words, what it cost, also in per cent of the budget, and its receipt.
-
-    `kind` is "measured" (an answer), "choice" (one of several candidates), "compared" (whether a guess is far off),
-    "discovered" (values or bins, before the domain was declared) or "gate" (a hard question found).
-    """
-
-    question: str
-    cost: Loss
-    receipt: Receipt
-    kind: str
-    percent: float
-
-
-class History(list[Past]):
-    """Everything bought so far, oldest first."""
-
-    def _repr_html_(self) -> str:
-        from tacit.show.pages import notebook
-
-        rows = [[str(one.receipt.entry), one.question, f"{one.percent:.3g} %"] for one in self]
-        return notebook(head=["entry", "bought", "of the budget"], rows=rows, notes=[])
 
 
 def history(public: Public, after: int = 0, most: int | None = None) -> History:

@@ -28,7 +28,8 @@ from tacit.release.settings import (
 )
 
 if TYPE_CHECKING:
-    from tacit.release import forecast, offer
+    from tacit.model.started import Expected
+    from tacit.release import forecast
     from tacit.release.estimate import Answerer
     from tacit.release.public import Public
     from tacit.trusted.curator import Curator
@@ -70,7 +71,7 @@ class Mechanism:
     build: Callable[[Public, Curator | None, Any, float, Progress | None], Answerer]
     learns: bool = False
     planned: Planned | None = None
-    base: Callable[[Public, Any, Loss, float], tuple[str, list[offer.Expected]]] | None = None
+    base: Callable[[Public, Any, Loss, float], tuple[str, list[Expected]]] | None = None
     check: Callable[[Domain], None] = lambda _: None
     usual: Callable[[Mapping[str, Any], Domain], dict[str, Any]] = lambda named, _: dict(named)
 
@@ -161,7 +162,7 @@ class Choice:
     ) -> Answerer:
         return MECHANISMS[self.mechanism].build(public, curator, self.settings, confidence, progress)
 
-    def base(self, public: Public, loss: Loss, confidence: float) -> tuple[str, list[offer.Expected]]:
+    def base(self, public: Public, loss: Loss, confidence: float) -> tuple[str, list[Expected]]:
         """What is bought for this loss before the first question, in words, and which errors to expect."""
         row = MECHANISMS[self.mechanism]
         return ("", []) if row.base is None else row.base(public, self.settings, loss, confidence)

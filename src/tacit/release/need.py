@@ -1,4 +1,4 @@
-"""What an answer can need, what is found for it, and what a dry run says about it: plain records.
+"""What an answer can need, and what is found for it: plain records.
 
 `answering` says which needs a question has, and `parts` fetches or prices them.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tacit.model.aggregate import RANGE_SHARE
-from tacit.model.budget import Loss, percent_of
+from tacit.model.budget import Loss
 from tacit.model.facts import Facts
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
@@ -52,31 +52,3 @@ class Released:
 
 Need = Query | Statistic | Marginal | RangesOf
 Part = Estimate | TableEstimate | Released
-
-
-@dataclass(frozen=True)
-class DryRun:
-    """What would happen if a question were asked now: whether its answer is known already, and the most it can cost."""
-
-    known: bool
-    cost_at_most: Loss
-    why: str
-    total: Loss | None = None
-
-    @property
-    def percent(self) -> float | None:
-        """The cost, in per cent of the budget."""
-        return None if self.total is None else 100 * self.cost_at_most.atoms / self.total.atoms
-
-    def __str__(self) -> str:
-        if not self.cost_at_most.atoms:
-            return f"free{', and known' * self.known}: {self.why}"
-        whole = self.total
-        most = str(self.cost_at_most) if whole is None else f"{percent_of(self.cost_at_most, whole)} of the budget"
-        return f"at most {most}: {self.why}"
-
-    def _repr_html_(self) -> str:
-        from tacit.show.pages import notebook
-
-        price, _, why = str(self).partition(": ")
-        return notebook(question="what it would cost", value=price, bar="", small=why)

@@ -14,6 +14,7 @@ import numpy as np
 from tacit.errors import InvalidQuery
 from tacit.model.aggregate import RANGE_SHARE
 from tacit.model.budget import Loss, percent_of
+from tacit.model.dry_run import DryRun
 from tacit.model.facts import EXACT, Facts, joined, widest
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
@@ -21,7 +22,7 @@ from tacit.model.workload import Marginal, Strategy, leaves, marginal
 from tacit.release.bought import Bought, Purchase, Ranged
 from tacit.release.dial import Dial, Wanted
 from tacit.release.estimate import Answerer, Estimate, TableEstimate, for_each, of_stored, repeated
-from tacit.release.need import DryRun, Interval, Need, Part, RangesOf, Released
+from tacit.release.need import Interval, Need, Part, RangesOf, Released
 from tacit.release.public import Public, buyer
 from tacit.release.ranges.choice import choose, rung, signal
 from tacit.release.ranges.distribution import Distribution

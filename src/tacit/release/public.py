@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from tacit.errors import NeedsData, TacitError
 from tacit.exact.charges import Charge, choice_terms, far_terms
-from tacit.model.budget import Budget, Loss
+from tacit.model.budget import Loss
 from tacit.model.describe import describe
 from tacit.model.entry import (
     Discovered,
@@ -39,6 +39,7 @@ from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.request import Candidate, Chosen, Declared, WorstOf, far
 from tacit.model.statistic import Statistic
+from tacit.model.status import Extension
 from tacit.model.workload import Question, check, key
 from tacit.store.chain import Line, Mark
 from tacit.trusted.sensitivity import noise_of
@@ -77,15 +78,6 @@ class Purchased(NamedTuple):
     kind: str
     about: Question | str | None
     cost: Loss
-    receipt: Receipt
-
-
-class Extension(NamedTuple):
-    """The owner's decision to raise the budget: what it is from then on, what that amounts to, and where it stands."""
-
-    budget: Budget
-    total: Loss
-    time: str
     receipt: Receipt
 
 

@@ -39,7 +39,6 @@ STRANGERS, STRANGERS_OF_ONE = 64, 16  # bodies that are being read without a key
 WORK_A_TOKEN = 2**20  # and one more for this much work: see `Question.work`
 WORK_TOGETHER, WORK_OF_ONE = 2**29, 2**28  # that is under way: all of it, and that of one key
 BYTES_A_TOKEN = 2**14  # a body takes one more token for each of these
-MAX_BATCH = 1_000  # questions
 QUESTIONS_A_TOKEN = 50  # a batch takes one more token for each of these
 _MOST_BUCKETS = 10_000
 _BEARER = re.compile(r"Bearer (tacit_[A-Za-z0-9_-]{43})")

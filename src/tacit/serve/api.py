@@ -19,9 +19,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from tacit import replies
 from tacit.model.answer import Answer
 from tacit.model.domain import Domain
-from tacit.release.answering import Answers
+from tacit.model.table import Answers
 from tacit.serve import schema
 from tacit.serve.admission import (
     MAX_BODY,
@@ -36,7 +37,7 @@ from tacit.serve.admission import (
 )
 from tacit.serve.key import Key
 from tacit.serve.published import download
-from tacit.serve.question import Question, check_work, read, read_batch
+from tacit.serve.question import Question, as_weights, check_work, read, read_batch
 from tacit.serve.refusal import Refusal, not_here
 from tacit.serve.schema import Json, encode, given
 from tacit.serve.served import ServedData
@@ -196,9 +197,9 @@ def _response(result: Json | Struct | Response) -> Response:
     return result if isinstance(result, Response) else Response(encode(result), media_type="application/json")
 
 
-async def health(call: Call) -> schema.HealthReply:
+async def health(call: Call) -> replies.HealthReply:
     """Whether the server is up. Says nothing about any data."""
-    return schema.HealthReply("ok")
+    return replies.HealthReply("ok")
 
 
 async def openapi(call: Call) -> Json:
@@ -222,20 +223,20 @@ async def logout(call: Call) -> Response:
     return response
 
 
-async def whoami(call: Call) -> schema.WhoamiReply:
+async def whoami(call: Call) -> replies.WhoamiReply:
     """The name and the role of the key."""
-    return schema.WhoamiReply(call.asker.name, call.asker.role)
+    return replies.WhoamiReply(call.asker.name, call.asker.role)
 
 
-async def datasets(call: Call) -> schema.DatasetsReply:
+async def datasets(call: Call) -> replies.DatasetsReply:
     """The names of the data sets that are served."""
-    return schema.DatasetsReply(sorted(call.server.datasets))
+    return replies.DatasetsReply(sorted(call.server.datasets))
 
 
-async def keys(call: Call) -> schema.KeysReply:
+async def keys(call: Call) -> replies.KeysReply:
     """Every key that was made, without its secret."""
-    return schema.KeysReply(
-        [schema.KeyLine(key.name, key.role, key.quota, key.created, key.revoked) for key in call.server.ring.all()]
+    return replies.KeysReply(
+        [replies.KeyLine(key.name, key.role, key.quota, key.created, key.revoked) for key in call.server.ring.all()]
     )
 
 
@@ -310,10 +311,13 @@ def _parts(questions: list[Question], found: list[Answers]) -> Iterator[bytes]:
     yield b"]}"
 
 
-async def cost(call: Call) -> schema.CostReply:
+async def cost(call: Call) -> replies.CostReply:
     """The most that a question could cost if it were asked now. Asks nothing."""
     found = await asyncio.wrap_future(call.about.price(call.asker, await _question(call)))
-    return schema.CostReply(found.known, found.cost_at_most.to_dict(), found.percent or 0.0, found.why)
+    total = found.total or call.about.session.total
+    return replies.CostReply(
+        found.known, found.cost_at_most.to_dict(), total.to_dict(), found.percent or 0.0, found.why
+    )
 
 
 def base(call: Call) -> Json:
@@ -326,21 +330,21 @@ async def start(call: Call) -> Json:
     return (await asyncio.wrap_future(call.about.start(call.asker))).to_dict()
 
 
-def domain(call: Call) -> schema.DomainReply:
+def domain(call: Call) -> replies.DomainReply:
     """What may be asked about: the declared attributes. All of it is public."""
     return call.about.described
 
 
-def budget(call: Call) -> schema.BudgetReply:
+def budget(call: Call) -> replies.BudgetReply:
     """The one budget of the data set: whole, how it was raised, spent, left; and the asker's quota, if there is one."""
     session = call.about.session
     spent, total = session.spent, session.total
     left = type(total)(total.measure, max(0, total.atoms - spent.atoms))
-    return schema.BudgetReply(
-        budget=schema.BudgetLine(session.budget.epsilon, session.budget.delta),
+    return replies.BudgetReply(
+        budget=replies.BudgetLine(session.budget.epsilon, session.budget.delta),
         extensions=[
-            schema.ExtensionLine(
-                schema.BudgetLine(one.budget.epsilon, one.budget.delta),
+            replies.ExtensionLine(
+                replies.BudgetLine(one.budget.epsilon, one.budget.delta),
                 one.total.to_dict(),
                 one.time,
                 one.receipt.entry,
@@ -357,15 +361,15 @@ def budget(call: Call) -> schema.BudgetReply:
     )
 
 
-def history(call: Call) -> schema.HistoryReply:
+def history(call: Call) -> replies.HistoryReply:
     """What was bought so far, oldest first, after an entry of the ledger."""
     after, limit = call.parameters["after"], call.parameters["limit"]
     found = call.about.session.history_after(after, limit + 1)
     page = [
-        schema.HistoryLine(p.question, p.cost.to_dict(), p.percent, p.receipt.entry, p.receipt.seal)
+        replies.HistoryLine(p.question, p.kind, p.cost.to_dict(), p.percent, p.receipt.entry, p.receipt.seal)
         for p in found[:limit]
     ]
-    return schema.HistoryReply(page, page[-1].entry if len(found) > limit else None)
+    return replies.HistoryReply(page, page[-1].entry if len(found) > limit else None)
 
 
 def published(call: Call) -> Response:
@@ -380,42 +384,42 @@ def audit(call: Call) -> Json:
 
 
 ENDPOINTS = (
-    Endpoint("GET", "/v1/health", "anyone", health, result=schema.HealthReply),
-    Endpoint("GET", "/v1/openapi.json", "anyone", openapi, result=schema.DocumentReply),
+    Endpoint("GET", "/v1/health", "anyone", health, result=replies.HealthReply),
+    Endpoint("GET", "/v1/openapi.json", "anyone", openapi, result=replies.DocumentReply),
     Endpoint("POST", "/v1/login", "anyone", login, schema.LoginBody, most=MAX_LOGIN),
     Endpoint("POST", "/v1/logout", "anyone", logout),
-    Endpoint("GET", "/v1/whoami", "reader", whoami, result=schema.WhoamiReply),
-    Endpoint("GET", "/v1/datasets", "reader", datasets, result=schema.DatasetsReply),
-    Endpoint("GET", "/v1/keys", "owner", keys, result=schema.KeysReply),
-    Endpoint("POST", "/v1/{dataset}/ask", "reader", ask, schema.AskBody, schema.AskReply),
+    Endpoint("GET", "/v1/whoami", "reader", whoami, result=replies.WhoamiReply),
+    Endpoint("GET", "/v1/datasets", "reader", datasets, result=replies.DatasetsReply),
+    Endpoint("GET", "/v1/keys", "owner", keys, result=replies.KeysReply),
+    Endpoint("POST", "/v1/{dataset}/ask", "reader", ask, schema.AskBody, replies.AskReply),
     Endpoint(
         "GET",
         "/v1/{dataset}/ask",
         "reader",
         known,
-        result=schema.AskReply,
+        result=replies.AskReply,
         texts={"sql": "A question in SQL.", "question": "Or one of the other forms, as JSON."},
     ),
     Endpoint(
-        "POST", "/v1/{dataset}/ask_many", "reader", ask_many, schema.AskManyBody, schema.AskManyReply, bad="bad_batch"
+        "POST", "/v1/{dataset}/ask_many", "reader", ask_many, schema.AskManyBody, replies.AskManyReply, bad="bad_batch"
     ),
-    Endpoint("POST", "/v1/{dataset}/cost", "reader", cost, schema.AskBody, schema.CostReply),
-    Endpoint("GET", "/v1/{dataset}/base", "reader", base, result=schema.BaseReply),
-    Endpoint("POST", "/v1/{dataset}/start", "owner", start, result=schema.BaseReply),
-    Endpoint("GET", "/v1/{dataset}/domain", "reader", domain, result=schema.DomainReply),
-    Endpoint("GET", "/v1/{dataset}/budget", "reader", budget, result=schema.BudgetReply),
+    Endpoint("POST", "/v1/{dataset}/cost", "reader", cost, schema.AskBody, replies.CostReply),
+    Endpoint("GET", "/v1/{dataset}/base", "reader", base, result=replies.BaseReply),
+    Endpoint("POST", "/v1/{dataset}/start", "owner", start, result=replies.BaseReply),
+    Endpoint("GET", "/v1/{dataset}/domain", "reader", domain, result=replies.DomainReply),
+    Endpoint("GET", "/v1/{dataset}/budget", "reader", budget, result=replies.BudgetReply),
     Endpoint(
         "GET",
         "/v1/{dataset}/history",
         "reader",
         history,
-        result=schema.HistoryReply,
+        result=replies.HistoryReply,
         parameters={"after": (0, 2**53, 0), "limit": (1, 1_000, 100)},
         tokens=HISTORY_TOKENS,
     ),
     Endpoint("GET", "/v1/{dataset}/published", "reader", published, tokens=PUBLISHED_TOKENS),
     Endpoint(
-        "GET", "/v1/{dataset}/audit", "owner", audit, result=schema.AuditReply, parameters={"limit": (1, 10_000, 100)}
+        "GET", "/v1/{dataset}/audit", "owner", audit, result=replies.AuditReply, parameters={"limit": (1, 10_000, 100)}
     ),
 )
 
@@ -429,7 +433,7 @@ def shown(question: Question, answer: Answers) -> Json:
 async def _question(call: Call) -> Question:
     body, domain = call.body, call.about.session.domain
     within = given(body.within)
-    if isinstance(body.question, dict) and call.size <= SHORT:
+    if isinstance(body.question, dict) and call.size <= SHORT and not as_weights(body.question):
         return read(body.question, domain, within)
     return await run_in_threadpool(read, body.question, domain, within)
 

@@ -24,15 +24,15 @@ from tacit.errors import ConfigError, LedgerError, WouldSpend
 from tacit.model.answer import Answer
 from tacit.model.ask import Count
 from tacit.model.budget import Loss
-from tacit.release.answering import Answers
-from tacit.release.offer import Started
+from tacit.model.started import Started
+from tacit.model.table import Answers
+from tacit.replies import QuotaLine
 from tacit.serve.audit import Audit
 from tacit.serve.key import Key
 from tacit.serve.keys import KeyRing
 from tacit.serve.published import Published
 from tacit.serve.question import Question
 from tacit.serve.refusal import Refusal, code_of, log
-from tacit.serve.schema import QuotaLine
 from tacit.serve.served import ServedData, check_name, ticket
 from tacit.serve.writer import SLICE, SLICE_WORK, Cut, Steps, Ticket, accounted
 from tacit.session import DryRun, Session

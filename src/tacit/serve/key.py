@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
-Role = Literal["owner", "analyst", "reader"]
+from tacit.replies import Role as Role
+
 ROLES: tuple[Role, ...] = get_args(Role)
 PREFIX = "tacit_"  # so that a key is recognised where it should not be: in a log, in a repository
 DEFAULT_QUOTA = 0.25  # of what is left, for an analyst

@@ -11,9 +11,10 @@ from typing import Any
 
 import msgspec
 
+from tacit.replies import ErrorReply
 from tacit.serve.api import ENDPOINTS, Endpoint
 from tacit.serve.question import KINDS
-from tacit.serve.schema import ErrorReply, Text
+from tacit.serve.schema import Text
 
 Schema = dict[str, Any]
 

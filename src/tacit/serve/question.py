@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, cast
 
-from msgspec import UNSET, Meta, UnsetType, field
+from msgspec import UNSET, Meta, UnsetType, field, to_builtins
 
 from tacit.errors import InvalidQuery
 from tacit.model import sql
@@ -35,13 +35,17 @@ from tacit.model.ask import (
     Variance,
     mean,
 )
-from tacit.model.domain import Domain
+from tacit.model.domain import MAX_ATTRIBUTES, Domain
 from tacit.model.expression import count, largest_mean, matching, quantile_distance, stump
 from tacit.model.query import Query
+from tacit.model.statistic import MAX_ARGUMENTS, Statistic
 from tacit.model.statistic_check import owners
 from tacit.model.values import Value
+from tacit.model.workload import check
+from tacit.questions import NOT_PLAIN
+from tacit.replies import Closed
 from tacit.serve.refusal import Refusal
-from tacit.serve.schema import AnyOf, Closed, Json, Number, Pair, Scalar, Text, Where, given, shaped
+from tacit.serve.schema import AnyOf, Json, Number, Pair, Scalar, Text, Where, given, shaped
 
 MAX_CELLS = 100_000  # of one table
 MOST_ASKED = 1_000  # characters of a question that the audit log keeps
@@ -51,6 +55,39 @@ COUNT_WORK = 2**12  # what a count takes, however few its cells are
 _EACH, _CELL = 4, 64  # what a cell of a question's weights takes, and one of a table that is bought whole
 _ONE_BY_ONE = 10_000  # cells of a table that may be counts of their own
 Share = Annotated[float, Meta(gt=0, le=1, description="Of the whole budget, for a sharper release.")]
+
+
+class FactorForm(Closed):
+    """Weights over the values of a few attributes, as `Query.to_dict` writes them."""
+
+    scope: Annotated[list[Text], Meta(max_length=MAX_NAMES)]
+    shape: Annotated[list[Annotated[int, Meta(ge=1)]], Meta(max_length=MAX_NAMES)]
+    unit: int
+    weights: Text | list[Number]
+
+
+class QueryForm(Closed):
+    """A product of weights, or one minus that: any condition, as programs write it."""
+
+    complement: bool
+    factors: Annotated[list[FactorForm], Meta(max_length=MAX_ATTRIBUTES)]
+
+    def query(self, domain: Domain) -> Query:
+        # Before any array is made: a body is short, and what it announces need not be.
+        named = [name for factor in self.factors for name in factor.scope]
+        fits = (factor.shape == [domain.sizes.get(name) for name in factor.scope] for factor in self.factors)
+        if len(set(named)) < len(named) or not all(fits):
+            raise InvalidQuery(f"the question was made for another domain than that of {', '.join(domain)}.")
+        try:
+            found = Query.from_dict(to_builtins(self))
+        except (ValueError, TypeError, OverflowError):  # numpy's
+            raise InvalidQuery("the weights of a question are not written as Query.to_dict does.") from None
+        check(found, domain)
+        return found
+
+
+Weights = Annotated[list[QueryForm], Meta(min_length=1, max_length=1)]  # as a list, to be told from {name: value}
+Rows = Where | Weights
 
 
 class Asked(Closed):
@@ -64,7 +101,7 @@ class Asked(Closed):
 class CountBody(Asked):
     """A count is asked like {"count": {"sex": "F", "age": [20, 39]}}."""
 
-    count: Where
+    count: Rows
 
     def ask(self, domain: Domain) -> Ask:
         return Count(_rows(self.count, domain))
@@ -74,7 +111,7 @@ class TableBody(Asked):
     """A table is asked like {"table": ["sex", "age"], "where": {"region": {"in": ["north", "east"]}}}."""
 
     table: Annotated[list[Text], Meta(min_length=1, max_length=MAX_NAMES)]
-    where: Where = field(default_factory=dict)
+    where: Rows = field(default_factory=dict)
 
     def ask(self, domain: Domain) -> Ask:
         return Crosstab(domain, tuple(self.table), _rows(self.where, domain))
@@ -85,9 +122,10 @@ class CdfBody(Asked):
 
     cdf: Text
     share: Share | UnsetType = UNSET
+    strategy: Text | UnsetType = UNSET
 
     def ask(self, domain: Domain) -> Ask:
-        return Cdf(domain, self.cdf, given(self.share))
+        return Cdf(domain, self.cdf, given(self.share), given(self.strategy))
 
 
 class QuantileBody(Asked):
@@ -95,7 +133,7 @@ class QuantileBody(Asked):
 
     quantile: Text
     q: Annotated[float, Meta(gt=0, lt=1)]
-    where: Where = field(default_factory=dict)
+    where: Rows = field(default_factory=dict)
     share: Share | UnsetType = UNSET
 
     def ask(self, domain: Domain) -> Ask:
@@ -106,7 +144,7 @@ class MeanBody(Asked):
     """A mean is asked like {"mean": "age", "where": {"sex": "F"}}."""
 
     mean: Text
-    where: Where = field(default_factory=dict)
+    where: Rows = field(default_factory=dict)
     share: Share | UnsetType = UNSET
 
     def ask(self, domain: Domain) -> Ask:
@@ -117,7 +155,7 @@ class SumBody(Asked):
     """A sum is asked like {"sum": "age", "where": {"sex": "F"}}."""
 
     sum: Text
-    where: Where = field(default_factory=dict)
+    where: Rows = field(default_factory=dict)
 
     def ask(self, domain: Domain) -> Ask:
         return Sum(domain, self.sum, _rows(self.where, domain))
@@ -127,37 +165,40 @@ class VarianceBody(Asked):
     """A variance is asked like {"variance": "age", "where": {"sex": "F"}}."""
 
     variance: Text
-    where: Where = field(default_factory=dict)
+    where: Rows = field(default_factory=dict)
+    sample: bool = True
 
     def ask(self, domain: Domain) -> Ask:
-        return Variance(domain, self.variance, _rows(self.where, domain))
+        return Variance(domain, self.variance, _rows(self.where, domain), self.sample)
 
 
 class StddevBody(Asked):
     """A standard deviation is asked like {"stddev": "age", "where": {"sex": "F"}}."""
 
     stddev: Text
-    where: Where = field(default_factory=dict)
+    where: Rows = field(default_factory=dict)
+    sample: bool = True
 
     def ask(self, domain: Domain) -> Ask:
-        return Variance(domain, self.stddev, _rows(self.where, domain), root=True)
+        return Variance(domain, self.stddev, _rows(self.where, domain), self.sample, root=True)
 
 
 class CovarianceBody(Asked):
     """A covariance is asked like {"covariance": ["age", "pay"], "where": {"sex": "F"}}."""
 
     covariance: Annotated[list[Text], Meta(min_length=2, max_length=2)]
-    where: Where = field(default_factory=dict)
+    where: Rows = field(default_factory=dict)
+    sample: bool = True
 
     def ask(self, domain: Domain) -> Ask:
-        return Covariance(domain, (self.covariance[0], self.covariance[1]), _rows(self.where, domain))
+        return Covariance(domain, (self.covariance[0], self.covariance[1]), _rows(self.where, domain), self.sample)
 
 
 class CorrelationBody(Asked):
     """A correlation is asked like {"correlation": ["age", "pay"], "where": {"sex": "F"}}."""
 
     correlation: Annotated[list[Text], Meta(min_length=2, max_length=2)]
-    where: Where = field(default_factory=dict)
+    where: Rows = field(default_factory=dict)
 
     def ask(self, domain: Domain) -> Ask:
         names = self.correlation[0], self.correlation[1]
@@ -167,8 +208,8 @@ class CorrelationBody(Asked):
 class FractionBody(Asked):
     """A fraction is asked like {"fraction": {"smoker": true}, "given": {"sex": "F"}}."""
 
-    fraction: Where
-    given: Where = field(default_factory=dict)
+    fraction: Rows
+    given: Rows = field(default_factory=dict)
 
     def ask(self, domain: Domain) -> Ask:
         return Fraction(_rows(self.fraction, domain), _rows(self.given, domain))
@@ -177,10 +218,12 @@ class FractionBody(Asked):
 class RangeBody(Asked):
     """A range of one or two attributes is asked like {"range": {"age": [20, 39]}}."""
 
-    range: Annotated[dict[Text, Pair], Meta(min_length=1, max_length=2)]
+    range: Annotated[dict[Text, Pair], Meta(min_length=1, max_length=2)] | Weights
     share: Share | UnsetType = UNSET
 
     def ask(self, domain: Domain) -> Ask:
+        if isinstance(self.range, list):
+            return Range(domain, _rows(self.range, domain), given(self.share))
         return Range.between(domain, _conditions(self.range), given(self.share))
 
 
@@ -243,12 +286,20 @@ class MatchingBody(Asked):
 
 
 class StatisticBody(Asked):
-    """The owner's own is asked by its name, like {"statistic": "fullest ward", "arguments": []}."""
+    """The owner's own is asked by its name, like {"statistic": "fullest ward", "arguments": []}.
+
+    With its attributes, any statistic is asked as `Statistic.to_dict` writes it.
+    """
 
     statistic: Text
-    arguments: Annotated[list[Text | Number], Meta(max_length=MAX_NAMES)] = field(default_factory=list)
+    arguments: Annotated[list[Text | Number], Meta(max_length=MAX_ARGUMENTS)] = field(default_factory=list)
+    scope: Annotated[list[Text], Meta(max_length=MAX_NAMES)] | UnsetType = UNSET
 
     def ask(self, domain: Domain) -> Ask:
+        if not isinstance(self.scope, UnsetType):
+            asked = Statistic(self.statistic, tuple(self.scope), tuple(self.arguments))
+            check(asked, domain)
+            return Stat(asked)
         return Stat(owners(self.statistic, self.arguments, domain))
 
 
@@ -293,16 +344,17 @@ def read(body: Any, domain: Domain, within: float | None = None) -> Question:
         raise Refusal(400, "bad_question", f"a question is SQL text, or an object with one of {', '.join(KINDS)}.")
     work = _work(ask, domain)
     check_work(work)
-    return Question(kind, _key(body, ask), ask, within, work, body)
+    told = ask.words(domain) if isinstance(body, dict) and as_weights(body) else body
+    return Question(kind, _key(body, ask), ask, within, work, told)
 
 
 def read_batch(batch: Sequence[Any], domain: Domain) -> list[Question]:
-    """Read several counts; refused as soon as together they are more work than one request may be."""
+    """Read several counts, or statistics; refused as soon as together they are more work than one request may be."""
     questions, work = list[Question](), 0
     for body in batch:
         questions.append(read(body, domain))
-        if not questions[-1].is_count:
-            raise Refusal(422, "bad_batch", "a batch has counts; tables and all others are asked by themselves.")
+        if not isinstance(questions[-1].ask, Count | Stat):
+            raise Refusal(422, "bad_batch", NOT_PLAIN)
         work += questions[-1].work
         check_work(work)
     return questions
@@ -323,8 +375,16 @@ def _scalar(value: object) -> Value | None:
     return None if value is UNSET else cast(Value, value)
 
 
-def _rows(where: Where, domain: Domain) -> Query:
+def as_weights(body: Json) -> bool:
+    """Whether a question is written as weights, which takes longer to read than words of the same length."""
+    parts = (part[0] for part in body.values() if isinstance(part, list) and part)
+    return "scope" in body or any(isinstance(part, dict) for part in parts)
+
+
+def _rows(where: Rows, domain: Domain) -> Query:
     """The rows that meet all conditions of a field."""
+    if isinstance(where, list):
+        return where[0].query(domain)
     return count(**_conditions(where)).bind(domain)
 
 

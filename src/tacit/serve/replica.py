@@ -15,9 +15,9 @@ from typing import Any
 
 from tacit.errors import NeedsData
 from tacit.model.ask import Count
+from tacit.model.started import Started
+from tacit.model.table import Answers
 from tacit.public import opened, sound
-from tacit.release.answering import Answers
-from tacit.release.offer import Started
 from tacit.serve.key import Key
 from tacit.serve.published import PublishedFile
 from tacit.serve.question import Question

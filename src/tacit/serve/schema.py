@@ -1,4 +1,6 @@
-"""The JSON of the API: what a body may hold, what an answer holds, and how both are read and written. Pure.
+"""The JSON of the API: what a body may hold, and how bodies and results are read and written. Pure.
+
+What results hold stands in `tacit.replies`, which clients read too.
 
 The description of the API is made of the same classes (`serve.openapi`), so that it cannot differ from what is read.
 What is refused here is refused before a question is looked at, so nothing can have been spent.
@@ -7,14 +9,12 @@ What is refused here is refused before a question is looked at, so nothing can h
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tacit.model.budget import MEASURES, Measure
-from tacit.serve.admission import MAX_BATCH
-from tacit.serve.key import Role
+from tacit.replies import MAX_BATCH, Closed
 from tacit.serve.refusal import Refusal
 
 MAX_DEPTH = 8
@@ -29,20 +29,6 @@ S = TypeVar("S", bound=Struct)
 T = TypeVar("T")
 
 Text = Annotated[str, Meta(max_length=MAX_TEXT)]
-Whole = Annotated[int, Meta(ge=0)]
-Amount = Annotated[
-    dict[Measure, float],
-    Meta(
-        min_length=1,
-        max_length=1,
-        description="Privacy loss: in pure epsilon, in zCDP's rho, or in gdp, half the square of Gaussian DP's mu.",
-        extra_json_schema={"propertyNames": {"enum": list(MEASURES)}},
-    ),
-]
-
-
-class Closed(Struct, forbid_unknown_fields=True):
-    """An object that has these fields and no others."""
 
 
 # Conditions. A pair is a list of two: a fixed tuple beside a text of limited length crashes msgspec 0.22.
@@ -87,187 +73,6 @@ class AskManyBody(Closed):
     """The body of a batch is like {"questions": ["SELECT COUNT(*) FROM data"]}."""
 
     questions: Annotated[list[Question], Meta(min_length=1, max_length=MAX_BATCH)]
-
-
-# Results.
-class HealthReply(Closed):
-    status: Literal["ok"]
-
-
-class DocumentReply(Struct):
-    openapi: str
-    paths: dict[str, Any]
-
-
-class WhoamiReply(Closed):
-    name: str
-    role: Role
-
-
-class DatasetsReply(Closed):
-    datasets: list[str]
-
-
-class KeyLine(Closed):
-    """A key without its secret."""
-
-    name: str
-    role: Role
-    quota: float | None
-    created: str
-    revoked: str | None
-
-
-class KeysReply(Closed):
-    keys: list[KeyLine]
-
-
-class BarLine(Closed):
-    """A half width that is proved at its confidence, and what it is about."""
-
-    width: float
-    about: str
-    confidence: float
-
-
-class AnswerLine(Struct, kw_only=True):
-    """With probability `confidence` the truth is within `error` of the value: the first of `bars`; null: none."""
-
-    # For the description alone: an answer writes its own fields, and may have more than these.
-
-    kind: str
-    question: str
-    value: float | str | UnsetType = UNSET
-    columns: list[str] | UnsetType = UNSET
-    rows: list[list[Any]] | UnsetType = UNSET
-    error: Annotated[float, Meta(description="The half width of the first bar, the narrowest.")] | UnsetType | None = (
-        UNSET
-    )
-    interval: Annotated[list[Any], Meta(min_length=2, max_length=2)] | UnsetType | None = UNSET
-    confidence: float
-    says: Annotated[Literal["sharp", "rough", "nothing"], Meta(description="Whether the answer says anything.")]
-    bars: Annotated[list[BarLine], Meta(description="Every bar that is proved, the narrowest first.")]
-    source: Literal["measured", "repeat", "hypothesis", "public"]
-    cost: Amount
-    percent: Annotated[float, Meta(description="The cost, of the budget.")]
-    entry: Annotated[int, Meta(ge=0, description="Where the answer stands in the ledger.")] | UnsetType = UNSET
-    seal: Annotated[str, Meta(description="The hash that seals that entry and all before it.")] | UnsetType = UNSET
-    note: str | UnsetType = UNSET
-
-
-class AskReply(Closed):
-    answer: AnswerLine
-
-
-class AskManyReply(Closed):
-    answers: list[AnswerLine]
-
-
-class CostReply(Closed):
-    known: bool
-    cost_at_most: Amount
-    percent: float
-    why: str
-
-
-class ExpectedLine(Closed):
-    """An error to expect, in rows, and what it is about."""
-
-    error: float
-    about: str
-
-
-class BaseReply(Closed):
-    """What the answers start from: in words, whether it is bought, its price, and the errors to expect of it."""
-
-    what: str
-    bought: bool
-    percent: Annotated[float, Meta(ge=0, le=100, description="Of the budget.")]
-    cost: Amount
-    expects: list[ExpectedLine]
-    certified: list[ExpectedLine]
-
-
-class AttributeLine(Closed):
-    name: str
-    kind: str
-    ordered: bool
-    size: Whole
-    labels: list[str]
-    takes: str
-
-
-class DomainReply(Closed):
-    rows: Whole
-    cells: Whole
-    attributes: list[AttributeLine]
-    confidence: float
-    mechanism: str
-
-
-class BudgetLine(Closed):
-    epsilon: float
-    delta: float
-
-
-class QuotaLine(Closed):
-    share: Annotated[float, Meta(gt=0, le=1)]
-    used: Amount
-    of: Amount
-    note: str
-
-
-class ExtensionLine(Closed):
-    budget: BudgetLine
-    total: Amount
-    time: str
-    entry: Whole
-    seal: str
-
-
-class BudgetReply(Closed):
-    budget: BudgetLine
-    extensions: list[ExtensionLine]
-    total: Amount
-    spent: Amount
-    left: Amount
-    percent_spent: float
-    epsilon_spent: float
-    quota: QuotaLine | None
-
-
-class HistoryLine(Closed):
-    question: str
-    cost: Amount
-    percent: float
-    entry: Whole
-    seal: str
-
-
-class HistoryReply(Closed):
-    history: list[HistoryLine]
-    next: int | None
-
-
-class AuditLine(Struct):
-    time: str
-    who: str
-    role: str
-
-
-class AuditReply(Closed):
-    audit: list[AuditLine]
-
-
-class ErrorLine(Closed):
-    code: str
-    message: str
-    nothing_spent: bool
-    server: Annotated[str, Meta(description="Where the data are, if they are elsewhere.")] | UnsetType = UNSET
-
-
-class ErrorReply(Closed):
-    error: ErrorLine
 
 
 def parse(body: bytes) -> Any:

@@ -13,12 +13,12 @@ from typing import Any, Protocol
 from tacit.errors import ConfigError
 from tacit.model.ask import Ask
 from tacit.model.budget import Loss
-from tacit.release.answering import Answers
-from tacit.release.offer import Started
+from tacit.model.started import Started
+from tacit.model.table import Answers
+from tacit.replies import AttributeLine, DomainReply, QuotaLine
 from tacit.serve.key import Key
 from tacit.serve.published import Edition
 from tacit.serve.question import COUNT_WORK, Question
-from tacit.serve.schema import AttributeLine, DomainReply, QuotaLine
 from tacit.serve.writer import SLICE, Ticket, Writer
 from tacit.session import DryRun, Session
 
@@ -70,7 +70,17 @@ class ServedData:
             )
             for name, attribute in session.domain.items()
         ]
-        return DomainReply(session.rows, session.domain.size, attributes, session.confidence, session.choice.mechanism)
+        return DomainReply(
+            rows=session.rows,
+            cells=session.domain.size,
+            attributes=attributes,
+            confidence=session.confidence,
+            mechanism=session.choice.mechanism,
+            reason=session.choice.reason,
+            rows_per_person=session.rows_per_person,
+            measure=session.total.measure,
+            declared=session.domain.to_toml(),
+        )
 
     def known(self, ask: Ask, within: float | None = None) -> Answers | None:
         """The answer that a question has already, if it has one. For the writer's thread; nobody is told, so far."""

@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 from tacit.errors import TacitError
 from tacit.model.ask import Count
 from tacit.model.budget import Loss
-from tacit.release.answering import Answers
+from tacit.model.table import Answers
 from tacit.serve.refusal import Refusal, refusal_of
 from tacit.session import Session
 

@@ -19,6 +19,7 @@ from tacit.model.describe import describe
 from tacit.model.entry import Measured, Told
 from tacit.model.facts import Facts, Receipt
 from tacit.model.noise_law import quantile
+from tacit.model.past import Past
 from tacit.model.query import Query
 from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
@@ -27,7 +28,6 @@ from tacit.model.workload import Convolution, Marginal, Product, Tree, marginal
 from tacit.release.curves import curve
 from tacit.release.estimate import of_stored
 from tacit.release.evidence import one_answer
-from tacit.release.history import Past
 from tacit.release.hypothesis.noisy_residuals import NoisyResiduals
 from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.release.ranges.distribution import Distribution

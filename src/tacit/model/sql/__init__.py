@@ -10,7 +10,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
 
 from tacit.errors import InvalidQuery
-from tacit.model.ask import Ask
+from tacit.model.ask import Ask, Derived, Select
 from tacit.model.domain import Domain
 from tacit.model.sql.condition import Reading, place
 from tacit.model.sql.outer import ALLOWED
@@ -94,9 +94,12 @@ def _parse(before: str, statement: str, domain: Domain) -> Ask:
     if len(asked) != 1 or not isinstance(asked[0], exp.Select):
         raise InvalidQuery(f"one SELECT statement is asked at a time. {ALLOWED}")
     try:
-        return ask_of(with_attributes(asked[0], domain), Reading(domain))
+        found = ask_of(with_attributes(asked[0], domain), Reading(domain))
     except RecursionError:
         raise InvalidQuery("the statement has too many conditions; list values with IN.") from None
+    if isinstance(found, Select | Derived):  # it has no other form that could be sent to a server
+        object.__setattr__(found, "text", before + statement)
+    return found
 
 
 def _check_tokens(tokens: list[Token], domain: Domain) -> None:

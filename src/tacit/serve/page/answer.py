@@ -23,8 +23,7 @@ from tacit.model.attribute import Attribute
 from tacit.model.budget import Loss, percent_of
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.model.table import CdfAnswer, Listing, Table
-from tacit.release.answering import Answers
+from tacit.model.table import Answers, CdfAnswer, Listing, Table
 from tacit.serve.page.form import Built
 from tacit.serve.page.link import drilled, fields_of
 from tacit.serve.schema import Json

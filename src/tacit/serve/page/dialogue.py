@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from tacit.model.answer import sure_words
 from tacit.model.ask import Quantile
 from tacit.model.budget import percent_of
-from tacit.release.answering import Answers
+from tacit.model.table import Answers
 from tacit.serve.api import Call, answers, shown
 from tacit.serve.page import view
 from tacit.serve.page.answer import drawing, panel, price_words, sharper, ways

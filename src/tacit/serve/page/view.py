@@ -25,13 +25,13 @@ from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.statistic_check import offered
 from tacit.model.workload import Marginal
+from tacit.replies import QuotaLine
 from tacit.serve.api import Call, Server
 from tacit.serve.key import Key
 from tacit.serve.page.answer import WIDTH, number
 from tacit.serve.page.form import KINDS, Forms, column, span
 from tacit.serve.page.link import fields_of, without, words
 from tacit.serve.refusal import Refusal
-from tacit.serve.schema import QuotaLine
 from tacit.serve.served import ServedData
 from tacit.session import Session
 from tacit.show.chart import Gauge

@@ -13,8 +13,7 @@ from tacit.model.derived import Folded
 from tacit.model.domain import Domain
 from tacit.model.outer import Given
 from tacit.model.select import Group
-from tacit.model.table import Listing, Table
-from tacit.release.answering import Answers
+from tacit.model.table import Answers, Listing, Table
 from tacit.serve.postgres.types import BOOL, DATE, FLOAT8, INT8, TEXT, group_type
 
 Row = Sequence[Any]

@@ -1,0 +1,120 @@
+"""An answer as a server writes it, read back into the class that a session gives, field by field. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import inf, nan
+from typing import Any, TypeVar
+
+import numpy as np
+from msgspec import UNSET, UnsetType
+
+from tacit.errors import ServerError
+from tacit.model.answer import Answer, Limits, QuantileAnswer
+from tacit.model.budget import Loss, Measure
+from tacit.model.facts import Bar, Facts, Receipt, joined
+from tacit.model.table import Answers, CdfAnswer, Listing, Row, Table
+from tacit.replies import AnswerLine
+
+T = TypeVar("T")
+LOST = "the connection broke when this was first asked: what it cost then, if anything, was paid, and once"
+
+
+def loss(amount: Mapping[Measure, float]) -> Loss:
+    """A loss of its JSON. Whole atoms below 10^15 have at most 15 digits, so the decimal tells them exactly."""
+    ((measure, number),) = amount.items()
+    return Loss.of(measure, number)
+
+
+def read_answer(line: AnswerLine, *, again: bool = False) -> Answers:
+    """The answer. `again`: an earlier try to ask may have reached the server and paid."""
+    facts = _facts(line, again=again)
+    if line.share is not UNSET:
+        low, high = _there(line.interval) or ("", "")
+        first, last = _there(line.limits)
+        return QuantileAnswer(line.question, line.share, str(line.value), low, high, facts, (first, last))
+    if line.errors is not UNSET:
+        return _listing(line, line.errors, facts)
+    if line.ends is not UNSET:
+        return _curve(line, line.ends, facts)
+    if line.columns is not UNSET:
+        return _table(line, line.columns, facts)
+    return Answer(line.question, _number(line.value), facts, _limits(_there(line.limits)))
+
+
+def _facts(line: AnswerLine, *, again: bool) -> Facts:
+    cost = loss(line.cost)
+    entry, seal = line.entry, line.seal
+    receipt = None if isinstance(entry, UnsetType) or isinstance(seal, UnsetType) else Receipt(entry, seal)
+    note = "" if isinstance(line.note, UnsetType) else line.note
+    if again and line.source == "repeat":
+        note = joined((note, LOST))
+    return Facts(
+        source=line.source,
+        cost=cost,
+        confidence=line.confidence if isinstance(line.asked_confidence, UnsetType) else line.asked_confidence,
+        receipt=receipt,
+        note=note,
+        bars=tuple(Bar(bar.width, bar.about, bar.confidence) for bar in line.bars),
+        total=None if isinstance(line.total, UnsetType) else loss(line.total),
+    )
+
+
+def _table(line: AnswerLine, columns: list[str], facts: Facts) -> Table:
+    """The labels of an axis stand where those of all axes after it have gone round once."""
+    rows, shape = _there(line.rows), _there(line.shape)
+    labels, step = list[tuple[str, ...]](), len(rows)
+    for axis, size in enumerate(shape):
+        step //= size
+        labels.append(tuple(rows[place * step][axis] for place in range(size)))
+    values = np.array([row[-1] for row in rows]).reshape(shape)  # whole numbers stay whole
+    return Table(line.question, tuple(columns[:-1]), tuple(labels), values, facts, _limits(_there(line.limits)))
+
+
+def _listing(line: AnswerLine, errors: Sequence[Sequence[float | None]], facts: Facts) -> Listing:
+    columns, many = _there(line.columns), _there(line.labels)
+    listed = tuple(
+        Row(tuple(row[:many]), tuple(_number(value) for value in row[many:]), tuple(bars))
+        for row, bars in zip(_there(line.rows), errors, strict=True)
+    )
+    limits = tuple(_limits(one) for one in _there(line.limits))
+    names, titles = tuple(columns[:many]), tuple(columns[many:])
+    return Listing(line.question, names, titles, listed, facts, limits, tuple(_there(line.plain)))
+
+
+def _curve(line: AnswerLine, ends: Sequence[float], facts: Facts) -> CdfAnswer:
+    rows = _there(line.rows)
+    return CdfAnswer(
+        question=line.question,
+        name=_there(line.columns)[0],
+        labels=tuple(row[0] for row in rows),
+        start=_there(line.start),
+        ends=np.array(ends, dtype=np.float64),
+        values=np.array([row[1] for row in rows], dtype=np.float64),
+        rows=_there(line.limits)[1],
+        facts=facts,
+        dated=_there(line.dated),
+        why="" if isinstance(line.why, UnsetType) else line.why,
+    )
+
+
+def _number(value: Any) -> Any:
+    """JSON has no NaN: where there is no value, it says null."""
+    return nan if value is None else value
+
+
+def _limits(given: Sequence[Any]) -> Limits:
+    low, high = given
+    return -inf if low is None else low, inf if high is None else high
+
+
+def _there(value: T | UnsetType) -> T:
+    if isinstance(value, UnsetType):
+        raise other_version()
+    return value
+
+
+def other_version() -> ServerError:
+    error = ServerError("The server's answer cannot be read: it is of another version. Asking again is free.")
+    error.nothing_spent = False
+    return error

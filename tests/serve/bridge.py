@@ -1,0 +1,81 @@
+"""An application of the tests on a port of its own, and a way to it that loses things: for tests of clients.
+
+What a client sends arrives at the application, which answers and charges. What comes back is up to the test.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from serving import Served
+
+Fault = Callable[["Reply"], bytes | None]  # the bytes that a client gets instead of a response; None: the response
+
+
+@dataclass
+class Reply:
+    """A response on its way back."""
+
+    method: str
+    path: str
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    def whole(self) -> bytes:
+        lines = [f"HTTP/1.1 {self.status} .", *(f"{name}: {value}" for name, value in self.headers.items())]
+        return "\r\n".join([*lines, "", ""]).encode() + self.body
+
+
+@dataclass
+class Bridge:
+    """Where the application is, what was asked of it, and what happens to its next answers, one after the other."""
+
+    url: str
+    asked: list[str] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+
+
+@contextmanager
+def bridge(served: Served) -> Iterator[Bridge]:
+    there = served.clients["nobody"]
+
+    class Door(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            body = self.rfile.read(int(self.headers.get("content-length", 0)))
+            headers = {name.lower(): value for name, value in self.headers.items()} | {"host": "127.0.0.1:8470"}
+            found = there.request(self.command, self.path, headers=headers, content=body)
+            kept = {name: found.headers[name] for name in ("content-type", "retry-after") if name in found.headers}
+            kept["content-length"] = str(len(found.content))
+            reply = Reply(self.command, self.path, found.status_code, kept, found.content)
+            made.asked.append(f"{self.command} {self.path}")
+            fault = made.faults.pop(0) if made.faults else None
+            instead = fault(reply) if fault is not None else None
+            if instead is None:
+                self.wfile.write(reply.whole())
+            else:
+                self.wfile.write(instead)
+                self.close_connection = True
+
+        do_POST = do_GET
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Door)
+    made = Bridge(f"http://127.0.0.1:{server.server_address[1]}")
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield made
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
