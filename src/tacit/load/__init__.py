@@ -146,7 +146,7 @@ def open_source(data: object, table: str | None = None) -> Source:
 
 
 def _path(text: str, table: str | None) -> Source:
-    from tacit.load.engines import DuckDB, attached, is_database
+    from tacit.load.engines import DuckDB, attached, csv_header, is_database
 
     shown = Path(text).name
     if "://" in text:
@@ -173,6 +173,7 @@ def _path(text: str, table: str | None) -> Source:
                 shown,
                 lambda connection, types: connection.read_csv(text, header=True, dtype=types or None, **tabs),
                 "CSV",
+                header=lambda connection: csv_header(connection, text, **tabs),
             )
         )
     raise DataError(f"{shown} is not a kind of file that Tacit reads; give {_ACCEPTED}.")

@@ -38,17 +38,24 @@ _KINDS = "SELECT oid, format_type(oid, NULL), typcategory FROM pg_type WHERE oid
 class DuckDB:
     """A relation. `relate` makes it, given a connection and the types of a CSV file's columns.
 
-    `ours` is whether the connection is, so that its settings may be changed and its work interrupted.
+    `ours` is whether the connection is, so that its settings may be changed and its work interrupted. `header` gives
+    the names of a CSV file's columns: what their rows look like is not guessed then, only to be read again as declared.
     """
 
     dialect: Dialect = "duckdb"
     table = exp.table_(_NAME, quoted=True)
 
     def __init__(
-        self, shown: str, relate: Callable[[Any, dict[str, str]], Any], form: str = "", *, ours: bool = True
+        self,
+        shown: str,
+        relate: Callable[[Any, dict[str, str]], Any],
+        form: str = "",
+        *,
+        ours: bool = True,
+        header: Callable[[Any], list[str]] | None = None,
     ) -> None:
         self.failure = f"{shown} could not be read{' as ' * bool(form)}{form}."
-        self._shown, self._relate, self._form, self._ours = shown, relate, form, ours
+        self._shown, self._relate, self._header, self._ours = shown, relate, header, ours
         self._types: dict[str, str] = {}
 
     @cached_property
@@ -63,14 +70,13 @@ class DuckDB:
         return self._relate(self._connection if self._ours else None, self._types)
 
     def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[TableColumn, ...]:
+        if domain is not None and self._header is not None:
+            named = [table_column(name, "VARCHAR") for name in self._header(self._connection)]
+            matched = match(named, domain, person)
+            self._types = {column.name: kind for name, column in matched.items() if (kind := csv_type(domain, name))}
+            vars(self).pop("_relation", None)  # it is read as the types say
         names, types = self._relation.columns, self._relation.types
-        found = tuple(table_column(name, str(kind)) for name, kind in zip(names, types, strict=True))
-        if domain is None or self._form != "CSV":
-            return found
-        matched = match(found, domain, person)
-        self._types = {column.name: kind for name, column in matched.items() if (kind := csv_type(domain, name))}
-        del self._relation  # it is read again, as the types say
-        return self.columns()
+        return tuple(table_column(name, str(kind)) for name, kind in zip(names, types, strict=True))
 
     def look(self, select: exp.Select) -> tuple[Any, ...]:
         """The first row of any statement over the table: see `look`."""
@@ -127,6 +133,14 @@ def is_database(path: str) -> bool:
     """Whether the file is a DuckDB database."""
     with open(path, "rb") as file:
         return file.read(12)[8:] == b"DUCK"
+
+
+def csv_header(connection: Any, path: str, sep: str | None = None) -> list[str]:
+    """The names of a CSV file's columns, as `read_csv` finds them."""
+    tabs = "" if sep is None else ", sep = $sep"
+    given = {"path": path} if sep is None else {"path": path, "sep": sep}
+    sql = f"FROM read_csv($path, header = true, all_varchar = true{tabs}) LIMIT 0"
+    return [name for name, *_ in connection.execute(sql, given).description]
 
 
 def selected(connection: Any, text: str) -> Any:
