@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -24,7 +25,8 @@ from tacit.model.attribute import boolean, category, integer, numeric
 from tacit.model.budget import Loss
 from tacit.model.derived import Folded
 from tacit.model.domain import Domain
-from tacit.model.facts import EXACT, Facts
+from tacit.model.facts import EXACT, Bar, Facts, all_of
+from tacit.model.noise_law import Noise, pmf, quantile
 from tacit.model.outer import Given
 from tacit.model.query import Query
 from tacit.model.sql import parse
@@ -497,6 +499,45 @@ def test_what_rests_on_too_many_bars_has_none() -> None:
     assert math.isnan(row.values[1])
     assert "too many bars" in found.note
     assert found.to_dict()["rows"] == [[N, None]]
+
+
+FOLD = "SELECT MAX(n), SUM(n) AS s FROM (SELECT age, code, COUNT(*) AS n FROM data GROUP BY age, code)"
+GROUPS = 33  # of age and code
+
+
+def folded(change: Callable[[Part], Part]) -> Listing:
+    asked = parse(FOLD, DOMAIN)
+    found = combine(asked, {n: change(Exact(3).fetch(n)) for n in parts(asked, SETTING)}, SETTING)
+    assert isinstance(found, Listing)
+    return found
+
+
+def test_what_rests_on_many_rows_has_the_bar_that_holds_for_all_of_them_at_once() -> None:
+    share, every = Bar(2, "95% of 1,000 questions like this one", 0.95), Bar(7, all_of(5_000_000), 0.95)
+
+    def barred(*bars: Bar) -> Listing:
+        return folded(lambda part: replace(part, facts=replace(part.facts, bars=bars)))
+
+    found = barred(share, every)
+    (row,) = found.listed
+    assert row.errors == (7, GROUPS * 7)
+    assert found.confidence == 0.95
+    assert found.bars[0].about == "all rows that went into it at once"
+    # What holds for each answer by itself, or for some of the cells, is no such bar.
+    for bars in [(share,), (share, replace(every, about=f"{every.about} and this noise"))]:
+        assert barred(*bars).listed[0].errors == (None, None)
+
+
+def test_the_law_of_a_table_s_noise_tells_how_far_all_of_its_cells_are_off_at_once() -> None:
+    law = Noise("laplace", 3.0)
+    facts = Facts("measured", FREE, 0.95).within(quantile(law, 0.95), "this noise")
+    error, _ = folded(lambda part: replace(part, facts=facts, noise=law)).listed[0].errors
+    assert error is not None
+    # With independent draws all cells are within it more often than is said, and not with a bar one step narrower
+    # than the union bound asks for.
+    beyond = 1 - pmf(law, np.arange(-int(error), int(error) + 1)).sum()
+    assert (1 - beyond) ** GROUPS >= 0.95
+    assert GROUPS * (beyond + 2 * float(pmf(law, error))) > 0.05
 
 
 def answerable(text: str) -> None:

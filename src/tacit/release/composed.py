@@ -13,6 +13,7 @@ from tacit.errors import InvalidQuery
 from tacit.model.ask import Aggregate, Group
 from tacit.model.facts import EXACT, Facts
 from tacit.model.formula import Figure, Weighed
+from tacit.model.noise_law import quantile_of_sum
 from tacit.model.query import Query
 from tacit.model.workload import Marginal, marginal
 from tacit.release.estimate import TableEstimate
@@ -23,6 +24,7 @@ from tacit.release.evidence import (
     Setting,
     answer_to,
     facts_of,
+    held_for_all,
     need_of_table,
     noise_bars,
     sure,
@@ -38,9 +40,12 @@ class Composed(NamedTuple):
     noisy: list[Weighed]
 
 
-def figures(ask: Aggregate, groups: tuple[Group, ...], found: Found, setting: Setting) -> Composed:
+def figures(
+    ask: Aggregate, groups: tuple[Group, ...], found: Found, setting: Setting, *, at_once: bool = False
+) -> Composed:
+    """The figures of an aggregate. With `at_once`, the bars of a part hold for all groups at once, and not for each."""
     formula = ask.formula
-    columns = [_column(part, groups, found, setting) for part in formula.parts]
+    columns = [_column(part, groups, found, setting, at_once=at_once) for part in formula.parts]
     asked = [needs_of(part, groups, setting) for part in formula.parts]
     unknown = noisy(ask, groups, found, setting)
     confidence = sure(len(unknown), setting.confidence)
@@ -65,7 +70,7 @@ def _exact(need: list[Query] | Marginal, found: Found) -> bool:
     return all(bars and bars[0].about == EXACT for bars in parts)
 
 
-def _column(part: Weighed, groups: tuple[Group, ...], found: Found, setting: Setting) -> list[Figure]:
+def _column(part: Weighed, groups: tuple[Group, ...], found: Found, setting: Setting, *, at_once: bool) -> list[Figure]:
     """A weighted count for each group."""
     need = needs_of(part, groups, setting)
     if isinstance(need, Marginal):
@@ -73,12 +78,13 @@ def _column(part: Weighed, groups: tuple[Group, ...], found: Found, setting: Set
         assert isinstance(table, TableEstimate)
         plain = not part.name and all(group.width is None for group in groups)
         if plain or table.read is None or _size(groups, setting) > MAX_SEPARATE:
-            return _from_table(part, groups, need, table, setting)
+            return _from_table(part, groups, need, table, setting, at_once=at_once)
         # Every sum of cells has the answer that its own question has.
         need = _of_each(part, groups, setting)
         found = {query: table.read(query) for query in need}
     answers = [answer_to("", query, found, setting.rows) for query in need]
-    return [Figure(float(answer.value), answer.error) for answer in answers]
+    errors = [held_for_all(answer.bars) if at_once else answer.error for answer in answers]
+    return [Figure(float(answer.value), error) for answer, error in zip(answers, errors, strict=True)]
 
 
 def _size(groups: tuple[Group, ...], setting: Setting) -> int:
@@ -114,14 +120,20 @@ def _of_each(part: Weighed, groups: tuple[Group, ...], setting: Setting) -> list
 
 
 def _from_table(
-    part: Weighed, groups: tuple[Group, ...], need: Marginal, table: TableEstimate, setting: Setting
+    part: Weighed, groups: tuple[Group, ...], need: Marginal, table: TableEstimate, setting: Setting, *, at_once: bool
 ) -> list[Figure]:
+    # Of m bars that fail with a chance of 1/m of what is allowed each, one fails with a chance of all of it, at most.
+    sure = 1 - (1 - setting.confidence) / (_size(groups, setting) if at_once else 1)
     names = [group.name for group in groups]
     beyond = bool(part.name) and part.name not in names
     order = [*names, part.name] if beyond else names
     cells = table.values.transpose([need.names.index(name) for name in order]).astype(np.float64)
     if not part.name and all(group.width is None for group in groups):
         error = None if table.half_width is None else float(table.half_width)
+        if at_once and table.noise is not None:
+            error = float(quantile_of_sum(table.noise, table.draws, sure))
+        elif at_once:
+            error = held_for_all(table.facts.bars)
         return [Figure(value, error) for value in cells.ravel().tolist()]
     assert table.noise is not None
     weights, terms = np.asarray(part.weights, dtype=np.float64), 1.0
@@ -133,5 +145,5 @@ def _from_table(
         ranges = group.parts(setting.domain)
         cells = np.add.reduceat(cells, [one.start for one in ranges], axis=axis)
         terms *= max(map(len, ranges))
-    error = float(noise_bars(table.noise, np.array([table.draws * terms]), setting.confidence)[0])
+    error = float(noise_bars(table.noise, np.array([table.draws * terms]), sure)[0])
     return [Figure(value, error) for value in cells.ravel().tolist()]

@@ -6,6 +6,7 @@ Used by `answering`, `curves` and `composed` alone, except for `Setting` and `on
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -17,7 +18,7 @@ from tacit.errors import InvalidQuery
 from tacit.model.answer import Answer
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
-from tacit.model.facts import Facts, about, joined
+from tacit.model.facts import EXACT, FREE, Bar, Facts, about, all_of, joined
 from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
@@ -31,6 +32,7 @@ Floats = NDArray[np.float64]
 Found = Mapping[Need, Part]
 FEW = 3  # from so many questions on, one table is the better bargain where every question has fresh noise
 MAX_SEPARATE = 2_000  # questions that one value, or one column of values, is made of
+_ALL = re.compile(all_of(0).replace("0", "[0-9,]+"))
 
 
 @dataclass(frozen=True)
@@ -84,12 +86,22 @@ def facts_of(needs: Sequence[Need], found: Found, confidence: float, setting: Se
     return Facts.of([*told, setting.public(joined(notes))], confidence)
 
 
-def with_widest(facts: Facts, errors: Sequence[float | None], needs: Sequence[Need], found: Found) -> Facts:
-    """The facts with the widest bar of some values; with none where a value has none."""
+def with_widest(
+    facts: Facts, errors: Sequence[float | None], needs: Sequence[Need], found: Found, said: str = ""
+) -> Facts:
+    """The facts with the widest bar of some values; with none where a value has none. `said` is what it is about."""
     sure = [math.inf if error is None else error for error in errors]
     width = max(sure, default=0.0)
     shown = (bar for need in needs for bar in found[need].facts.bars[:1])
-    return facts.within(None if math.isinf(width) else width, about(shown, facts.confidence))
+    return facts.within(None if math.isinf(width) else width, said or about(shown, facts.confidence))
+
+
+def held_for_all(bars: Iterable[Bar]) -> float | None:
+    """The width of a bar that is one event about many answers: it holds for all of them as surely as for one.
+
+    None where there is none. A bar about a share of questions, or about one noise, holds for each answer by itself.
+    """
+    return next((bar.width for bar in bars if bar.about in (FREE, EXACT) or _ALL.fullmatch(bar.about)), None)
 
 
 def sure(noisy: int, confidence: float) -> float:

@@ -1,7 +1,8 @@
 """The rows of a statement: released groups and values, and what is worked out from them. For `answering`.
 
 A bar of one value holds at the session's confidence; what is worked out from k noisy ones holds at 1 - k(1 - c), by the
-union bound, and a value put together from several rows rests on the bars of all of them.
+union bound. A value put together from several rows rests on the bars of all of them: on bars that hold for all rows at
+once where there are such, and else on k times as many.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -31,14 +32,27 @@ from tacit.release.need import Need
 
 Single = Callable[[Aggregate], Answer]  # the answer to a value of all rows
 Noted = list[str]
+AT_ONCE = "all rows that went into it at once"
 _CHOSEN = "the rows were chosen by noisy values: a bar holds for its group by itself, not for the choice"
+
+
+class _Sources(NamedTuple):
+    """What rows are made from, and where notes on them go. With `at_once`, a bar holds for all rows of a column."""
+
+    found: Found
+    setting: Setting
+    single: Single
+    notes: Noted
+    at_once: bool = False
+
+
 _UNKNOWN = "where what is divided by may be 0, or too many bars are used at once, nothing is guaranteed"
 
 
 def answer(derived: Derived, needs: Sequence[Need], found: Found, setting: Setting, single: Single) -> Answer | Listing:
     """The rows of a statement, or its one number."""
     notes = Noted()
-    made = _derived(derived, found, setting, single, notes)
+    made = _derived(derived, _Sources(found, setting, single, notes))
     shown = [(one.title, one.node, column) for one, column in zip(derived.shown, made.columns, strict=True)]
     labels = [(title, column) for title, _, column in shown if isinstance(column, Texts)]
     values = [(i, title, node) for i, (title, node, column) in enumerate(shown) if isinstance(column, Spans)]
@@ -48,7 +62,8 @@ def answer(derived: Derived, needs: Sequence[Need], found: Found, setting: Setti
         notes.append(_UNKNOWN)
     facts = facts_of(needs, found, made.confidence, setting)
     shown_errors = [one for column, free in zip(errors, plain, strict=True) if not free for one in column]
-    facts = with_widest(facts, shown_errors, needs, found)
+    together = any(AT_ONCE in key for i, _, _ in values for key in made.risks[i] if isinstance(key, tuple))
+    facts = with_widest(facts, shown_errors, needs, found, AT_ONCE if together else "")
     facts = replace(facts, note=joined((*notes, *derived.notes)))
     text = derived.summary(setting.domain)
     numbers = [cast(Spans, made.columns[i]).value.tolist() for i, _, _ in values]
@@ -99,18 +114,34 @@ def _distinct(titles: list[str]) -> tuple[str, ...]:
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
-def _rows(source: Select | Folded | Derived, found: Found, setting: Setting, single: Single, notes: Noted) -> Relation:
+def _rows(source: Select | Folded | Derived, sources: _Sources) -> Relation:
     if isinstance(source, Select):
-        return _released(source, found, setting, single, notes)
+        return _released(source, sources)
     if isinstance(source, Folded):
-        given = _rows(source.source, found, setting, single, notes)
-        others = [_rows(other, found, setting, single, notes) for other in source.elsewhere]
-        return _folded(source, replace(given, elsewhere=tuple(_beside(other, given) for other in others)))
-    return _derived(source, found, setting, single, notes)
+        found = _folded(source, sources)
+        if sources.at_once or all(confidence(risks) >= sources.setting.confidence for risks in found.risks):
+            return found
+        # Values are the same either way: only bars differ. Notes were made the first time.
+        surer = _folded(source, sources._replace(notes=Noted(), at_once=True))
+        better = [isinstance(one, Spans) and bool(np.isfinite(one.error).all()) for one in surer.columns]
+        columns, risks = (
+            tuple(new if take else old for old, new, take in zip(*both, better, strict=True))
+            for both in ((found.columns, surer.columns), (found.risks, surer.risks))
+        )
+        return replace(found, columns=columns, risks=risks)
+    return _derived(source, sources)
 
 
-def _released(select: Select, found: Found, setting: Setting, single: Single, notes: Noted) -> Relation:
+def _with_others(source: Folded | Derived, sources: _Sources) -> Relation:
+    """The rows of what a statement is of, with the values of other statements beside them."""
+    given = _rows(source.source, sources)
+    others = [_rows(other, sources) for other in source.elsewhere]
+    return replace(given, elsewhere=tuple(_beside(other, given) for other in others))
+
+
+def _released(select: Select, sources: _Sources) -> Relation:
     """The groups and values of the inner part: all that touches what is private, and released already."""
+    setting, notes = sources.setting, sources.notes
     parts = [group.parts(setting.domain) for group in select.groups]
     every = list(product(*(range(len(part)) for part in parts)))
     cells = np.array(every, dtype=np.int64).reshape(len(every), len(parts))
@@ -127,7 +158,7 @@ def _released(select: Select, found: Found, setting: Setting, single: Single, no
         notes.append("declared values, whether a row has them or not")
     for column in select.columns:
         assert not isinstance(column.value, Quantile)
-        figures, risk = _figures(column.value, select, found, setting, single, notes)
+        figures, risk = _figures(column.value, select, sources)
         ends = column.value.formula.limits(setting.rows)
         numbers = np.array([one.value for one in figures], dtype=np.float64)
         bars = np.array([math.inf if one.error is None else one.error for one in figures], dtype=np.float64)
@@ -138,15 +169,15 @@ def _released(select: Select, found: Found, setting: Setting, single: Single, no
     return Relation(len(cells), tuple(columns), tuple(risks), groups, tuple(limits), errors=errors)
 
 
-def _figures(
-    ask: Aggregate, select: Select, found: Found, setting: Setting, single: Single, notes: Noted
-) -> tuple[Sequence[Figure], Risks]:
+def _figures(ask: Aggregate, select: Select, sources: _Sources) -> tuple[Sequence[Figure], Risks]:
     """A value for each group, and what it rests on."""
+    found, setting, single, notes, at_once = sources
     unsure = 1 - setting.confidence
     if select.groups:
-        made = composed.figures(ask, select.groups, found, setting)
+        made = composed.figures(ask, select.groups, found, setting, at_once=at_once)
         notes.append(made.facts.note)
-        return made.figures, {(part, select.groups): unsure for part in made.noisy}
+        event = (AT_ONCE,) if at_once else ()
+        return made.figures, {(part, select.groups, *event): unsure for part in made.noisy}
     one = single(ask)
     notes.append(one.note)
     if one.bars and one.bars[0].about == EXACT:
@@ -159,10 +190,9 @@ def _figures(
     }
 
 
-def _derived(derived: Derived, found: Found, setting: Setting, single: Single, notes: Noted) -> Relation:
-    given = _rows(derived.source, found, setting, single, notes)
-    others = [_rows(other, found, setting, single, notes) for other in derived.elsewhere]
-    given = replace(given, elsewhere=tuple(_beside(other, given) for other in others))
+def _derived(derived: Derived, sources: _Sources) -> Relation:
+    setting, notes = sources.setting, sources.notes
+    given = _with_others(derived, sources)
     risks = [risks_of(one.node, given) for one in derived.shown]
     limits = [limits_of(one.node, given) for one in derived.shown]
     sure = [confidence(risk) for risk, kind in zip(risks, derived.kinds, strict=True) if kind == "number"]
@@ -218,7 +248,8 @@ def _beside(other: Relation, given: Relation) -> tuple[Spans, Risks]:
 # -- rows put together ------------------------------------------------------------------------------------------------
 
 
-def _folded(folded: Folded, given: Relation) -> Relation:
+def _folded(folded: Folded, sources: _Sources) -> Relation:
+    given = _with_others(folded, sources)
     everything = np.arange(given.rows)
     where = _met(folded.where, given)
     if folded.by:
@@ -232,15 +263,16 @@ def _folded(folded: Folded, given: Relation) -> Relation:
     first = np.array([rows[0] for rows in groups if len(rows)], dtype=np.int64)
     columns: list[Values] = [given.columns[i].at(first) for i in folded.by]
     risks: list[Risks] = [{} for _ in folded.by]
-    most = max(map(len, groups), default=0)
+    # Each row has bars of its own, and all of them must hold, unless they do so together.
+    most = 1 if sources.at_once else max(map(len, groups), default=0)
     for fold in folded.folds:
         met = span.both(where, _met(fold.where, given))
         of = None if fold.node is None else cast(Spans, evaluate(fold.node, given))
         made = [_fold(fold, met.at(rows), None if of is None else of.at(rows)) for rows in groups]
         columns.append(Spans(*(np.array(part, dtype=np.float64) for part in zip(*made, strict=True))))
         used = [node for node in (fold.node, fold.where, folded.where) if node is not None]
-        # Each row has bars of its own, and all of them must hold.
-        risks.append({("each row", key): most * risk for node in used for key, risk in risks_of(node, given).items()})
+        resting = [pair for node in used for pair in risks_of(node, given).items()]
+        risks.append({key if sources.at_once else ("each row", key): most * risk for key, risk in resting})
     named = {attribute_of(folded.source, i) for i in folded.by}
     kept = {name: one for name, one in given.groups.items() if name in named}
     return Relation(
