@@ -33,6 +33,7 @@ from benchmarks.serving.wire import Gone
 from serving import Serve, Served
 
 from tacit.serve.admission import Limits
+from tacit.serve.end_point import end_point
 from tacit.serve.keys import KeyRing
 from tacit.serve.postgres.channel import WireLimits
 from tacit.serve.postgres.listener import Listener
@@ -204,8 +205,11 @@ def test_tls_and_nothing_else_from_other_machines(
     subprocess.run(made, check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert, key)
-    with listening(lasting, tls=context) as port:
+    with listening(lasting, tls=context, end_point=end_point(cert)) as port:
         given = {"host": "127.0.0.1", "port": port, "user": "ana", "password": lasting.keys["ana"], "dbname": "people"}
+        for bound in ("require", "prefer", "disable"):
+            with psycopg.connect(**given, sslmode="require", channel_binding=bound) as client:  # type: ignore[arg-type]
+                assert client.pgconn.ssl_in_use
         secure = {"sslmode": "verify-full", "sslrootcert": str(cert)}
         with psycopg.connect(**given, **secure, autocommit=True) as client:  # type: ignore[arg-type]
             assert client.pgconn.ssl_in_use

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tacit.serve.postgres.messages import Field
+from tacit.serve.postgres.named import name_of
 from tacit.serve.postgres.source import Statement
 from tacit.serve.postgres.sqlstate import BAD_SETTING, NO_SETTING, READ_ONLY, SYNTAX, UNSUPPORTED, WireError
 from tacit.serve.postgres.types import TEXT
@@ -136,6 +137,7 @@ class Command:
     changes: Mapping[str, str | None] = field(default_factory=dict)
     shows: str = ""
     forgets: str | None = None  # a prepared statement, or "" for all that was prepared
+    closes: str | None = None  # a cursor, or "" for all of them
     resets: bool = False
 
     @property
@@ -171,11 +173,13 @@ def command_of(statement: Statement) -> Command | None:
 def _tidy(statement: Statement) -> Command:
     word, rest = statement.words[0], statement.tokens[1:]
     every = not rest or statement.words[-1] in ("ALL", "*")
-    name = "" if every else rest[-1].text
+    name = "" if every else name_of(rest[-1])
     if word == "DEALLOCATE":
         return Command("DEALLOCATE ALL" if every else "DEALLOCATE", forgets=name)
+    if word == "CLOSE":
+        return Command("CLOSE CURSOR ALL" if every else "CLOSE CURSOR", closes=name)
     if word == "DISCARD":
-        return Command(f"DISCARD {statement.words[-1]}", forgets="", resets=True)
+        return Command(f"DISCARD {statement.words[-1]}", forgets="", closes="", resets=True)
     if word == "RESET" and not every:
         return Command("RESET", changes={name: None})
     return Command(_TIDY[word], resets=word == "RESET")

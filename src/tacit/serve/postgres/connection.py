@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,53 +20,31 @@ from tacit.serve.postgres.channel import Channel, Gone
 from tacit.serve.postgres.command import REPORTED, TRANSACTIONS, Command, Settings
 from tacit.serve.postgres.messages import Field, Malformed
 from tacit.serve.postgres.metadata import DATABASE
+from tacit.serve.postgres.named import ALL, Execution, Fetching
+from tacit.serve.postgres.portals import Named, Names, Portal
 from tacit.serve.postgres.select import SHORT
 from tacit.serve.postgres.source import Statement, split
 from tacit.serve.postgres.sqlstate import (
     CANCELLED,
-    NO_PORTAL,
-    NO_STATEMENT,
+    NO_TRANSACTION,
     NOT_ALLOWED,
     PROTOCOL,
     SHUTDOWN,
     SYNTAX,
-    TAKEN,
-    TOO_LARGE,
     UNSUPPORTED,
     WireError,
     error_of,
 )
-from tacit.serve.postgres.statement import NESTED, QUERY, Bound, Explained, Prepared
+from tacit.serve.postgres.statement import NESTED, QUERY, Bound, Explained, NamedStatement, Prepared
 from tacit.serve.postgres.translation import Caller
 from tacit.serve.postgres.types import decode, encoder
 
 if TYPE_CHECKING:
     from tacit.serve.postgres.listener import Listener
 
-MAX_PREPARED, MAX_PREPARED_TEXT = 500, 2**20  # statements of one client, and their characters
-MAX_PORTALS = 32
 TURN = 0.005  # seconds after which others are served, however much one client has sent
 T = TypeVar("T")
 _QUIET = ("warning", "error", "fatal", "panic")  # settings of client_min_messages that want no notices
-
-
-@dataclass
-class Portal:
-    """A statement with its parameters, and the rows that were not fetched yet."""
-
-    bound: Bound
-    formats: tuple[int, ...]
-    rows: Iterator[Row] | None = None  # None: it has not been done
-    sent: int = 0
-
-
-@dataclass(frozen=True)
-class Named:
-    """A prepared statement, the types of its parameters, and how long its text is."""
-
-    prepared: Prepared | None  # None: the empty statement
-    types: tuple[int, ...] = ()
-    length: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,7 +53,7 @@ class Result:
 
     tag: str
     rows: Iterator[Row] | None = None
-    notices: tuple[str, ...] = field(default=())
+    notices: tuple[str, ...] = ()
 
 
 class Connection:
@@ -88,8 +66,7 @@ class Connection:
         self.counted = False  # among the connections of its key
         self.settings = Settings()
         self.database = ""
-        self._statements: dict[str, Named] = {}
-        self._portals: dict[str, Portal] = {}
+        self._names = Names()
         self._in_transaction, self._told, self._skips = False, False, False
         self._asking: asyncio.Future[Any] | None = None
         self._cancelled = False
@@ -147,8 +124,7 @@ class Connection:
         except Exception as error:
             self._end_with(error_of(error))  # logs what may be logged
         finally:
-            self._statements.clear()
-            self._portals.clear()
+            self._names.clear()
             self.channel.close()
             self._listener.left(self)
 
@@ -187,7 +163,7 @@ class Connection:
             if isinstance(message, messages.Sync):
                 self._skips = False
                 if not self._in_transaction:
-                    self._portals.clear()
+                    self._names.end_transaction()
                 self._ready()
             elif isinstance(message, messages.Query):
                 self._skips = False
@@ -212,7 +188,7 @@ class Connection:
                 case messages.Execute():
                     await self._execute(message)
                 case messages.Close():
-                    (self._portals if message.portal else self._statements).pop(message.name, None)
+                    self._names.close(message.name, portal=message.portal)
                     self._say(messages.CLOSED)
                 case messages.Flush():
                     await self.channel.flush()
@@ -258,18 +234,17 @@ class Connection:
         result = await self._do(bound)
         for words in result.notices:
             self._notice(words)
-        fields, count = bound.fields, 0
+        fields, count = self._fields(bound), 0
         if fields is not None and result.rows is not None:
             if prepared.copies is None:
                 self._say(messages.described(fields, [0] * len(fields)))
                 count, _ = await self._rows(fields, [0] * len(fields), result.rows, 0)
             else:
                 count = await self._copy(prepared, fields, result.rows)
-        self._say(messages.complete(_tag(prepared.tag, fields, count)))
+        self._say(messages.complete(_tag(result.tag if prepared.copies is None else prepared.tag, fields, count)))
 
     async def _parse(self, message: messages.Parse) -> None:
-        if message.name and message.name in self._statements:
-            raise WireError(TAKEN, f"there is a statement {message.name[:60]!r} already.")
+        self._names.check_statement(message.name)
         prepared = self._listener.known(self.database, message.text)
         if prepared is None:
             statements = await self._split(message.text)
@@ -277,10 +252,7 @@ class Connection:
                 raise WireError(SYNTAX, "a prepared statement is one statement.", at=statements[1].start)
             prepared = await self._read(statements[0]) if statements else None
         named = Named(prepared, prepared.types(message.types) if prepared else (), len(message.text))
-        kept = sum(one.length for name, one in self._statements.items() if name != message.name)
-        if len(self._statements) >= MAX_PREPARED or kept + named.length > MAX_PREPARED_TEXT:
-            raise WireError(TOO_LARGE, f"a connection keeps at most {MAX_PREPARED} statements of a megabyte in all.")
-        self._statements[message.name] = named
+        self._names.keep_statement(message.name, named)
         self._say(messages.PARSED)
 
     def _take(self) -> Key:
@@ -297,60 +269,49 @@ class Connection:
 
     async def _read(self, statement: Statement) -> Prepared:
         """Read what was not read before, which takes one of the key's requests unless it is a command."""
-        key = self._take() if statement.words[0] in (*QUERY, *NESTED) else self._current_key()
+        key = self._take() if statement.words[0] in (*QUERY, *NESTED, "EXECUTE") else self._current_key()
         return await self._listener.read(statement, self, key)
 
     async def _bind(self, message: messages.Bind) -> None:
-        named = self._statement(message.statement)
-        if message.portal and message.portal in self._portals:
-            raise WireError("42P03", f"there is a portal {message.portal[:60]!r} already.")
+        named = self._names.statement(message.statement)
+        self._names.check_portal(message.portal)
         if len(message.values) != len(named.types):
             words = f"the statement takes {len(named.types)} parameters, and {len(message.values)} were given."
             raise WireError(PROTOCOL, words)
         codes = _spread(message.formats, len(named.types))
-        if named.prepared is not None and not isinstance(named.prepared.asked, Command):
+        if named.prepared is not None and not isinstance(named.prepared.asked, Command | Fetching):
             self._take()  # executing it takes no more
         values = tuple(map(decode, message.values, named.types, codes))
         bound = None if named.prepared is None else await self._listener.bound(named.prepared, values)
-        fields = None if bound is None else bound.fields
+        fields = None if bound is None else self._fields(bound)
         if len(message.result_formats) not in (0, 1, len(fields or ())):
             raise WireError(PROTOCOL, "there is a format for every column, for all of them, or none.")
-        if len(self._portals) >= MAX_PORTALS and message.portal not in self._portals:
-            raise WireError(TOO_LARGE, f"a connection has at most {MAX_PORTALS} portals at once.")
-        if message.portal and bound is not None and bound.asked is not None and not bound.asked.light:
-            raise WireError(TOO_LARGE, "a question of so much work has no named portal: bind it to the unnamed one.")
-        if bound is None:
-            self._portals.pop(message.portal, None)
-        else:
-            self._portals[message.portal] = Portal(bound, _spread(message.result_formats, len(fields or ())))
+        formats = _spread(message.result_formats, len(fields or ()))
+        self._names.keep_portal(message.portal, None if bound is None else Portal(bound, formats))
         self._say(messages.BOUND)
 
     def _describe(self, message: messages.Describe) -> None:
         if message.portal:
-            portal = self._portals.get(message.name)
-            if portal is None and message.name:
-                raise _no_portal(message.name)
-            fields = None if portal is None else portal.bound.fields
+            portal = self._names.portal(message.name)
+            fields = None if portal is None else self._fields(portal.bound)
             formats = () if portal is None else portal.formats
             copies = portal is not None and portal.bound.prepared.copies is not None
         else:
-            named = self._statement(message.name)
+            named = self._names.statement(message.name)
             if named.types:
                 self._take()  # the statement is read with samples of its parameters
             self._say(messages.parameters_described(named.types))
-            fields = named.prepared.fields if named.prepared is not None else None
+            fields = None if named.prepared is None else self._described(named.prepared)
             formats = (0,) * len(fields or ())
             copies = named.prepared is not None and named.prepared.copies is not None
         self._say(messages.NO_DATA if fields is None or copies else messages.described(fields, formats))
 
     async def _execute(self, message: messages.Execute) -> None:
-        portal = self._portals.get(message.portal)
+        portal = self._names.portal(message.portal)
         if portal is None:
-            if message.portal:
-                raise _no_portal(message.portal)
             self._say(messages.EMPTY)
             return
-        prepared, fields, tag = portal.bound.prepared, portal.bound.fields, "SELECT"
+        prepared, fields, tag = portal.bound.prepared, self._fields(portal.bound), portal.bound.prepared.tag
         if portal.rows is None:
             result = await self._do(portal.bound)
             for words in result.notices:
@@ -370,10 +331,18 @@ class Connection:
         else:
             self._say(messages.complete(_tag(prepared.tag, fields, portal.sent)))
 
-    def _statement(self, name: str) -> Named:
-        if name not in self._statements:
-            raise WireError(NO_STATEMENT, f"there is no prepared statement {name[:60]!r}.")
-        return self._statements[name]
+    def _fields(self, bound: Bound) -> tuple[Field, ...] | None:
+        """The columns of what is done: where it uses another statement, they are those of that."""
+        return self._described(bound.prepared) if bound.asked is None else bound.fields
+
+    def _described(self, prepared: Prepared) -> tuple[Field, ...] | None:
+        if isinstance(prepared.asked, Execution):
+            used = self._names.statement(prepared.asked.name).prepared
+            return None if used is None else used.fields
+        if isinstance(prepared.asked, Fetching):
+            portal = self._names.portal(prepared.asked.name)
+            return None if portal is None or prepared.asked.moves else portal.bound.fields
+        return prepared.fields
 
     # -- results ------------------------------------------------------------------------------------------------------
 
@@ -418,6 +387,12 @@ class Connection:
         asked = bound.prepared.asked
         if isinstance(asked, Command):
             return self._command(asked)
+        if isinstance(asked, NamedStatement):
+            return await self._name(asked, bound)
+        if isinstance(asked, Execution):
+            return await self._do(await self._executed(asked))
+        if isinstance(asked, Fetching):
+            return await self._fetched(asked)
         key = self._current_key()
         with self._listener.server.traffic.slot(key.id):
             if isinstance(asked, Lookup):
@@ -429,6 +404,43 @@ class Connection:
             answering = self._listener.server.ask(key, asked.dataset, [bound.asked.question], datetime.now(UTC))
             (answer,) = await self._waited(asyncio.ensure_future(answering))
             return Result("SELECT", rows_of(bound.asked.places, answer), (notice(answer),))
+
+    async def _name(self, asked: NamedStatement, bound: Bound) -> Result:
+        """PREPARE and DECLARE. Nothing is asked before it is executed or fetched."""
+        named = asked.named
+        if not named.cursor:
+            types = asked.inner.types(named.types)
+            self._names.keep_statement(named.name, Named(asked.inner, types, len(named.inner.text)))
+            return Result("PREPARE")
+        if not (self._in_transaction or named.holds):
+            words = "DECLARE … CURSOR outlives its statement in a transaction, or WITH HOLD."
+            raise WireError(NO_TRANSACTION, words)
+        inner = await self._listener.bound(asked.inner, bound.values)
+        formats = _spread((), len(inner.fields or ()))
+        self._names.keep_portal(named.name, Portal(inner, formats, named.holds))
+        return Result("DECLARE CURSOR")
+
+    async def _executed(self, asked: Execution) -> Bound:
+        """The statement that EXECUTE is about, with its values."""
+        named = self._names.statement(asked.name)
+        if len(asked.values) != len(named.types) or named.prepared is None:
+            words = f"the statement takes {len(named.types)} parameters, and {len(asked.values)} were given."
+            raise WireError(SYNTAX, words)
+        given = (None if value is None else value.encode() for value in asked.values)
+        values = tuple(decode(value, type, 0) for value, type in zip(given, named.types, strict=True))
+        return await self._listener.bound(named.prepared, values)
+
+    async def _fetched(self, asked: Fetching) -> Result:
+        portal = self._names.portal(asked.name)
+        assert portal is not None  # a cursor has a name
+        notices = tuple[str, ...]()
+        if portal.rows is None:
+            result = await self._do(portal.bound)
+            notices, portal.rows = result.notices, result.rows or iter(())
+        rows = portal.rows if asked.most == ALL else islice(portal.rows, asked.most)
+        if asked.moves:
+            return Result(f"MOVE {sum(1 for _ in rows)}", None, notices)
+        return Result("FETCH", rows, notices)
 
     async def _waited(self, asking: asyncio.Future[T]) -> T:
         """What is waited for, unless the client cancels it or goes away."""
@@ -462,7 +474,7 @@ class Connection:
         if command.transaction is not None:
             self._in_transaction = command.transaction
             if not command.transaction:
-                self._portals.clear()
+                self._names.end_transaction()
         notices = () if command.transaction is None or self._told else (TRANSACTIONS,)
         self._told |= bool(notices)
         if command.resets:
@@ -472,18 +484,14 @@ class Connection:
             if changed in REPORTED:
                 self._say(messages.parameter(changed, self.settings.values[changed]))
         if command.forgets is not None:
-            self._forget(command.forgets)
+            self._names.forget(command.forgets)
+        if command.closes is not None:
+            self._names.close_cursor(command.closes)
         if not command.shows:
             return Result(command.tag, None, notices)
         if command.shows == "ALL":
             return Result("SHOW", iter([(name, value, "") for name, value in sorted(self.settings.values.items())]))
         return Result("SHOW", iter([(self.settings.get(command.shows),)]))
-
-    def _forget(self, name: str) -> None:
-        if not name:
-            self._statements.clear()
-        elif self._statements.pop(name, None) is None:
-            raise WireError(NO_STATEMENT, f"there is no prepared statement {name[:60]!r}.")
 
 
 def _spread(codes: Sequence[int], count: int) -> tuple[int, ...]:
@@ -492,8 +500,4 @@ def _spread(codes: Sequence[int], count: int) -> tuple[int, ...]:
 
 
 def _tag(tag: str, fields: Sequence[Field] | None, count: int) -> str:
-    return f"{tag} {count}" if fields is not None and tag in ("SELECT", "COPY") else tag
-
-
-def _no_portal(name: str) -> WireError:
-    return WireError(NO_PORTAL, f"there is no portal {name[:60]!r}.")
+    return f"{tag} {count}" if fields is not None and tag in ("SELECT", "COPY", "FETCH") else tag

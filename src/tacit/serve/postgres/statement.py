@@ -11,6 +11,7 @@ from tacit.serve.postgres.answer import Row
 from tacit.serve.postgres.catalogue import Lookup
 from tacit.serve.postgres.command import Command, command_of
 from tacit.serve.postgres.messages import Field
+from tacit.serve.postgres.named import Execution, Fetching, Preparation, execution, fetching, preparation
 from tacit.serve.postgres.select import SelectAsked, TableSelect
 from tacit.serve.postgres.source import Statement
 from tacit.serve.postgres.sqlstate import SYNTAX, UNSUPPORTED, WireError
@@ -18,7 +19,7 @@ from tacit.serve.postgres.types import TEXT, Value, encoder
 
 Asked = Callable[[Statement], TableSelect | Lookup]
 QUERY = ("SELECT", "WITH", "VALUES", "TABLE", "(", "FROM")
-NESTED = ("EXPLAIN", "COPY")  # have a query inside
+NESTED = ("EXPLAIN", "COPY", "PREPARE", "DECLARE")  # have a query inside
 _SIGNATURE = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 
 
@@ -78,16 +79,26 @@ class Explained:
 
 
 @dataclass(frozen=True)
+class NamedStatement:
+    """A statement that another one gives a name to."""
+
+    named: Preparation
+    inner: Prepared
+
+
+@dataclass(frozen=True)
 class Prepared:
     """A statement that was read. `copies` is set where its rows are copied out."""
 
-    asked: TableSelect | Explained | Lookup | Command
+    asked: TableSelect | Explained | Lookup | Command | NamedStatement | Execution | Fetching
     tag: str = "SELECT"
     copies: Copies | None = None
 
     @property
     def fields(self) -> tuple[Field, ...] | None:
-        """The columns of its result; None where it has none."""
+        """The columns of its result; None where it has none, or has those of a statement that it names."""
+        if isinstance(self.asked, NamedStatement | Execution | Fetching):
+            return None
         return (Field("QUERY PLAN", TEXT),) if isinstance(self.asked, Explained) else self.asked.fields
 
     def bound(self, values: tuple[Value, ...]) -> Bound:
@@ -100,9 +111,9 @@ class Prepared:
     def types(self, given: Sequence[int]) -> tuple[int, ...]:
         """The types of its parameters."""
         asked = self.asked.select if isinstance(self.asked, Explained) else self.asked
-        if isinstance(asked, Command):
-            return ()
-        return asked.types(given)
+        if isinstance(asked, NamedStatement):
+            return asked.inner.types(given) if asked.named.cursor else ()
+        return asked.types(given) if isinstance(asked, TableSelect | Lookup) else ()
 
 
 @dataclass(frozen=True)
@@ -127,9 +138,22 @@ def prepare(statement: Statement, query: Asked) -> Prepared:
         return _copy(statement, query)
     if word in QUERY:
         return Prepared(query(statement))
+    if word in ("PREPARE", "DECLARE"):
+        return _named(preparation(statement), query)
+    if word == "EXECUTE":
+        return Prepared(execution(statement))
+    if word in ("FETCH", "MOVE"):
+        return Prepared(fetching(statement), word)
     raise WireError(
         SYNTAX, f"{statement.tokens[0].text[:60]} begins no statement that is answered here.", at=statement.start
     )
+
+
+def _named(named: Preparation, query: Asked) -> Prepared:
+    if not named.inner.words or named.inner.words[0] not in QUERY:
+        raise WireError(UNSUPPORTED, "what is prepared, or has a cursor, is a SELECT.", at=named.inner.start)
+    tag = "DECLARE CURSOR" if named.cursor else "PREPARE"
+    return Prepared(NamedStatement(named, Prepared(query(named.inner))), tag)
 
 
 def _explain(statement: Statement, query: Asked) -> Prepared:
