@@ -195,12 +195,15 @@ def _run(
     beside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     most = room(others=0 if door is None else MAX_CONNECTIONS)
     if door is not None:
+        from tacit.serve.end_point import end_point
         from tacit.serve.postgres.channel import WireLimits
         from tacit.serve.postgres.listener import Listener
 
         wire = WireLimits(connections=most - most // 10, unknown=most // 10)
         own = _tls(at.tls_cert, at.tls_key)
-        beside = partial(Listener(server, tls=own, insecure=at.insecure, limits=wire).open, door)
+        bound_to = None if at.tls_cert is None else end_point(at.tls_cert)
+        listener = Listener(server, tls=own, end_point=bound_to, insecure=at.insecure, limits=wire)
+        beside = partial(listener.open, door)
 
     def told() -> None:
         asyncio.get_running_loop().set_exception_handler(Complaints())

@@ -1,6 +1,7 @@
 """SCRAM-SHA-256 from the server's side: what is kept instead of a secret, and one login. Pure but for random numbers.
 
 A verifier lets a server check who knows a secret; with the verifier alone nobody can log in. RFC 5802 and RFC 7677.
+Over TLS a login may be bound to the server's certificate (SCRAM-SHA-256-PLUS): nobody in between can pass it on.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from dataclasses import dataclass
 from typing import Self
 
 ITERATIONS = 4_096  # the least that clients take; a key has 256 random bits, so more would not protect it better
-MECHANISM = "SCRAM-SHA-256"
+MECHANISM, BOUND = "SCRAM-SHA-256", "SCRAM-SHA-256-PLUS"
 MAX_MESSAGE = 2_048  # characters of what a client sends in a login
 _SALT, _NONCE = 16, 18  # bytes
 _STANZA = re.compile(r"SCRAM-SHA-256\$(\d{1,7}):([A-Za-z0-9+/=]+)\$([A-Za-z0-9+/=]+):([A-Za-z0-9+/=]+)")
-# A client that could bind the channel says y, which is an attack where the server offers that: this one does not.
-_FIRST = re.compile(r"([ny],(?:a=[^,]*)?,)(n=[^,]*,r=([\x21-\x2b\x2d-\x7e]{8,512})(?:,.*)?)", re.DOTALL)
+# A client says p where it binds the channel, n where it cannot, and y where it could and was not offered it.
+_FIRST = re.compile(
+    r"((n|y|p=tls-server-end-point),(?:a=[^,]*)?,)(n=[^,]*,r=([\x21-\x2b\x2d-\x7e]{8,512})(?:,.*)?)", re.DOTALL
+)
 _FINAL = re.compile(r"(c=([A-Za-z0-9+/=]+),r=([\x21-\x2b\x2d-\x7e]+)),p=([A-Za-z0-9+/=]+)")
 
 
@@ -67,20 +70,29 @@ class Verifier:
 
 
 class Login:
-    """One login: `first` takes what the client says first, `final` what it says then, and each gives the reply."""
+    """One login: `first` takes what the client says first, `final` what it says then, and each gives the reply.
 
-    def __init__(self, verifier: Verifier) -> None:
-        self._verifier = verifier
+    `end_point` is the fingerprint of the server's certificate, where a login may be bound to it.
+    """
+
+    def __init__(self, verifier: Verifier, end_point: bytes | None = None) -> None:
+        self._verifier, self._end_point = verifier, end_point
+        self.mechanisms = [MECHANISM] if end_point is None else [BOUND, MECHANISM]
         self._said = ""  # both first messages, without the channel's part
-        self._header, self._nonce = "", ""
+        self._header, self._nonce = b"", ""
 
-    def first(self, message: str) -> str:
+    def first(self, message: str, mechanism: str = MECHANISM) -> str:
         match = _FIRST.fullmatch(message) if len(message) <= MAX_MESSAGE else None
-        if match is None:
+        if match is None or mechanism not in self.mechanisms:
             raise LoginFailed
-        self._header, self._nonce = match[1], match[3] + secrets.token_urlsafe(_NONCE)
+        binds, could = match[2].startswith("p"), match[2] == "y"
+        # Whoever could have bound the channel was not told that it may: somebody between us changed what we offered.
+        if binds != (mechanism == BOUND) or (could and BOUND in self.mechanisms):
+            raise LoginFailed
+        self._header = match[1].encode() + (self._end_point or b"" if binds else b"")
+        self._nonce = match[4] + secrets.token_urlsafe(_NONCE)
         reply = f"r={self._nonce},s={_base64(self._verifier.salt)},i={self._verifier.iterations}"
-        self._said = f"{match[2]},{reply}"
+        self._said = f"{match[3]},{reply}"
         return reply
 
     def final(self, message: str) -> str:
@@ -95,7 +107,7 @@ class Login:
         said = f"{self._said},{match[1]}".encode()
         key = bytes(a ^ b for a, b in zip(proof, _mac(known.stored_key, said), strict=False))
         right = hmac.compare_digest(hashlib.sha256(key).digest(), known.stored_key)
-        if header != self._header.encode() or match[3] != self._nonce or len(proof) != 32 or not right:
+        if header != self._header or match[3] != self._nonce or len(proof) != 32 or not right:
             raise LoginFailed
         return f"v={_base64(_mac(known.server_key, said))}"
 

@@ -46,11 +46,12 @@ class Listener:
         server: Server,
         *,
         tls: ssl.SSLContext | None = None,
+        end_point: bytes | None = None,
         insecure: bool = False,
         limits: WireLimits | None = None,
     ) -> None:
         self.server, self.limits = server, limits or WireLimits()
-        self.door = Door(server.keys, secrets.token_bytes(32), tls, insecure)
+        self.door = Door(server.keys, secrets.token_bytes(32), tls, insecure, end_point)
         self.closing = False
         self._connections: dict[int, Connection] = {}
         self._unknown: OrderedDict[int, Connection] = OrderedDict()

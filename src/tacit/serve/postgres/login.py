@@ -13,7 +13,7 @@ from tacit.serve.postgres import messages
 from tacit.serve.postgres.channel import Channel
 from tacit.serve.postgres.messages import Cancel, Malformed
 from tacit.serve.postgres.sqlstate import BAD_LOGIN, NOT_ALLOWED, UNSUPPORTED, WireError
-from tacit.serve.scram import MECHANISM, Login, LoginFailed, Verifier
+from tacit.serve.scram import Login, LoginFailed, Verifier
 
 if TYPE_CHECKING:
     from tacit.serve.keys import KeyRing
@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 class Door:
     """Who is let in, and how. `seed` makes the salts of names that have no key; `insecure` needs no TLS anywhere.
 
-    Without keys everybody is let in, by any name and without a password.
+    `end_point` is the fingerprint of the certificate that a login over TLS may be bound to. Without keys everybody is
+    let in, by any name and without a password.
     """
 
     keys: KeyRing | None
     seed: bytes
     tls: SSLContext | None = None
     insecure: bool = False
+    end_point: bytes | None = None
 
     async def enter(self, channel: Channel) -> tuple[Key, Mapping[str, str]] | Cancel:
         """Whose connection it is, and the settings it begins with; or all that it wanted, a request to cancel."""
@@ -50,22 +52,21 @@ class Door:
         options = [name for name in first.parameters if name.startswith("_pq_.")]
         if first.version & 0xFFFF or options:
             channel.say(messages.negotiated(0, options))
-        return await self._login(channel, first.parameters.get("user", "")), first.parameters
+        key = await self._login(channel, first.parameters.get("user", ""), self.end_point if secure else None)
+        return key, first.parameters
 
-    async def _login(self, channel: Channel, name: str) -> Key:
+    async def _login(self, channel: Channel, name: str, end_point: bytes | None) -> Key:
         """A name without a key takes as long as one with a key, and fails at the same place."""
         if self.keys is None:
             return visitor(channel.peer)
         found = self.keys.named(name)
-        channel.say(messages.sasl([MECHANISM]))
-        login = Login(found[1] if found else Verifier.nobody(name, self.seed))
+        login = Login(found[1] if found else Verifier.nobody(name, self.seed), end_point)
+        channel.say(messages.sasl(login.mechanisms))
         try:
             body = messages.Body(await _password(channel))
             mechanism, first = body.text(), body.value()
             body.end()
-            if mechanism != MECHANISM:
-                raise LoginFailed
-            channel.say(messages.sasl_more(login.first((first or b"").decode()), final=False))
+            channel.say(messages.sasl_more(login.first((first or b"").decode(), mechanism), final=False))
             reply = login.final((await _password(channel)).decode())
             if found is None:
                 raise LoginFailed
