@@ -34,8 +34,9 @@ discover = true
 kind = "boolean"
 """
 WORDS = [
-    "init", "discover", "check", "try", "plan", "start", "extend", "append", "ask", "table", "cdf", "quantile",
-    "status", "history", "publish", "synthesize", "report", "verify", "serve", "token", "demo", "bench", "completion",
+    "init", "discover", "check", "try", "plan", "start", "extend", "append", "encode", "forget", "ask", "table", "cdf",
+    "quantile", "status", "history", "publish", "synthesize", "report", "verify", "serve", "token", "demo", "bench",
+    "completion",
 ]  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from tacit.release.settings import checked, names_of
 
 if TYPE_CHECKING:
     from tacit.blocks import Series
+    from tacit.held import Rows
     from tacit.session import Session
 
 
@@ -31,6 +32,8 @@ class DataSection(Struct, frozen=True, kw_only=True):
     table: str | None = None
     person: str | None = None
     rows_per_person: int | None = None
+    held: str = "auto"
+    copy: str | None = None
 
 
 class AboutSection(Struct, frozen=True, kw_only=True):
@@ -117,6 +120,15 @@ class Config:
         """Refuse a series of blocks where one table is wanted."""
         if self.blocks is not None:
             raise ConfigError("the table is a series of blocks: `tacit append` adds to it, --block LABEL names one.")
+
+    def rows(self) -> Rows:
+        """The rows of the table, as a session of this configuration would read them."""
+        from tacit.held import Rows
+
+        self.check_one_table()
+        names = ("person", "rows_per_person", "held", "copy")
+        options = {name: value for name, value in self.options.items() if name in names}
+        return Rows(self.data, self.domain, self.ledger, self.table, **options)
 
     def reopen(self) -> tuple[Session, list[str]] | None:
         """What the ledger knows by itself, and in which words the configuration says other things than it.
@@ -226,6 +238,7 @@ def _read(path: Path, parsed: Mapping[str, Any], declared: Callable[[Mapping[str
     options = {name: value for name, value in parsed["session"].items() if name != "ledger"}
     if data.person is not None:
         options |= {"person": data.person, "rows_per_person": data.rows_per_person}
+    options |= {name: value for name in ("held", "copy") if (value := parsed["data"].get(name)) is not None}
     if session.anchor is not None:
         options["anchor"] = path.parent / session.anchor
     if session.prior is not None:

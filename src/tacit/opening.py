@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import ConfigError, LedgerError, TacitError
 from tacit.exact.price import total
+from tacit.held import Rows
 from tacit.load import open_source
 from tacit.model.attribute import Attribute
 from tacit.model.budget import Budget
@@ -26,7 +27,8 @@ from tacit.session import Session
 from tacit.shelf import Shelf
 from tacit.store.anchor import Anchor, Binding
 from tacit.terms import MadeWith, written
-from tacit.trusted.cells import read_cells, read_records
+from tacit.trusted.cells import read_cells
+from tacit.trusted.counted import AnyRecords
 from tacit.trusted.curator import Curator
 from tacit.trusted.gate import tell
 from tacit.trusted.ledger import Ledger
@@ -52,6 +54,8 @@ def open_session(
     prior: Any = None,
     anchor: str | Path | None = None,
     accept_rollback: str | None = None,
+    held: str = "auto",
+    copy: str | None = None,
     progress: Callable[[int, int], None] | None = None,
     loading: Callable[[float], None] | None = None,
     **settings: Any,
@@ -97,8 +101,14 @@ def open_session(
             parts. Both start from nothing.
     anchor: where the newest state of the ledger is remembered, so that restoring an old copy is noticed.
     accept_rollback: the owner's reason to go on with an older copy; recorded in the ledger.
+    held: where the rows are while the session is open: their cells in "memory"; or in the "engine", which counts what
+        is asked about in an encoded copy of the table, so that a table may be larger than memory; or "auto": in memory,
+        unless a file has more than 2^25 rows and the domain more cells than that. The answers are the same.
+    copy: where that copy is kept: a file or folder, beside the ledger by default, or a table's name in PostgreSQL. It
+        is made when it is missing, and as secret as the data.
     progress: called while a warm start is fitted, with how many steps are done and how many at most.
-    loading: called while the table is read, with the share that is done, where the engine tells it (DuckDB does).
+    loading: called while the table is read, copied or counted, with the share that is done, where the engine tells it
+        (DuckDB does).
     """
     asked = datetime.now(UTC)  # before the data are looked at
     domain = declared(domain)
@@ -116,10 +126,12 @@ def open_session(
     if made_with is not None:
         _refuse_others(path.name, made_with.differences(budget, domain, {"mechanism": mechanism, **named}))
     check_prior(prior, data)
+    rows: AnyRecords
     if isinstance(data, Records):  # that a series has read, to compare them with those of its other blocks
         rows = data
     else:
-        rows = read_records(open_source(data, table), domain, person=person, rows_per_person=people, progress=loading)
+        source = Rows(data, domain, path, table, person, people, held, copy)
+        rows = source.read(made_with.held if made_with is not None and made_with.settings else None, loading)
     drawn_to = None if prior is None else read_prior(prior, domain, rows)
     if made_with is not None and made_with.settings:
         choice, confidence = made_with.choice(named)
@@ -139,6 +151,8 @@ def open_session(
         binding = {**binding, "declared": domain.to_toml(), "rows": str(rows.rows)}
     if drawn_to is not None:
         binding = {**binding, "prior": drawn_to.digest}
+    if rows.counted:  # another fingerprint than that of loaded rows
+        binding = {**binding, "held": "engine"}
     whose = unit_terms(person, people)
     aside = 0.0 if made_with is None else made_with.aside
     first = budget if made_with is None else made_with.budget  # which the ledger is bound to, whatever came later
@@ -166,7 +180,7 @@ def unit_terms(person: str | None, rows_per_person: int) -> dict[str, str]:
 
 
 def doors(
-    records: Records, ledger: Ledger, prior: Prior | None = None, shelf: Shelf | None = None
+    records: AnyRecords, ledger: Ledger, prior: Prior | None = None, shelf: Shelf | None = None
 ) -> tuple[Public, Curator]:
     """The two doors of a table: what everybody may know, and what pays and looks at the data."""
     curator = Curator(records, ledger)
@@ -181,7 +195,7 @@ def check_prior(prior: Any, data: Any) -> None:
         raise ConfigError(f"The prior cannot be used: {_PRIVATE}")
 
 
-def read_prior(given: Any, domain: Domain, private: Records | None = None) -> Prior:
+def read_prior(given: Any, domain: Domain, private: AnyRecords | None = None) -> Prior:
     """A public table over the attributes that it shares with the domain: a published file, or any other table.
 
     A copy of the private rows is refused, where it has all their attributes. The owner alone sees that.
@@ -199,13 +213,20 @@ def read_prior(given: Any, domain: Domain, private: Records | None = None) -> Pr
         if not names:
             raise ConfigError("it has no attribute of the domain.")
         codes, counts = read_cells(source, domain.project(names))
-        if private is not None and len(names) == len(domain):
-            key = secrets.token_bytes(32)
-            if Records(domain, codes, counts).fingerprint(key) == private.fingerprint(key):
-                raise ConfigError(_PRIVATE)
+        if private is not None and len(names) == len(domain) and _same(Records(domain, codes, counts), private):
+            raise ConfigError(_PRIVATE)
         return Prior.of(names, codes, counts)
     except TacitError as error:
         raise ConfigError(f"The prior cannot be used: {error.sentence}") from None
+
+
+def _same(public: Records, private: AnyRecords) -> bool:
+    """Whether both have the same rows; of rows that stay in an engine, the same values of every attribute."""
+    if isinstance(private, Records):
+        key = secrets.token_bytes(32)
+        return public.fingerprint(key) == private.fingerprint(key)
+    alike = (np.array_equal(public.table((name,)), private.table((name,))) for name in public.domain)
+    return public.rows == private.rows and all(alike)
 
 
 def _is_published(given: Any) -> bool:

@@ -39,7 +39,19 @@ if TYPE_CHECKING:
     from tacit.release.hypothesis.prior import Prior
 
 # What is no setting. `declared` and `rows` are missing in a ledger of an earlier version.
-_IDENTITY = ("budget", "total", "aside", "domain", "declared", "rows", "data", "person", "rows_per_person", "prior")
+_IDENTITY = (
+    "budget",
+    "total",
+    "aside",
+    "domain",
+    "declared",
+    "rows",
+    "data",
+    "person",
+    "rows_per_person",
+    "prior",
+    "held",
+)
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,7 @@ class MadeWith:
     rows_per_person: int
     prior: str | None  # its digest
     aside: float  # the part of delta that is kept for discovered values
+    held: str = "memory"  # or "engine", where the rows were while it was made
 
     @classmethod
     def of(cls, path: Path) -> MadeWith | None:
@@ -90,6 +103,7 @@ class MadeWith:
                 int(terms.get("rows_per_person", "1")),
                 terms.get("prior"),
                 aside,
+                held=terms.get("held", "memory"),
             )
         except (TacitError, KeyError, ValueError, TypeError):
             raise LedgerError(f"{path.name} is damaged.") from None
@@ -139,6 +153,8 @@ class MadeWith:
             "budget": {"epsilon": self.now.epsilon, "delta": self.now.delta},
             "session": {"ledger": ledger, "mechanism": choice.mechanism, **settings, "confidence": confidence},
         }
+        if self.held != "memory":
+            sections["data"] |= {"held": self.held}
         if self.person is not None:
             sections["data"] |= {"person": self.person, "rows_per_person": self.rows_per_person}
         text = "\n".join(

@@ -36,6 +36,7 @@ EXECUTED = {
     "README.md",
     "docs/do/analysts.md",
     "docs/do/epsilon.md",
+    "docs/do/large.md",
     "docs/do/monthly.md",
     "docs/do/owners.md",
     "docs/do/planning.md",

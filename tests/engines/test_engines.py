@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-import getpass
-import glob
-import os
-import pwd
-import shutil
-import subprocess
 import sys
-import tempfile
-import urllib.parse
-from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
@@ -24,7 +14,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "trusted"))
 from test_bins import AWKWARD, ROWS, awkward, awkward_sql, cells, check_awkward
 from test_person import IDS, kept, loaded, rows_of
 
-from support import PATIENCE, until
 from tacit.errors import DataError
 from tacit.load import open_source
 from tacit.model.attribute import category, date, integer
@@ -32,70 +21,6 @@ from tacit.model.domain import Domain
 from tacit.trusted.cells import read_records, read_tally
 
 SECRET = "s3cret-4711"
-
-
-def unavailable(why: str) -> NoReturn:
-    """Skips, or fails where the engines were promised."""
-    if os.environ.get("TACIT_REQUIRE_ENGINES"):
-        pytest.fail(why)
-    pytest.skip(why)
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[str]:
-    """A server of our own in a temporary folder, reached through a socket there; its address."""
-    if find_spec("psycopg") is None:
-        unavailable("psycopg is not installed")
-    found = shutil.which("initdb") or next(iter(sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))[::-1]), None)
-    if found is None:
-        unavailable("there is no PostgreSQL server on this machine")
-    programs = Path(found).parent
-    user = getpass.getuser()
-    if os.geteuid() == 0:  # the server refuses to run as root
-        user = next((u.pw_name for name in ("postgres", "nobody") for u in pwd.getpwall() if u.pw_name == name), "")
-        if not user:
-            unavailable("PostgreSQL does not run as root, and there is no user postgres or nobody")
-    folder = tempfile.mkdtemp(prefix="pg")
-    as_user: dict[str, Any] = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
-    if os.geteuid() == 0:
-        shutil.chown(folder, user)
-        as_user |= {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
-    data = os.path.join(folder, "data")
-    try:
-        initdb = [
-            programs / "initdb",
-            "-D",
-            data,
-            "-U",
-            "tacit",
-            "-A",
-            "trust",
-            "-E",
-            "UTF8",
-            "--locale=C",
-            "--no-sync",
-        ]
-        subprocess.run(initdb, check=True, timeout=PATIENCE, **as_user)
-        server = subprocess.Popen([programs / "postgres", "-D", data, "-k", folder, "-h", "", "-F"], **as_user)
-        try:
-            url = f"postgresql://tacit@/postgres?host={urllib.parse.quote(folder, safe='')}"
-            until(lambda: _answers(url))
-            yield url
-        finally:
-            server.terminate()
-            server.wait(PATIENCE)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _answers(url: str) -> bool:
-    import psycopg
-
-    try:
-        psycopg.connect(url).close()
-    except psycopg.OperationalError:
-        return False
-    return True
 
 
 def execute(url: str, *statements: str) -> None:
@@ -226,30 +151,6 @@ class TestPostgres:
             assert error.value.__cause__ is None
             assert error.value.__context__ is None
         assert read_records(open_source(postgres, "secretive"), domain).rows == 1
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        unavailable("there is no Java on this machine")
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        unavailable("pyspark is not installed")
-    builder = SparkSession.builder.master("local[2]").appName("tacit tests")
-    settings = {
-        "ui.enabled": "false",
-        "sql.shuffle.partitions": "2",
-        "driver.host": "127.0.0.1",
-        "driver.bindAddress": "127.0.0.1",
-    }
-    for name, value in settings.items():
-        builder = builder.config(f"spark.{name}", value)
-    with tempfile.TemporaryDirectory(prefix="spark") as folder:
-        session = builder.config("spark.sql.warehouse.dir", folder).getOrCreate()
-        session.sparkContext.setLogLevel("OFF")
-        yield session
-        session.stop()
 
 
 def spark_value(value: Any, kind: str) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from tacit import __version__
-from tacit.cli import ask, bench, blocks, completion, demo, discovery, draft, own, publish, rehearse, serve
+from tacit.cli import ask, bench, blocks, completion, copies, demo, discovery, draft, own, publish, rehearse, serve
 from tacit.cli.options import STOPPED
 from tacit.cli.show import as_document
 from tacit.errors import BudgetExhausted, TacitError
@@ -122,6 +122,7 @@ for _room in (
     rehearse,
     own,
     blocks,
+    copies,
     ask,
     publish,
     serve,

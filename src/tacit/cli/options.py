@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tacit.cli.show import advance, say, waiting
+from tacit.cli.show import advance, move, say, waiting
 from tacit.errors import ConfigError, NotStarted
 
 if TYPE_CHECKING:
@@ -170,9 +170,9 @@ def opened(options: Options, *, without_data: bool = False) -> Iterator[Session]
         else:
             with waiting("Reading the table") as loading, _no_garbage():
                 more: dict[str, Any] = {"start": True} if options.start else {}
-                session = config.open(
-                    accept_rollback=options.accept_rollback, loading=loading, progress=advance, **more
-                )
+                # Whatever bar is shown later: an encoded copy is also counted after it was opened.
+                share = None if loading is None else move
+                session = config.open(accept_rollback=options.accept_rollback, loading=share, progress=advance, **more)
     else:
         if _names_config() or options.accept_rollback or options.start:
             raise click.UsageError(

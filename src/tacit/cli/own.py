@@ -69,12 +69,8 @@ def plan(
     settings = read_config(config)
     budget = settings.budget if epsilon is None else Budget(epsilon=epsilon, delta=settings.budget.delta)
     if rows is None:
-        from tacit.load import open_source
-        from tacit.trusted.cells import read_records
-
         with waiting("Counting the rows"):
-            whose = {k: v for k, v in settings.options.items() if k in ("person", "rows_per_person")}
-            rows = read_records(open_source(settings.data, settings.table), settings.domain, **whose).rows
+            rows = settings.rows().read().rows
     made = make(
         rows=rows,
         domain=settings.domain,

@@ -67,8 +67,13 @@ _waiting: list[Callable[[float], None]] = []  # the bars that are shown now, the
 
 def advance(done: int, most: int) -> None:
     """Moves the bar that is shown, if there is one: so many steps of so many are done."""
+    move(done / max(1, most))
+
+
+def move(share: float) -> None:
+    """Moves the bar that is shown, if there is one, to this share."""
     if _waiting:
-        _waiting[-1](done / max(1, most))
+        _waiting[-1](share)
 
 
 @contextmanager
@@ -86,14 +91,14 @@ def waiting(label: str) -> Iterator[Callable[[float], None] | None]:
     with Progress(*columns, console=console(error=True), transient=True) as progress:
         task = progress.add_task(label, total=None)
 
-        def move(share: float) -> None:
+        def show_share(share: float) -> None:
             progress.update(task, total=1.0, completed=share)
 
-        _waiting.append(move)
+        _waiting.append(show_share)
         try:
-            yield move
+            yield show_share
         finally:
-            _waiting.remove(move)
+            _waiting.remove(show_share)
 
 
 def print_answer(answer: Shown, rows: int, to: Console, *, bars: bool = False, units: bool = False) -> None:

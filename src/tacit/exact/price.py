@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tacit.errors import InvalidBudget
+from tacit.errors import DataError, InvalidBudget
 from tacit.exact.bounds import float_above, passing_count, rho_from, root_above
 from tacit.exact.gaussian import half_from
 from tacit.model.budget import ATOMS, PURE, Budget, Loss, Measure
@@ -48,6 +48,16 @@ class Sensitivity:
         if rows < 1:
             raise ValueError(f"{rows} rows cannot be replaced")
         return Sensitivity(rows * self.l1, rows**2 * self.l2_squared)
+
+
+def check_person(person: str | None, rows_per_person: int) -> None:
+    """Refuse a bound without a column to keep it by, and one that is no bound: prices are multiplied by it."""
+    if type(rows_per_person) is not int or not 1 <= rows_per_person <= MOST_PER_PERSON:
+        raise DataError(f"rows_per_person is a whole number from 1 to {MOST_PER_PERSON:,}, not {rows_per_person!r}.")
+    if person is None and rows_per_person != 1:
+        raise DataError('rows_per_person needs the column that says whose row it is, like person="patient_id".')
+    if person is not None and (type(person) is not str or not person):
+        raise DataError(f"person is the name of a column, not {person!r}.")
 
 
 def price(noise: Noise, sensitivity: Sensitivity, unit: int, measure: Measure) -> Loss:

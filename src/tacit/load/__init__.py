@@ -54,6 +54,18 @@ class Engine(Protocol):
     def fetch(self, statement: str) -> list[tuple[Any, ...]]:
         """The rows of a statement's result, whatever they hold."""
 
+    def keep(self, select: str, place: str, about: str, progress: Progress | None) -> None:
+        """Write the rows of a statement to a new place, whole or not at all, with a word of what they are."""
+
+    def kept(self, place: str) -> Engine:
+        """What was written to a place, to be read."""
+
+    def made_for(self, place: str) -> str | None:
+        """The word that was written with it; None where nothing is there."""
+
+    def drop(self, place: str) -> None:
+        """Delete what was written to a place, if it is there."""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -78,6 +90,12 @@ class Source:
             for place, (name, attribute) in enumerate(domain.items())
         ]
         return codes, None if person is None else (found[person].name, is_text(found[person]))
+
+    def rows(self) -> int:
+        """How many rows there are, which is public by convention."""
+        counted = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(self.names()[1])
+        (((rows,),),) = self.run([counted.sql(self.engine.dialect)])
+        return int(rows)
 
     def run(self, statements: Sequence[str], progress: Progress | None = None) -> list[Numbers]:
         """What each statement counts. `progress` is told the share of the first that is done, where it is known."""
@@ -125,7 +143,7 @@ def open_source(data: object, table: str | None = None) -> Source:
         if not table:
             raise DataError('a PostgreSQL address needs a table name too: table="people".')
         _needs("psycopg", "postgres")
-        return Source(Postgres(data, _named(table, "postgres"), table))
+        return Source(Postgres(data, named(table, "postgres"), table))
     if type(data).__module__.startswith("pyspark.sql"):
         return Source(Spark(data))
     if isinstance(data, str | os.PathLike):
@@ -160,8 +178,8 @@ def _path(text: str, table: str | None) -> Source:
     if not several and quietly(lambda: is_database(text), f"{shown} could not be read."):
         if not table:
             raise DataError(f'{shown} is a DuckDB database: say which table of it, like table="people".')
-        named = _named(table, "duckdb")
-        return Source(DuckDB(f"table {table} of {shown}", lambda connection, _: attached(connection, text, named)))
+        of = named(table, "duckdb")
+        return Source(DuckDB(f"table {table} of {shown}", lambda connection, _: attached(connection, text, of)))
     if table:
         raise DataError(f"{shown} is not a database, so it has no table {table}.")
     if _PARQUET.search(text):
@@ -191,14 +209,14 @@ def _needs(module: str, extra: str) -> None:
         raise DataError(f"this kind of data needs {module}: pip install 'tacit-dp[{extra}]'.")
 
 
-def _named(table: str, dialect: Dialect) -> exp.Table:
+def named(table: str, dialect: Dialect) -> exp.Table:
     """A table's name, every part of it quoted: PostgreSQL takes a bare `user` for a function."""
     failure = f'{table!r} does not name a table; write it like people or archive."People 2024".'
-    named = quietly(lambda: exp.to_table(table, dialect=dialect), failure)
-    for part in named.parts:
+    found = quietly(lambda: exp.to_table(table, dialect=dialect), failure)
+    for part in found.parts:
         if not isinstance(part, exp.Identifier):
             raise DataError(failure)
         if dialect == "postgres" and not part.quoted:
             part.set("this", part.name.lower())
         part.set("quoted", True)
-    return named
+    return found

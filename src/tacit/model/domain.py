@@ -16,7 +16,9 @@ from functools import cached_property
 from html import escape
 from typing import Any, NamedTuple
 
-from tacit.errors import InvalidDomain, InvalidQuery
+from numpy.typing import NDArray
+
+from tacit.errors import DataError, InvalidDomain, InvalidQuery
 from tacit.model.attribute import Attribute, boolean, category, date, hour, integer, month, numeric, weekday
 from tacit.model.values import Days, Integers, Listed, Value
 
@@ -130,6 +132,16 @@ class Domain:
             raise InvalidQuery(f"a cell has one value for each of {', '.join(self.names)}.")
         found = {self.resolve(name): self[name].locate(name, value) for name, value in values.items()}
         return tuple(found[name] for name in self.names)
+
+    def check_declared(self, codes: Iterable[NDArray[Any]]) -> None:
+        """Refuse the codes of rows whose value of an attribute is not declared, or missing: those that are reserved."""
+        undeclared = [
+            attribute.undeclared(name, missing=missing)
+            for (name, attribute), code in zip(self.items(), codes, strict=True)
+            for missing in sorted(set((code[code >= attribute.size] == attribute.size + 1).tolist()))
+        ]
+        if undeclared:
+            raise DataError("; ".join(undeclared) + ".")
 
     @cached_property
     def key(self) -> str:

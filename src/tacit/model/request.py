@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.errors import InvalidBudget, InvalidQuery
 from tacit.model.budget import Loss
 from tacit.model.certificate import Certificate
+from tacit.model.counting import check_cells
 from tacit.model.domain import Domain
 from tacit.model.entry import Comparison, Selection, decode
 from tacit.model.facts import Receipt
@@ -110,13 +111,20 @@ class Declared(NamedTuple):
     rows: int
     rows_per_person: int  # how many rows of one person are protected together
     total: Loss
+    counted: bool = False  # whether rows stay in an engine, so that answers are made of tables
+
+    def check_question(self, question: Question) -> None:
+        """Refuse what is no question about this domain, and what would be made of too large a table."""
+        check(question, self.domain)
+        if self.counted:
+            check_cells(question, self.domain)
 
     def check(self, loss: Loss, questions: Sequence[Question]) -> None:
         """Refuse what is no amount of this budget's, and what is no question about this domain."""
         if type(loss) is not Loss or loss.measure != self.total.measure:
             raise InvalidBudget(f"a loss is an amount of {self.total.measure}, which this budget is counted in.")
         for question in questions:
-            check(question, self.domain)
+            self.check_question(question)
             if isinstance(question, Certificate) and not question.exact(self.rows):
                 raise InvalidQuery("a certificate is made of a list, for fewer than 2^31 rows (2^21 of sums).")
             if isinstance(question, Residuals) and not question.exact(self.domain, self.rows):
@@ -151,7 +159,7 @@ class WorstOf:
         if not candidates or not len(candidates) == len(guesses) == len(given):
             raise InvalidQuery("every candidate has one guess, and one penalty if there are any.")
         for candidate in candidates:
-            check(candidate, declared.domain)
+            declared.check_question(candidate)
         rounded = tuple(_guess(declared, guess, one) for guess, one in zip(guesses, candidates, strict=True))
         return cls(candidates, rounded, tuple(round(one * GRID) for one in given))
 
@@ -178,7 +186,7 @@ class Comparisons:
         if not queries or len(queries) != len(lenses):
             raise InvalidQuery("there is at least one question, and every question has one lens.")
         for query, lens in zip(queries, lenses, strict=True):
-            check(query, declared.domain)
+            declared.check_question(query)
             if not isinstance(query, Query | Statistic) or not isinstance(lens, Lens):
                 raise InvalidQuery("single values are compared, not tables, through a distance or a disagreement.")
         return cls(queries, lenses, count(threshold, "a threshold"))

@@ -19,6 +19,7 @@ from tacit.errors import InvalidDomain
 
 Unit = Literal["day", "month", "year"]
 Value = str | int | float | bool | dt.date
+MAX_LABEL = 128  # characters of a value that is discovered
 Point = int | float  # a place on an ordered attribute's axis; for dates the day's ordinal
 
 
@@ -191,3 +192,10 @@ class Days:
 
 
 Bins = Integers | Reals | Days
+
+
+def as_listed(value: object) -> str | int | None:
+    """A value as a category would list it; None for one that none can."""
+    if isinstance(value, str):
+        return value if value and len(value) <= MAX_LABEL and value.isprintable() and value[-1] != " " else None
+    return int(value) if isinstance(value, int | float) and abs(value) < 2**53 and value == int(value) else None

@@ -121,7 +121,7 @@ class Public:
         self.shelf = shelf
         self._lines, self._keep, self.declared, self.prior, self.aside = lines, keep, declared, prior, aside
         # `total` is what the ledger was made with. Prices are shares of it, so that an extension changes none of them.
-        self.domain, self.rows, self.rows_per_person, self.total = declared
+        self.domain, self.rows, self.rows_per_person, self.total, _ = declared
         self._extensions: tuple[int, tuple[Extension, ...]] = 0, ()  # and the atoms that they added
 
     @property

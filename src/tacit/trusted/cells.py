@@ -21,25 +21,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from sqlglot import exp
 
 from tacit.errors import DataError
-from tacit.exact.price import MOST_PER_PERSON
+from tacit.exact.price import check_person
 from tacit.model.domain import Domain, Slot
+from tacit.model.engine import Coded, Countable, Loadable, Progress
+from tacit.model.values import as_listed
 from tacit.trusted.records import MAX_ROWS, Codes, Counts, Records
 
 MAX_CELLS = 2**27  # distinct cells held in memory
-MAX_LABEL = 128  # characters of a value that is discovered
 
-Progress = Callable[[float], None]
 Spell = Callable[[exp.Expr | str], str]
-# Of one attribute: its value, a function of a column; its code, a function of that value and of its place in a list;
-# and the list, which may be empty.
-Coded = tuple[exp.Expr, exp.Expr, Sequence[exp.Expr]]
-
 # What codes may be made of: nothing that looks at another row, at the clock or at chance.
 _FUNCTIONS = (exp.Case, exp.Cast, exp.Coalesce, exp.Collate, exp.Concat, exp.Extract, exp.Floor, exp.If, exp.Trim)
 _OPERATORS = (exp.Add, exp.Div, exp.EQ, exp.GTE, exp.Is, exp.LT, exp.LTE, exp.Mul, exp.Neg, exp.Not, exp.Paren, exp.Sub)
@@ -53,22 +49,6 @@ _OTHER_ROWS = (
     "the rows that were counted are not those of the table: it changed while it was read, or its engine takes some "
     "values for others. Try again, or cast its columns to plain types in a view or a query."
 )
-
-
-class Loadable(Protocol):
-    """A table in an engine, as `load/` knows it."""
-
-    def names(self) -> tuple[str, exp.Table, exp.Expr]:
-        """The engine's dialect, and what the table and the order of bytes are called in it."""
-
-    def coded(self, domain: Domain, person: str | None) -> tuple[Sequence[Coded], tuple[str, bool] | None]:
-        """How each attribute is coded, and the person's column, with whether it holds text rather than numbers."""
-
-    def run(self, statements: Sequence[str], progress: Progress | None = None) -> Sequence[Sequence[Counts]]:
-        """The columns of each statement's result, all from one state of the table."""
-
-    def fetch(self, statement: str) -> Sequence[tuple[Any, ...]]:
-        """The rows of a statement's result."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,14 +101,35 @@ def read_cells(
     if int(counts.min()) < 1 or int(counts.sum()) != int(total) or not _distinct(domain, words, counts):
         raise DataError(_OTHER_ROWS)
     codes = [_decode(words[slot.word], slot, size) for slot, size in zip(domain.slots, domain.shape, strict=True)]
-    undeclared = [
-        attribute.undeclared(name, missing=missing)
-        for (name, attribute), code in zip(domain.items(), codes, strict=True)
-        for missing in sorted(set((code[code >= attribute.size] == attribute.size + 1).tolist()))
-    ]
-    if undeclared:
-        raise DataError("; ".join(undeclared) + ".")
+    domain.check_declared(codes)
     return codes, counts
+
+
+def encode(
+    source: Loadable,
+    copy: Countable,
+    domain: Domain,
+    *,
+    person: str | None = None,
+    rows_per_person: int = 1,
+    progress: Progress | None = None,
+) -> None:
+    """Write the codes of the rows that count, once: all that is counted later is counted there.
+
+    Guarantee: as for `read_records`, of the very same rows: one row of declared codes for each, and nothing else of it.
+    """
+    check_person(person, rows_per_person)
+    kept, _, control = _selected(source, domain, person, rows_per_person)
+    copy.write(kept, progress)
+    try:
+        (((total,),),) = source.run([control])
+        found = copy.each()
+        if any(int(counts.sum()) != int(total) for counts in found):
+            raise DataError(_OTHER_ROWS)
+        domain.check_declared(map(np.flatnonzero, found))
+    except BaseException:
+        copy.delete()  # nobody counts what was not checked
+        raise
 
 
 def read_tally(source: Loadable, domain: Domain, person: str | None = None, rows_per_person: int = 1) -> Tally:
@@ -145,33 +146,16 @@ def read_tally(source: Loadable, domain: Domain, person: str | None = None, rows
         raise DataError("the table has no rows." if person is None else "the table has no rows that name a person.")
     if len({value for value, *_ in found}) < len(found) or sum(n for _, n, _ in found) != found[0][2]:
         raise DataError(_OTHER_ROWS)
-    listed = {_listed(value): n for value, n, _ in found if value is None or _listed(value) is not None}
-    return Tally(name, tuple(listed), np.array(list(listed.values()), dtype=np.int64), rows_per_person)
+    named = {as_listed(value): n for value, n, _ in found if value is None or as_listed(value) is not None}
+    return Tally(name, tuple(named), np.array(list(named.values()), dtype=np.int64), rows_per_person)
 
 
-def _listed(value: object) -> str | int | None:
-    """A value as a category would list it; None for one that none can."""
-    if isinstance(value, str):
-        return value if value and len(value) <= MAX_LABEL and value.isprintable() and value[-1] != " " else None
-    return int(value) if isinstance(value, int | float) and abs(value) < 2**53 and value == int(value) else None
-
-
-def check_person(person: str | None, rows_per_person: int) -> None:
-    """Refuse a bound without a column to keep it by, and one that is no bound: prices are multiplied by it."""
-    if type(rows_per_person) is not int or not 1 <= rows_per_person <= MOST_PER_PERSON:
-        raise DataError(f"rows_per_person is a whole number from 1 to {MOST_PER_PERSON:,}, not {rows_per_person!r}.")
-    if person is None and rows_per_person != 1:
-        raise DataError('rows_per_person needs the column that says whose row it is, like person="patient_id".')
-    if person is not None and (type(person) is not str or not person):
-        raise DataError(f"person is the name of a column, not {person!r}.")
-
-
-def _statements(
+def _selected(
     source: Loadable, domain: Domain, person: str | None, rows_per_person: int, *, values_themselves: bool = False
-) -> tuple[str, str]:
-    """The statement that counts rows by cell, and the one that counts the same rows without bins and lists.
+) -> tuple[str, list[str], str]:
+    """The rows that count, as words; their names; and the statement that counts the same rows without bins and lists.
 
-    With `values_themselves` the first counts by the value of the only attribute, in the place of its code.
+    With `values_themselves` a row is the value of the only attribute, in the place of its code.
     """
     dialect, table, byte_order = source.names()
     coded, whose = source.coded(domain, person)
@@ -200,6 +184,12 @@ def _statements(
         each = f"SELECT COUNT(*) AS n FROM (SELECT {p} AS p FROM {rows}) AS data WHERE {known} GROUP BY p"
         most = f"CASE WHEN n > {rows_per_person} THEN {rows_per_person} ELSE n END"
         control = f"SELECT CAST(COALESCE(SUM({most}), 0) AS BIGINT) AS n FROM ({each}) AS people"
+    return kept, names, control
+
+
+def _statements(*given: Any, **more: Any) -> tuple[str, str]:
+    """The statement that counts the rows of `_selected` by cell, and the control of it."""
+    kept, names, control = _selected(*given, **more)
     by = ", ".join(names)
     return f"SELECT {by}, COUNT(*) AS n FROM ({kept}) AS kept GROUP BY {by} LIMIT {MAX_CELLS + 1}", control
 

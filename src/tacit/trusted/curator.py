@@ -33,10 +33,10 @@ from tacit.model.request import Candidate, Chosen, Compared, Comparisons, Declar
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Question, key, unit
 from tacit.store.chain import Line
+from tacit.trusted.counted import AnyRecords
 from tacit.trusted.gate import Gate, first_passing, shown, unseen
 from tacit.trusted.ledger import Ledger, Outcome
 from tacit.trusted.noise import add_noise, draw_geometric, noisy_max
-from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import noise_of, price_of, truth
 
 Counts = NDArray[np.int64]
@@ -45,9 +45,9 @@ Counts = NDArray[np.int64]
 class Curator:
     """Holds the records, and the ledger that all charges go to."""
 
-    def __init__(self, records: Records, ledger: Ledger) -> None:
+    def __init__(self, records: AnyRecords, ledger: Ledger) -> None:
         self._records, self._ledger = records, ledger
-        self.declared = Declared(records.domain, records.rows, records.rows_per_person, ledger.total)
+        self.declared = Declared(records.domain, records.rows, records.rows_per_person, ledger.total, records.counted)
 
     def measure(
         self,
@@ -102,6 +102,7 @@ class Curator:
         terms, scale = choice_terms(worst, loss, self.declared.rows_per_person)
 
         def choose() -> Selection:
+            self._records.prepare(worst.candidates)
             scores = [
                 int(np.abs(truth(candidate, self._records) * (GRID // unit(candidate)) - guess).sum()) - penalty
                 for candidate, guess, penalty in zip(worst.candidates, worst.guesses, worst.penalties, strict=True)
@@ -170,6 +171,7 @@ class Curator:
 
         def draw(_: int) -> list[Outcome]:
             outcomes = list[Outcome]()
+            self._records.prepare(questions.values())
             drawn = _add_noise_together({k: truth(q, self._records) for k, q in questions.items()}, noises)
             for k, question in questions.items():
                 measurement = Measurement(question, drawn[k], unit(question), noises[k], start)

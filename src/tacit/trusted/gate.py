@@ -19,9 +19,9 @@ from tacit.model.request import Comparisons, Declared, Lens, count, look
 from tacit.model.statistic import Statistic
 from tacit.store.chain import Line
 from tacit.store.log import Held
+from tacit.trusted.counted import AnyRecords
 from tacit.trusted.ledger import Ledger, Outcome
 from tacit.trusted.noise import draw_geometric
-from tacit.trusted.records import Records
 
 T = TypeVar("T")
 _CHUNK = 256  # comparisons drawn at a time
@@ -37,15 +37,15 @@ class Gate:
         is in docs/understand/privacy.md, "The gate".
     """
 
-    def __init__(self, ledger: Ledger, records: Records, intent: int, terms: GateTerms) -> None:
+    def __init__(self, ledger: Ledger, records: AnyRecords, intent: int, terms: GateTerms) -> None:
         self._ledger, self._records, self._intent = ledger, records, intent
-        self._declared = Declared(records.domain, records.rows, records.rows_per_person, ledger.total)
+        self._declared = Declared(records.domain, records.rows, records.rows_per_person, ledger.total, records.counted)
         self._held: Held | None = None  # the threshold's noise, while no reader gets it and it may be put back
         self._asked: str | None = None  # when it was last asked, before it looked
         self.terms, self.threshold = terms, terms.threshold  # in counts
 
     @classmethod
-    def open(cls, ledger: Ledger, records: Records, *, threshold: float, loss: Loss, owner: str) -> Gate:
+    def open(cls, ledger: Ledger, records: AnyRecords, *, threshold: float, loss: Loss, owner: str) -> Gate:
         """Pay for a gate and draw its threshold.
 
         Guarantee: the whole price is reserved, durably, before anything is compared; the threshold's noise is stored
@@ -62,7 +62,7 @@ class Gate:
         return cls(ledger, records, ledger.reserve(cost, purpose=terms, private=str(noise)), terms)
 
     @classmethod
-    def resume(cls, ledger: Ledger, records: Records, *, owner: str) -> Gate | None:
+    def resume(cls, ledger: Ledger, records: AnyRecords, *, owner: str) -> Gate | None:
         """The newest gate of this owner that is still open, if there is one.
 
         Guarantee: the same threshold noise as before, so that nothing is paid or learned by stopping and starting.
@@ -155,7 +155,7 @@ def unseen(look: Callable[[], T], failed: T) -> T:
     raise interrupt
 
 
-def first_passing(records: Records, asked: Comparisons, scales: tuple[float, float], noise: int) -> int | None:
+def first_passing(records: AnyRecords, asked: Comparisons, scales: tuple[float, float], noise: int) -> int | None:
     """One run of AboveThreshold with the threshold's noise already drawn: the place of the first hit, or None.
 
     Guarantee: `exact.price.gate_price(*scales)` for all that is ever learned with one draw of `noise` of scales[0].
@@ -163,6 +163,7 @@ def first_passing(records: Records, asked: Comparisons, scales: tuple[float, flo
     Source: docs/understand/privacy.md, "The gate".
     """
     bar = round(asked.threshold * GRID) + noise - round(scales[0])
+    records.prepare(asked.queries)
     for start in range(0, len(asked.queries), _CHUNK):
         part = range(start, min(start + _CHUNK, len(asked.queries)))
         drawn = draw_geometric(scales[1], len(part)) - round(scales[1])
@@ -172,6 +173,6 @@ def first_passing(records: Records, asked: Comparisons, scales: tuple[float, flo
     return None
 
 
-def shown(records: Records, query: Query | Statistic, lens: Lens) -> int:
+def shown(records: AnyRecords, query: Query | Statistic, lens: Lens) -> int:
     """What a lens shows of a true value, in steps of the fine grid: it moves by at most GRID for each replaced row."""
     return look(lens, records.answer(query) * (GRID // query.unit))

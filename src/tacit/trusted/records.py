@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InvalidQuery
+from tacit.model.counting import check_table, weighed
 from tacit.model.domain import Domain
 from tacit.model.query import GRID, Factor, Query, multiply
 from tacit.model.statistic import Statistic
+from tacit.model.workload import Question
 
 MAX_ROWS = 2**62 // GRID  # so that no sum of counts times weights overflows
-MAX_TABLE = 2**26
 _REMEMBERED = 2**14  # cells of a table that is kept for further questions about the same attributes
 
 Codes = NDArray[np.unsignedinteger[Any]]
@@ -33,6 +33,7 @@ class Records:
     """Sparse integer counts over the domain; never leaves trusted/."""
 
     __slots__ = ("_codes", "_counts", "_tables", "domain", "rows", "rows_per_person")
+    counted = False  # whether they stay in an engine: `counted.Counted`
 
     def __init__(self, domain: Domain, codes: Sequence[Codes], counts: Counts, rows_per_person: int = 1) -> None:
         self.domain = domain
@@ -47,6 +48,9 @@ class Records:
         """How many distinct cells hold a row. Private: never shown."""
         return len(self._counts)
 
+    def prepare(self, questions: Iterable[Question]) -> None:
+        """Nothing: they are all here."""
+
     def answer(self, query: Query | Statistic) -> int:
         """The true answer, in grid steps.
 
@@ -59,17 +63,9 @@ class Records:
         if isinstance(query, Statistic):
             return int(query.evaluate(self.table(query.scope)[None])[0])
         small = query.scope and math.prod(self.domain[name].size for name in query.scope) <= _REMEMBERED
-        total = self._from_table(query) if small else self._from_cells(query)
+        table = self._tables(query.scope) if small else None
+        total = self._from_cells(query) if table is None else weighed(table, query.scope, query.factors)
         return query.unit * self.rows - total if query.complement else total
-
-    def _from_table(self, query: Query) -> int:
-        """The sum of the product of the factors, from a remembered table of the query's attributes."""
-        table: Counts = self._tables(query.scope)
-        if all(len(factor.scope) == 1 for factor in query.factors) and sum(f.unit > 1 for f in query.factors) < 2:
-            for factor in reversed(query.factors):  # factors are in order of scope: the last one has the last axis
-                table = table @ factor.weights.astype(np.int64)
-            return int(table)
-        return int((table * Query(query.factors, complement=False).table(query.scope, table.shape)).sum())
 
     def _from_cells(self, query: Query) -> int:
         chosen = self._chosen([factor for factor in query.factors if factor.unit == 1])
@@ -89,11 +85,7 @@ class Records:
         Guarantee: exact; replacing one row moves one entry down by at most 1 and one up by at most 1.
         Formula: one count for each combination of the named attributes' values, in the given order.
         """
-        onto = self.domain.project(names)
-        if onto.size > MAX_TABLE:
-            raise InvalidQuery(f"a table of {onto.size:,} cells is too large; at most {MAX_TABLE:,} can be counted.")
-        if where is not None and where.unit > 1:
-            raise InvalidQuery("the rows of a table are chosen by conditions, not by weights.")
+        onto = check_table(self.domain, names, where)
         chosen = None if where is None else self._chosen(where.factors, where.complement)
         counts = self._counts if chosen is None else self._counts[chosen]
         # The sums are below 2**42, so float64 holds them exactly.

@@ -26,7 +26,7 @@ from tacit.model.statistic import Statistic
 from tacit.model.workload import Convolution, Marginal, Product, Question, Tree, kernel, leaf_counts, leaves, unit
 
 if TYPE_CHECKING:
-    from tacit.trusted.records import Records
+    from tacit.trusted.counted import AnyRecords
 
 Counts = NDArray[np.int64]
 
@@ -81,7 +81,7 @@ def price_of(question: Question, domain: Domain, noise: Noise, measure: Measure,
     return price(noise, sensitivity(question, domain).times(rows_per_person), unit(question), measure)
 
 
-def truth(question: Question, records: Records) -> Counts:
+def truth(question: Question, records: AnyRecords) -> Counts:
     """The exact answers to a question, in grid steps. Private: they never leave the curator without noise.
 
     Guarantee: replacing one row moves them by at most `sensitivity`, times the question's unit.
@@ -119,7 +119,7 @@ def _both(bound: int) -> Sensitivity:
     return Sensitivity(bound, bound)
 
 
-def order_statistics(certificate: Certificate, records: Records) -> Counts:
+def order_statistics(certificate: Certificate, records: AnyRecords) -> Counts:
     """The errors of a guess, less a public offset, at some ranks among all the questions of a list.
 
     Guarantee: replacing one row moves each of them by at most 1, however long the list is. The count of a question
@@ -136,7 +136,7 @@ def order_statistics(certificate: Certificate, records: Records) -> Counts:
     return -(-found // GRID)
 
 
-def _errors(listed: Conjunctions, certificate: Certificate, records: Records) -> Counts:
+def _errors(listed: Conjunctions, certificate: Certificate, records: AnyRecords) -> Counts:
     """|truth - guess| - offset of each question, in grid steps."""
     gaps = listed.sums(records.table(listed.names) * GRID - listed.guess)
     found: Counts = np.abs(gaps) - certificate.offset(listed.sums(listed.guess)) * GRID

@@ -1,0 +1,92 @@
+"""Where the rows are while a session is open: their cells in memory, or an encoded copy that the engine counts.
+
+Only public things decide: what the owner says, what the ledger was made with, or how many rows and cells there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import ConfigError, LedgerError
+from tacit.load import Progress, Source, is_address, open_source
+from tacit.load.copies import Copy
+from tacit.model.domain import Domain
+from tacit.trusted.cells import encode, read_records
+from tacit.trusted.counted import AnyRecords, Counted
+
+WAYS = ("auto", "memory", "engine")
+MANY = 2**25  # rows, and cells of the domain, from which on an engine holds them by itself
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a table: where they are, whose they are, and where a copy of them is kept.
+
+    held: "memory", "engine", or "auto".
+    copy: where the encoded copy is kept; beside the ledger if that is not said, or for PostgreSQL in a table.
+    """
+
+    data: Any
+    domain: Domain
+    ledger: Path
+    table: str | None = None
+    person: str | None = None
+    rows_per_person: int = 1
+    held: str = "auto"
+    copy: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.held not in WAYS:
+            raise ConfigError(f"held is one of {', '.join(WAYS)}, not {self.held!r}.")
+        if self.copy is not None and self.held == "memory":
+            raise ConfigError('a copy is for held = "engine".')
+
+    def read(self, made_with: str | None = None, loading: Progress | None = None) -> AnyRecords:
+        """The records, in the way that the ledger was made with where there is one. A missing copy is made."""
+        source = open_source(self.data, self.table)
+        if self._way(source, made_with) == "memory":
+            return read_records(source, self.domain, **self._whose, progress=loading)
+        copy = self.copy_in(source)
+        if not copy.exists:
+            self.encode(source, loading)
+        copy.progress = loading
+        return Counted(copy, self.domain, self.rows_per_person)
+
+    def encode(self, source: Source, loading: Progress | None = None) -> Copy:
+        """Write the copy, which is not there yet."""
+        copy = self.copy_in(source)
+        encode(source, copy, self.domain, **self._whose, progress=loading)
+        return copy
+
+    def copy_in(self, source: Source) -> Copy:
+        """The copy of the table in `source`, whether it is there or not."""
+        copy = Copy(source, "", self.domain, self.person, self.rows_per_person)
+        if self.copy is not None:
+            copy.place = self.copy
+        elif source.engine.dialect == "postgres":
+            copy.place = f"tacit_codes_{copy.about[:16]}"
+        else:
+            copy.place = str(self.ledger.absolute()) + ".codes"
+        return copy
+
+    @property
+    def _whose(self) -> dict[str, Any]:
+        return {"person": self.person, "rows_per_person": self.rows_per_person}
+
+    def _way(self, source: Source, made_with: str | None) -> str:
+        if made_with is not None:
+            if self.held not in ("auto", made_with):
+                raise LedgerError(
+                    f"The ledger {self.ledger.name} was made with held = {made_with}, not {self.held}, and knows its "
+                    "data again that way."
+                )
+            return made_with
+        if self.held != "auto":
+            return self.held
+        # A copy is a file of ours, beside the ledger. Tables in somebody's server are made only where they are wanted.
+        ours = isinstance(self.data, str | Path) and not is_address(str(self.data))
+        if self.copy is not None or (ours and self.copy_in(source).exists):  # who makes a copy wants it to be used
+            return "engine"
+        return "engine" if ours and self.domain.size > MANY and source.rows() > MANY else "memory"

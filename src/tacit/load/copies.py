@@ -1,0 +1,355 @@
+"""Encoded copies: a table's binned codes, written once into its engine and counted there. Secret as the data are.
+
+A copy has a column of small whole numbers for each attribute, c0, c1 and so on, and a row for each row that counts: the
+bound on rows per person is kept when it is written, so no identifier is in it. Nothing writes to it afterwards, so all
+that is ever counted is of one state of the table. `trusted/` checks what comes back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import DataError
+from tacit.load import Progress, Source, quietly
+from tacit.load.columns import Dialect
+from tacit.model.counting import Group
+from tacit.model.domain import Domain
+from tacit.model.query import Factor
+
+Counts = NDArray[np.int64]
+
+PER_SCAN = 2**21  # cells that are counted in one scan: what the engine holds meanwhile, whatever the rows are
+KEPT = 2**24  # cells of tables that are remembered
+_COLUMNS = 62  # of one scan: a bit each
+_WORD = 62  # bits
+_PRIME = 2**31 - 1
+_TABLED = 2**12  # entries of one random table: see `sums`
+# A number out of a list by its place. As one text: thousands of numbers by themselves take seconds to parse.
+_LISTS: dict[Dialect, str] = {
+    "duckdb": "(CAST('[{}]' AS BIGINT[]))[{} + 1]",
+    "postgres": "(CAST('{{{}}}' AS BIGINT[]))[{} + 1]",
+    "spark": "from_json('[{}]', 'array<bigint>')[{}]",
+}
+_SHIFTED: dict[Dialect, str] = {
+    "duckdb": "(w{} >> {}) & {}",
+    "postgres": "(w{} >> {}) & {}",
+    "spark": "shiftright(w{}, {}) & {}",
+}
+_TYPES: dict[Dialect, tuple[tuple[int, str], ...]] = {
+    "duckdb": ((2**8, "UTINYINT"), (2**16, "USMALLINT"), (2**32, "UINTEGER")),
+    "postgres": ((2**15, "SMALLINT"), (2**31, "INTEGER")),
+    "spark": ((2**7, "TINYINT"), (2**15, "SMALLINT"), (2**31, "INT")),
+}
+_DAMAGED = "the copy of the table is damaged: make it again with `tacit encode`."
+
+Key = tuple[frozenset[str], tuple[tuple[str, bytes], ...]]
+
+
+@dataclass(eq=False)
+class Copy:
+    """The copy at `place`, of a table in `source`, for one domain and one bound on the rows of a person.
+
+    place: a file for DuckDB, a table's name for PostgreSQL, a folder for Spark.
+    progress: told the share of each scan that is done, where the engine knows it.
+    """
+
+    source: Source
+    place: str
+    domain: Domain
+    person: str | None = None
+    rows_per_person: int = 1
+    progress: Progress | None = None
+    _tables: OrderedDict[Key, Counts] = field(default_factory=OrderedDict, repr=False)
+    _opened: Source | None = field(default=None, repr=False)
+
+    @property
+    def about(self) -> str:
+        """What it was made for, in a word: another domain, or another bound, has another copy."""
+        told = f"{self.domain.key} {self.person} {self.rows_per_person}"
+        return hashlib.sha256(told.encode()).hexdigest()[:32]
+
+    @property
+    def made_for(self) -> str | None:
+        """What the copy that is there was made for; None where none is."""
+        engine = self.source.engine
+        return quietly(lambda: engine.made_for(self.place), self._unread)
+
+    @property
+    def exists(self) -> bool:
+        """Whether it is there; refuses one that was made for something else."""
+        found = self.made_for
+        if found is not None and found != self.about:
+            raise DataError(
+                f"{self.place} is the copy of another table, domain or bound: delete it with `tacit forget`, "
+                "or name another place."
+            )
+        return found is not None
+
+    def write(self, kept: str, progress: Progress | None = None) -> None:
+        engine = self.source.engine
+        parts = _SHIFTED[engine.dialect]
+        codes = ", ".join(
+            f"CAST({parts.format(slot.word, slot.shift, 2**slot.bits - 1)} AS {self._type(size)}) AS c{i}"
+            for i, (slot, size) in enumerate(zip(self.domain.slots, self.domain.shape, strict=True))
+        )
+        sql = f"SELECT {codes} FROM ({kept}) AS kept"
+        failure = f"{self.place} could not be written: check the room there and your rights."
+        quietly(lambda: engine.keep(sql, self.place, self.about, progress), failure)
+
+    def delete(self) -> None:
+        self._tables.clear()
+        self._opened = None
+        engine = self.source.engine
+        quietly(lambda: engine.drop(self.place), f"{self.place} could not be deleted: check your rights.")
+
+    def rows(self) -> int:
+        (((rows,),),) = self._run([f"SELECT CAST(COUNT(*) AS BIGINT) AS n FROM {self._table}"])
+        return int(rows)
+
+    def each(self) -> list[Counts]:
+        found = list[Counts]()
+        for first in range(0, len(self.domain), _COLUMNS):
+            sizes = {f"c{i + first}": size + 2 for i, size in enumerate(self.domain.shape[first : first + _COLUMNS])}
+            scan = _Scan([[column] for column in sizes], sizes)
+            found += scan.tables(*self._run([scan.sql(self._table)]))
+        return found
+
+    def count(self, one: Group) -> Counts:
+        if not one.names and not one.where:
+            return np.array(self.rows(), dtype=np.int64)
+        found = self._remembered(one)
+        if found is None:
+            self._scan([one])
+            found = self._remembered(one)
+            assert found is not None
+        return found
+
+    def prepare(self, wanted: Sequence[Group]) -> None:
+        asked = {_key(one): one for one in wanted if one.names or one.where}
+        new = [one for one in asked.values() if self._remembered(one) is None]
+        # A table that follows from another one by adding up is not counted by itself.
+        scopes = [frozenset(one.names) for one in new if not one.where]
+        new = [one for one in new if one.where or not any(frozenset(one.names) < scope for scope in scopes)]
+        room, chosen = KEPT, list[Group]()
+        for one in new:
+            room -= self._cells(one)
+            if room >= 0:  # the others are counted when they are asked for
+                chosen.append(one)
+        self._scan(chosen)
+
+    def sums(self, key: bytes) -> list[int]:
+        """Two sums over the rows of products of random numbers below 2^31 - 1, one for each part of a row.
+
+        As polynomials in the random numbers, those of two different tables differ (each cell has a product of its own),
+        and their degree is the number of parts. So different tables have equal sums with a chance of at most
+        (parts / 2^31)² (Schwartz 1980, Zippel 1979), where no count differs by a multiple of 2^31 - 1.
+        """
+        dialect = self.source.engine.dialect
+        found = [_product(parts, dialect) for parts in (self._random(key, i) for i in range(2))]
+        total = "CAST(SUM({}) % {} AS BIGINT) AS s{}"
+        wide = "CAST({} AS DECIMAL(38, 0))" if dialect == "spark" else "{}"  # Spark's sums of BIGINT stay BIGINT
+        chosen = ", ".join(total.format(wide.format(one), _PRIME, i) for i, one in enumerate(found))
+        ((first, second),) = self._run([f"SELECT {chosen} FROM {self._table}"])
+        return [int(first[0]), int(second[0])]
+
+    def _random(self, key: bytes, which: int) -> list[tuple[str, list[int]]]:
+        """The parts of a row, some attributes as one number each, and a random number for each value of a part."""
+        parts = list[tuple[str, list[int]]]()
+        sizes = list[tuple[str, int]]()
+        for i, size in enumerate(self.domain.shape):
+            if sizes and sizes[-1][1] * size <= _TABLED:
+                sizes[-1] = f"({sizes[-1][0]} * {size} + c{i})", sizes[-1][1] * size
+            else:
+                sizes.append((f"CAST(c{i} AS INTEGER)", size))
+        for number, (index, size) in enumerate(sizes):
+            drawn = hashlib.shake_256(key + bytes([which]) + number.to_bytes(4)).digest(8 * size)
+            parts.append((index, [1 + x % (_PRIME - 1) for x in np.frombuffer(drawn, ">u8").tolist()]))
+        return parts
+
+    def _type(self, size: int) -> str:
+        return next(name for most, name in _TYPES[self.source.engine.dialect] if size + 2 <= most)
+
+    @property
+    def _unread(self) -> str:
+        return f"{self.place} could not be read: make it with `tacit encode`."
+
+    @property
+    def _table(self) -> str:
+        table = self._reader.names()[1]
+        return table.sql(dialect=self.source.engine.dialect)
+
+    @property
+    def _reader(self) -> Source:
+        if self._opened is None:
+            engine = self.source.engine
+            self._opened = Source(quietly(lambda: engine.kept(self.place), self._unread))
+        return self._opened
+
+    def _run(self, statements: Sequence[str], progress: Progress | None = None) -> list[list[Counts]]:
+        return self._reader.run(statements, progress)
+
+    def _cells(self, one: Group) -> int:
+        return math.prod(one.shape(self.domain))
+
+    def _scan(self, groups: Sequence[Group]) -> None:
+        """Count these, as many at a time as memory allows, and remember them."""
+        scans = self._together(groups)
+        for done, some in enumerate(scans):
+            scan = self._scan_of(some)
+            tables = scan.tables(*self._run([scan.sql(self._table)], self._share(done, len(scans))))
+            for one, table in zip(some, tables, strict=True):
+                self._tables[_key(one)] = table
+        room = max(KEPT, sum(map(self._cells, groups)))
+        while sum(table.size for table in self._tables.values()) > room:
+            self._tables.popitem(last=False)  # the oldest
+
+    def _together(self, groups: Sequence[Group]) -> list[list[Group]]:
+        """As many groups for each scan as memory allows, whatever the rows are; a larger one by itself."""
+        scans = list[list[Group]]()
+        cells, columns = PER_SCAN, set[object]()
+        for one in groups:
+            cells += self._cells(one)
+            columns |= {*one.names, *([_key(one)[1]] if one.where else [])}
+            if cells > PER_SCAN or len(columns) > _COLUMNS:
+                scans.append([])
+                cells, columns = self._cells(one), {*one.names, *([_key(one)[1]] if one.where else [])}
+            scans[-1].append(one)
+        return scans
+
+    def _scan_of(self, groups: Sequence[Group]) -> _Scan:
+        place = {name: f"c{i}" for i, name in enumerate(self.domain)}
+        used = {name for one in groups for name in one.names}
+        sizes = {place[name]: self.domain.sizes[name] for name in self.domain if name in used}
+        met, marks = dict[str, str](), dict[Key, str]()
+        for one in groups:
+            if one.where:
+                mark = marks.setdefault((frozenset(), _key(one)[1]), f"m{len(marks)}")
+                sizes[mark], met[mark] = 2, _conditions(one.where, place)
+        sets = [
+            [place[name] for name in self.domain if name in one.names]
+            + ([marks[frozenset(), _key(one)[1]]] if one.where else [])
+            for one in groups
+        ]
+        return _Scan(sets, sizes, met)
+
+    def _share(self, done: int, scans: int) -> Progress | None:
+        told = self.progress
+        return None if told is None else lambda share: told((done + share) / scans)
+
+    def _remembered(self, one: Group) -> Counts | None:
+        """The table of a group, or of more attributes, added up; axes in the order of the group's names."""
+        names, where = _key(one)
+        found = self._tables.get((names, where))
+        scope: Iterable[str] = names
+        if found is None and not where:
+            larger = [key for key in self._tables if names < key[0] and not key[1]]
+            if larger:
+                nearest = min(larger, key=lambda key: self._tables[key].size)
+                found, scope = self._tables[nearest], nearest[0]
+        if found is None:
+            return None
+        ordered = [name for name in self.domain if name in scope]
+        found = found.sum(axis=tuple(i for i, name in enumerate(ordered) if name not in names))
+        left = [name for name in ordered if name in names]
+        axes = [left.index(name) for name in one.names]
+        return np.asarray(found.transpose(*axes, *([len(axes)] if where else [])))
+
+
+@dataclass(frozen=True)
+class _Scan:
+    """One statement that counts by several sets of columns at once, and the tables that its result holds.
+
+    sizes: how many values each column has. met: columns that say whether a row meets conditions, 0 or 1.
+    """
+
+    sets: list[list[str]]
+    sizes: dict[str, int]
+    met: dict[str, str] = field(default_factory=dict)
+
+    def sql(self, table: str) -> str:
+        """A code that a set does not have is the size of its column, which no row has."""
+        words, by = list[str](), ", ".join(self.sizes)
+        for word in self._words():
+            words.append(" + ".join(f"COALESCE(CAST({c} AS BIGINT), {self.sizes[c]}) * {2**s}" for c, s in word))
+        chosen = ", ".join(f"{word} AS w{w}" for w, word in enumerate(words))
+        rows = table
+        if self.met:
+            columns = [*(c for c in self.sizes if c not in self.met), *(f"{sql} AS {c}" for c, sql in self.met.items())]
+            rows = f"(SELECT {', '.join(columns)} FROM {table}) AS rows_of"
+        sets = ", ".join(f"({', '.join(one)})" for one in self.sets)
+        counted = f"SELECT {by}, COUNT(*) AS n FROM {rows} GROUP BY GROUPING SETS ({sets})"
+        return f"SELECT {chosen}, CAST(n AS BIGINT) AS n FROM ({counted}) AS counted"
+
+    def tables(self, result: Sequence[Counts]) -> list[Counts]:
+        """The table of each set, in order; its axes are the set's columns."""
+        *words, counts = result
+        codes = dict[str, Counts]()
+        for word, packed in zip(words, self._words(), strict=True):
+            for column, shift in packed:
+                codes[column] = (word >> shift) & (2 ** _bits(self.sizes[column]) - 1)
+        has = np.zeros(len(counts), dtype=np.int64)
+        for bit, (column, size) in enumerate(self.sizes.items()):
+            if (codes[column] > size).any():
+                raise DataError(_DAMAGED)
+            has |= (codes[column] < size).astype(np.int64) << bit
+        order = np.argsort(has, kind="stable")
+        sorted_has = has[order]
+        found = list[Counts]()
+        for one in self.sets:
+            bits = sum(1 << bit for bit, column in enumerate(self.sizes) if column in one)
+            rows = order[slice(*np.searchsorted(sorted_has, [bits, bits + 1]))]
+            places = np.zeros(len(rows), dtype=np.int64)
+            for column in one:
+                places = places * self.sizes[column] + codes[column][rows]
+            shape = [self.sizes[column] for column in one]
+            # The sums are below 2**53, so floats hold them exactly.
+            sums = np.bincount(places, weights=counts[rows], minlength=math.prod(shape))
+            found.append(sums.astype(np.int64).reshape(shape))
+        return found
+
+    def _words(self) -> list[list[tuple[str, int]]]:
+        """Which columns are packed into which word, and above how many bits."""
+        words: list[list[tuple[str, int]]] = [[]]
+        shift = 0
+        for column, size in self.sizes.items():
+            if shift + _bits(size) > _WORD:
+                words.append([])
+                shift = 0
+            words[-1].append((column, shift))
+            shift += _bits(size)
+        return words
+
+
+def _bits(size: int) -> int:
+    return size.bit_length()  # of the codes, and of one more: the size itself
+
+
+def _key(one: Group) -> Key:
+    return frozenset(one.names), tuple(sorted((factor.scope[0], factor.weights.tobytes()) for factor in one.where))
+
+
+def _conditions(where: Iterable[Factor], place: dict[str, str]) -> str:
+    """1 for the rows whose codes meet all of these, else 0."""
+    met = []
+    for factor in where:
+        column, codes = place[factor.scope[0]], np.flatnonzero(factor.weights).tolist()
+        run = codes and codes[-1] - codes[0] == len(codes) - 1
+        listed = ", ".join(map(str, codes))
+        met.append(f"{column} BETWEEN {codes[0]} AND {codes[-1]}" if run else f"{column} IN ({listed})")
+    return f"CASE WHEN {' AND '.join(met)} THEN 1 ELSE 0 END"
+
+
+def _product(parts: Sequence[tuple[str, list[int]]], dialect: Dialect) -> str:
+    """The product of each part's random number, modulo the prime after each step: nothing overflows 64 bits."""
+    found = ""
+    for index, numbers in parts:
+        number = _LISTS[dialect].format(",".join(map(str, numbers)), index)
+        found = f"({found} * {number} % {_PRIME})" if found else number
+    return found

@@ -1,0 +1,395 @@
+"""Rows in memory and rows in the engine are one table: the same answers to the last bit, on every engine."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+import tacit
+import tacit.opening  # whoever draws noise is there before the first test begins
+from tacit.errors import ConfigError, DataError, InvalidQuery, LedgerError
+from tacit.held import Rows
+from tacit.load import Source, copies, open_source
+from tacit.load.copies import Copy
+from tacit.model import counting
+from tacit.model.attribute import boolean, category, integer, numeric
+from tacit.model.certificate import Certificate, Conjunctions
+from tacit.model.counting import Group
+from tacit.model.domain import Domain
+from tacit.model.query import GRID, Query
+from tacit.model.residuals import Residuals
+from tacit.model.statistic import Statistic
+from tacit.model.workload import Convolution, Product, Question, Tree, marginal
+from tacit.trusted.cells import encode, read_records
+from tacit.trusted.counted import AnyRecords, Counted
+from tacit.trusted.records import Records
+from tacit.trusted.sensitivity import truth
+
+BUDGET = tacit.Budget(epsilon=1.0, delta=1e-9)
+DOMAIN = Domain(
+    {
+        "sex": category(["F", "M"], missing="unknown"),
+        "age": integer(0, 299),  # a code of two bytes
+        "pay": numeric([0, 10, 20, 50], clamp=True),
+        "ill": boolean(),
+        "town": category([f"t{i}" for i in range(30)], other="other"),  # looked up in a list
+    }
+)
+ROWS = 2_000
+MAKE = (
+    "SELECT CASE i % 7 WHEN 0 THEN NULL WHEN 1 THEN 'F' ELSE 'M' END AS sex, (i * i) % 300 AS age, "
+    "(i * 13) % 61 - 5.5 AS pay, i % 3 = 0 AS ill, concat('t', (i * 11) % 37) AS town, (i * 17) % 700 AS who "
+    "FROM {} AS made(i)"
+)
+ENGINES = [
+    "duckdb",
+    pytest.param("postgres", marks=pytest.mark.postgres),
+    pytest.param("spark", marks=pytest.mark.spark),
+]
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, str | None]]:
+    """What `open_source` is given for the table, in each engine."""
+    if request.param == "duckdb":
+        path = tmp_path_factory.mktemp("table") / "people.parquet"
+        duckdb.execute(f"COPY ({MAKE.format(f'range({ROWS})')}) TO '{path}'")
+        yield str(path), None
+    elif request.param == "postgres":
+        import psycopg
+
+        url = request.getfixturevalue("postgres")
+        with psycopg.connect(url) as connection:
+            connection.execute(f"CREATE TABLE IF NOT EXISTS people AS {MAKE.format(f'generate_series(0, {ROWS - 1})')}")
+        yield url, "people"
+    else:
+        session = request.getfixturevalue("spark")
+        made = MAKE.format(f"(SELECT id FROM range({ROWS}))")
+        yield session.sql(made).repartition(3), None
+
+
+@pytest.fixture(params=[1, 2], ids=["a row", "two rows of each person"], scope="module")
+def both(
+    request: pytest.FixtureRequest, table: tuple[Any, str | None], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Records, Counted]]:
+    """The same rows in memory and in the engine."""
+    whose: dict[str, Any] = {} if request.param == 1 else {"person": "who", "rows_per_person": 2}
+    source = open_source(*table)
+    ledger = tmp_path_factory.mktemp("ledger") / "l.tacit"
+    rows = Rows(table[0], DOMAIN, ledger, table[1], held="engine", **whose)
+    counted = rows.read()
+    assert isinstance(counted, Counted)
+    yield read_records(source, DOMAIN, **whose), counted
+    rows.copy_in(source).delete()
+
+
+def scripted(count: int = 60) -> list[Query]:
+    """Conditions, weights, ties and complements, of one to all attributes."""
+    rng = np.random.default_rng(3)
+    found = [Query.constant(everyone=True), Query.constant(everyone=False)]
+    while len(found) < count:
+        parts = list[Query]()
+        for name in rng.permutation(DOMAIN.names)[: rng.integers(1, len(DOMAIN) + 1)]:
+            size = DOMAIN[name].size
+            kind = rng.integers(0, 4)
+            if kind == 0:
+                parts.append(Query.weighted(DOMAIN, [name], rng.random(size)))
+            elif kind == 1:
+                low = int(rng.integers(0, size))
+                parts.append(Query.among(DOMAIN, name, range(low, size)))
+            else:
+                parts.append(Query.among(DOMAIN, name, np.flatnonzero(rng.random(size) < 0.6).tolist()))
+        if rng.random() < 0.3:
+            parts.append(Query.weighted(DOMAIN, ["ill", "sex"], rng.integers(0, 2, (2, 3))))
+        query = Query.all(parts)
+        found.append(~query if rng.random() < 0.3 else query)
+    return found
+
+
+def questions() -> list[Question]:
+    """One of each kind that is made of tables."""
+    where = Query.among(DOMAIN, "age", range(20, 200)) & Query.among(DOMAIN, "town", [1, 5, 30])
+    tied = Query.weighted(DOMAIN, ["ill", "sex"], np.array([[1, 0, 1], [0, 1, 0]]))
+    boxes = tuple(np.eye(size, dtype=np.uint8) for size in (3, 3))
+    listed = Conjunctions(("sex", "pay"), np.full((3, 3), 100 * GRID), boxes, False)
+    return [
+        marginal(DOMAIN, "sex", "town"),
+        marginal(DOMAIN, "sex", "ill", where=where),
+        marginal(DOMAIN, "town", where=~where),
+        marginal(DOMAIN, "age", where=tied & where),
+        Residuals((("age",), ("ill",), ("ill", "town"), ("ill", "sex", "town")), (1, 2, 3, 1)),
+        Certificate("base", "boxes", 2, listed.size, (1, 5, listed.size), (), (listed,)),
+        Tree("age", (10, 30), (1, 2)),
+        Convolution("pay", 30, False),
+        Product(Tree("pay", (3,), (1,)), Tree("sex", (3,), (2,))),
+        Statistic("stump", ("age", "ill"), (300, 1)),
+    ]
+
+
+class TestBothKinds:
+    def test_counts_are_the_same(self, both: tuple[Records, Counted], monkeypatch: pytest.MonkeyPatch) -> None:
+        loaded, counted = both
+        assert counted.rows == loaded.rows
+        for small in (counting.SMALL, 16):  # with 16, conditions are left to the engine
+            monkeypatch.setattr(counting, "SMALL", small)
+            counted.prepare(scripted())
+            for query in scripted():
+                assert counted.answer(query) == loaded.answer(query)
+
+    def test_whatever_is_asked_has_the_same_truth(
+        self, both: tuple[Records, Counted], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        loaded, counted = both
+        for small in (counting.SMALL, 16):
+            monkeypatch.setattr(counting, "SMALL", small)
+            counted.prepare(questions())
+            for question in questions():
+                assert (truth(question, counted) == truth(question, loaded)).all(), question
+        asked = ("town", "ill", "age")  # in an order of its own
+        assert (counted.table(asked) == loaded.table(asked)).all()
+
+    def test_a_session_answers_the_same_to_the_last_bit(self, table: tuple[Any, str | None], tmp_path: Path) -> None:
+        import seeded_noise
+
+        told = []
+        for held in ("memory", "engine"):
+            seeded_noise.begin()
+            with tacit.open(
+                data=table[0], table=table[1], domain=DOMAIN, budget=BUDGET, held=held, person="who", rows_per_person=3,
+                ledger=tmp_path / f"{held}.tacit", anchor=tmp_path / held, mechanism="iterative", warm=0.5, hits=20,
+            ) as session:  # fmt: skip
+                session.start()
+                answers = [session.ask(query) for query in scripted(30)]
+                answers += [session.ask("SELECT sex, COUNT(*) FROM data WHERE age < 100 GROUP BY sex")]
+                told.append([(str(one), one.cost) for one in answers])
+        Rows(table[0], DOMAIN, tmp_path / "engine.tacit", table[1], "who", 3).copy_in(open_source(*table)).delete()
+        assert told[0] == told[1]
+
+    def test_the_ledger_knows_its_rows_again_and_no_others(
+        self, both: tuple[Records, Counted], table: tuple[Any, str | None], tmp_path: Path
+    ) -> None:
+        counted = both[1]
+        assert counted.fingerprint(b"k") == counted.fingerprint(b"k") != counted.fingerprint(b"l")
+
+
+# -- what is about the copy, and not about the engine -----------------------------------------------------------------
+
+
+SMALL = Domain({"a": integer(0, 2), "b": integer(0, 1)})
+
+
+def written(folder: Path, rows: Sequence[tuple[int | None, ...]], name: str = "t.parquet") -> str:
+    path = str(folder / name)
+    values = ", ".join("(" + ", ".join("NULL" if x is None else str(x) for x in row) + ")" for row in rows)
+    duckdb.execute(f"COPY (SELECT * FROM (VALUES {values}) AS t(a, b)) TO '{path}'")
+    return path
+
+
+def copied(folder: Path, rows: Sequence[tuple[int | None, ...]], name: str = "t") -> Copy:
+    copy = Rows(written(folder, rows, f"{name}.parquet"), SMALL, folder / name).copy_in(
+        open_source(str(folder / f"{name}.parquet"))
+    )
+    encode(copy.source, copy, SMALL)
+    return copy
+
+
+def opened(folder: Path, path: str, **more: Any) -> tacit.Session:
+    return tacit.open(
+        data=path, domain=SMALL, budget=BUDGET, ledger=folder / "l.tacit", anchor=folder / "anchor",
+        mechanism="direct", **{"held": "engine", **more},
+    )  # fmt: skip
+
+
+def test_the_copy_is_secret_small_and_has_no_identifiers(tmp_path: Path) -> None:
+    path = str(tmp_path / "t.parquet")
+    duckdb.execute(f"COPY (SELECT 1 AS a, 0 AS b, 'Wilhelmina' AS who FROM range(9)) TO '{path}'")
+    copy = Rows(path, SMALL, tmp_path / "l.tacit", person="who", rows_per_person=2).copy_in(open_source(path))
+    encode(copy.source, copy, SMALL, person="who", rows_per_person=2)
+    assert stat.S_IMODE(os.stat(copy.place).st_mode) == 0o600
+    assert copy.rows() == 2
+    kinds = duckdb.execute(f"DESCRIBE SELECT * FROM read_parquet('{copy.place}')").fetchall()
+    assert [(name, kind) for name, kind, *_ in kinds] == [("c0", "UTINYINT"), ("c1", "UTINYINT")]
+    assert b"Wilhelmina" not in Path(copy.place).read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["l.tacit.codes", "t.parquet"]
+
+
+def test_a_value_that_is_not_declared_refuses_the_copy_and_leaves_none(tmp_path: Path) -> None:
+    for rows, says in (([(7, 0)], "outside"), ([(None, 0), (1, 1)], "missing")):
+        path = written(tmp_path, rows)
+        with pytest.raises(DataError) as memory:
+            read_records(open_source(path), SMALL)
+        with pytest.raises(DataError) as engine:
+            opened(tmp_path, path)
+        assert str(engine.value) == str(memory.value), says
+        assert not (tmp_path / "l.tacit.codes").exists()
+
+
+def test_the_table_may_change_afterwards_and_another_copy_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, [(0, 0), (1, 1), (2, 1)])
+    with opened(tmp_path, path) as session:
+        assert session.rows == 3
+    written(tmp_path, [(0, 0), (1, 1), (2, 0)])
+    with opened(tmp_path, path) as session:  # the copy is what it was
+        assert session.rows == 3
+    (tmp_path / "l.tacit.codes").unlink()
+    with pytest.raises(LedgerError, match="other terms: data"):
+        opened(tmp_path, path)
+    (tmp_path / "l.tacit.codes").unlink()
+    written(tmp_path, [(2, 1), (0, 0), (1, 1)])  # the same rows in another order
+    with opened(tmp_path, path) as session:
+        assert session.rows == 3
+    with pytest.raises(LedgerError, match="held = engine, not memory"):
+        opened(tmp_path, path, held="memory")
+
+
+def test_a_copy_of_another_domain_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, [(0, 0), (1, 1)])
+    opened(tmp_path, path).close()
+    other = Rows(path, Domain({"a": integer(0, 9)}), tmp_path / "l.tacit", held="engine")
+    with pytest.raises(DataError, match="another table, domain or bound"):
+        other.read()
+
+
+def test_every_changed_row_changes_the_sums(tmp_path: Path) -> None:
+    rows = [(0, 0), (1, 1), (1, 1), (2, 0)]
+    key = b"k" * 32
+    sums = copied(tmp_path, rows).sums(key)
+    for i, other in enumerate([(0, 1), (2, 1)]):
+        assert copied(tmp_path, [other, *rows[1:]], f"changed{i}").sums(key) != sums
+    assert copied(tmp_path, [(0, 1), (1, 0), (1, 1), (2, 0)], "swapped").sums(key) != sums  # the same columns
+    assert copied(tmp_path, rows[::-1], "turned").sums(key) == sums
+
+
+class _Wrong:
+    """A copy that counts wrongly in one way."""
+
+    def __init__(self, copy: Copy, wrong: Any) -> None:
+        self._copy, self._wrong = copy, wrong
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._copy, name)
+
+    def count(self, one: Group) -> Any:
+        return self._wrong(self._copy.count(one).copy())
+
+
+def test_what_comes_back_is_checked(tmp_path: Path) -> None:
+    copy = copied(tmp_path, [(0, 0), (1, 1), (2, 0)])
+
+    def lost(table: Any) -> Any:
+        table.flat[0] -= 1
+        return table
+
+    def negative(table: Any) -> Any:
+        table.flat[0] -= 5
+        table.flat[-1] += 5
+        return table
+
+    for wrong in (lost, negative, lambda table: table[:-1], lambda table: table.astype(float)):
+        records = Counted(_Wrong(copy, wrong), SMALL)
+        with pytest.raises(DataError, match="not those of the copy"):
+            records.table(("a",))
+    assert Counted(copy, SMALL).table(("a",)).tolist() == [1, 1, 1]
+
+
+def test_a_code_that_slips_into_the_copy_refuses_what_meets_it(tmp_path: Path) -> None:
+    copy = copied(tmp_path, [(0, 0), (1, 1)])
+    records = Counted(copy, SMALL)
+    for code in (2, 3):  # of b, which has 0 and 1
+        other = str(tmp_path / f"other{code}")
+        duckdb.execute(
+            f"COPY (SELECT 0::UTINYINT AS c0, (i * {code})::UTINYINT AS c1 FROM range(2) AS t(i)) TO '{other}' "
+            f"(FORMAT parquet, KV_METADATA {{tacit: '{copy.about}'}})"
+        )
+        copy.place, copy._opened = other, None
+        copy._tables.clear()
+        with pytest.raises(DataError):
+            records.table(("a", "b"))
+        with pytest.raises(DataError):
+            records.answer(Query.among(SMALL, "b", [1]))
+
+
+def test_a_step_is_counted_in_one_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = copied(tmp_path, [(0, 0), (1, 1), (2, 0)])
+    ran = list[str]()
+    run = Source.run
+    monkeypatch.setattr(Source, "run", lambda self, sql, progress=None: (ran.extend(sql), run(self, sql, progress))[1])
+    records = Counted(copy, SMALL)
+    ran.clear()
+    asked = [*(Query.among(SMALL, "a", [i]) for i in range(3)), marginal(SMALL, "a", "b"), marginal(SMALL, "b")]
+    records.prepare(asked)
+    assert len(ran) == 1
+    assert ran[0].count("(c") >= 1
+    for question in asked:
+        truth(question, records)
+    assert len(ran) == 1  # all of it is remembered
+    monkeypatch.setattr(copies, "PER_SCAN", 3)
+    copy._tables.clear()
+    records.prepare([Query.among(SMALL, "a", [1]), Query.among(SMALL, "b", [1])])
+    assert len(ran) == 3  # more than memory allows are several scans
+
+
+def test_too_large_a_table_is_refused_before_anything_is_paid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path, [(0, 0), (1, 1)])
+    with opened(tmp_path, path) as session:
+        monkeypatch.setattr(counting, "MAX_TABLE", 3)
+        weights = Query.weighted(SMALL, ["a"], [0.1, 0.2, 0.3]) & Query.weighted(SMALL, ["b"], [0.1, 0.2])
+        with pytest.raises(InvalidQuery, match="where rows stay in the engine"):
+            session.ask(weights)
+        assert session.spent.atoms == 0
+
+
+def test_which_way_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tacit import held as module
+
+    path = written(tmp_path, [(0, 0), (1, 1)])
+
+    def way(**more: Any) -> AnyRecords:
+        return Rows(path, SMALL, tmp_path / "l.tacit", **more).read()
+
+    assert not way().counted
+    monkeypatch.setattr(module, "MANY", 1)
+    assert way().counted  # a file of many rows, by itself
+    monkeypatch.undo()
+    assert way().counted  # the copy is there now
+    assert not way(held="memory").counted
+    with pytest.raises(ConfigError, match="auto, memory, engine"):
+        way(held="disk")
+    with pytest.raises(ConfigError, match="a copy is for"):
+        way(held="memory", copy="elsewhere")
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    copy = copied(tmp_path, [(0, 0), (1, 1)])
+    told = list[float]()
+    copy.progress = told.append
+    share = copy._share(1, 2)
+    assert share is not None
+    share(0.5)
+    assert told == [0.75]
+
+
+def test_records_in_an_engine_stay_there(tmp_path: Path) -> None:
+    import pickle
+
+    records = Counted(copied(tmp_path, [(0, 0), (1, 1)]), SMALL)
+    with pytest.raises(TypeError, match="stay where"):
+        pickle.dumps(records)
+    assert "2" not in repr(records).split(" at ")[0]
+
+
+def test_errors_of_a_copy_say_nothing_private(tmp_path: Path) -> None:
+    copy = copied(tmp_path, [(0, 0), (1, 1)])
+    Path(copy.place).write_bytes(b"s3cret-4711")
+    copy._opened = None
+    with pytest.raises(DataError) as error:
+        Counted(copy, SMALL)
+    assert "s3cret" not in str(error.value)
+    assert error.value.__context__ is None
