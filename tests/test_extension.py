@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import tacit
+from forgery import resealed
 from people import answered, configuration, refused
 from people import tacit as run
 from tacit.errors import BudgetExhausted, ConfigError, InvalidBudget, LedgerError, NeedsData
@@ -19,7 +20,6 @@ from tacit.model.budget import ATOMS, Budget, Loss
 from tacit.model.entry import GateTerms, Intent, decode
 from tacit.model.facts import FREE
 from tacit.release.online import Online
-from tacit.store.chain import Draft, Mark, seal
 
 ROWS = pd.DataFrame({"sex": ["F", "M"] * 300, "age": [i % 10 for i in range(600)]})
 DOMAIN = tacit.Domain({"sex": tacit.category(["F", "M"]), "age": tacit.integer(0, 9)})
@@ -247,19 +247,10 @@ def test_a_published_file_states_every_budget_that_there_was(tmp_path: Path) -> 
 
 def forged(path: Path, **change: Any) -> Path:
     """The file as somebody would seal it who changes the line that raises the budget."""
-    import hashlib
-
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     at = next(i for i, line in enumerate(lines) if line.get("kind") == "extended")
     lines[at] |= change
-    head = Mark(0, lines[0]["origin"], 0)
-    for line in lines[1:-1]:
-        draft = Draft(line["kind"], line["atoms"], line["body"], line["key"], line["intent"])
-        made = seal(head, draft, line["spent"], line["time"], seq=line["seq"])
-        line["hash"], head = made.hash, Mark(made.seq, made.hash, made.spent)
-    text = "".join(json.dumps(line, sort_keys=True, separators=(",", ":")) + "\n" for line in lines[:-1])
-    sha = hashlib.sha256(text.encode()).hexdigest()
-    path.with_name("forged.jsonl").write_text(text + f'{{"sha256":"{sha}"}}\n')
+    resealed(path.with_name("forged.jsonl"), lines)
     return path.with_name("forged.jsonl")
 
 

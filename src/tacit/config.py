@@ -61,6 +61,7 @@ class SessionSection(Struct, frozen=True, kw_only=True):
     anchor: str | None = None
     start: bool = False
     prior: str | None = None
+    continues: str | None = None
 
 
 class BlocksSection(Struct, frozen=True, kw_only=True):
@@ -241,6 +242,8 @@ def _read(path: Path, parsed: Mapping[str, Any], declared: Callable[[Mapping[str
     options |= {name: value for name in ("held", "copy") if (value := parsed["data"].get(name)) is not None}
     if session.anchor is not None:
         options["anchor"] = path.parent / session.anchor
+    if session.continues is not None:
+        options["continues"] = path.parent / session.continues
     if session.prior is not None:
         options["prior"] = _place(path, session.prior)
     source, ledger = _place(path, data.source), path.parent / session.ledger

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tacit.errors import ConfigError, InvalidBudget
+from tacit.errors import ConfigError, InvalidBudget, LedgerError
 from tacit.exact.price import extension
 from tacit.model.budget import Budget, Loss
 from tacit.model.entry import Extended, decode, encode
 from tacit.model.facts import Receipt
 from tacit.model.status import Extension
-from tacit.store.chain import Draft
-from tacit.trusted.rules import step
+from tacit.store.chain import Draft, Unsound
 
 if TYPE_CHECKING:
     from tacit.store.log import Transaction
@@ -40,7 +39,10 @@ def extend(ledger: Ledger, first: Budget, budget: Budget) -> Extension:
             raise InvalidBudget("The budget is too large to be counted.")
         kind, body = encode(Extended(budget))
         draft = Draft(kind, more.atoms, body)
-        state = step(state, transaction.at.seq + 1, draft, ledger.total.atoms)
+        try:
+            state = ledger.log.step(state, transaction.at.seq + 1, draft)
+        except Unsound:
+            raise LedgerError("Another ledger continues this one: raise the budget of that one.") from None
         new = transaction.append(draft, state, time=ledger.log.time())
         return Extension(budget, whole + more, new.time, Receipt(new.seq, new.hash))
 

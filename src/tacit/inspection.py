@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from tacit.store.anchor import Anchor
 from tacit.store.chain import Line
 from tacit.store.log import Log
 from tacit.terms import MadeWith
-from tacit.trusted.rules import step
 
 _MAGIC = b"SQLite format 3\x00"
 
@@ -79,7 +77,7 @@ def inspect(path: Path, anchor: Path | None = None) -> Inspected:
     made = MadeWith.of(path)
     if made is None:
         raise LedgerError(f"There is no ledger {path.name}.")
-    log = Log(path, remembered, partial(step, total=made.total.atoms))
+    log = Log(path, remembered, made.rules)
     try:
         state = log.inspect(note)
         entries = sum(seen.values())

@@ -16,7 +16,7 @@ from typing import Any
 from tacit.errors import LedgerError
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Draft, Line, State, Unsound, canonical
-from tacit.store.log import Log, Transaction, terms_of
+from tacit.store.log import Log, Transaction, made_of
 
 SERIES = "series"  # the term by which a manifest is told from a ledger
 FORM = "1"
@@ -67,10 +67,10 @@ class Manifest:
     @staticmethod
     def terms(path: Path) -> dict[str, str] | None:
         """What a series was made with; None where nothing is there. Refuses a ledger of one table."""
-        found = terms_of(path)
+        found = made_of(path)
         if found is None:
             return None
-        terms, _ = found
+        terms = found[0].terms
         if terms.get(SERIES) != FORM:
             raise LedgerError(f"{path.name} is the ledger of one table, and no series of blocks: name another one.")
         return {name: value for name, value in terms.items() if name != SERIES}

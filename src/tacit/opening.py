@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.continuation import Before, take_over
 from tacit.errors import ConfigError, LedgerError, TacitError
 from tacit.exact.price import total
 from tacit.held import Rows
@@ -26,7 +27,7 @@ from tacit.release.settings import Common, checked
 from tacit.session import Session
 from tacit.shelf import Shelf
 from tacit.store.anchor import Anchor, Binding
-from tacit.terms import MadeWith, written
+from tacit.terms import MadeWith, made_with, written
 from tacit.trusted.cells import read_cells
 from tacit.trusted.counted import AnyRecords
 from tacit.trusted.curator import Curator
@@ -52,6 +53,7 @@ def open_session(
     mechanism: str = "auto",
     start: bool = False,
     prior: Any = None,
+    continues: str | Path | None = None,
     anchor: str | Path | None = None,
     accept_rollback: str | None = None,
     held: str = "auto",
@@ -82,6 +84,8 @@ def open_session(
     prior: a public table like this one, which a warm start is drawn to as far as what it measures bears it out: a file
         that `tacit.publish` wrote last year, or whatever `data` takes, with some of the attributes at least. It costs
         nothing, and is told to whoever reads what is published.
+    continues: an earlier ledger about the same people, with other bins, attributes or another mechanism. What it has
+        spent is charged here first, and nothing can be bought there from then on: what was left is here.
     settings: any of these, by name.
         confidence: of the error bars, 0.95 by default.
         questions: how many new questions the budget is shared among ("direct", 100 by default), or how many are
@@ -122,40 +126,51 @@ def open_session(
         raise ConfigError(f"start is true or false, not {start!r}.")
     people = 1 if rows_per_person is None else rows_per_person
     path, remembered = Path(ledger), Anchor(None if anchor is None else Path(anchor))
-    made_with = MadeWith.of(path)
-    if made_with is not None:
-        _refuse_others(path.name, made_with.differences(budget, domain, {"mechanism": mechanism, **named}))
+    made = MadeWith.of(path)
+    if made is not None:
+        _refuse_others(path.name, made.differences(budget, domain, {"mechanism": mechanism, **named}))
+    before = _before(path, made, continues, remembered, accept_rollback)
+    if before is not None:
+        before.check_unit(person, people)
     check_prior(prior, data)
     rows: AnyRecords
     if isinstance(data, Records):  # that a series has read, to compare them with those of its other blocks
         rows = data
     else:
         source = Rows(data, domain, path, table, person, people, held, copy)
-        rows = source.read(made_with.held if made_with is not None and made_with.settings else None, loading)
+        rows = source.read(made.held if made is not None and made.settings else None, loading)
     drawn_to = None if prior is None else read_prior(prior, domain, rows)
-    if made_with is not None and made_with.settings:
-        choice, confidence = made_with.choice(named)
-        kept = made_with.settings  # as it was written, whatever this version would write
-        measure = made_with.total.measure
+    if made is not None and made.settings:
+        choice, confidence = made.choice(named)
+        kept = made.settings  # as it was written, whatever this version would write
+        measure = made.total.measure
     else:
-        choice = choose(mechanism, domain, budget, rows.rows, named, rows_per_person=people)
+        rest = budget
+        if before is not None:
+            rest = before.left_of(budget, total(budget, before.measure(budget), aside=before.made.aside))
+        choice = choose(mechanism, domain, rest, rows.rows, named, rows_per_person=people)
         confidence = checked(Common, named).confidence
         kept = written(choice, confidence)
-        measure = choice.measure(budget) if made_with is None else made_with.total.measure
+        measure = choice.measure(budget) if made is None else made.total.measure
+        measure = measure if before is None else before.measure(budget, measure)
     MECHANISMS[choice.mechanism].check(domain)
     if drawn_to is not None and not getattr(choice.settings, "warm", 0):
         raise ConfigError(f"a prior is for a warm start, and mechanism = {choice.mechanism}, as it is set, has none.")
     binding: Binding = {"domain": domain.key, "data": rows.fingerprint, **kept}
     # What lets a ledger be read without the data; one of an earlier version has not got it.
-    if made_with is None or made_with.domain is not None or not made_with.settings:
+    if made is None or made.domain is not None or not made.settings:
         binding = {**binding, "declared": domain.to_toml(), "rows": str(rows.rows)}
     if drawn_to is not None:
         binding = {**binding, "prior": drawn_to.digest}
     if rows.counted:  # another fingerprint than that of loaded rows
         binding = {**binding, "held": "engine"}
     whose = unit_terms(person, people)
-    aside = 0.0 if made_with is None else made_with.aside
-    first = budget if made_with is None else made_with.budget  # which the ledger is bound to, whatever came later
+    aside = 0.0 if made is None else made.aside
+    if before is not None:
+        binding, aside = {**binding, "continues": before.made.origin}, before.made.aside
+    elif made is not None and made.continues is not None:
+        binding = {**binding, "continues": made.continues}
+    first = budget if made is None else made.budget  # which the ledger is bound to, whatever came later
     terms: dict[str, Any] = {
         "budget": first,
         "total": total(first, measure, aside=aside),
@@ -163,15 +178,41 @@ def open_session(
         "aside": aside,
         "accept_rollback": accept_rollback,
     }
-    if made_with is not None and not made_with.settings:  # made by a discovery, which knew no domain
+    if made is not None and not made.settings:  # made by a discovery, which knew no domain
         book = Ledger.open(path, **terms, binding=whose)
         with book.log.asked_at(asked), book.log.turn():
             book.log.complete(binding)
     else:
         book = Ledger.open(path, make="missing", **terms, binding={**binding, **whose})
+    if before is not None:
+        take_over(book, before, remembered, asked)
     public, curator = doors(rows, book, drawn_to, Shelf(path, book.log.identity.secret))
     mechanism_of = choice.build(public, curator, confidence, progress)
     return Session(public, curator, book, first, choice, mechanism_of, confidence, start=start)
+
+
+def _before(
+    path: Path, made: MadeWith | None, continues: str | Path | None, anchor: Anchor, accept_rollback: str | None
+) -> Before | None:
+    """The ledger that a new one goes on from, where that is still to be done; refuses to go on from another one."""
+    if made is None and continues is not None:
+        if accept_rollback:
+            raise ConfigError("a ledger that continues another is made where no ledger was lost: choose another name.")
+        before = Before.of(Path(continues), anchor)
+        if before.closed:
+            raise before.taken()
+        return before
+    if continues is None and (made is None or made.begun or made.continues is None):
+        return None
+    if continues is None:
+        raise LedgerError(f"{path.name} has not taken over yet what it continues: name that ledger again (continues).")
+    if made is None or made.continues is None:
+        raise LedgerError(f"{path.name} continues no other ledger: name a new one, which can.")
+    if made.begun and not Path(continues).exists():
+        return None
+    if made_with(Path(continues)).origin != made.continues:
+        raise LedgerError(f"{path.name} continues another ledger than {Path(continues).name}.")
+    return None if made.begun else Before.of(Path(continues), anchor)
 
 
 def unit_terms(person: str | None, rows_per_person: int) -> dict[str, str]:
@@ -291,7 +332,8 @@ def _refuse_others(ledger: str, differ: list[str]) -> None:
     if differ:
         raise LedgerError(
             f"The ledger {ledger} was made with other terms: {'; '.join(differ)}. Open it with what it was made with, "
-            f"which `tacit init --from {ledger}` writes down; a setting that is left out is read from the ledger."
+            f"which `tacit init --from {ledger}` writes down; a setting that is left out is read from the ledger. Or "
+            f'go on with other terms in a new ledger that continues this one: another name, and continues = "{ledger}".'
         )
 
 

@@ -194,6 +194,8 @@ class ExtensionLine(Closed):
 class BudgetReply(Closed):
     budget: BudgetLine
     extensions: list[ExtensionLine]
+    continues: str | None
+    continued_by: str | None
     total: Amount
     spent: Amount
     left: Amount

@@ -20,7 +20,7 @@ from tacit.model.budget import Budget, Loss, percent_of
 from tacit.model.describe import describe_many
 from tacit.model.domain import Domain
 from tacit.model.dry_run import DryRun as DryRun  # what `dry_run` gives: for those who import it from here
-from tacit.model.entry import Measured, Told
+from tacit.model.entry import Carried, Measured, Told
 from tacit.model.expression import Expression
 from tacit.model.facts import Facts
 from tacit.model.noise_law import quantile
@@ -98,6 +98,28 @@ class Session(Questions):
         """The owner's decisions to raise the budget, in order."""
         return self._public.extensions
 
+    @property
+    def continues(self) -> Carried | None:
+        """What the ledger that this one goes on from had spent, and the entry with which it was closed."""
+        return self._public.continues
+
+    @property
+    def continued_by(self) -> str | None:
+        """Where the chain of the ledger starts that goes on from this one; what was left is there."""
+        closing = self._public.closing
+        return None if closing is None else closing[0].by
+
+    @property
+    def carried(self) -> int:
+        """The atoms that the ledger before had spent, as they are counted here."""
+        return self._public.carried
+
+    @property
+    def moved(self) -> int:
+        """The atoms that went to the ledger that continues this one: nothing was released for them."""
+        closing = self._public.closing
+        return 0 if closing is None else closing[1].atoms
+
     def extend(self, budget: Budget) -> Extension:
         """Raise the budget, to this. It is written into the ledger, shown wherever the budget is, and never undone.
 
@@ -165,7 +187,7 @@ class Session(Questions):
     def epsilon_spent(self) -> float:
         """The epsilon that everything released so far amounts to, at the budget's delta."""
         rest = replace(self.budget, delta=self.budget.delta - self.aside)
-        return epsilon_spent(self.spent, rest)
+        return epsilon_spent(Loss(self.total.measure, self.spent.atoms - self.moved), rest)
 
     def status(self) -> Status:
         """How the budget stands, and how it is spent."""
@@ -180,6 +202,8 @@ class Session(Questions):
             left=self.left,
             epsilon_spent=self.epsilon_spent,
             extensions=self.extensions,
+            continues=None if self.continues is None else self.continues.ledger,
+            continued_by=self.continued_by,
         )
 
     @property

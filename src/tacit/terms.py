@@ -31,7 +31,8 @@ from tacit.release.settings import Common, checked, names_of
 from tacit.session import Session
 from tacit.shelf import Shelf
 from tacit.store.anchor import Anchor
-from tacit.store.log import Log, terms_of
+from tacit.store.chain import Step
+from tacit.store.log import Log, made_of
 from tacit.trusted.ledger import Ledger
 from tacit.trusted.rules import step
 
@@ -51,6 +52,7 @@ _IDENTITY = (
     "rows_per_person",
     "prior",
     "held",
+    "continues",
 )
 
 
@@ -72,15 +74,18 @@ class MadeWith:
     rows_per_person: int
     prior: str | None  # its digest
     aside: float  # the part of delta that is kept for discovered values
+    origin: str  # where its chain starts
+    continues: str | None  # where the chain of the ledger starts that it goes on from
+    begun: bool  # whether it was charged what that one had spent
     held: str = "memory"  # or "engine", where the rows were while it was made
 
     @classmethod
     def of(cls, path: Path) -> MadeWith | None:
         """Those of the ledger at `path`, before it is opened; None where there is none."""
-        found = terms_of(path)
+        found = made_of(path)
         if found is None:
             return None
-        terms, lines = found
+        terms, lines = found[0].terms, found[1]
         if SERIES in terms:
             raise LedgerError(
                 f"{path.name} is a series of blocks, and no ledger of one table: `tacit.series` opens it."
@@ -103,10 +108,18 @@ class MadeWith:
                 int(terms.get("rows_per_person", "1")),
                 terms.get("prior"),
                 aside,
+                found[0].origin.hash,
+                terms.get("continues"),
+                any(line.kind == "carried" for line in lines),
                 held=terms.get("held", "memory"),
             )
         except (TacitError, KeyError, ValueError, TypeError):
             raise LedgerError(f"{path.name} is damaged.") from None
+
+    @property
+    def rules(self) -> Step:
+        """What may follow what in this ledger."""
+        return partial(step, total=self.total.atoms, continues=self.continues is not None)
 
     def choice(self, named: Mapping[str, Any] | None = None) -> tuple[Choice, float]:
         """The mechanism with its settings, and the confidence; what the ledger does not keep is as named now."""
@@ -191,7 +204,7 @@ def extend(ledger: str | Path, budget: Budget, *, anchor: str | Path | None = No
     """
     path = Path(ledger)
     made = made_with(path)
-    log = Log.open(path, None, Anchor(None if anchor is None else Path(anchor)), partial(step, total=made.total.atoms))
+    log = Log.open(path, None, Anchor(None if anchor is None else Path(anchor)), made.rules)
     with Ledger(log, made.total, made.aside) as book:
         return write_extension(book, made.budget, budget)
 
@@ -208,13 +221,15 @@ def reopen(
     """
     path = Path(ledger)
     made = made_with(path)
+    if made.continues is not None and not made.begun:
+        raise LedgerError(f"{path.name} has not taken over yet what it continues: open its table, which does.")
     if made.domain is None or made.rows is None:
         raise LedgerError(f"{path.name} was made by an earlier version, which did not keep the domain: open its table.")
     if made.prior != (None if prior is None else prior.digest):
         raise ConfigError(f"{path.name} was started with a prior, which the ledger does not hold: name the same one.")
     choice, confidence = made.choice(settings)
     remembered = Anchor(None if anchor is None else Path(anchor))
-    log = Log.open(path, None, remembered, partial(step, total=made.total.atoms))
+    log = Log.open(path, None, remembered, made.rules)
     declared = Declared(made.domain, made.rows, made.rows_per_person, made.total)
     public = Public(log, declared, prior=prior, aside=made.aside, shelf=Shelf(path, log.identity.secret))
     mechanism = choice.build(public, None, confidence)

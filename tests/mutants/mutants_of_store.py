@@ -239,8 +239,8 @@ STORE = (
         "a reservation that is not counted",
         "an intent without outcome counts as spent",
         "trusted/rules.py",
-        "return rested._replace(spent=state.spent + line.atoms, open={**state.open, seq: line.atoms})",
-        "return rested._replace(open={**state.open, seq: line.atoms})",
+        "return rested._replace(spent=state.spent + line.atoms, open={**state.open, **opened})",
+        "return rested._replace(open={**state.open, **opened})",
         "trusted/test_rules.py::test_what_is_spent_is_what_is_charged_and_what_is_open",
     ),
 )

@@ -20,7 +20,7 @@ from tacit.trusted.rules import step
 
 TOTAL = 30
 ORIGIN = Mark(0, "00" * 32, 0)
-Rules = Callable[[State, int, Draft | Line, int], State]
+Rules = Callable[..., State]
 
 
 # -- the function itself ----------------------------------------------------------------------------------------------
@@ -59,38 +59,63 @@ def test_what_is_spent_is_what_is_charged_and_what_is_open(given: list[Draft]) -
         assert state.spent <= TOTAL + carried + raised
 
 
+def test_a_closed_ledger_buys_nothing_whatever_is_put_back() -> None:
+    state = step(State(0, {}), 1, Draft("intent", 10, "{}"), TOTAL)
+    for wrong in (0, 19, 21):
+        with pytest.raises(Unsound):
+            step(state, 2, Draft("closed", wrong, "{}"), TOTAL)
+    state = step(state, 2, Draft("closed", 20, "{}"), TOTAL)
+    assert (state.spent, state.closed) == (TOTAL, True)
+    state = step(state, 3, Draft("measured", 4, "{}", "a", 1), TOTAL)  # it was under way, and is paid for
+    assert state.spent == TOTAL - 6
+    for draft in (Draft("intent", 1, "{}"), Draft("extended", 5, "{}"), Draft("closed", 6, "{}")):
+        with pytest.raises(Unsound):
+            step(state, 4, draft, TOTAL)
+    step(state, 4, Draft("told", 0, "{}", "b"), TOTAL)
+
+
+def test_a_ledger_that_continues_another_begins_with_what_that_one_spent() -> None:
+    first = Draft("carried", 10, "{}")
+    assert step(State(0, {}), 1, first, TOTAL, continues=True).spent == 10
+    for seq, draft, continues in ((1, Draft("intent", 5, "{}"), True), (1, first, False), (2, first, True)):
+        with pytest.raises(Unsound):
+            step(State(0, {}), seq, draft, TOTAL, continues=continues)
+    with pytest.raises(Unsound):
+        step(State(0, {}), 1, Draft("carried", TOTAL + 1, "{}"), TOTAL, continues=True)
+
+
 # -- mutants of it ----------------------------------------------------------------------------------------------------
 
 
-def forgets_the_total(state: State, seq: int, line: Draft | Line, total: int) -> State:
+def forgets_the_total(state: State, seq: int, line: Draft | Line, total: int, **_: bool) -> State:
     return step(state, seq, line, 10**18)
 
 
-def forgets_what_was_spent(state: State, seq: int, line: Draft | Line, total: int) -> State:
+def forgets_what_was_spent(state: State, seq: int, line: Draft | Line, total: int, **_: bool) -> State:
     if line.kind == "intent":
         return step(state._replace(spent=0), seq, line, total)._replace(spent=state.spent + line.atoms)
     return step(state, seq, line, total)
 
 
-def settles_twice(state: State, seq: int, line: Draft | Line, total: int) -> State:
+def settles_twice(state: State, seq: int, line: Draft | Line, total: int, **_: bool) -> State:
     if line.intent is not None and line.intent not in state.open and line.intent != state.settling:
         state = state._replace(open={**state.open, line.intent: 10})
     return step(state, seq, line, total)
 
 
-def charges_more_than_was_reserved(state: State, seq: int, line: Draft | Line, total: int) -> State:
+def charges_more_than_was_reserved(state: State, seq: int, line: Draft | Line, total: int, **_: bool) -> State:
     if line.intent == state.settling and line.intent is not None:
         state = state._replace(room=10**18)
     return step(state, seq, line, total)
 
 
-def charges_what_nobody_reserved(state: State, seq: int, line: Draft | Line, total: int) -> State:
+def charges_what_nobody_reserved(state: State, seq: int, line: Draft | Line, total: int, **_: bool) -> State:
     if line.kind == "told" and line.intent is None:
         return state._replace(spent=state.spent + line.atoms)
     return step(state, seq, line, total)
 
 
-def gives_back(state: State, seq: int, line: Draft | Line, total: int) -> State:
+def gives_back(state: State, seq: int, line: Draft | Line, total: int, **_: bool) -> State:
     if line.atoms < 0:
         return state._replace(spent=state.spent + line.atoms)
     return step(state, seq, line, total)

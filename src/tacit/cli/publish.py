@@ -250,6 +250,10 @@ def _print_status(now: Status, domain: Domain, past: list[Past], units: bool, to
     to.print(f"mechanism {now.mechanism} ({escape(now.reason.rstrip('.'))})")
     to.print(f"[red]{'█' * filled}[/][green]{'░' * (40 - filled)}[/] {spent:.1%} spent")
     to.print(f"everything released so far amounts to epsilon = {now.epsilon_spent:.4g}")
+    if now.continues is not None:
+        to.print(f"continues the ledger {now.continues[:16]}…: what that one spent counts here")
+    if now.continued_by is not None:
+        to.print(f"continued by the ledger {now.continued_by[:16]}…, which has what was left")
     for one in now.extensions:
         to.print(f"raised to {one.budget} on {one.time[:10]} (entry {one.receipt.entry})")
     if now.quota is not None:

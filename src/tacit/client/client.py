@@ -197,6 +197,8 @@ class Client(Questions):
                 Extension(_budget(one.budget), loss(one.total), one.time, Receipt(one.entry, one.seal))
                 for one in found.extensions
             ),
+            continues=found.continues,
+            continued_by=found.continued_by,
             quota=quota,
         )
 

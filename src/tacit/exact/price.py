@@ -233,3 +233,18 @@ def raised_to(
             raise InvalidBudget(f"{larger} adds {more}, and another amount is stated.")
         budget, whole = larger, whole + Loss(whole.measure, atoms)
     return budget, whole
+
+
+def carried(spent: Loss, measure: Measure) -> Loss:
+    """What was spent in one ledger, as the first charge of another that goes on from it.
+
+    Guarantee: at least the sum of what each mechanism there would have been charged here.
+    Formula: the same in the same measure; of epsilon, `Loss.of_pure` of the sum, since a sum of squares is at most the
+        square of the sum. What was charged in rho or gdp says too little about its price in another measure.
+    Source: docs/understand/privacy.md, "Other terms".
+    """
+    if spent.measure == measure:
+        return spent
+    if spent.measure != "epsilon":
+        raise InvalidBudget(f"What was spent in {spent.measure} cannot be counted in {measure}: keep a delta.")
+    return Loss.of_pure(measure, spent.exact)

@@ -95,6 +95,12 @@ def percent_of(part: Loss, total: Loss) -> str:
     return f"{100 * part.atoms / total.atoms:.3g} %"
 
 
+def exhausted(cost: Loss, spent: int, whole: int) -> str:
+    """The refusal of what costs more than is left, in words."""
+    costs, left = (f"{100 * atoms / whole:.3g} %" for atoms in (cost.atoms, max(0, whole - spent)))
+    return f"The question costs {costs} of the budget and {'slightly less' if left == costs else left} is left."
+
+
 def raised(times: int) -> str:
     """How often a budget was raised, in words that follow it.
 

@@ -166,6 +166,26 @@ class Extended:
 
 
 @dataclass(frozen=True, slots=True)
+class Carried:
+    """What another ledger about the same people had spent, which this one begins with. Its line charges that here.
+
+    ledger: where that one's chain starts. entry, seal: the line with which it was closed.
+    """
+
+    ledger: str
+    entry: int
+    seal: str
+    spent: Loss
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The end of purchases: another ledger goes on, whose chain starts here. Its line charges all that was left."""
+
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class Shut:
     """The end of a gate, by the number of the intent that opened it."""
 
@@ -207,7 +227,8 @@ class Told:
 
 
 Discovery = Found | Discovered | LaterTerms
-Entry = Intent | Measurement | FreeAnswer | Selection | Comparison | Discovery | Extended | Shut | Dropped | Override
+Limit = Carried | Closed | Extended
+Entry = Intent | Measurement | FreeAnswer | Selection | Comparison | Discovery | Limit | Shut | Dropped | Override
 
 
 def encode(entry: Entry) -> tuple[str, str]:
@@ -242,6 +263,11 @@ def encode(entry: Entry) -> tuple[str, str]:
             return "terms", canonical({"terms": seal})
         case Extended(Budget(epsilon=epsilon, delta=delta)):
             return "extended", canonical({"epsilon": epsilon, "delta": delta})
+        case Carried(ledger, number, seal, Loss(measure=measure, atoms=atoms)):
+            before = {"ledger": ledger, "entry": number, "seal": seal}
+            return "carried", canonical(before | {"spent": [measure, atoms]})
+        case Closed(by):
+            return "closed", canonical({"by": by})
         case Shut(gate):
             return "shut", canonical({"kind": "gate", "gate": gate})
         case Dropped(answered_by):
@@ -278,6 +304,10 @@ def decode(kind: str, body: str, asked: Query | Statistic | None = None) -> Entr
         return LaterTerms(form["terms"])
     if kind == "extended":
         return Extended(Budget(**form))
+    if kind == "carried":
+        return Carried(**form | {"spent": Loss(*form["spent"])})
+    if kind == "closed":
+        return Closed(**form)
     if kind == "told":
         question = _single(form["question"]) if asked is None else asked
         bars = tuple(Bar(width, about, confidence) for width, about, confidence in form["bars"])

@@ -35,6 +35,7 @@ class Status:
     """The one budget of a table: fixed, spent and left; what it is spent on, and how.
 
     extensions: the owner's decisions to raise the budget, in order.
+    continues, continued_by: where the chains of the ledgers start that this one goes on from, and that goes on from it.
     quota: of the asker's key at a server; None where everything that is left may be spent.
     """
 
@@ -48,6 +49,8 @@ class Status:
     left: Loss
     epsilon_spent: float
     extensions: tuple[Extension, ...] = ()
+    continues: str | None = None
+    continued_by: str | None = None
     quota: Quota | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -60,6 +63,8 @@ class Status:
             "mechanism": self.mechanism,
             "reason": self.reason,
             "extensions": [one.to_dict() for one in self.extensions],
+            "continues": self.continues,
+            "continued_by": self.continued_by,
             "total": self.total.to_dict(),
             "spent": self.spent.to_dict(),
             "left": self.left.to_dict(),

@@ -29,7 +29,7 @@ from tacit.public.check import check
 from tacit.public.file import ChosenMechanism, Contents, Header
 from tacit.release.public import Public
 from tacit.session import Session
-from tacit.store.chain import Line, Mark, mark
+from tacit.store.chain import LIMITS, Line, Mark, mark
 from tacit.whole import write_whole
 
 __all__ = ["Verified", "publish", "read", "verify"]
@@ -71,6 +71,7 @@ def header(session: Session) -> Header:
         confidence=session.confidence,
         mechanism=ChosenMechanism(**session.choice.to_dict()),
         origin=session.origin,
+        continues=None if session.continues is None else session.continues.ledger,
         prior=session.prior,
     )
 
@@ -112,7 +113,7 @@ class Transcript:
         self._settled = [line for line in lines if line.intent is not None]
         settled = {line.intent for line in lines}
         self._open = [line for line in lines if line.kind == "intent" and line.seq not in settled]
-        self._raised = sum(line.atoms for line in lines if line.kind == "extended")
+        self._limits = [line for line in lines if line.kind in LIMITS]
         self._turn = threading.RLock()  # threads of one process take turns, as they do at a ledger
 
     def head(self) -> Mark:
@@ -129,14 +130,14 @@ class Transcript:
 
     def newest(self, before: int, most: int, *, told: bool = False) -> list[Line]:
         among = (line for line in reversed(self._lines if told else self._settled) if line.seq < before)
-        unsaid = ("intent", "override", "terms", "extended")
+        unsaid = ("intent", "override", "terms", *LIMITS)
         return list(islice((line for line in among if line.kind not in unsaid), most))
 
-    def raised(self) -> int:
-        return self._raised
+    def limits(self) -> list[Line]:
+        return self._limits
 
     def unpaid_count(self) -> int:
-        unsaid = ("intent", "override", "extended")
+        unsaid = ("intent", "override", *LIMITS)
         return sum(line.intent is None and line.kind not in unsaid for line in self._lines)
 
     def kept_intents(self) -> list[Line]:

@@ -19,21 +19,23 @@ from msgspec import MsgspecError, Struct
 from msgspec.json import Decoder, Encoder
 
 from tacit.errors import InvalidBudget, InvalidQuery, LedgerError, TacitError
-from tacit.exact.price import Sensitivity, gate_price, price, raised_to, threshold_of, values_price
+from tacit.exact.price import Sensitivity, carried, gate_price, price, raised_to, threshold_of, values_price
 from tacit.model.budget import Loss, Measure
 from tacit.model.domain import Domain
 from tacit.model.entry import (
     MOST_BESIDE,
+    Carried,
+    Closed,
     Comparison,
     Discovered,
     Dropped,
     Entry,
-    Extended,
     Found,
     FreeAnswer,
     GateTerms,
     Intent,
     LaterTerms,
+    Limit,
     Measurement,
     Selection,
     Shut,
@@ -68,8 +70,13 @@ def check(path: Path, found: Contents) -> None:
     """Derive the chain, the running total and every price again. Refuses the file, naming the first bad entry."""
     declared = Declared(found.domain, found.header.rows, found.header.rows_per_person, found.header.total)
     try:
-        follow(found.lines, Mark(0, found.header.origin, 0), State(0, {}), partial(step, total=declared.total.atoms))
+        rules = partial(step, total=declared.total.atoms, continues=found.header.continues is not None)
+        follow(found.lines, Mark(0, found.header.origin, 0), State(0, {}), rules)
         _check(found.lines, declared, found.header.aside or 0.0)
+        if found.header.continues is not None and found.lines:
+            before = decode(found.lines[0].kind, found.lines[0].body)
+            if not isinstance(before, Carried) or before.ledger != found.header.continues:
+                raise LedgerError("its first entry goes on from another ledger than it says")
         raised_to(found.header.budget, declared.total, decisions(found.lines), aside=found.header.aside or 0.0)
     except (LedgerError, InvalidBudget) as error:
         refuse(path, error.sentence.rstrip("."))
@@ -87,8 +94,9 @@ def _check(lines: Sequence[Line], public: Declared, aside: float) -> None:
             _judge(line, entry, public, intents, keyed)
             if isinstance(entry, Found):
                 _found(entry, line, public, aside, shared)
-            if isinstance(entry, Override):
-                aside = 0.0  # what was discovered in lost lines is not known, so nothing more may be
+            if isinstance(entry, Override | Carried):
+                # What was discovered in lost lines, or in the ledger before, is not known: so nothing more may be.
+                aside = 0.0
             if line.key is not None and line.key in keys:
                 raise _Wrong("another entry has the same key")
         except _Wrong as error:
@@ -237,7 +245,7 @@ def _factor(scope: tuple[str, ...], shape: tuple[int, ...], weights: str) -> Fac
 
 def _judge(line: Line, entry: Entry, public: Declared, intents: Mapping[int, _Intended], keyed: set[int]) -> None:
     """Refuse an entry that does not belong to its line, or is not charged its price."""
-    outcome = not isinstance(entry, Intent | Override | LaterTerms | Extended)
+    outcome = not isinstance(entry, Intent | Override | LaterTerms | Limit)
     _need(outcome or (line.key is None and line.intent is None), "only outcomes have keys and intents")
     _need((line.key is None) == (not outcome or isinstance(entry, Dropped)), "outcomes have keys")
     if line.intent is not None:
@@ -257,6 +265,12 @@ def _judge(line: Line, entry: Entry, public: Declared, intents: Mapping[int, _In
         case Discovered(rows=rows):
             _need(type(rows) is int and 1 <= rows < 2**42, "its number of rows is none")
             _measured(entry.measured, line, public._replace(domain=entry.domain), entry.key)
+        case Carried(ledger, number, seal, spent):
+            _need(type(number) is int and number >= 1, "it does not name the entry that it goes on from")
+            _need(_HASH.fullmatch(ledger) is not None and _HASH.fullmatch(seal) is not None, "its seal is none")
+            _need(line.atoms == carried(spent, public.total.measure).atoms, f"{spent} is another charge here")
+        case Closed(by):
+            _need(_HASH.fullmatch(by) is not None, "its seal is none")
         case LaterTerms(seal):
             _need(_HASH.fullmatch(seal) is not None, "its seal is none")
         case FreeAnswer(question, note=note):

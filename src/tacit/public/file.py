@@ -57,8 +57,9 @@ class ChosenMechanism(Struct, frozen=True):
 class Header(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What is public about a session beside its entries, and the hash that their chain starts from.
 
-    `rows_per_person` is left out of the file where a person has one row, `prior` where there is none, and `aside`, the
-    part of delta that was kept for discovered values, where nothing was discovered.
+    `rows_per_person` is left out of the file where a person has one row, `prior` where there is none, `aside`, the part
+    of delta that was kept for discovered values, where nothing was discovered, and `continues`, the origin of the
+    ledger that this one goes on from, where there is none.
     """
 
     format: Literal["tacit published"]
@@ -73,6 +74,7 @@ class Header(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
     confidence: Confidence
     mechanism: ChosenMechanism
     origin: str
+    continues: str | None = None
     prior: Prior | None = None
 
 
@@ -215,6 +217,7 @@ def _header(path: Path, line: bytes) -> tuple[Header, Domain, Choice]:
             and to_builtins(choice.settings) == chosen.settings
             and (header.program + chosen.reason).isprintable()
             and _HASH.fullmatch(header.origin)
+            and (header.continues is None or _HASH.fullmatch(header.continues))
             and 1 <= header.total.atoms < _MOST
             and abs(header.total.atoms - most.atoms) <= 1 + most.atoms // 10**9  # the last bits may be a machine's own
         )

@@ -20,6 +20,8 @@ from tacit.exact.charges import Charge, choice_terms, far_terms
 from tacit.model.budget import Loss
 from tacit.model.describe import describe
 from tacit.model.entry import (
+    Carried,
+    Closed,
     Discovered,
     Extended,
     Found,
@@ -60,7 +62,7 @@ class Lines(Protocol):
     def lines(self, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Line]: ...
     def since(self, after: int, most: int = ...) -> tuple[Mark, Iterator[Line]]: ...
     def newest(self, before: int, most: int, *, told: bool = ...) -> list[Line]: ...
-    def raised(self) -> int: ...
+    def limits(self) -> list[Line]: ...
     def unpaid_count(self) -> int: ...
     def kept_intents(self) -> list[Line]: ...
     def snapshot(self) -> tuple[str, list[Line]]: ...
@@ -122,7 +124,6 @@ class Public:
         self._lines, self._keep, self.declared, self.prior, self.aside = lines, keep, declared, prior, aside
         # `total` is what the ledger was made with. Prices are shares of it, so that an extension changes none of them.
         self.domain, self.rows, self.rows_per_person, self.total, _ = declared
-        self._extensions: tuple[int, tuple[Extension, ...]] = 0, ()  # and the atoms that they added
 
     @property
     def spent(self) -> Loss:
@@ -132,7 +133,8 @@ class Public:
     @property
     def whole(self) -> Loss:
         """The whole budget as it is now: what the ledger was made with, and what the owner has added."""
-        return Loss(self.total.measure, self.total.atoms + self._lines.raised())
+        added = sum(line.atoms for line in self._lines.limits() if line.kind == "extended")
+        return Loss(self.total.measure, self.total.atoms + added)
 
     @property
     def left(self) -> Loss:
@@ -141,20 +143,34 @@ class Public:
     @property
     def extensions(self) -> tuple[Extension, ...]:
         """The decisions to raise the budget, in order."""
-        raised = self._lines.raised()
-        if raised != self._extensions[0]:
-            found, whole = list[Extension](), self.total
-            for line in self._lines.lines(kinds=("extended",)):
-                entry, whole = decode(line.kind, line.body), whole + Loss(whole.measure, line.atoms)
-                assert isinstance(entry, Extended)
+        found, whole = list[Extension](), self.total
+        for line in self._lines.limits():
+            if isinstance(entry := decode(line.kind, line.body), Extended):
+                whole += Loss(whole.measure, line.atoms)
                 found.append(Extension(entry.budget, whole, line.time, Receipt(line.seq, line.hash)))
-            self._extensions = raised, tuple(found)
-        return self._extensions[1]
+        return tuple(found)
+
+    @property
+    def continues(self) -> Carried | None:
+        """What another ledger had spent, which this one goes on from."""
+        found = (decode(line.kind, line.body) for line in self._lines.limits())
+        return next((entry for entry in found if isinstance(entry, Carried)), None)
+
+    @property
+    def carried(self) -> int:
+        """The atoms that it was charged here."""
+        return sum(line.atoms for line in self._lines.limits() if line.kind == "carried")
+
+    @property
+    def closing(self) -> tuple[Closed, Line] | None:
+        """The line with which another ledger took over what was left, where one did."""
+        found = ((decode(line.kind, line.body), line) for line in self._lines.limits())
+        return next(((entry, line) for entry, line in found if isinstance(entry, Closed)), None)
 
     @cached_property
     def divided(self) -> Loss:
-        """What a mechanism divides among its purchases: the first budget, less what was discovered before it."""
-        before = next(self._lines.lines(kinds=("terms",)), None)
+        """What a mechanism divides among its purchases: the first budget, less what was spent before it could buy."""
+        before = next(self._lines.lines(kinds=("terms", "carried")), None)
         return Loss(self.total.measure, max(0, self.total.atoms - (before.spent if before else 0)))
 
     @property

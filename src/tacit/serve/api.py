@@ -352,6 +352,8 @@ def budget(call: Call) -> replies.BudgetReply:
             )
             for one in session.extensions
         ],
+        continues=None if session.continues is None else session.continues.ledger,
+        continued_by=session.continued_by,
         total=total.to_dict(),
         spent=spent.to_dict(),
         left=left.to_dict(),

@@ -128,14 +128,19 @@ class Tally:
 
 
 def spending(tally: Tally, session: Session) -> list[tuple[str, int, Loss]]:
-    """What was paid for each kind: its name, how many, the cost; then what is reserved without an outcome."""
-    lines = []
+    """What was paid for each kind: its name, how many, the cost; then what is reserved without an outcome.
+
+    What the ledger before had spent comes first, and last what went to the one that continues this one.
+    """
+    lines = [("the ledger before", 0, Loss(session.total.measure, session.carried))] if session.carried else []
     for kind, name in BOUGHT.items():
         if tally.number[kind]:
             lines.append((name, tally.number[kind], Loss(session.total.measure, tally.atoms[kind])))
-    rest = session.spent.atoms - sum(cost.atoms for _, _, cost in lines)
+    rest = session.spent.atoms - session.moved - sum(cost.atoms for _, _, cost in lines)
     if rest > 0:
         lines.append(("reserved", 0, Loss(session.total.measure, rest)))
+    if session.moved:
+        lines.append(("the ledger after", 0, Loss(session.total.measure, session.moved)))
     return lines
 
 

@@ -183,7 +183,8 @@ class Identity:
         if names:
             raise LedgerError(
                 f"The ledger {self.path.name} was made with other terms: {' and '.join(names)}. Open it with what "
-                "it was made with: the loss of another ledger for the same people would add to this one's."
+                "it was made with, or name a new ledger that continues it (`continues`): the loss of one that does not "
+                "would add to this one's, for the same people."
             )
 
     def problem(self, db: Any, head: Mark | None, anchor: Anchor, told: int = -1) -> str | None:

@@ -67,6 +67,7 @@ class State(NamedTuple):
     settling: int | None = None  # the intent whose outcomes stand last: more of them may follow
     room: int = 0  # the atoms of that intent that no outcome has charged
     raised: int = 0  # the atoms that were added to what may be spent
+    closed: bool = False  # whether another log goes on with what was left
 
 
 Step = Callable[[State, int, Draft | Line], State]  # from the state, the number of the next line and the line
@@ -92,6 +93,8 @@ class Override:
         return cls(**form | {"anchor": None if seen is None else Mark(*seen)})
 
 
+# Lines that say what may be spent: what another log had spent, that it was raised, and that another log goes on.
+LIMITS = ("carried", "closed", "extended")
 _spell = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 _TYPES: tuple[type | tuple[type, ...], ...] = (int, str, (str, type(None)), (int, type(None)), int, int, str, str, str)
 

@@ -105,7 +105,7 @@ class Log:
     """
 
     def __init__(self, path: Path, anchor: Anchor, step: Step) -> None:
-        self._file, self._anchor, self._step = DurableFile(path), anchor, step
+        self._file, self._anchor, self.step = DurableFile(path), anchor, step
         self.path = self._file.path
         try:
             self.identity = _identity(self._file)
@@ -167,7 +167,7 @@ class Log:
             if known is None:
                 rows.keep_later(transaction.db, spelled)
                 draft = Draft("terms", 0, rows.sealed_terms(spelled))
-                state = self._step(transaction.state, transaction.at.seq + 1, draft)
+                state = self.step(transaction.state, transaction.at.seq + 1, draft)
                 transaction.append(draft, state, time=self.time())
             elif known != spelled:
                 raise LedgerError(f"{self.path.name} was bound to other terms meanwhile.")
@@ -279,10 +279,14 @@ class Log:
 
     def raised(self) -> int:
         """The atoms that were ever added to what may be spent."""
-        return self._read(rows.raised_by)
+        return self._read(rows.limits_by)[0]
+
+    def limits(self) -> list[Line]:
+        """The lines that say what may be spent, in order."""
+        return self._show(rows.limits)
 
     def unpaid_count(self) -> int:
-        """How many lines neither are an intent, nor settle one, nor are an override or an extension."""
+        """How many lines neither are an intent, nor settle one, nor are an override, nor say what may be spent."""
         return self._read(rows.unpaid_count)
 
     def open_intents(self) -> list[Line]:
@@ -327,7 +331,7 @@ class Log:
                 yield from page
                 after, count = page[-1].seq, count + len(page)
 
-        end, _ = follow(pages(), self.identity.origin, State(0, {}), self._step)
+        end, _ = follow(pages(), self.identity.origin, State(0, {}), self.step)
 
         def work(db: Any) -> None:
             self._sound(db)  # the end was not cut off
@@ -344,7 +348,7 @@ class Log:
             self._check_file(db)
             at, state = self.identity.origin, State(0, {})
             while page := rows.unchecked(db, at.seq, rows.PAGE):
-                at, state = follow(page, at, state, self._step)
+                at, state = follow(page, at, state, self.step)
                 for line in page:
                     note(line)
             return state
@@ -400,7 +404,7 @@ class Log:
     def _resume(self, db: Any, accept_rollback: str | None) -> tuple[Mark, State]:
         """The end to go on from. An old log beside a new file shows in SQLite's own check, not always in the chain."""
         self._check_file(db)
-        for index in (rows.OUTCOMES, rows.EXTENSIONS):  # a log of an earlier version has none
+        for index in (rows.OUTCOMES, rows.LIMIT_LINES):  # a log of an earlier version has none
             db.execute(index)
         # The first link seals the terms. What lies between is checked when it is read, and all of it by `verify`.
         rows.select(db, "ORDER BY seq LIMIT 1")
@@ -411,14 +415,15 @@ class Log:
             start = origin
             if seen is not None and seen == rows.told(db, seen.seq, origin):
                 start = rows.point(db, seen.seq) or origin
-            raised = rows.raised_by(db, start.seq)
-            return self._derive(db, start, State(start.spent, rows.open_by(db, start.seq), raised=raised))
+            raised, closed = rows.limits_by(db, start.seq)
+            state = State(start.spent, rows.open_by(db, start.seq), raised=raised, closed=closed)
+            return self._derive(db, start, state)
         if not accept_rollback:
             raise refusal(why)
         at, state = self._derive(db, origin, State(0, {}))
         number, draft = self.identity.override(db, self._anchor, at, accept_rollback)
         rows.forget(db)  # what is open in an old copy may have been settled since
-        state = self._step(state, number, draft)
+        state = self.step(state, number, draft)
         line = seal(at, draft, state.spent, now(), seq=number)
         rows.insert(db, [line])
         return mark(line), state
@@ -444,7 +449,7 @@ class Log:
         return self._known
 
     def _derive(self, db: Any, at: Mark, state: State) -> tuple[Mark, State]:
-        return follow(rows.unchecked(db, at.seq), at, state, self._step)
+        return follow(rows.unchecked(db, at.seq), at, state, self.step)
 
     def _read(self, choose: Callable[[Any], T]) -> T:
         """What `choose` finds, if this is still a history that holds what we have seen."""
@@ -514,13 +519,12 @@ def _whole_seconds(time: datetime) -> str:
     return time.astimezone(UTC).replace(microsecond=0).isoformat(timespec="milliseconds")
 
 
-def terms_of(path: Path) -> tuple[dict[str, str], list[Line]] | None:
-    """The terms of the log at `path` before it is opened, and the lines that raised its limit; None where is none."""
+def made_of(path: Path) -> tuple[Identity, list[Line]] | None:
+    """What the log at `path` is before it is opened, and its lines about what may be spent; None where none is."""
     if not path.exists():
         return None
     file = DurableFile(path)
     try:
-        terms = _identity(file).terms
-        return terms, file.read(lambda db: rows.select(db, "WHERE kind = 'extended' ORDER BY seq"))
+        return _identity(file), file.read(rows.limits)
     finally:
         file.close()

@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from tacit.errors import LedgerError
-from tacit.store.chain import Line, Mark, canonical, chain_hash, damaged, digest, line_of
+from tacit.store.chain import LIMITS, Line, Mark, canonical, chain_hash, damaged, digest, line_of
 
 PAGE = 500  # rows read at a time, so that no reader holds up a checkpoint for long
 # Random bits beside the last line of each transaction. Two copies of a log may write the very same line at the same
@@ -16,8 +16,9 @@ PAGE = 500  # rows read at a time, so that no reader holds up a checkpoint for l
 SALTS = "CREATE TABLE IF NOT EXISTS salts (seq INTEGER PRIMARY KEY, salt TEXT NOT NULL)"
 # The lines that settle an intent, in order: what was bought, among millions that were told for nothing.
 OUTCOMES = "CREATE INDEX IF NOT EXISTS outcomes ON entries (seq) WHERE intent IS NOT NULL"
-# The lines that raise what may be spent: few, and asked for often.
-EXTENSIONS = "CREATE INDEX IF NOT EXISTS extensions ON entries (seq) WHERE kind = 'extended'"
+# The lines that say what may be spent: few, and asked for often.
+_LIMITS = f"kind IN {LIMITS}"
+LIMIT_LINES = f"CREATE INDEX IF NOT EXISTS limits ON entries (seq) WHERE {_LIMITS}"
 SCHEMA = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE entries (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT, intent INTEGER, atoms INTEGER"
@@ -31,7 +32,7 @@ SCHEMA = (
     "CREATE TABLE private (entry INTEGER PRIMARY KEY, value TEXT NOT NULL)",
     SALTS,
     OUTCOMES,
-    EXTENSIONS,
+    LIMIT_LINES,
     *(
         f"CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table} BEGIN SELECT RAISE(ABORT, 'append-only'); END"
         for table in ("meta", "entries")
@@ -123,7 +124,7 @@ def settled(db: Any, after: int, most: int = PAGE) -> list[Line]:
 def newest(db: Any, before: int, most: int, *, told: bool) -> list[Line]:
     """The last lines before a number, newest first, that settle an intent, or also were told for nothing."""
     among = (
-        "WHERE kind NOT IN ('intent', 'override', 'terms', 'extended')"
+        f"WHERE kind NOT IN ('intent', 'override', 'terms') AND NOT {_LIMITS}"
         if told
         else "INDEXED BY outcomes WHERE intent IS NOT NULL"
     )
@@ -131,8 +132,8 @@ def newest(db: Any, before: int, most: int, *, told: bool) -> list[Line]:
 
 
 def unpaid_count(db: Any) -> int:
-    """How many lines neither are an intent, nor settle one, nor are an override or an extension."""
-    kinds = ("kind = 'intent'", "intent IS NOT NULL", "kind = 'override'", "kind = 'extended'")
+    """How many lines neither are an intent, nor settle one, nor are an override, nor say what may be spent."""
+    kinds = ("kind = 'intent'", "intent IS NOT NULL", "kind = 'override'", _LIMITS)
     parts = ("", *(f"WHERE {kind}" for kind in kinds))
     found = [db.execute(f"SELECT count(*) FROM entries {part}").fetchall()[0][0] for part in parts]
     return int(found[0] - sum(found[1:]))
@@ -151,10 +152,15 @@ def open_by(db: Any, seq: int) -> dict[int, int]:
     return dict(db.execute(query, (seq,)).fetchall())
 
 
-def raised_by(db: Any, seq: int = 2**62) -> int:
-    """The atoms that were added to what may be spent, by the time of line `seq`."""
-    query = "SELECT coalesce(sum(atoms), 0) FROM entries WHERE kind = 'extended' AND seq <= ?"
-    return int(db.execute(query, (seq,)).fetchall()[0][0])
+def limits_by(db: Any, seq: int = 2**62) -> tuple[int, bool]:
+    """The atoms that were added to what may be spent, by the time of line `seq`, and whether the log was closed."""
+    found = db.execute(f"SELECT kind, atoms FROM entries WHERE {_LIMITS} AND seq <= ?", (seq,)).fetchall()
+    return sum(atoms for kind, atoms in found if kind == "extended"), any(kind == "closed" for kind, _ in found)
+
+
+def limits(db: Any) -> list[Line]:
+    """The lines that say what may be spent, in order."""
+    return select(db, f"WHERE {_LIMITS} ORDER BY seq")
 
 
 def ends(db: Any, seq: int) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError
-from tacit.model.budget import Budget, Loss, percent_of
+from tacit.model.budget import Budget, Loss, exhausted
 from tacit.model.entry import Dropped, GateTerms, Intent, encode
 from tacit.store.anchor import Anchor, Binding
 from tacit.store.chain import Draft, Line, Unsound, canonical
@@ -70,7 +70,8 @@ class Ledger:
         terms = {"budget": canonical([budget.epsilon, budget.delta]), "total": canonical([total.measure, total.atoms])}
         if aside:
             terms["aside"] = canonical(aside)
-        given = (terms | dict(binding), anchor, partial(step, total=total.atoms), accept_rollback)
+        rules = partial(step, total=total.atoms, continues="continues" in binding)
+        given = (terms | dict(binding), anchor, rules, accept_rollback)
         log = Log.open(Path(path), *given) if make == "never" else Log.create(Path(path), *given, new=make == "new")
         return cls(log, total, aside)
 
@@ -91,13 +92,12 @@ class Ledger:
 
         def work(transaction: Transaction) -> int:
             try:
-                state = step(transaction.state, transaction.at.seq + 1, draft, self.total.atoms)
+                state = self.log.step(transaction.state, transaction.at.seq + 1, draft)
             except Unsound:
-                whole = Loss(loss.measure, self.total.atoms + transaction.state.raised)
-                left = percent_of(Loss(loss.measure, max(0, whole.atoms - transaction.state.spent)), whole)
-                costs = percent_of(loss, whole)
-                shown = "slightly less" if left == costs else left
-                raise BudgetExhausted(f"The question costs {costs} of the budget and {shown} is left.") from None
+                if transaction.state.closed:
+                    raise BudgetExhausted("Another ledger continues this one, and has what was left.") from None
+                whole = self.total.atoms + transaction.state.raised
+                raise BudgetExhausted(exhausted(loss, transaction.state.spent, whole)) from None
             line = transaction.append(draft, state, time=self.log.time())
             if private is not None:
                 transaction.keep(line.seq, private)
@@ -138,7 +138,7 @@ class Ledger:
                 if outcome.key in answered:
                     kind, body = encode(Dropped(answered[outcome.key].seq))
                     draft = Draft(kind, outcome.atoms, body, None, intent)
-                state = step(transaction.state, transaction.at.seq + 1, draft, self.total.atoms)
+                state = self.log.step(transaction.state, transaction.at.seq + 1, draft)
                 line = transaction.append(draft, state, time=at)
                 shown.append(answered.setdefault(outcome.key, line))
             return shown

@@ -13,7 +13,7 @@ PAID = ("measured", "chosen", "compared", "found", "discovered", "shut")
 FREE = ("told", "dropped", "terms")
 
 
-def step(state: State, seq: int, line: Draft | Line, total: int) -> State:
+def step(state: State, seq: int, line: Draft | Line, total: int, *, continues: bool = False) -> State:
     """The state after a line, or `Unsound`.
 
     Guarantee: what is spent, reservations included, never passes `total` and what the owner has added to it, but for
@@ -21,21 +21,30 @@ def step(state: State, seq: int, line: Draft | Line, total: int) -> State:
         it reserved, and only once.
     Formula: an intent adds what it reserves. Its outcomes stand together, put back what was reserved and add what each
         is charged. Other outcomes are free. An override only adds, and what is open before it is never settled. An
-        extension adds to what may be spent, and changes nothing that was.
+        extension adds to what may be spent, and changes nothing that was. A ledger that `continues` another begins with
+        what that one had spent, and the other ends with all that is left: nothing is bought there after it.
     Source: write-ahead intents (Gray & Reuter 1993); `admits` for the filter.
     """
     if line.atoms < 0:
         raise Unsound("nothing gives budget back")
+    if (line.kind == "carried") != (continues and seq == 1):
+        raise Unsound("what the ledger before has spent comes first, and once")
+    limit = total + state.raised
     rested = state._replace(settling=None, room=0)  # outcomes that stand apart do not settle together
-    if line.kind == "intent":
+    if line.kind in ("intent", "carried"):
         # An override may have carried more than the total: what costs nothing still costs nothing.
-        if line.atoms and not admits(state.spent, line.atoms, total + state.raised):
+        if line.atoms and (state.closed or not admits(state.spent, line.atoms, limit)):
             raise Unsound("more is reserved than is left")
-        return rested._replace(spent=state.spent + line.atoms, open={**state.open, seq: line.atoms})
+        opened = {seq: line.atoms} if line.kind == "intent" else {}
+        return rested._replace(spent=state.spent + line.atoms, open={**state.open, **opened})
     if line.kind == "override":
         return rested._replace(spent=state.spent + line.atoms, open={})
-    if line.kind == "extended" and line.intent is None:
-        return rested._replace(raised=state.raised + line.atoms)
+    if line.kind in ("extended", "closed") and line.intent is None:
+        if state.closed or (line.kind == "closed" and line.atoms != max(0, limit - state.spent)):
+            raise Unsound("a ledger is closed once, with all that is left, and never extended after it")
+        if line.kind == "extended":
+            return rested._replace(raised=state.raised + line.atoms)
+        return rested._replace(spent=state.spent + line.atoms, closed=True)
     if line.kind not in PAID + FREE:
         raise Unsound("no such kind")
     if line.intent is None:
@@ -54,7 +63,8 @@ def _settled(state: State, intent: int) -> State:
     if intent not in state.open:
         raise Unsound("the reservation was never made, or settled before")
     left = {seq: atoms for seq, atoms in state.open.items() if seq != intent}
-    return State(state.spent - state.open[intent], left, intent, state.open[intent], state.raised)
+    reserved = state.open[intent]
+    return state._replace(spent=state.spent - reserved, open=left, settling=intent, room=reserved)
 
 
 def admits(spent: int, request: int, total: int) -> bool:

@@ -208,6 +208,8 @@ def budget(dataset: ServedData, quota: QuotaLine | None) -> dict[str, Any]:
         "finished": total - spent < _NEARLY_NOTHING * total,
         "whole": session.budget,
         "extensions": session.extensions,
+        "continues": session.continues,
+        "continued_by": session.continued_by,
         "epsilon_spent": session.epsilon_spent,
         "gauge": gauge,
         "reserved": any(name == "reserved" for name, _ in gauge.parts),
