@@ -96,10 +96,10 @@ BUDGETS = (
     plant(
         "a closing that leaves something",
         "an old copy of a ledger that is continued has nothing left, whatever its owner accepts",
-        "continuation.py",
-        "draft = Draft(kind, max(0, self.made.total.atoms + state.raised - state.spent), body)",
-        "draft = Draft(kind, 0, body)",
-        "test_continuation.py::test_what_was_spent_carries_over_and_the_old_ledger_is_closed",
+        "trusted/rules.py",
+        'if state.closed or (line.kind == "closed" and line.atoms != max(0, limit - state.spent)):',
+        "if state.closed:",
+        "trusted/test_rules.py::test_a_closed_ledger_buys_nothing_whatever_is_put_back",
     ),
     plant(
         "the closing forgotten when a ledger is opened",
