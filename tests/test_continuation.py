@@ -325,9 +325,7 @@ def test_a_command_goes_on_with_other_terms(here: Path) -> None:
     answered("ask", asked, "-c", "again.toml")
     (status,) = answered("status", "-c", "again.toml")
     assert status["percent_spent"] == pytest.approx(25 + 75 / 4)
-    said = run("status", "-c", "again.toml").stdout
-    assert "continues the ledger" in said
-    assert "25 % of this budget" in said
+    assert "continues the ledger" in run("status", "-c", "again.toml").stdout
     (here / "tacit.toml").write_text(text)
     assert "continued by the ledger" in run("status").stdout
     (other,) = answered("status")
