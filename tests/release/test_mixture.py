@@ -164,7 +164,7 @@ def test_the_gradient_is_that_of_the_objective() -> None:
         surprise = (laws * (np.log(laws) - problem.start)).sum(axis=1)
         return problem.misfit(laws, weights) / 2 + problem.pull * float(weights @ surprise)
 
-    by_logits, by_weights = problem.slopes(logits.astype(np.float32), log_weights.astype(np.float32))
+    by_logits, by_weights = problem.slopes(logits.astype(np.float32), log_weights.astype(np.float32), problem.tables)
     for values, slopes in ((logits, by_logits), (log_weights, by_weights)):
         found = np.empty(values.shape)
         for place in np.ndindex(values.shape):
@@ -175,6 +175,44 @@ def test_the_gradient_is_that_of_the_objective() -> None:
             values[place] = kept
             found[place] = (ends[0] - ends[1]) / 2e-5
         assert np.abs(found - slopes).max() <= 2e-3 * np.abs(found).max()
+
+
+def triples(cells: np.ndarray, deviation: float) -> list[Measured]:
+    """All tables of up to three attributes."""
+    tables = [marginal(DOMAIN, *names) for size in (1, 2, 3) for names in itertools.combinations(DOMAIN.names, size)]
+    return released(cells, 50_000, tables, deviation, seed=5)
+
+
+def test_tables_that_take_turns_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mean of the gradients of single tables is that of all, and each has its turn before another has two."""
+    problem = fitting.Problem(DOMAIN, triples(listed(some_mixture()), 20.0), 50_000, pull=50.0)
+    rng = np.random.default_rng(4)
+    values = rng.normal(0, 0.5, (3, problem.width)), rng.normal(0, 0.5, 3)
+    together = problem.slopes(*values, problem.tables)
+    alone = zip(*(problem.slopes(*values, [table]) for table in problem.tables), strict=True)
+    for whole, parts in zip(together, alone, strict=True):
+        assert np.allclose(np.mean(parts, axis=0), whole, rtol=1e-5, atol=1e-5 * np.abs(whole).max())
+    assert [len(some) for some in itertools.islice(problem.turns(rng), 3)] == [4, 4, 4]
+    for name, most in (("_AT_A_TIME", 2), ("_CELLS_AT_A_TIME", 80)):  # they have 38 cells on average
+        with monkeypatch.context() as patched:
+            patched.setattr(fitting, name, most)
+            turns = [sorted(map(id, some)) for some in itertools.islice(problem.turns(rng), 6)]
+        assert all(sorted(turns[i] + turns[i + 1]) == sorted(map(id, problem.tables)) for i in (0, 2, 4))
+
+
+def test_components_double_until_they_can_follow_three_attributes() -> None:
+    cells = listed(some_mixture(components=12, seed=7))
+    told: list[tuple[int, int]] = []
+    known = triples(cells, 5.0)
+    few, more = (
+        fit_mixture(DOMAIN, known, 50_000, components=2, steps=steps, progress=lambda *step: told.append(step))
+        for steps in (fitting.STEPS, None)
+    )
+    assert (len(few.log_weights), len(more.log_weights)) == (2, 8)
+    assert more.misfit < 0.2 * few.misfit
+    assert told[-1] == (1800, 1800)
+    # The control: where the noise allows it, two stay two.
+    assert len(fit_mixture(DOMAIN, triples(cells, 50_000.0), 50_000, components=2).log_weights) == 2
 
 
 def test_a_fit_is_nearer_to_the_truth_than_its_noise() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,13 @@ from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.residuals import Residuals
 from tacit.model.workload import Marginal, key
+from tacit.release import allocation
+from tacit.release import warm_start as warm
 from tacit.release.hypothesis.dense import Dense
 from tacit.release.hypothesis.fit import fit
+from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.warm_start import WarmStart, recalled, wanted, warm_start
+from tacit.store.chain import digest
 from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
 
@@ -73,7 +78,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
     close()
 
 
-def error(curator: Curator, hypothesis: Dense, *names: str) -> float:
+def error(curator: Curator, hypothesis: Dense | Mixture, *names: str) -> float:
     """The L1 distance of a table from the data's, as a fraction of n."""
     exact = curator._records.table(tuple(sorted(names))) / N
     return float(np.abs(hypothesis.marginal(sorted(names)) - exact).sum())
@@ -137,6 +142,36 @@ def test_three_attributes_show_what_no_pair_does(make: Make) -> None:
         for table in tables
     ]
     assert error(curator, fit(DOMAIN, exact, N).hypothesis, "c", "d", "e") > 0.2
+
+
+def test_three_attributes_show_it_too_where_cells_are_too_many_to_list(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm, "MAX_CELLS", 1)
+    for limit, most in (("MAX_LISTED", 0), ("MAX_CELLS", 0)):
+        monkeypatch.setattr(allocation, limit, most)
+    allocation.allocation.cache_clear()
+    try:
+        curator = make(Budget(epsilon=8.0, delta=1e-9))
+        loss = public_of(curator).total.split(2)
+        built = warm_start(public_of(curator), curator, loss=loss)
+        assert isinstance(built.hypothesis, Mixture)
+        assert ("c", "d", "e") in scopes(curator, loss)
+        assert error(curator, built.hypothesis, "c", "d", "e") < 0.1
+        # Fits of pairs alone are what they were, so they keep their name: what was certified of them stays so.
+        (release,) = built.measured
+        pairs = Residuals((("a",), ("b",), ("a", "b")), (1, 1, 1))
+        ways = [digest([way, release.receipt.seal]) for way in ("mixture 2", "mixture 3")]
+        names = [
+            warm.fit_name([replace(release, question=one)], None, mixture=True) for one in (pairs, release.question)
+        ]
+        assert names == ways
+        # Between the two sizes a fit would go through all cells too often.
+        monkeypatch.setattr(allocation, "MAX_CELLS", 2**27)
+        allocation.allocation.cache_clear()
+        assert max(map(len, scopes(curator, loss))) == 2
+    finally:
+        allocation.allocation.cache_clear()
 
 
 def test_what_is_wanted_follows_from_what_is_public(make: Make) -> None:

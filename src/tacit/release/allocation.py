@@ -23,14 +23,16 @@ from numpy.typing import NDArray
 from tacit.model.budget import Measure
 from tacit.model.domain import Domain
 from tacit.model.residuals import MAX_ENTRY, MAX_TOTAL, Residuals
+from tacit.release.hypothesis.dense import MAX_CELLS
 
 # The energy of an interaction of so many attributes (the sum of its squared shares of the rows, over its reach): the
 # median, and the deviation of its logarithm. Of Adult, bank, diamonds and three others; docs/do/planning.md.
 STRENGTHS = {1: (1e-1, 0.7), 2: (1.5e-3, 2.0), 3: (3e-5, 1.5)}
 ATTRIBUTES = 3  # of an expected question, at most: one, two and three equally often
 MAX_TABLE = 2**18  # cells of a table that may be bought
-MAX_LISTED = 2**24  # cells of a domain on which triples are fitted too
+MAX_LISTED = 2**24  # cells of a domain, all of which a fit of triples goes through often
 MAX_TRIPLES = 700
+MAX_MIXED = 2**15  # cells of a table of three attributes that a mixture of products is fitted to
 _GRID = np.linspace(-3, 3, 13)  # deviations at which a strength is looked at
 _PRICES = np.exp(np.linspace(-70, 60, 521))  # of a unit of budget, in squared rows, at which precisions are tabulated
 _FINE = 2**7  # the smallest weight: precisions are met to half a per cent
@@ -46,15 +48,21 @@ Floats = NDArray[np.float64]
 def allocation(domain: Domain, rows: int) -> Allocation:
     """The allocation for a domain and a number of rows; both are public."""
     names = [name for name in domain.names if domain[name].size > 1]
-    triples = domain.size <= MAX_LISTED and math.comb(len(names), 3) <= MAX_TRIPLES
+    sizes = {name: domain[name].size for name in names}
     scopes = [
         tuple(sorted(scope))
-        for size in range(1, (3 if triples else 2) + 1)
+        for size, most in ((1, MAX_TABLE), (2, MAX_TABLE), (3, _largest_triple(domain.size, len(names))))
         for scope in combinations(names, size)
-        if math.prod(domain[name].size for name in scope) <= MAX_TABLE
+        if math.prod(sizes[name] for name in scope) <= most
     ]
-    sizes = {name: domain[name].size for name in names}
     return Allocation(tuple(sorted(scopes, key=lambda scope: (len(scope), scope))), sizes, rows)
+
+
+def _largest_triple(cells: int, attributes: int) -> int:
+    """How many cells a table of three attributes may have: none where triples are too many, or too slow to fit."""
+    if math.comb(attributes, 3) > MAX_TRIPLES or MAX_LISTED < cells <= MAX_CELLS:
+        return 0
+    return MAX_TABLE if cells <= MAX_LISTED else MAX_MIXED
 
 
 @dataclass(frozen=True, eq=False)

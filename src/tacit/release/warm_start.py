@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
 # A fit that is made otherwise needs another name: what was certified of this one is not its.
-FIT, FIT_OF_MIXTURES = "interactions 1", "mixture 2"
+FIT, FIT_OF_PAIRS, FIT_OF_TRIPLES = "interactions 1", "mixture 2", "mixture 3"
 Progress = Callable[[int, int], None]
 AnyFit = Fitted | FittedMixture
 Wanted = Residuals | Marginal | Tree
@@ -109,7 +109,15 @@ def kept_fit(public: Public, kind: str, name: str, fit: Callable[[], AnyFit]) ->
 def fit_name(measured: Sequence[Measured], prior: Prior | None, *, mixture: bool) -> str:
     """Which fit it is: the way of fitting, the prior and the seals of what it is fitted to, in order."""
     drawn_to = [] if prior is None else [prior.digest]
-    return digest([FIT_OF_MIXTURES if mixture else FIT, *drawn_to, *(one.receipt.seal for one in measured)])
+    way = (FIT_OF_TRIPLES if any(map(_has_triples, measured)) else FIT_OF_PAIRS) if mixture else FIT
+    return digest([way, *drawn_to, *(one.receipt.seal for one in measured)])
+
+
+def _has_triples(one: Measured) -> bool:
+    """Whether a mixture is fitted to interactions of three attributes, or more, of this release."""
+    if isinstance(one.question, Residuals):
+        return max(map(len, one.question.scopes)) > 2
+    return isinstance(one.question, Marginal) and len(one.question.names) > 2 and one.question.where.is_everyone
 
 
 def fit_all(

@@ -11,17 +11,20 @@ their precision: of 50 to 800 the best was about 100 on Adult with 14 attributes
 for 0.3 and 400 for 1, and `_PULL` over the fourth root of the noise's energy was within 4 % of the best in all of them.
 
 All tables of one or two attributes are blocks of one matrix, sum over k of w_k p_k p_k', with the laws of all
-attributes side by side in p_k: one product of matrices gives all of them, another the gradient. What releases of tables
+attributes side by side in p_k: one product of matrices gives all of them, another the gradient. Tables of three and
+more cost a product each, so a step looks at some of them, which take turns and stand for all. What releases of tables
 say is taken apart into interactions, as in `terms`. The minimum is looked for by Adam (Kingma & Ba 2015) on logarithms,
-from a start drawn with a public seed; it is a local one. Where there is a graphics card and the matrices are large,
-they lie there: the minimum fits as well, and its last digits differ.
+from a start drawn with a public seed; it is a local one. Where interactions of three are known so precisely that the
+components cannot follow them all, every component becomes two, and the search goes on. Where there is a graphics card
+and the matrices are large, they lie there: the minimum fits as well, and its last digits differ.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -49,13 +52,18 @@ from tacit.release.hypothesis.terms import (
 )
 
 COMPONENTS, STEPS, AGAIN = 200, 1000, 60  # of a first fit, and steps of one that goes on from an earlier one
+DOUBLINGS, FURTHER = 2, 400  # of the components at most, and the steps after each
 SETTLED = 1.5  # times the number of noisy numbers: a larger misfit is not the noise's
+_ENOUGH = 1.0  # times that number: a misfit at which more components would follow the noise
+_APART = 0.3  # the deviation of logarithms between the two that a component becomes
+_AT_A_TIME, _CELLS_AT_A_TIME = 12, 2**15  # tables of three and more in a step, and about how many cells they have
 _PULL, _LEAST_PULL = 32.0, 100.0  # times the noise's energy to the power of -1/4; and where no pair was measured
 _FAST, _SLOW = 0.1, 0.03  # the size of a step on logarithms, in a first fit and when going on
 _MEMORY = (0.9, 0.99)  # Adam's
 _FOR_A_CARD = 10**8  # multiplications of a step: a graphics card, where there is one, is faster from here on
 Single = NDArray[np.float32]
 Floats = Any  # an array of its device: single while looking for the minimum, double in the end
+Logarithms = tuple[Single, Single]  # of the laws, a line for each component, and of the weights
 Progress = Callable[[int, int], None]
 
 
@@ -95,29 +103,60 @@ def fit_mixture(
     number = components if before is None else len(before.log_weights)
     on_card = sum(domain.shape) ** 2 * number >= _FOR_A_CARD and room()
     problem = Problem(domain, list(measured), rows, pull, torch_device() if on_card else MEMORY, prior)
+    rng = np.random.Generator(np.random.PCG64(seed))
     if before is None:
-        rng = np.random.Generator(np.random.PCG64(seed))
         noise = rng.standard_normal((components, problem.width))
         start = (problem.start + noise).astype(np.float32), np.zeros(components, dtype=np.float32)
+        counts = [STEPS if steps is None else steps]
+        counts += [FURTHER] * DOUBLINGS if problem.tables and steps is None else []
     else:
         start = before.logits, before.log_weights
-    count = (STEPS if before is None else AGAIN) if steps is None else steps
-    fast = _FAST if before is None else _SLOW
+        counts = [AGAIN if steps is None else steps]
+    done, every = 0, sum(counts)
+    for count in counts:
+        if done:
+            start = _doubled(*start, rng)
+        tell = None if progress is None else partial(_told, progress, done, every)
+        start = _descended(problem, start, count, _FAST if before is None else _SLOW, rng, tell)
+        done += count
+        fitted = problem.fitted(domain, *start)
+        if fitted.misfit <= _ENOUGH * fitted.numbers:
+            break
+    if progress is not None:
+        progress(every, every)
+    return fitted
+
+
+def _told(progress: Progress, done: int, every: int, step: int) -> None:
+    progress(done + step, every)
+
+
+def _descended(
+    problem: Problem,
+    start: Logarithms,
+    count: int,
+    fast: float,
+    rng: np.random.Generator,
+    tell: Callable[[int], None] | None,
+) -> Logarithms:
+    """Where so many steps of Adam lead; the last half of them are smaller and smaller."""
     device = problem.device
-    values = [device.hold(one) for one in start]
-    adam = [_Adam(one, device.xp) for one in values]
+    logits, log_weights = (device.hold(one) for one in start)
+    adam = _Adam(logits, device.xp), _Adam(log_weights, device.xp)
+    turns = problem.turns(rng)
     for step in range(1, count + 1):
         size = fast * min(1.0, 2 * (1 - step / count) + 0.02)
-        for one, slope in zip(adam, problem.slopes(*values), strict=True):
+        for one, slope in zip(adam, problem.slopes(logits, log_weights, next(turns)), strict=True):
             one.move(slope, size, step)
-        if progress is not None:
-            progress(step, count)
-    logits, log_weights = (device.back(one) for one in values)
-    shares = softmax(np, log_weights.astype(np.float64)[None], [slice(0, len(log_weights))])[0]
-    laws = softmax(np, logits.astype(np.float64), problem.blocks)
-    hypothesis = Mixture(domain, shares, [laws[:, block] for block in problem.blocks])
-    misfit = problem.misfit(device.hold(laws), device.hold(shares))
-    return FittedMixture(hypothesis, misfit, problem.numbers, logits, log_weights)
+        if tell is not None:
+            tell(step)
+    return device.back(logits), device.back(log_weights)
+
+
+def _doubled(logits: Single, log_weights: Single, rng: np.random.Generator) -> Logarithms:
+    """Two components in the place of each, a little apart: the same mixture, nearly."""
+    apart = _APART * rng.standard_normal((2 * len(logits), logits.shape[1]))
+    return (np.tile(logits, (2, 1)) + apart).astype(np.float32), np.tile(log_weights, 2)
 
 
 class _Adam:
@@ -196,7 +235,10 @@ class Problem:
         for axes, known in interactions.items():
             blocks, sure = [self.blocks[axis] for axis in axes], 1 / known.variance
             if len(blocks) > 2:
-                self.tables.append(_Table(blocks, device.hold(known.shares), sure))
+                # The attribute of most values last: what is put together of the others is smallest then.
+                order = np.argsort(known.shares.shape, kind="stable").tolist()
+                held = device.hold(known.shares.transpose(order), "float32")
+                self.tables.append(_Table([blocks[place] for place in order], held, sure))
             elif len(blocks) == 2:
                 first, second = blocks
                 shares[first, second], shares[second, first] = known.shares, known.shares.T
@@ -220,8 +262,27 @@ class Problem:
         self._own, self._ones = device.hold(own, "float32"), device.hold(ones, "float32")
         self._start = device.hold(self.start, "float32")
 
-    def slopes(self, logits: Floats, log_weights: Floats) -> tuple[Floats, Floats]:
-        """The gradient, by the logarithms, of half the misfit plus the pull."""
+    def fitted(self, domain: Domain, logits: Single, log_weights: Single) -> FittedMixture:
+        shares = softmax(np, log_weights.astype(np.float64)[None], [slice(0, len(log_weights))])[0]
+        laws = softmax(np, logits.astype(np.float64), self.blocks)
+        hypothesis = Mixture(domain, shares, [laws[:, block] for block in self.blocks])
+        misfit = self.misfit(self.device.hold(laws), self.device.hold(shares))
+        return FittedMixture(hypothesis, misfit, self.numbers, logits, log_weights)
+
+    def turns(self, rng: np.random.Generator) -> Iterator[list[_Table]]:
+        """The tables of three and more that each step looks at: all of them once, and then again in another order."""
+        many = len(self.tables)
+        cells = sum(math.prod(table.shares.shape) for table in self.tables)
+        some = min(many, _AT_A_TIME, max(1, _CELLS_AT_A_TIME * many // max(1, cells)))
+        order: list[int] = []
+        while True:
+            if len(order) < some:
+                order += rng.permutation(many).tolist() if some < many else range(many)
+            yield [self.tables[place] for place in order[:some]]
+            del order[:some]
+
+    def slopes(self, logits: Floats, log_weights: Floats, tables: Sequence[_Table]) -> tuple[Floats, Floats]:
+        """The gradient, by the logarithms, of half the misfit plus the pull. These tables stand for all."""
         xp = self.device.xp
         laws = softmax(xp, logits, self.blocks)
         weights = softmax(xp, log_weights[None], [slice(0, len(log_weights))])[0]
@@ -230,8 +291,8 @@ class Problem:
         pushed = laws @ gap
         by_weight = (pushed * laws).sum(axis=1) / 2 + laws @ ones
         by_law = pushed + ones
-        for table in self.tables:
-            self._push_table(table, laws, weights, by_law, by_weight)
+        for table in tables:
+            self._push_table(table, len(self.tables) / len(tables), laws, weights, by_law, by_weight)
         for question in self.questions:
             self._push_question(question, laws, weights, by_law, by_weight)
         if self.pull:
@@ -272,15 +333,29 @@ class Problem:
             sums = self.device.xp.bincount(level.groups, weights=marginals[level.block])
             ones[level.block] += self._like(((sums - level.shares) * level.sure)[level.groups], ones)
 
-    def _push_table(self, table: _Table, laws: Floats, weights: Floats, by_law: Floats, by_weight: Floats) -> None:
-        gap = self._like((centred(_joint(table.blocks, laws, weights)) - table.shares) * table.sure, laws)
-        for which, block in enumerate(table.blocks):
-            others = [laws[:, other] for i, other in enumerate(table.blocks) if i != which]
-            rest = self.device.xp.moveaxis(gap, which, 0).reshape(gap.shape[which], -1)
-            pushed = _khatri_rao(others) @ rest.T
-            by_law[:, block] += pushed
-            if which == 0:
-                by_weight += (pushed * laws[:, block]).sum(axis=1)
+    def _push_table(
+        self, table: _Table, often: float, laws: Floats, weights: Floats, by_law: Floats, by_weight: Floats
+    ) -> None:
+        """What one table adds to the gradient, `often` times over.
+
+        The products of all its attributes but the last are put together once: with the table's gap they give the slope
+        by the last law, and the gap with the last law gives the slope by all of them together.
+        """
+        *firsts, last = [laws[:, block] for block in table.blocks]
+        products = _khatri_rao(firsts)
+        joint = ((products * weights[:, None]).T @ last).reshape(table.shares.shape)
+        gap = self._like((centred(joint) - table.shares) * (often * table.sure), laws)
+        pushed = products @ gap.reshape(products.shape[1], -1)
+        by_law[:, table.blocks[-1]] += pushed
+        by_weight += (pushed * last).sum(axis=1)
+        rest = (last @ gap.reshape(products.shape[1], -1).T).reshape(len(laws), *table.shares.shape[:-1])
+        for which, block in enumerate(table.blocks[:-1]):
+            slope = rest
+            for axis in range(len(firsts) - 1, -1, -1):
+                if axis != which:
+                    law = firsts[axis].reshape(len(laws), *[-1 if i == axis else 1 for i in range(slope.ndim - 1)])
+                    slope = (slope * law).sum(axis=axis + 1, keepdims=True)
+            by_law[:, block] += slope.reshape(len(laws), -1)
 
     def _push_question(
         self, question: _Question, laws: Floats, weights: Floats, by_law: Floats, by_weight: Floats
