@@ -101,7 +101,7 @@ class DurableFile:
         try:
             with _forking, contextlib.closing(_connect(Path(name))) as db:  # no fork meanwhile
                 db.execute("PRAGMA journal_mode=WAL").fetchall()
-                for statement, values in statements:
+                for statement, values in (("BEGIN", ()), *statements, ("COMMIT", ())):  # one sync, not one for each
                     db.execute(statement, values)
             _sync(Path(name))
             _link(name, path)
