@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
+from support import once
 from tacit.model.table import Listing
 from tacit.session import Session
 
@@ -38,6 +39,7 @@ DOMAIN = tacit.Domain(
         "smoker": tacit.integer(0, 1),
     }
 )
+SOURCE = once(ROWS)
 MECHANISMS: dict[str, dict[str, Any]] = {
     "direct": {"questions": 20},
     "histogram": {},
@@ -181,7 +183,7 @@ STEPS = st.lists(
 
 def opened(folder: Path, mechanism: str, noise: str) -> Session:
     given = {"mechanism": mechanism} | MECHANISMS[mechanism]
-    return tacit.open(data=ROWS, domain=DOMAIN, budget=BUDGETS[noise], ledger=folder / "l.tacit", start=True, **given)
+    return tacit.open(data=SOURCE, domain=DOMAIN, budget=BUDGETS[noise], ledger=folder / "l.tacit", start=True, **given)
 
 
 def follow(folder: Path, mechanism: str, noise: str, steps: list[Step]) -> None:

@@ -20,7 +20,7 @@ import pytest
 
 import tacit
 from audit_record import record
-from support import PATIENCE, calls
+from support import PATIENCE, calls, once
 from tacit.errors import TacitError
 from tacit.model.budget import Loss
 from tacit.model.entry import decode, encode
@@ -36,10 +36,16 @@ N = 500
 Change = Callable[[dict[str, Any], list[dict[str, Any]]], None]
 
 
-def start(folder: Path, **changes: Any) -> Session:
+def people() -> pd.DataFrame:
     rng = np.random.default_rng(1)
-    rows = pd.DataFrame({"a": rng.binomial(5, 0.3, N), "b": np.where(rng.random(N) < 0.3, "x", "y")})
-    settings: dict[str, Any] = {"data": rows, "domain": DOMAIN, "budget": tacit.Budget(epsilon=8.0, delta=1e-9)}
+    return pd.DataFrame({"a": rng.binomial(5, 0.3, N), "b": np.where(rng.random(N) < 0.3, "x", "y")})
+
+
+SOURCE = once(people())
+
+
+def start(folder: Path, **changes: Any) -> Session:
+    settings: dict[str, Any] = {"data": SOURCE, "domain": DOMAIN, "budget": tacit.Budget(epsilon=8.0, delta=1e-9)}
     settings |= {"ledger": folder / "l.tacit", "mechanism": "iterative", "hits": 3, "questions": 20}
     return tacit.open(start=True, **(settings | changes))
 

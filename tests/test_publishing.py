@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 
 import tacit
-from support import PATIENCE
+from support import PATIENCE, once
 from tacit.model.query import Query
 from tacit.public import Transcript, knowledge
 from tacit.release import median as median_module
@@ -79,11 +79,12 @@ def rows() -> pd.DataFrame:
 
 
 ROWS = rows()
+SOURCE = once(ROWS)
 
 
 def start(folder: Path, name: str, **changes: Any) -> Session:
     budget = tacit.Budget(epsilon=2.0, delta=1e-9)
-    settings = {"data": ROWS, "domain": DOMAIN, "budget": budget, "ledger": folder / "l.tacit"}
+    settings = {"data": SOURCE, "domain": DOMAIN, "budget": budget, "ledger": folder / "l.tacit"}
     return tacit.open(start=True, **(settings | MECHANISMS[name] | changes))
 
 

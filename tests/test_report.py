@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import tacit
+from support import once
 from tacit.errors import ConfigError
 from tacit.session import Session
 from tacit.show.events import Tally, events, spending
@@ -40,9 +41,12 @@ def people() -> pd.DataFrame:
     )
 
 
+SOURCE = once(people())
+
+
 def start(folder: Path, **changes: Any) -> Session:
     settings: dict[str, Any] = {
-        "data": people(),
+        "data": SOURCE,
         "domain": DOMAIN,
         "budget": tacit.Budget(epsilon=2.0, delta=1e-9),
         "ledger": folder / "people.tacit",

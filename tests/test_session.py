@@ -12,9 +12,10 @@ import pandas as pd
 import pytest
 
 import tacit
+from support import once
+from tacit import questions as asking
 from tacit.model.ask import Stat
 from tacit.opening import choose
-from tacit.questions import MAX_BATCH
 from tacit.release.settings import IterativeSettings
 from tacit.serve import question
 from tacit.session import Session
@@ -35,9 +36,12 @@ def people() -> pd.DataFrame:
     return pd.DataFrame({"sex": np.where(i % 3, "F", "M"), "age": i % 100, "smoker": smoker})
 
 
+SOURCE = once(people())
+
+
 def start(folder: Path, **changes: Any) -> Session:
     settings: dict[str, Any] = {
-        "data": people(),
+        "data": SOURCE,
         "domain": DOMAIN,
         "budget": tacit.Budget(epsilon=5.0, delta=1e-9),
         "ledger": folder / "people.tacit",
@@ -210,14 +214,18 @@ def test_bad_questions_cost_nothing_and_say_so(tmp_path: Path, mechanism: str) -
         assert session.history == []
 
 
-def test_a_large_batch_is_answered_in_parts(tmp_path: Path) -> None:
+def test_a_large_batch_is_answered_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "MAX_BATCH", 100)  # 10,000 are a hundred times the work, and the same two parts
+    seen, answer_many = list[int](), Session.answer_many
+    monkeypatch.setattr(Session, "answer_many", lambda self, asks: seen.append(len(asks)) or answer_many(self, asks))
     with start(tmp_path, mechanism="direct") as session:
-        answers = session.ask_many([SAME[0]] * MAX_BATCH + [SAME[0], tacit.count(sex="M")])
-        assert len(answers) == MAX_BATCH + 2
-        assert len({answer.value for answer in answers[: MAX_BATCH + 1]}) == 1
-        assert [place for place, answer in enumerate(answers) if answer.cost.atoms] == [0, MAX_BATCH + 1]
+        answers = session.ask_many([SAME[0]] * 100 + [SAME[0], tacit.count(sex="M")])
+        assert seen == [100, 2]
+        assert len(answers) == 102
+        assert len({answer.value for answer in answers[:101]}) == 1
+        assert [place for place, answer in enumerate(answers) if answer.cost.atoms] == [0, 101]
         with pytest.raises(tacit.InvalidQuery):
-            session.ask_many([tacit.count(age=(0, 19))] * MAX_BATCH + [BAD[0]])
+            session.ask_many([tacit.count(age=(0, 19))] * 100 + [BAD[0]])
         assert len(session.history) == 2  # all are checked before any is asked
 
 

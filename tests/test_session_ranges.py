@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import tacit
+from support import once
 from tacit.errors import BudgetExhausted, InvalidQuery
 from tacit.release.ranges.choice import LADDER
 from tacit.session import Session
@@ -36,11 +37,12 @@ DOMAIN = tacit.Domain(
     }
 )
 MILD, PURE = tacit.Budget(epsilon=1.0, delta=1e-9), tacit.Budget(epsilon=1.0, delta=0.0)
+SOURCE = once(ROWS)
 
 
 def start(folder: Path, **changes: Any) -> Session:
     settings: dict[str, Any] = {
-        "data": ROWS,
+        "data": SOURCE,
         "domain": DOMAIN,
         "budget": MILD,
         "ledger": folder / "l.tacit",

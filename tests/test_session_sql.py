@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import tacit
+from support import once
 from tacit.errors import BudgetExhausted, InvalidQuery
 from tacit.model.answer import QuantileAnswer
 from tacit.model.table import Listing
@@ -42,11 +43,12 @@ DOMAIN = tacit.Domain(
 )
 MIDDLE = pd.DataFrame({"age": ROWS.age // 10 * 10 + 4.5, "debt": ROWS.debt // 10 * 10 + 4.5})
 WOMAN, YOUNG = tacit.count(sex="F"), tacit.count(age=(0, 29))
+SOURCE = once(ROWS)
 
 
 def start(folder: Path, **changes: Any) -> Session:
     settings: dict[str, Any] = {
-        "data": ROWS,
+        "data": SOURCE,
         "domain": DOMAIN,
         "budget": tacit.Budget(epsilon=20.0, delta=1e-9),
         "ledger": folder / "people.tacit",

@@ -13,6 +13,7 @@ import pytest
 import tacit
 from people import CSV, answered, configuration, refused
 from people import tacit as command
+from support import once
 from tacit.cli import options
 from tacit.config import read_config
 from tacit.model.started import Started
@@ -35,11 +36,12 @@ WITHOUT: dict[str, dict[str, Any]] = {
     "cold": {"mechanism": "iterative"},
     "median": {"mechanism": "median", "warm": 0, "databases": 20, "records": 50, "hits": 5},
 }
+SOURCE = once(ROWS)
 
 
 def opened(folder: Path, **changes: Any) -> Session:
     budget = tacit.Budget(epsilon=1.0, delta=1e-9)
-    given: dict[str, Any] = {"data": ROWS, "domain": DOMAIN, "budget": budget, "ledger": folder / "l.tacit"}
+    given: dict[str, Any] = {"data": SOURCE, "domain": DOMAIN, "budget": budget, "ledger": folder / "l.tacit"}
     return tacit.open(**(given | changes))
 
 

@@ -11,6 +11,7 @@ import pytest
 import tacit
 from people import CSV, answered, configuration, refused
 from people import tacit as command
+from support import once
 from tacit.model.budget import Loss
 from tacit.model.noise_law import quantile
 from tacit.release.dial import least_loss
@@ -32,11 +33,12 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "certified": {"mechanism": "iterative", "warm": 0.4, "certify": 0.1, "hits": 5},
     "median": {"mechanism": "median", "warm": 0, "databases": 20, "records": 50, "hits": 50},
 }
+SOURCE = once(ROWS)
 
 
 def opened(folder: Path, name: str = "direct", *, delta: float = 1e-9, **changes: Any) -> Session:
     budget = tacit.Budget(epsilon=1.0, delta=delta)
-    given: dict[str, Any] = {"data": ROWS, "domain": DOMAIN, "budget": budget, "ledger": folder / "l.tacit"}
+    given: dict[str, Any] = {"data": SOURCE, "domain": DOMAIN, "budget": budget, "ledger": folder / "l.tacit"}
     return tacit.open(**(given | MECHANISMS[name] | {"start": True} | changes))
 
 

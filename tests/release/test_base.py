@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 import tacit
+from support import once
 from tacit.errors import ConfigError
 from tacit.model.certificate import Certificate
 from tacit.model.query import GRID, Factor, Query
@@ -51,11 +52,12 @@ def make_rows() -> pd.DataFrame:
 
 
 ROWS = make_rows()
+SOURCE = once(ROWS)
 
 
 def start(folder: Path, **changes: Any) -> Session:
     settings: dict[str, Any] = {
-        "data": ROWS,
+        "data": SOURCE,
         "domain": DOMAIN,
         "budget": tacit.Budget(epsilon=1.0, delta=1e-9),
         "ledger": folder / "l.tacit",

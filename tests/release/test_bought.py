@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tacit
+from support import once
 from tacit.model.budget import Loss
 from tacit.model.entry import Measured
 from tacit.model.facts import Receipt
@@ -175,12 +176,13 @@ def test_the_shares_of_what_may_go_wrong_add_up() -> None:
 ROWS_OF_PEOPLE = pd.DataFrame(
     {"age": RNG.integers(0, 5, 2_000), "pay": RNG.integers(0, 4, 2_000), "sex": RNG.choice(["F", "M"], 2_000)}
 )
+SOURCE = once(ROWS_OF_PEOPLE)
 
 
 def session(folder: Path, **changes: Any) -> tacit.Session:
     given: dict[str, Any] = {"mechanism": "iterative", "questions": 50, "hits": 4, "warm": 0.6, "start": True}
     budget = tacit.Budget(epsilon=1.0, delta=1e-9)
-    return tacit.open(data=ROWS_OF_PEOPLE, domain=DOMAIN, budget=budget, ledger=folder / "l.tacit", **(given | changes))
+    return tacit.open(data=SOURCE, domain=DOMAIN, budget=budget, ledger=folder / "l.tacit", **(given | changes))
 
 
 def test_a_free_answer_inside_a_table_has_the_bar_of_that_table_too(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from msgspec import Struct
 
 import tacit
+from support import once
 from tacit.config import read_config
 from tacit.opening import open_session
 from tacit.release.direct import Direct
@@ -19,6 +20,7 @@ from tacit.release.settings import Share, Whole, names_of
 
 DOMAIN = tacit.Domain({"sex": tacit.category(["F", "M"]), "age": tacit.integer(0, 99, width=10)})
 ROWS = pd.DataFrame({"sex": ["F", "M", "F", "F"] * 50, "age": [i % 100 for i in range(200)]})
+SOURCE = once(ROWS)
 
 
 class HalfSettings(Struct, frozen=True, kw_only=True):
@@ -36,7 +38,7 @@ def half(public: Any, curator: Any, settings: HalfSettings, confidence: float, _
 
 def start(folder: Path, **settings: Any) -> tacit.Session:
     return tacit.open(
-        data=ROWS,
+        data=SOURCE,
         domain=DOMAIN,
         budget=tacit.Budget(epsilon=5.0, delta=1e-9),
         ledger=folder / "l.tacit",

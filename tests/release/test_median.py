@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tacit
+from support import once
 from tacit.errors import ConfigError, InvalidQuery, LedgerError
 from tacit.model.query import Query
 from tacit.model.request import Disagreement, look
@@ -37,11 +38,12 @@ def make_rows() -> pd.DataFrame:
 
 
 ROWS = make_rows()
+SOURCE = once(ROWS)
 
 
 def start(folder: Path, **changes: Any) -> Session:
     settings: dict[str, Any] = {
-        "data": ROWS,
+        "data": SOURCE,
         "domain": DOMAIN,
         "budget": tacit.Budget(epsilon=4.0, delta=1e-9),
         "ledger": folder / "l.tacit",

@@ -14,6 +14,7 @@ import pytest
 
 import tacit
 from curators import public_of
+from support import once
 from tacit.model.budget import Loss
 from tacit.model.query import Query
 from tacit.model.workload import marginal
@@ -33,13 +34,19 @@ PAIRS = [[p, q] for i, p in enumerate(DOMAIN.names) for q in DOMAIN.names[i + 1 
 THRESHOLDS = [tacit.count(a=(0, i)) for i in range(5)] + [tacit.count(b=b, c=c) for b in "xyz" for c in (True, False)]
 
 
-def start(folder: Path, **changes: Any) -> Session:
+def rows() -> pd.DataFrame:
     rng = np.random.default_rng(1)
     a = rng.choice(6, N, p=[0.4, 0.3, 0.1, 0.1, 0.05, 0.05])
     b = np.where(rng.random(N) < 0.8, np.array(["x", "y", "z"])[a % 3], "x")
-    rows = pd.DataFrame({"a": a, "b": b, "c": rng.random(N) < a / 8, "d": rng.choice(4, N, p=[0.7, 0.1, 0.1, 0.1])})
+    return pd.DataFrame({"a": a, "b": b, "c": rng.random(N) < a / 8, "d": rng.choice(4, N, p=[0.7, 0.1, 0.1, 0.1])})
+
+
+SOURCE = once(rows())
+
+
+def start(folder: Path, **changes: Any) -> Session:
     settings: dict[str, Any] = {
-        "data": rows,
+        "data": SOURCE,
         "domain": DOMAIN,
         "budget": tacit.Budget(epsilon=2.0, delta=1e-9),
         "ledger": folder / "l.tacit",

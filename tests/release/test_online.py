@@ -13,6 +13,7 @@ import pytest
 
 import tacit
 from curators import private_of
+from support import once
 from tacit.model.budget import Loss
 from tacit.model.query import Query
 from tacit.release.iterative import Weights
@@ -38,11 +39,12 @@ def rows(seed: int = 1) -> pd.DataFrame:
 
 
 ROWS = rows()
+SOURCE = once(ROWS)
 
 
 def start(folder: Path, **changes: Any) -> Session:
     settings: dict[str, Any] = {
-        "data": ROWS,
+        "data": SOURCE,
         "domain": DOMAIN,
         "budget": tacit.Budget(epsilon=2.0, delta=1e-9),
         "ledger": folder / "l.tacit",

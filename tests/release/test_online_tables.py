@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import tacit
+from support import once
 from tacit.model.budget import Loss
 from tacit.model.entry import Measured, Told
 from tacit.model.facts import NOISE, Bar
@@ -38,11 +39,12 @@ def make_rows() -> pd.DataFrame:
 
 
 ROWS = make_rows()
+SOURCE = once(ROWS)
 
 
 def start(folder: Path, **changes: Any) -> Session:
     settings: dict[str, Any] = {
-        "data": ROWS,
+        "data": SOURCE,
         "domain": DOMAIN,
         "budget": tacit.Budget(epsilon=2.0, delta=1e-9),
         "ledger": folder / "l.tacit",

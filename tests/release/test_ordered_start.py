@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tacit
+from support import once
 from tacit.model.budget import Loss
 from tacit.model.query import Query
 from tacit.model.workload import Tree, marginal
@@ -35,6 +36,7 @@ def make_rows() -> pd.DataFrame:
 
 
 ROWS = make_rows()
+SOURCE = once(ROWS)
 BELOW = np.bincount(ROWS["x"], minlength=BINS).cumsum() / N
 
 
@@ -43,7 +45,7 @@ def start(folder: Path, **changes: object) -> Session:
     budget = tacit.Budget(epsilon=1.0, delta=1e-9)
     return tacit.open(
         start=True,
-        data=ROWS,
+        data=SOURCE,
         domain=DOMAIN,
         budget=budget,
         ledger=folder / "l.tacit",
@@ -117,7 +119,7 @@ def test_a_fit_of_a_tree_alone_agrees_with_all_levels() -> None:
         folder = Path(name)
         with tacit.open(
             start=True,
-            data=ROWS,
+            data=SOURCE,
             domain=DOMAIN,
             budget=tacit.Budget(epsilon=500.0, delta=1e-9),
             ledger=folder / "l.tacit",

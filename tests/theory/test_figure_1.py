@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from numpy.typing import NDArray
 
 import tacit
 from curators import public_of
+from support import once
 from tacit.errors import BudgetExhausted, ConfigError, InvalidQuery
+from tacit.load import Source
 from tacit.model.noise_law import Noise
 from tacit.model.query import GRID, Query
 from tacit.theory.figure_1 import FigureOne, MedianBasic, MedianDoubling
@@ -30,11 +33,16 @@ FIGURE = FigureOne(alpha=0.5, records=2, epsilon_each=0.5, thresholds=Thresholds
 """Reach alpha n = 2 counts; gamma > 3/20, so the only threshold is 3/4, at 2 (1 - 3/4) = 0.5 counts of disagreement."""
 
 
+@cache
+def letters(rows: str) -> Source:
+    return once(pd.DataFrame({"x": list(rows)}))
+
+
 @contextmanager
 def curator(folder: Path, rows: str = "aabc", *, epsilon: float = 100.0, delta: float = 0.0) -> Iterator[Curator]:
     """n = 4, two of them a, one b, one c."""
     with tacit.open(
-        data=pd.DataFrame({"x": list(rows)}),
+        data=letters(rows),
         domain=DOMAIN,
         budget=tacit.Budget(epsilon=epsilon, delta=delta),
         ledger=folder / "l.tacit",
