@@ -311,14 +311,19 @@ def columns(draw: st.DrawFn) -> tuple[Attribute, str, st.SearchStrategy[Any]]:
     return date(low, high, by=by, **draw(ENDS)), "DATE", DAYS
 
 
+ENGINE = duckdb.connect()  # one for all examples: to start it takes longer than to read the rows of one
+
+
 @settings(max_examples=150)
 @given(st.data())
 def test_random_rows_land_where_the_reference_puts_them(data: st.DataObject) -> None:
     drawn = data.draw(st.lists(columns(), min_size=1, max_size=4))
     rows = data.draw(st.lists(st.tuples(*(st.none() | values for _, _, values in drawn)), min_size=1, max_size=12))
     domain = Domain({f"c{i}": attribute for i, (attribute, _, _) in enumerate(drawn)})
-    connection = duckdb.connect()
-    connection.execute("CREATE TABLE t (" + ", ".join(f"c{i} {kind}" for i, (_, kind, _) in enumerate(drawn)) + ")")
+    connection = ENGINE.cursor()
+    connection.execute(
+        "CREATE OR REPLACE TABLE t (" + ", ".join(f"c{i} {kind}" for i, (_, kind, _) in enumerate(drawn)) + ")"
+    )
     connection.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(drawn))})", rows)
     expected = Counter(tuple(place(a, value) for (a, _, _), value in zip(drawn, row, strict=True)) for row in rows)
     if any(code >= a.size for cell in expected for code, (a, _, _) in zip(cell, drawn, strict=True)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import shutil
 import sqlite3
@@ -18,6 +17,7 @@ from hypothesis import strategies as st
 from ledger_tools import PRICE, ask, backup, reopen, restore, terms
 
 from curators import private_of
+from support import processes
 from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError, TacitError
 from tacit.model.budget import Budget, Loss
 from tacit.model.entry import GateTerms, Intent, decode
@@ -229,7 +229,7 @@ def same_questions(folder: Path, name: int) -> list[str]:
 
 
 def in_processes(work: Any, folder: Path) -> list[list[str]]:
-    with multiprocessing.get_context("spawn").Pool(8) as pool:
+    with processes(8) as pool:
         return pool.starmap(work, [(folder, name) for name in range(8)], chunksize=1)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import multiprocessing
 import os
 import sqlite3
 import stat
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 from ledger_tools import PRICE, ask, raw, reopen, terms
 
-from support import PATIENCE, until
+from support import PATIENCE, processes, until
 from tacit.errors import LedgerError, TacitError
 from tacit.model.budget import Loss
 from tacit.store import file as durable
@@ -141,7 +140,7 @@ def start(folder: Path, number: int) -> str:
 
 
 def test_of_many_that_start_at_once_one_makes_the_ledger(tmp_path: Path) -> None:
-    with multiprocessing.get_context("spawn").Pool(4) as pool:
+    with processes(4) as pool:
         for attempt in range(5):
             folder = tmp_path / str(attempt)
             folder.mkdir()
