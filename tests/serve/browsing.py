@@ -97,30 +97,37 @@ def need_chromium() -> None:
 
 
 @contextmanager
-def chromium(*, dark: bool = False, width: int = 1366, script: bool = True) -> Iterator[Any]:
-    """A headless Chromium; `width` below 500 stands for a telephone."""
+def chromium() -> Iterator[Any]:
+    """A headless Chromium."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium") or ""
-    for word in ("headless=new", "no-sandbox", "disable-dev-shm-usage", f"window-size={max(width, 500)},900"):
+    for word in ("headless=new", "no-sandbox", "disable-dev-shm-usage", "window-size=1366,900"):
         options.add_argument(f"--{word}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
     try:
         driver.implicitly_wait(PATIENCE)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
         driver.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
-        if width < 500:
-            screen = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": True}
-            driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-        if not script:
-            driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
         yield driver
     finally:
         driver.quit()
+
+
+def visit(driver: Any, *, dark: bool = False, telephone: bool = False, script: bool = True) -> None:
+    """The browser of somebody whom no server knows yet, with these habits and no others."""
+    driver.get("about:blank")
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+    driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not script})
+    driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
+    if telephone:
+        screen = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    else:
+        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def keep_picture(driver: Any, folder: Path, name: str) -> None:

@@ -1,6 +1,6 @@
 """The pages as people use them: a real server, a real Chromium, by mouse and by keyboard.
 
-Run by `make browser`, which installs Chromium where it is missing.
+Run by `make test` where Chromium is on the path, and by `make browser`, which installs it and keeps pictures.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from browsing import SCRIPT, Server, chromium, keep_picture, need_chromium, serving
+from browsing import SCRIPT, Server, chromium, keep_picture, need_chromium, serving, visit
 
 from support import PATIENCE
 
-# One server and one browser are enough: with several workers, one of them has all of these.
 pytestmark = pytest.mark.browser
 WOMEN = "SELECT COUNT(*) FROM data WHERE sex = 'F'"
 Picture = Callable[[Any, str], None]
@@ -34,8 +33,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture
-def picture(tmp_path: Path) -> Picture:
-    folder = Path(os.environ.get("TACIT_PICTURES", tmp_path))
+def picture() -> Picture:
+    """Keep the page for people to look at, where a folder is named for it."""
+    if "TACIT_PICTURES" not in os.environ:
+        return lambda driver, name: None
+    folder = Path(os.environ["TACIT_PICTURES"])
     folder.mkdir(exist_ok=True)
     return lambda driver, name: keep_picture(driver, folder, name)
 
@@ -48,11 +50,9 @@ def browser(server: Server) -> Iterator[Any]:
 
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
-    """A browser that knows nobody yet."""
-    browser.execute_cdp_cmd("Network.clearBrowserCookies", {})
+    visit(browser)
     yield browser
     calm(browser)
-    browser.get("about:blank")
 
 
 def calm(driver: Any) -> None:
@@ -98,7 +98,8 @@ def wait(driver: Any, found: Callable[[], Any]) -> Any:
     from selenium.common.exceptions import StaleElementReferenceException
     from selenium.webdriver.support.ui import WebDriverWait
 
-    return WebDriverWait(driver, PATIENCE, ignored_exceptions=[StaleElementReferenceException]).until(lambda _: found())
+    waiting = WebDriverWait(driver, PATIENCE, 0.05, ignored_exceptions=[StaleElementReferenceException])
+    return waiting.until(lambda _: found())
 
 
 def enter(driver: Any, server: Server, who: str, dataset: str = "people", *, script: bool = True) -> None:
@@ -351,19 +352,20 @@ def test_the_other_pages(page: Any, server: Server, picture: Picture) -> None:
         picture(page, name.lower().replace(" ", "-"))
 
 
-def test_dark_and_narrow(server: Server, picture: Picture) -> None:
+def test_dark_and_narrow(page: Any, server: Server, picture: Picture) -> None:
     colours = {}
     for dark in (False, True):
-        with chromium(dark=dark, width=390) as driver:
-            enter(driver, server, "ana")
-            ask(driver, "SELECT sex, COUNT(*) FROM data GROUP BY sex")
-            style = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
-            seen = [("body", "backgroundColor"), ("body", "color"), ("#answer .bar rect", "fill")]
-            colours[dark] = [driver.execute_script(style, *each) for each in seen]
-            wide, room = driver.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
-            assert wide <= room, "the page scrolls sideways on a telephone"
-            picture(driver, f"narrow-{'dark' if dark else 'light'}")
-            calm(driver)
+        visit(page, dark=dark, telephone=True)
+        enter(page, server, "ana")
+        ask(page, "SELECT sex, COUNT(*) FROM data GROUP BY sex")
+        style = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
+        seen = [("body", "backgroundColor"), ("body", "color"), ("#answer .bar rect", "fill")]
+        colours[dark] = [page.execute_script(style, *each) for each in seen]
+        wide, room = page.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+        assert room == 390
+        assert wide <= room, "the page scrolls sideways on a telephone"
+        picture(page, f"narrow-{'dark' if dark else 'light'}")
+        calm(page)
     assert all(light != dark for light, dark in zip(colours[False], colours[True], strict=True))
 
 
@@ -420,25 +422,25 @@ def test_keyboard_alone(page: Any, server: Server, picture: Picture) -> None:
     assert text(page, ".chip summary") == "active: true"
 
 
-def test_without_the_script(server: Server, picture: Picture) -> None:
-    with chromium(script=False) as driver:
-        enter(driver, server, "ana", script=False)
-        one(driver, "#written summary").click()
-        one(driver, "#sql").send_keys(WOMEN)
-        one(driver, "[data-ask=sql] [value=ask]").click()
-        wait(driver, lambda: one(driver, "#answer .figure").is_displayed())
-        one(driver, ".chip .away").click()
-        wait(driver, lambda: one(driver, ".chips > span").text == "among all rows")
-        choose(driver, "#what", "A mean, an average")
-        choose(driver, "#of", "age")
-        choose(driver, "[name=add]", "sex")
-        one(driver, "[value=filter]").click()
-        one(driver, "details[open].condition [value='1']").click()
-        one(driver, "[data-ask=click] [value=price]").click()
-        wait(driver, lambda: "SELECT AVG(age) FROM data WHERE sex = 'M'" in one(driver, "#written").text)
-        one(driver, "#answer [value=ask]").click()
-        wait(driver, lambda: "mean of age" in one(driver, "#answer-title").text.lower())
-        picture(driver, "without-script")
+def test_without_the_script(page: Any, server: Server, picture: Picture) -> None:
+    visit(page, script=False)
+    enter(page, server, "ana", script=False)
+    one(page, "#written summary").click()
+    one(page, "#sql").send_keys(WOMEN)
+    one(page, "[data-ask=sql] [value=ask]").click()
+    wait(page, lambda: one(page, "#answer .figure").is_displayed())
+    one(page, ".chip .away").click()
+    wait(page, lambda: one(page, ".chips > span").text == "among all rows")
+    choose(page, "#what", "A mean, an average")
+    choose(page, "#of", "age")
+    choose(page, "[name=add]", "sex")
+    one(page, "[value=filter]").click()
+    one(page, "details[open].condition [value='1']").click()
+    one(page, "[data-ask=click] [value=price]").click()
+    wait(page, lambda: "SELECT AVG(age) FROM data WHERE sex = 'M'" in one(page, "#written").text)
+    one(page, "#answer [value=ask]").click()
+    wait(page, lambda: "mean of age" in one(page, "#answer-title").text.lower())
+    picture(page, "without-script")
 
 
 def test_everything_has_a_name_for_those_who_hear_it(page: Any, server: Server) -> None:
