@@ -318,7 +318,7 @@ class Session(Questions):
             return settled
         needs = [parts(ask, self._setting) for ask in asks]
         self._check_started(needs)
-        with _no_collection():
+        with no_collection():
             found = self._parts.fetch(need for one in needs for need in one)
         answers, given = list[Answers](), set[Need]()
         for ask, words, mine in zip(asks, _words(asks, self._public.domain), needs, strict=True):
@@ -340,7 +340,7 @@ class Session(Questions):
     def found(self, needs: Sequence[Need]) -> dict[Need, Part]:
         """The parts that answers are put together from, each with what a sum over several tables needs of it."""
         self._check_started([tuple(needs)])
-        with _no_collection():
+        with no_collection():
             found = self._parts.fetch(needs)
         self._parts.bought.catch_up()
         return {need: self._centred(need, part) for need, part in found.items()}
@@ -548,7 +548,7 @@ class Session(Questions):
         known = [estimate for estimate in found if estimate is not None]
         if len(known) < len(asks):
             return None
-        with _no_collection():
+        with no_collection():
             words = describe_many(queries, self.domain)
             return [one_answer(*one, self.rows) for one in zip(words, queries, known, strict=True)]
 
@@ -565,7 +565,7 @@ def _again(part: Part) -> Part:
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
+def no_collection() -> Iterator[None]:
     """A batch makes many small objects and no cycles: looking for some would be a third of its time."""
     collecting = gc.isenabled()
     gc.disable()

@@ -71,7 +71,7 @@ STORE = (
         "hashes not checked when the chain is derived",
         "a changed entry is named",
         _CHAIN,
-        " or line.hash != chain_hash(at.hash, line)",
+        " or line.hash != hash",
         "",
         f"{_COPIES}::test_verify_names_the_first_bad_entry",
     ),

@@ -189,11 +189,7 @@ class Query:
     @cached_property
     def key(self) -> str:
         """A hash of the canonical form: the identity of the question."""
-        digest = hashlib.sha256(b"tacit query 1\x00" + bytes([self.complement]))
-        for factor in self.factors:
-            digest.update(_header(factor.scope, factor.unit, factor.weights.shape, factor.weights.dtype.str))
-            digest.update(factor.weights.tobytes())
-        return digest.hexdigest()
+        return query_key(self.complement, map(sealed, self.factors))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Query) and self.key == other.key
@@ -393,6 +389,17 @@ def _irreducible(factor: Factor) -> list[Factor]:
                     for part in _irreducible(_factor(tuple(factor.scope[a] for a in kept), weights, 1))
                 ]
     return [factor]
+
+
+def query_key(complement: bool, factors: Iterable[bytes]) -> str:
+    """The key of a query by the seals of its factors, in their order."""
+    return hashlib.sha256(b"".join((b"tacit query 1\x00", bytes([complement]), *factors))).hexdigest()
+
+
+def sealed(factor: Factor) -> bytes:
+    """What a factor adds to the key of a query."""
+    weights = factor.weights
+    return _header(factor.scope, factor.unit, weights.shape, weights.dtype.str) + weights.tobytes()
 
 
 @lru_cache(maxsize=4096)

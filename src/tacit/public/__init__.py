@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -26,9 +26,9 @@ from tacit.model.facts import Receipt
 from tacit.model.request import Declared
 from tacit.public import file
 from tacit.public.check import check
-from tacit.public.file import ChosenMechanism, Contents, Header
+from tacit.public.file import ChosenMechanism, Contents, Head, Header, Lines
 from tacit.release.public import Public
-from tacit.session import Session
+from tacit.session import Session, no_collection
 from tacit.store.chain import LIMITS, Line, Mark, mark
 from tacit.whole import write_whole
 
@@ -90,8 +90,9 @@ def read(path: str | Path) -> Session:
 
 def sound(path: Path) -> Contents:
     """What a file says, once everything in it was checked."""
-    found = file.load(path)
-    check(path, found)
+    with no_collection():
+        found = file.load(path)
+        check(path, found)
     return found
 
 
@@ -105,44 +106,59 @@ def opened(found: Contents) -> Session:
 
 
 class Transcript:
-    """What a ledger's log has for reading, from the lines of a file."""
+    """What a ledger's log has for reading, from the lines of a file. Only where they stand is kept in memory."""
 
     def __init__(self, origin: str, lines: Sequence[Line]) -> None:
-        self.origin, self._lines = origin, list(lines)
-        self._keyed = {line.key: line for line in lines if line.key is not None}
-        self._settled = [line for line in lines if line.intent is not None]
-        settled = {line.intent for line in lines}
-        self._open = [line for line in lines if line.kind == "intent" and line.seq not in settled]
-        self._limits = [line for line in lines if line.kind in LIMITS]
+        self.origin, self._lines = origin, lines
+        heads: list[Head | Line] = list(lines.heads() if isinstance(lines, Lines) else lines)
+        self._seqs = np.array([line.seq for line in heads], dtype=np.int64)
+        self._kinds = [line.kind for line in heads]
+        self._keyed = {line.key: at for at, line in enumerate(heads) if line.key is not None}
+        self._settled = np.array([at for at, line in enumerate(heads) if line.intent is not None], dtype=np.int64)
+        settled = {line.intent for line in heads}
+        self._open = [at for at, line in enumerate(heads) if line.kind == "intent" and line.seq not in settled]
+        unsaid = ("intent", "override", *LIMITS)
+        self._unpaid = sum(line.intent is None and line.kind not in unsaid for line in heads)
+        self._limits = [self._lines[at] for at, line in enumerate(heads) if line.kind in LIMITS]
+        self._head = mark(lines[-1]) if len(lines) else Mark(0, origin, 0)
         self._turn = threading.RLock()  # threads of one process take turns, as they do at a ledger
 
     def head(self) -> Mark:
-        return mark(self._lines[-1]) if self._lines else Mark(0, self.origin, 0)
+        return self._head
 
     def keyed(self, keys: Sequence[str]) -> dict[str, Line]:
-        return {key: self._keyed[key] for key in keys if key in self._keyed}
+        return {key: self._lines[self._keyed[key]] for key in keys if key in self._keyed}
 
     def lines(self, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Line]:
-        return (line for line in self._lines if line.seq > after and (not kinds or line.kind in kinds))
+        after_it = range(self._up_to(after), len(self._lines))
+        return (self._lines[at] for at in after_it if not kinds or self._kinds[at] in kinds)
 
     def since(self, after: int, most: int = 0) -> tuple[Mark, Iterator[Line]]:
-        return self.head(), (line for line in self._settled if line.seq > after)
+        first = int(np.searchsorted(self._settled, self._up_to(after)))
+        return self.head(), (self._lines[at] for at in self._settled[first:].tolist())
 
     def newest(self, before: int, most: int, *, told: bool = False) -> list[Line]:
-        among = (line for line in reversed(self._lines if told else self._settled) if line.seq < before)
-        unsaid = ("intent", "override", "terms", *LIMITS)
-        return list(islice((line for line in among if line.kind not in unsaid), most))
+        end = self._up_to(before - 1)
+        if told:
+            among: Iterable[int] = range(end - 1, -1, -1)
+        else:
+            among = self._settled[: int(np.searchsorted(self._settled, end))][::-1].tolist()
+        shown = (at for at in among if self._kinds[at] not in ("intent", "override", "terms", *LIMITS))
+        return [self._lines[at] for at in islice(shown, most)]
+
+    def _up_to(self, seq: int) -> int:
+        """How many lines have this number or a lower one."""
+        return int(np.searchsorted(self._seqs, seq, side="right"))
 
     def limits(self) -> list[Line]:
         return self._limits
 
     def unpaid_count(self) -> int:
-        unsaid = ("intent", "override", *LIMITS)
-        return sum(line.intent is None and line.kind not in unsaid for line in self._lines)
+        return self._unpaid
 
     def kept_intents(self) -> list[Line]:
         """As far as is known: a gate that was lost with its noise looks like one that is open."""
-        return list(self._open)
+        return [self._lines[at] for at in self._open]
 
     def snapshot(self) -> tuple[str, list[Line]]:
         return self.origin, list(self._lines)
@@ -196,7 +212,7 @@ def verify(path: str | Path, *, receipt: Receipt | None = None, session: Session
         raise LedgerError(f"{path.name} does not hold the receipt {receipt}.")
     if session is not None:
         theirs, all_of_them = contents(session)
-        if replace(theirs, program=terms.program) != terms or all_of_them[: len(lines)] != lines:
+        if replace(theirs, program=terms.program) != terms or all_of_them[: len(lines)] != list(lines):
             raise LedgerError(f"{path.name} is not what this session has published: terms or entries differ.")
     reading, kinds = opened(found), [line.kind for line in lines]
     return Verified(

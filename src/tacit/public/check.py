@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import json
 import math
-import operator
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
-from msgspec import MsgspecError, Struct
-from msgspec.json import Decoder, Encoder
 
 from tacit.errors import InvalidBudget, InvalidQuery, LedgerError, TacitError
 from tacit.exact.price import Sensitivity, carried, gate_price, price, raised_to, threshold_of, values_price
@@ -46,12 +45,13 @@ from tacit.model.entry import (
     encode,
 )
 from tacit.model.noise_law import Noise
-from tacit.model.query import GRID, Factor, Query, read_factor, write_weights
+from tacit.model.query import GRID, Query, read_factor, write_weights
 from tacit.model.request import Declared
 from tacit.model.statistic import Statistic, definition
 from tacit.model.workload import Question, key, unit
 from tacit.model.workload import check as check_question
-from tacit.public.file import Contents, refuse
+from tacit.public.counts import Counts
+from tacit.public.file import Contents, Lines, refuse
 from tacit.store.chain import Line, Mark, Override, State, canonical, follow
 from tacit.trusted.rules import step
 from tacit.trusted.sensitivity import sensitivity
@@ -69,35 +69,88 @@ def _price(noise: Noise, moves: Sensitivity, people: int, grid: int, measure: Me
 def check(path: Path, found: Contents) -> None:
     """Derive the chain, the running total and every price again. Refuses the file, naming the first bad entry."""
     declared = Declared(found.domain, found.header.rows, found.header.rows_per_person, found.header.total)
+    rules = partial(step, total=declared.total.atoms, continues=found.header.continues is not None)
+    at, state = Mark(0, found.header.origin, 0), State(0, {})
+    aside, raising = found.header.aside or 0.0, list[Line]()
+    entries = _Entries(declared, aside)
     try:
-        rules = partial(step, total=declared.total.atoms, continues=found.header.continues is not None)
-        follow(found.lines, Mark(0, found.header.origin, 0), State(0, {}), rules)
-        _check(found.lines, declared, found.header.aside or 0.0)
+        for part in found.lines.parts() if isinstance(found.lines, Lines) else [found.lines]:
+            lines = cast(Sequence[Line], part)  # what is written has the same fields
+            at, state = follow(lines, at, state, rules)
+            entries.check(lines)
+            raising += [line for line in lines if line.kind == "extended"]
+        entries.end()
         if found.header.continues is not None and found.lines:
             before = decode(found.lines[0].kind, found.lines[0].body)
             if not isinstance(before, Carried) or before.ledger != found.header.continues:
                 raise LedgerError("its first entry goes on from another ledger than it says")
-        raised_to(found.header.budget, declared.total, decisions(found.lines), aside=found.header.aside or 0.0)
+        raised_to(found.header.budget, declared.total, decisions(raising), aside=aside)
     except (LedgerError, InvalidBudget) as error:
         refuse(path, error.sentence.rstrip("."))
     if not found.sealed:  # said last, so that an edited entry is named
         refuse(path, "it was changed: its entries follow from one another, and its last line is not the digest of all")
 
 
-def _check(lines: Sequence[Line], public: Declared, aside: float) -> None:
-    shared = dict[int, tuple[int, int]]()  # among how many columns an intent shares its delta, and how many there were
-    intents, keyed, keys = dict[int, _Intended](), set[int](), set[str]()
-    unpaid = dict[int, int]()  # what of a settled intent no outcome was charged
-    for line in lines:
+class _Entries:
+    """Judges entries in their order. `aside` is the part of delta that was kept for discovered values."""
+
+    def __init__(self, public: Declared, aside: float) -> None:
+        self._public, self._aside = public, aside
+        self._shared = dict[
+            int, tuple[int, int]
+        ]()  # among how many an intent shares its delta, and how many there were
+        self._intents, self._keyed, self._keys = dict[int, _Intended](), set[int](), set[str]()
+        self._unpaid = dict[int, int]()  # what of a settled intent no outcome was charged
+        self._counts = Counts(public)
+
+    def check(self, lines: Sequence[Line]) -> None:
+        right = self._counts.judged(lines)
+        for quick, run in groupby(range(len(lines)), right.__getitem__):
+            some = [lines[i] for i in run]
+            if not (quick and self._pass(some)):
+                for line in some:
+                    self._take(line, self._judge(line))
+
+    def _pass(self, lines: Sequence[Line]) -> bool:
+        """Take counts that are what they say, for their price, all of them or none: it remains whom they belong to."""
+        keys = [line.key for line in lines if line.key is not None]
+        new = set(keys)
+        intents = Counter[int | None]()
+        for line in lines:
+            intents[line.intent] += line.atoms
+        free = intents.pop(None, 0)
+        paid = [self._intents.get(seq) for seq in intents if seq is not None]
+        belong = all(one is not None and not one.gate for one in paid) and not free
+        if not belong or len(new) < len(lines) or not new.isdisjoint(self._keys):
+            return False
+        self._keys |= new
+        self._keyed.update([line.seq for line in lines])
+        for seq, atoms in intents.items():
+            if seq is not None:
+                self._unpaid[seq] = self._unpaid.get(seq, self._intents[seq].atoms) - atoms
+        return True
+
+    def _take(self, line: Line, entry: Entry) -> None:
+        """Remember an entry that was found right, for those after it."""
+        if line.key is not None:
+            self._keyed.add(line.seq)
+            self._keys.add(line.key)
+        if isinstance(entry, Intent):
+            self._intents[line.seq] = _Intended(line.atoms, isinstance(entry.purpose, GateTerms))
+        if line.intent is not None:
+            reserved = self._intents[line.intent].atoms
+            self._unpaid[line.intent] = self._unpaid.get(line.intent, reserved) - line.atoms
+
+    def _judge(self, line: Line) -> Entry:
         try:
             entry = _entry(line)
-            _judge(line, entry, public, intents, keyed)
+            _judge(line, entry, self._public, self._intents, self._keyed)
             if isinstance(entry, Found):
-                _found(entry, line, public, aside, shared)
+                _found(entry, line, self._public, self._aside, self._shared)
             if isinstance(entry, Override | Carried):
                 # What was discovered in lost lines, or in the ledger before, is not known: so nothing more may be.
-                aside = 0.0
-            if line.key is not None and line.key in keys:
+                self._aside = 0.0
+            if line.key is not None and line.key in self._keys:
                 raise _Wrong("another entry has the same key")
         except _Wrong as error:
             raise _bad(line.seq, str(error)) from None
@@ -105,16 +158,12 @@ def _check(lines: Sequence[Line], public: Declared, aside: float) -> None:
             raise _bad(line.seq, error.sentence.rstrip(".")) from None
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError):
             raise _bad(line.seq, "it is not one that this program wrote") from None
-        if line.key is not None:
-            keyed.add(line.seq)
-            keys.add(line.key)
-        if isinstance(entry, Intent):
-            intents[line.seq] = _Intended(line.atoms, isinstance(entry.purpose, GateTerms))
-        if line.intent is not None:
-            unpaid[line.intent] = unpaid.get(line.intent, intents[line.intent].atoms) - line.atoms
-    for seq, atoms in unpaid.items():  # the curator charges what it reserved, also for what is dropped unseen
-        if atoms:
-            raise _bad(seq, "its answers are not charged what was set aside for them")
+        return entry
+
+    def end(self) -> None:
+        for seq, atoms in self._unpaid.items():  # the curator charges what it reserved, also for what is dropped unseen
+            if atoms:
+                raise _bad(seq, "its answers are not charged what was set aside for them")
 
 
 class _Wrong(Exception):
@@ -144,9 +193,6 @@ def _words(text: object, most: int, what: str) -> None:
 
 def _entry(line: Line) -> Entry:
     """The entry of a line. Encoded again it must be the line: so every field has its type, and there is no other."""
-    single = _single(line.body) if line.kind == "measured" else None
-    if single is not None:
-        return single
     entry = decode(line.kind, line.body)
     kind, body = encode(entry)
     alike = kind == line.kind and (body == line.body or body == _in_runs(line.body))
@@ -170,77 +216,6 @@ def _in_runs(body: str) -> str:
 
     form = json.loads(body)
     return canonical(now(form)) if canonical(form) == body else ""
-
-
-class _Scale(Struct, forbid_unknown_fields=True):
-    kind: str
-    scale: float
-
-
-class _Weights(Struct, forbid_unknown_fields=True):
-    scope: tuple[str, ...]
-    shape: tuple[int, ...]
-    unit: int
-    weights: str
-
-
-class _Asked(Struct, forbid_unknown_fields=True):
-    complement: bool
-    factors: list[_Weights]
-    kind: Literal["query"]
-
-
-class _Body(Struct, forbid_unknown_fields=True):
-    """What is measured for a single count. Fields stand in the order of their names, as they are written."""
-
-    noise: _Scale
-    question: _Asked
-    unit: int
-    values: list[int]
-
-
-_read_body, _write_body = Decoder(_Body).decode, Encoder().encode
-_FACTORS = 4096  # that are kept: many questions share theirs
-_DIGITS = 4096  # of the weights of one
-
-
-def _single(body: str) -> Measurement | None:
-    """The entry of a single count, by a way that is three times as quick as `decode` and `encode`; None of any other.
-
-    Guarantee: what it gives is what `decode` gives, and `encode` of it is the body.
-    Formula: the body is its fields, spelled by msgspec, which spells printable ASCII and numbers of this size as
-        `canonical` does; the weights of each factor are in the one spelling; and the factors are a query's own.
-    """
-    try:
-        form = _read_body(body)
-        asked = form.question
-        plain = 1e-3 < form.noise.scale < 1e15 and body.isascii() and "\x7f" not in body
-        if not plain or _write_body(form).decode() != body:
-            return None
-        given = tuple([_factor(one.scope, one.shape, one.weights) for one in asked.factors if one.unit == 1])
-        if len(given) < len(asked.factors) or None in given:
-            return None
-        query = Query(given, asked.complement)  # type: ignore[arg-type]
-        if query.complement != asked.complement or len(query.factors) != len(given):
-            return None
-        if any(map(operator.is_not, query.factors, given)):
-            return None
-        values = np.array(form.values, dtype=np.int64)
-    except (MsgspecError, TacitError, ValueError, OverflowError):
-        return None  # the slow way says what is wrong
-    return Measurement(query, values, form.unit, _noise(form.noise.kind, form.noise.scale), None)
-
-
-_noise = lru_cache(maxsize=4096)(Noise)
-
-
-@lru_cache(maxsize=_FACTORS)
-def _factor(scope: tuple[str, ...], shape: tuple[int, ...], weights: str) -> Factor | None:
-    """A factor of 0 and 1, if this is how it is written, and in few digits."""
-    if len(weights) > _DIGITS:
-        return None
-    factor = read_factor({"scope": scope, "shape": shape, "unit": 1, "weights": weights})
-    return factor if write_weights(factor) == weights else None
 
 
 def _judge(line: Line, entry: Entry, public: Declared, intents: Mapping[int, _Intended], keyed: set[int]) -> None:

@@ -10,17 +10,21 @@ import contextlib
 import datetime as dt
 import hashlib
 import json
+import mmap
+import operator
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import IO, Annotated, Any, Literal, NoReturn, TypeVar
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, overload
 
+import numpy as np
 from msgspec import Meta, MsgspecError, Struct, to_builtins
-from msgspec.json import decode, encode
+from msgspec.json import Decoder, Encoder, decode, encode
+from numpy.typing import NDArray
 
 from tacit.errors import ConfigError, TacitError
 from tacit.exact.price import MOST_PER_PERSON, total
@@ -37,11 +41,13 @@ MAX_LINE = 2**28  # of a line: the largest answer has 2^22 numbers
 MAX_DOMAIN = 2**24  # characters of a domain
 _TABLE = re.compile(r'\[domain\.([A-Za-z0-9_-]{1,128}|"(?:[^"\\]|\\.){1,1000}")\]')
 _DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
+MAPPED = 2**24  # bytes from which on a file is mapped, and not copied
+_BLOCK, _TOGETHER = 2**18, 250  # bytes, and lines, that are read at a time
+_CUT_SHORT = "it was cut short or changed: its last line is not the digest of the others"
 _MOST_WHY = 400  # characters of what is said against a file
 
-# Whole numbers are below this; SQLite, where they come from, counts to 2^63.
-_MOST = 2**62
 _DIGEST = re.compile(rb'\{"sha256":"[0-9a-f]{64}"\}\n')
+_HEX = b"0123456789abcdef"
 _HASH, _KEY = re.compile("[0-9a-f]{64}"), re.compile("[0-9a-f]{64}|gate [0-9]{1,19}")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}\+00:00")
 
@@ -95,12 +101,43 @@ class Contents:
     header: Header
     domain: Domain
     choice: Choice
-    lines: list[Line]
+    lines: Sequence[Line]
     digest: str
     sealed: bool
 
 
+# Whole numbers are below this; SQLite, where they come from, counts to 2^63.
+_MOST = 2**62
+_WIDE_HASH = 64
+Whole = Annotated[int, Meta(ge=0, lt=_MOST)]
+
+
+class Written(Struct, frozen=True, gc=False):
+    """An entry as a line of the file has it, in the order of names; `Line` says what it is."""
+
+    atoms: Whole
+    body: str
+    hash: Annotated[str, Meta(min_length=_WIDE_HASH, max_length=_WIDE_HASH)]
+    intent: Whole | None
+    key: str | None
+    kind: str
+    seq: Whole
+    spent: Whole
+    time: str
+
+
+class Head(Struct, frozen=True, gc=False):
+    """What an entry is found by."""
+
+    seq: int
+    kind: str
+    key: str | None
+    intent: int | None
+
+
 T = TypeVar("T", Header, Line)
+_read_line, _read_lines, _read_heads = Decoder(Line).decode, Decoder(Line).decode_lines, Decoder(Head).decode_lines
+_read_written, _write_lines = Decoder(Written).decode_lines, Encoder().encode_lines
 
 
 def lines(header: Header, entries: Iterable[Line], digest: hashlib._Hash) -> Iterator[bytes]:
@@ -141,7 +178,9 @@ def load(path: Path) -> Contents:
             about = os.fstat(file.fileno())
             if not stat.S_ISREG(about.st_mode) or about.st_size > MAX_BYTES:
                 refuse(path, f"it is not a plain file of at most {MAX_BYTES >> 30} GB")
-            return _load(path, file)
+            if about.st_size >= MAPPED:
+                return _load(path, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            return _load(path, file.read(MAPPED))
     except OSError:
         raise ConfigError(f"{path.name} cannot be read.") from None
 
@@ -152,24 +191,104 @@ def refuse(path: Path, why: str) -> NoReturn:
     raise ConfigError(f"{path.name} is not published knowledge that can be relied on: {why}.")
 
 
-def _load(path: Path, file: IO[bytes]) -> Contents:
-    digest, found, entries = hashlib.sha256(), None, list[Line]()
-    while True:
-        line = file.readline(MAX_LINE + 1)
-        if _DIGEST.fullmatch(line):
-            sealed = line == last_line(digest)
-            digest.update(line)
-            break
-        if len(line) > MAX_LINE or not line.endswith(b"\n"):
-            refuse(path, "it was cut short or changed: its last line is not the digest of the others")
-        digest.update(line)
-        if found is None:
-            found = _header(path, line[:-1])
-        else:
-            entries.append(_line(path, line[:-1], len(entries) + 2))
-    if found is None or file.read(1):
+def _load(path: Path, text: bytes | mmap.mmap) -> Contents:
+    ends = _ends(text)
+    if not len(ends) or ends[0] > MAX_LINE:
+        refuse(path, _CUT_SHORT)
+    first = text[: int(ends[0])]
+    found = None if _DIGEST.fullmatch(first) else _header(path, first[:-1])
+    starts = np.concatenate(([0], ends))
+    size = len(last_line(hashlib.sha256()))
+    short = (int(i) for i in np.flatnonzero(np.diff(starts) == size))
+    last = next((i for i in short if _DIGEST.fullmatch(text[int(starts[i]) : int(ends[i])])), None)
+    if last is None or np.diff(starts[: last + 1]).max(initial=0) > MAX_LINE:
+        refuse(path, _CUT_SHORT)
+    if found is None or int(ends[last]) < len(text):
         refuse(path, "something follows its last line" if found else "it is empty")
-    return Contents(*found, entries, digest.hexdigest(), sealed)
+    with memoryview(text) as whole, whole[: int(starts[last])] as before:
+        digest = hashlib.sha256(before)
+    line = text[int(starts[last]) :]
+    sealed = line == last_line(digest)
+    digest.update(line)
+    return Contents(*found, Lines(path, text, starts[1 : last + 1]), digest.hexdigest(), sealed)
+
+
+def _ends(text: bytes | mmap.mmap) -> NDArray[np.int64]:
+    """Where the lines of a file end, each with the line break that ends it."""
+    with memoryview(text) as whole:
+        found = [
+            start + 1 + np.flatnonzero(np.frombuffer(whole[start : start + _BLOCK], np.uint8) == ord("\n"))
+            for start in range(0, len(whole), _BLOCK)
+        ]
+    return np.concatenate(found, dtype=np.int64) if found else np.zeros(0, np.int64)
+
+
+class Lines(Sequence[Line]):
+    """The entries of a file. It stays where it is, in memory or mapped, and each entry is read when it is asked for.
+
+    Whoever was not there when they were checked goes through `parts` first.
+    """
+
+    def __init__(self, path: Path, text: bytes | mmap.mmap, starts: NDArray[np.int64]) -> None:
+        """Entry i stands from `starts[i]` to `starts[i + 1]`."""
+        self._path, self._text, self._starts = path, text, starts
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    @overload
+    def __getitem__(self, at: int) -> Line: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Line]: ...
+    def __getitem__(self, at: int | slice) -> Line | list[Line]:
+        if isinstance(at, slice):
+            return [self[i] for i in range(*at.indices(len(self)))]
+        at = range(len(self))[at]  # from the end where it is negative
+        return _read_line(self._text[self._starts[at] : self._starts[at + 1]])
+
+    def __iter__(self) -> Iterator[Line]:
+        return chain.from_iterable(_read_lines(part) for _, part in self._parts())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(operator.eq, self, other))
+
+    def heads(self) -> Iterator[Head]:
+        """What names each of the entries."""
+        return chain.from_iterable(_read_heads(part) for _, part in self._parts())
+
+    def parts(self) -> Iterator[Sequence[Line | Written]]:
+        """The entries, some at a time. Each is one, in its one spelling and with fields that are in their ranges."""
+        for first, part in self._parts():
+            yield _quickly(part) or [
+                _line(self._path, line, first + number + 2) for number, line in enumerate(part.split(b"\n")[:-1])
+            ]
+
+    def _parts(self) -> Iterator[tuple[int, bytes]]:
+        """So many lines at a time, and so many bytes of them, but one line at least: where each part begins, and it."""
+        first = 0
+        while first < len(self):
+            full = int(np.searchsorted(self._starts, self._starts[first] + _BLOCK, side="right")) - 1
+            last = min(max(full, first + 1), first + _TOGETHER, len(self))
+            yield first, self._text[self._starts[first] : self._starts[last]]
+            first = last
+
+
+def _quickly(part: bytes) -> list[Written] | None:
+    """Entries of which `_line` takes every one; None where one has to be looked at by itself."""
+    try:
+        lines = _read_written(part)
+    except (MsgspecError, UnicodeError, RecursionError):
+        return None
+    keys = [line.key for line in lines if line.key is not None]
+    wide = [key for key in keys if len(key) == _WIDE_HASH]
+    fine = (
+        _spelled_alike(part)
+        and _write_lines(lines) == part
+        and not "".join([line.hash for line in lines] + wide).encode().translate(None, _HEX)
+        and all(map(_TIME.fullmatch, {line.time for line in lines}))
+        and (len(wide) == len(keys) or all(map(_KEY.fullmatch, keys)))
+    )
+    return lines if fine else None
 
 
 def _content(path: Path, line: bytes, kind: type[T], wrong: str) -> T:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
 from typing import Any
 
 from tacit.errors import LedgerError
@@ -40,7 +39,7 @@ SCHEMA = (
     ),
 )
 _AT_ONCE, _ROW = 100, "(?, ?, ?, ?, ?, ?, ?, ?, ?)"  # rows of one INSERT: below 999 values, the least limit of SQLite
-_COLUMNS = ", ".join(field.name for field in fields(Line))
+_COLUMNS = ", ".join(Line.__struct_fields__)
 _PREVIOUS = "(SELECT p.hash FROM entries AS p WHERE p.seq < entries.seq ORDER BY p.seq DESC LIMIT 1)"
 
 
