@@ -327,6 +327,10 @@ class Session(Questions):
             given.update(mine)
         return answers
 
+    def settles(self, ask: Ask) -> bool:
+        """Whether a certified base answers a count, so that nothing can change its answer any more."""
+        return isinstance(ask, Count) and self._parts.settled([ask.query])[0] is not None
+
     @property
     def fresh(self) -> bool:
         """Whether every new question has noise of its own, and a price."""

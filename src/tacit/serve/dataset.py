@@ -38,6 +38,7 @@ from tacit.serve.writer import SLICE, SLICE_WORK, Cut, Steps, Ticket, accounted
 from tacit.session import DryRun, Session
 
 MAX_REMEMBERED = 10_000  # repeats that need not wait for the writer
+MOST_LOOKED = 16  # questions of one request that are looked at for being answered for ever
 T = TypeVar("T")
 FAIRNESS = "a quota is fairness between analysts; what protects the rows is the one budget that all of them share"
 
@@ -112,6 +113,8 @@ class Dataset(ServedData):
 
         def note(result: Any) -> None:
             self._note(key, questions, result)
+            if isinstance(result, list):
+                self._remember(list(zip(questions, result, strict=True)))
 
         waits = ticket(key, questions, arrived)
         counts = [question.ask for question in questions if isinstance(question.ask, Count) and question.plain]
@@ -286,7 +289,6 @@ class Dataset(ServedData):
             paid.append(who | {"free": len(free)})
         self._audit(paid, paid=len(free) < len(pairs))
         self._count(key, sum(answer.facts.cost.atoms for answer in result))
-        self._remember(pairs)
 
     def _note_refused(self, key: Key, line: dict[str, Any], error: BaseException) -> None:
         if isinstance(error, Cut):  # a part of it was paid for
@@ -333,12 +335,18 @@ class Dataset(ServedData):
         return found
 
     def _remember(self, pairs: list[tuple[Question, Answers]]) -> None:
-        """Keep what the session itself gave as a repeat: from then on it says the same for ever."""
+        """Keep what the session says the same of for ever: a repeat, and what a certified base answers.
+
+        In the writer's thread, as the session is asked. Of many questions at once nobody asks for one soon again.
+        """
+        looked = pairs if len(pairs) <= MOST_LOOKED else []
+        settled = {q.key for q, one in looked if one.source == "hypothesis" and q.plain and self.session.settles(q.ask)}
         with self._mutex:
             for question, answer in pairs:
                 if question.within is not None and answer.cost.atoms:
                     self._repeats.clear()  # what was told before stays, but says now that a sharper answer was bought
-                if isinstance(answer, Answer) and question.plain and answer.source in ("repeat", "public"):
+                stays = answer.source in ("repeat", "public") or question.key in settled
+                if isinstance(answer, Answer) and question.plain and stays:
                     self._repeats[question.key] = answer
             while len(self._repeats) > MAX_REMEMBERED:
                 self._repeats.popitem(last=False)

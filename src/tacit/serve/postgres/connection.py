@@ -68,6 +68,7 @@ class Connection:
         self.database = ""
         self._names = Names()
         self._in_transaction, self._told, self._skips = False, False, False
+        self._checked: Key | None = None  # the key as it was when the message was begun
         self._asking: asyncio.Future[Any] | None = None
         self._cancelled = False
         self._enter = listener.door.enter
@@ -158,6 +159,7 @@ class Connection:
                 await asyncio.sleep(0)
                 since = loop.time()
             message = await self.channel.next()
+            self._checked = None
             if isinstance(message, messages.Terminate):
                 return
             if isinstance(message, messages.Sync):
@@ -460,7 +462,9 @@ class Connection:
             self._asking = None
 
     def _current_key(self) -> Key:
-        """The key as it is now: one that was revoked ends the connection."""
+        """The key as it was found in this message, or is now: one that was revoked ends the connection."""
+        if self._checked is not None:
+            return self._checked
         assert self.key is not None
         ring = self._listener.server.keys
         key = self.key if ring is None else ring.get(self.key.id)
@@ -468,6 +472,7 @@ class Connection:
             raise WireError(NOT_ALLOWED, "The key was revoked.", fatal=True)
         if self._listener.closing:
             raise WireError(SHUTDOWN, "The server is closing down.", fatal=True)
+        self._checked = key
         return key
 
     def _command(self, command: Command) -> Result:
