@@ -38,7 +38,7 @@ from tacit.serve.api import Server
 from tacit.serve.app import LOOPBACK, make_app
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import MAX_SAVED, KeyRing, make_key
-from tacit.serve.page import routes
+from tacit.serve.page import overview, routes
 from tacit.serve.page.answer import _barred, panel, ways
 from tacit.serve.page.form import Built, clicked, column, read_built, span
 from tacit.serve.page.link import fields_of, unclicked
@@ -742,6 +742,35 @@ def test_columns_show_what_is_known_and_looking_is_free(site: Site) -> None:
     assert "Ask it" in unknown.text
     assert site.spent() == spent
     sound(unknown.text)
+
+
+def test_small_pictures_follow_the_conditions_where_that_is_free(
+    tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overview, "small", lambda table: table.question)  # noise may draw two tables alike
+
+    def paths(text: str) -> list[tuple[str, str]]:
+        return re.findall(r'<svg class="small-picture([^"]*)".*?<path d="([^"]*)"', text)
+
+    ana, women = site.browser("ana"), {"what": "count", "in.0": "0"}
+    ask(ana, by_sql("SELECT age, COUNT(*) FROM data GROUP BY age"))
+    whole, chosen = (ana.get("/data/people", params=params).text for params in ({}, women))
+    assert "Pictures show" not in whole
+    assert "Pictures show all rows: of the chosen ones no table is known." in chosen
+    assert paths(whole) == [("", "table of age")]
+    assert paths(chosen) == [(" pale", "table of age")]
+    folder = tmp_path / "known"
+    folder.mkdir()
+    with started(folder, {"people": write_config(folder, mechanism="histogram", start=True)}) as everything:
+        everything.state.datasets["people"].session.start()
+        ana, spent = everything.browser("ana"), everything.spent()
+        chosen = ana.get("/data/people", params=women).text
+        assert "Pictures show the chosen rows." in chosen
+        # A condition on a column is not one on its own picture, which leads to its other values.
+        others = [("", f"table of {name} where sex = F") for name in ("age", "active", "pay")]
+        assert paths(chosen) == [("", "table of sex"), *others]
+        assert everything.spent() == spent
+        sound(chosen)
 
 
 def test_a_bar_leads_to_its_rows_and_chips_lead_back(site: Site) -> None:

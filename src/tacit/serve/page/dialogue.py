@@ -130,7 +130,7 @@ async def _show(
     **words: Any,
 ) -> Response:
     """The page where questions are asked, with what came of the last one."""
-    tables = await known_tables(call.about)
+    tables = await known_tables(call.about, asked.built)
     query = link(asked, call.about.session.domain)
     if query and within is not None:
         query += f"&within={within:g}"
@@ -144,6 +144,7 @@ async def _show(
             "query": query,
             "domain": session.domain,
             "columns": listed(about, asked.built, tables),
+            "pictured": tables.words,
             "conditions": view.conditions(asked, session.domain),
             "about": view.about(about),
             "budget": view.budget(about, about.quota(call.asker)),

@@ -12,17 +12,23 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from tacit.model.ask import Crosstab
+from tacit.errors import TacitError
+from tacit.model import sql
+from tacit.model.ask import Count, Crosstab
 from tacit.model.describe import values_of
+from tacit.model.domain import Domain
+from tacit.model.query import Query
 from tacit.model.table import Table
-from tacit.serve.page.form import Built
-from tacit.serve.page.link import fields_of, of_column
+from tacit.serve.page.form import Built, clicked
+from tacit.serve.page.link import fields_of, of_column, without
 from tacit.serve.refusal import Refusal
 from tacit.serve.served import ServedData
 
 WIDE, TALL = 120, 26  # units of a small picture
 MOST_BARS = 40
 MOST_CELLS = 2_000  # values of a column that is looked up for a small picture
+MOST_NARROWED = 4_000  # of all columns together, where rows are chosen
+MOST_CHOICES = 50  # choices of rows whose pictures are kept
 
 
 @dataclass(frozen=True)
@@ -37,16 +43,77 @@ class ListedColumn:
     path: str  # of the small picture; empty where nothing is known
     grey: bool  # it says nothing
     chosen: bool
+    pale: bool  # it is of all rows, though some are chosen
 
 
-async def known_tables(dataset: ServedData) -> dict[str, Table]:
-    """The table of each column that has one already. A table that is known stays as it is, so it is kept."""
-    seen, tables = dataset.shown.get("columns", (-1, {}))
-    if seen != dataset.session.entries:
-        with suppress(Refusal):  # a writer that is too busy leaves the pictures as they were
-            tables = await asyncio.wrap_future(dataset.writer.do(lambda: _look(dataset)))
-    found: dict[str, Table] = tables
-    return found
+@dataclass(frozen=True)
+class KnownTables:
+    """The table of each column that has one already: of all rows and, where rows are chosen, of those."""
+
+    whole: dict[str, Table]
+    narrowed: dict[str, Table] | None = None
+
+    @property
+    def words(self) -> str:
+        """Which rows the pictures are of, where that has to be said."""
+        if self.narrowed is None:
+            return ""
+        if not self.narrowed:
+            return "Pictures show all rows: of the chosen ones no table is known."
+        pale = "; pale ones show all rows" if self.whole.keys() - self.narrowed.keys() else ""
+        return f"Pictures show the chosen rows{pale}."
+
+
+async def known_tables(dataset: ServedData, built: Built) -> KnownTables:
+    """Tables that are known, which stay as they are, so they are kept."""
+    whole: dict[str, Table]
+    entries = dataset.session.entries
+    seen, whole = dataset.shown.get("columns", (-1, {}))
+    choice = urlencode(list(fields_of(Built(among=built.among, ends=built.ends), dataset.session.domain)))
+    narrowed: dict[str, Table] | None = {} if built.narrowed else None
+    with suppress(Refusal):  # a writer that is too busy leaves the pictures as they were
+        if seen != entries:
+            whole = await asyncio.wrap_future(dataset.writer.do(lambda: _look(dataset)))
+        if built.narrowed:
+            narrowed = dataset.shown.get("choices", (None, {}))[1].get((entries, choice))
+            if narrowed is None:
+                looked: dict[str, Table]
+                looked = await asyncio.wrap_future(dataset.writer.do(lambda: _narrowed(dataset, built)))
+                _keep(dataset, (entries, choice), looked)
+                narrowed = looked
+    return KnownTables(whole, narrowed)
+
+
+def _keep(dataset: ServedData, choice: tuple[int, str], tables: dict[str, Table]) -> None:
+    with dataset.shown_lock:
+        _, kept = dataset.shown.setdefault("choices", (None, {}))
+        kept[choice] = tables
+        while len(kept) > MOST_CHOICES:
+            del kept[next(iter(kept))]
+
+
+def _narrowed(dataset: ServedData, built: Built) -> dict[str, Table]:
+    """The table of each column among the rows that the conditions on the others choose, where it is known.
+
+    Conditions that cannot be read choose nothing: the form says what is wrong with them.
+    """
+    domain, left, tables = dataset.session.domain, MOST_NARROWED, dict[str, Table]()
+    with suppress(TacitError):
+        everywhere = _chosen(built, domain)
+        for name, attribute in domain.items():
+            left -= attribute.size
+            if attribute.size > 1 and left >= 0:
+                where = _chosen(without(built, name), domain) if name in built.narrowed else everywhere
+                found = dataset.known(Crosstab(domain, (name,), where))
+                if isinstance(found, Table):
+                    tables[name] = found
+    return tables
+
+
+def _chosen(built: Built, domain: Domain) -> Query:
+    """The rows that conditions choose."""
+    asked = sql.parse(str(clicked(Built(among=built.among, ends=built.ends), domain)), domain)
+    return asked.query if isinstance(asked, Count) else Query.constant(everyone=True)
 
 
 def _look(dataset: ServedData) -> dict[str, Table]:
@@ -62,9 +129,10 @@ def _look(dataset: ServedData) -> dict[str, Table]:
     return tables
 
 
-def listed(dataset: ServedData, built: Built, tables: dict[str, Table]) -> list[ListedColumn]:
+def listed(dataset: ServedData, built: Built, known: KnownTables) -> list[ListedColumn]:
     """Every column in its declared order; their links keep the conditions that are chosen now."""
-    domain = dataset.session.domain
+    domain, narrowed = dataset.session.domain, known.narrowed or {}
+    tables = known.whole | narrowed
     return [
         ListedColumn(
             name,
@@ -75,6 +143,7 @@ def listed(dataset: ServedData, built: Built, tables: dict[str, Table]) -> list[
             small(tables[name]) if name in tables else "",
             name in tables and tables[name].says == "nothing",
             name in built.by or name == built.of,
+            known.narrowed is not None and name not in narrowed,
         )
         for name, attribute in domain.items()
     ]

@@ -54,7 +54,7 @@ function put(told, asked) {
     answer.dataset.query = fresh.dataset.query;
     ready(answer);
   }
-  for (const id of ["question", "budget"]) by(id).replaceChildren(...told.getElementById(id).childNodes);
+  for (const id of ["question", "budget", "pictured"]) by(id).replaceChildren(...told.getElementById(id).childNodes);
   const links = told.querySelectorAll("#columns .list a");
   document.querySelectorAll("#columns .list a").forEach((link, i) => {
     link.replaceChildren(...links[i].childNodes);
