@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -217,6 +218,10 @@ def test_the_copy_is_secret_small_and_has_no_identifiers(tmp_path: Path) -> None
     kinds = duckdb.execute(f"DESCRIBE SELECT * FROM read_parquet('{copy.place}')").fetchall()
     assert [(name, kind) for name, kind, *_ in kinds] == [("c0", "UTINYINT"), ("c1", "UTINYINT")]
     assert b"Wilhelmina" not in Path(copy.place).read_bytes()
+    spilled = [path for path in tmp_path.iterdir() if ".spill." in path.name]
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o700 for path in spilled)
+    del copy
+    gc.collect()
     assert sorted(os.listdir(tmp_path)) == ["l.tacit.codes", "t.parquet"]
 
 

@@ -7,9 +7,12 @@ one unpaid look at the values, for an owner who makes them public.
 from __future__ import annotations
 
 import datetime as dt
+import glob
 import os
 import shutil
+import tempfile
 import uuid
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -62,6 +65,7 @@ class DuckDB:
         self.failure = f"{shown} could not be read{' as ' * bool(form)}{form}."
         self._shown, self._relate, self._header, self._ours = shown, relate, header, ours
         self._types: dict[str, str] = {}
+        self._spilled: str | None = None
 
     @cached_property
     def _connection(self) -> Any:
@@ -134,9 +138,9 @@ class DuckDB:
         return True
 
     def keep(self, select: str, place: str, about: str, progress: Progress | None) -> None:
-        with private_folder(f"{place}.spill") as spilled, new_file(place) as made:
+        with new_file(place) as made:
             if self._ours:
-                _limit(self._connection, spilled)
+                self._limit(place)
             told = ", ".join(("FORMAT parquet", f"KV_METADATA {{tacit: '{about}'}}", "USE_TMP_FILE false"))
             sql = f"COPY ({select}) TO {exp.Literal.string(made).sql('duckdb')} ({told})"
 
@@ -149,51 +153,48 @@ class DuckDB:
                 write()
 
     def kept(self, place: str) -> DuckDB:
-        def read(connection: Any, _: dict[str, str]) -> Any:
-            _limit(connection, f"{place}.spill")
-            return connection.read_parquet(place)
-
-        return DuckDB(Path(place).name, read, "Parquet")
+        made = DuckDB(Path(place).name, lambda connection, _: connection.read_parquet(place), "Parquet")
+        made._limit(place)
+        return made
 
     def made_for(self, place: str) -> str | None:
         if not os.path.exists(place):
             return None
         named = exp.Literal.string(place).sql("duckdb")
-        found = duckdb.execute(f"SELECT value FROM parquet_kv_metadata({named}) WHERE key = 'tacit'").fetchall()
+        with duckdb.connect() as connection:
+            found = connection.execute(f"SELECT value FROM parquet_kv_metadata({named}) WHERE key = 'tacit'").fetchall()
         return str(found[0][0].decode()) if found else ""
 
     def drop(self, place: str) -> None:
         Path(place).unlink(missing_ok=True)
+        for left in Path(place).parent.glob(f"{glob.escape(Path(place).name)}.*.new"):  # of a run that was cut short
+            left.unlink()
+
+    def _limit(self, place: str) -> None:
+        """Beyond so much memory DuckDB writes what it works with to a folder beside `place`, which only we may enter.
+
+        The folder goes with the engine, or at the end of the process. The order of rows means nothing here.
+        """
+        if self._spilled is not None:
+            return
+        self._spilled = tempfile.mkdtemp(prefix=f"{Path(place).name}.spill.", dir=Path(place).parent)
+        weakref.finalize(self, shutil.rmtree, self._spilled, ignore_errors=True)
+        spilled = exp.Literal.string(self._spilled).sql("duckdb")
+        self._connection.execute(f"SET memory_limit = '{MEMORY}'")
+        self._connection.execute(f"SET temp_directory = {spilled}")
+        self._connection.execute("SET preserve_insertion_order = false")
 
 
 @contextmanager
 def new_file(place: str) -> Iterator[str]:
-    """A file that only its owner reads, and that is at its place when all of it is written; never in another's."""
-    made = f"{place}.new"
-    Path(made).unlink(missing_ok=True)  # of a run that was cut short
+    """A file that only its owner reads, and that comes to its place when all of it is written."""
+    made = f"{place}.{os.getpid()}.new"
     os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
         yield made
-        os.link(made, place)  # fails where something is there
+        os.replace(made, place)
     finally:
-        os.unlink(made)
-
-
-@contextmanager
-def private_folder(place: str) -> Iterator[str]:
-    """A folder that only its owner enters, gone afterwards with what it holds."""
-    os.makedirs(place, mode=0o700, exist_ok=True)
-    try:
-        yield place
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
-
-
-def _limit(connection: Any, spilled: str) -> None:
-    """Beyond this memory DuckDB writes to the folder what it works with. The order of rows means nothing here."""
-    connection.execute(f"SET memory_limit = '{MEMORY}'")
-    connection.execute(f"SET temp_directory = {exp.Literal.string(spilled).sql('duckdb')}")
-    connection.execute("SET preserve_insertion_order = false")
+        Path(made).unlink(missing_ok=True)
 
 
 def is_database(path: str) -> bool:

@@ -1,0 +1,258 @@
+"""Tables larger than memory: what an encoded copy, its start and its bound cost, beside the engine's own statement.
+
+    python -m benchmarks.bench_scale                                    10 million rows of 12 attributes
+    python -m benchmarks.bench_scale --rows 10_000_000 100_000_000      how it grows; 30 bytes of disk a row meanwhile
+    python -m benchmarks.bench_scale --postgres URL --spark             through these engines, too
+
+Every step is a process of its own, so that its memory is its own. Rows are drawn by the engine, nearly all different.
+The engine's own statement counts the same `GROUPING SETS` of the same file, in DuckDB with the same limit of memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+import tacit
+from tacit.held import Rows
+from tacit.load import open_source
+from tacit.load.copies import Copy
+from tacit.load.engines import MEMORY
+from tacit.model.counting import Group
+from tacit.model.domain import Domain
+
+SIZES = (2, 3, 5, 7, 8, 9, 10, 12, 16, 20, 25, 40)
+ROWS = 10_000_000
+THREADS = 2
+EACH = 4  # rows of a person, on average; 2 of them count
+BUDGET = tacit.Budget(epsilon=1.0, delta=1e-9)
+DOMAIN = Domain({f"x{i}": tacit.integer(0, size - 1) for i, size in enumerate(SIZES)})
+
+
+def made(rows: int, source: str = "range({})") -> str:
+    """The statement that draws the rows: the larger a value, the rarer, and each attribute leans on the one before."""
+    drawn = ", ".join(f"random() AS u{i}" for i in range(len(SIZES)))
+    leant = ["u0", *(f"(0.7 * u{i} + 0.3 * u{i - 1})" for i in range(1, len(SIZES)))]
+    columns = ", ".join(
+        f"CAST(FLOOR(POWER({u}, 1.5) * {size}) AS INTEGER) AS x{i}"
+        for i, (u, size) in enumerate(zip(leant, SIZES, strict=True))
+    )
+    who = f"CAST(FLOOR(random() * {max(1, rows // EACH)}) AS BIGINT)"
+    return f"SELECT {columns}, who FROM (SELECT {drawn}, {who} AS who FROM {source.format(rows)}) AS drawn"
+
+
+def measured(work: Callable[[], Any]) -> tuple[dict[str, Any], Any]:
+    """How long it took, in seconds and in seconds of processor, the bytes it read, and what it gave."""
+    before, clock, used = _read_bytes(), time.perf_counter(), time.process_time()
+    found = work()
+    took = {"seconds": time.perf_counter() - clock, "processor": time.process_time() - used}
+    return took | {"read": _read_bytes() - before}, found
+
+
+def _read_bytes() -> int:
+    """All that this process has asked files for, from the disk or its cache."""
+    lines = Path("/proc/self/io").read_text().splitlines() if Path("/proc/self/io").exists() else ["rchar: 0"]
+    return int(dict(line.split(": ") for line in lines)["rchar"])
+
+
+def make(folder: str, rows: int) -> dict[str, Any]:
+    connection = _limited(folder)
+    took, _ = measured(lambda: connection.execute(f"COPY ({made(rows)}) TO '{folder}/table.parquet' (FORMAT parquet)"))
+    return took | {"bytes": os.path.getsize(f"{folder}/table.parquet")}
+
+
+def encode(folder: str, rows: int, bound: int = 0) -> dict[str, Any]:
+    """The copy; with a bound, of at most so many rows of each person."""
+    whose = {"person": "who", "rows_per_person": bound} if bound else {}
+    table = Rows(f"{folder}/table.parquet", DOMAIN, Path(folder, f"bound{bound}.tacit"), held="engine", **whose)
+    source = open_source(table.data)
+    took, copy = measured(lambda: table.encode(source))
+    return took | {"bytes": os.path.getsize(copy.place), "kept": copy.rows()}
+
+
+def start(folder: str, rows: int) -> dict[str, Any]:
+    """A session from its opening to its start, and what of it was counting."""
+    scans = list[dict[str, Any]]()
+    sets = list[list[list[str]]]()
+    run, scan_of = Copy._run, Copy._scan_of
+
+    def timed(self: Copy, statements: Sequence[str], progress: Any = None) -> Any:
+        took, found = measured(lambda: run(self, statements, progress))
+        if "GROUPING SETS" in statements[0]:
+            scans.append(took)
+        return found
+
+    def noted(self: Copy, groups: Any) -> Any:
+        scan = scan_of(self, groups)
+        sets.append(scan.sets)
+        return scan
+
+    Copy._run, Copy._scan_of = timed, noted  # type: ignore[method-assign]
+    with tempfile.TemporaryDirectory() as beside:
+        ledger, copy = Path(beside, "l.tacit"), f"{folder}/bound0.tacit.codes"
+        given: dict[str, Any] = {"data": f"{folder}/table.parquet", "domain": DOMAIN, "budget": BUDGET}
+        given |= {"ledger": ledger, "anchor": Path(beside, "anchor"), "held": "engine", "copy": copy}
+        opening, session = measured(lambda: tacit.open(**given, mechanism="iterative", warm=0.8, certify=0.1, hits=20))
+        starting, _ = measured(session.start)
+        asking, _ = measured(lambda: session.ask("SELECT COUNT(*) FROM data WHERE x1 = 1 AND x7 < 5 AND x11 > 20"))
+        session.close()
+    counting = {name: sum(scan[name] for scan in scans) for name in ("seconds", "processor", "read")}
+    return {"opening": opening, "starting": starting, "asking": asking, "counting": counting, "sets": sets}
+
+
+def own(folder: str, rows: int, sets: Sequence[Sequence[Sequence[str]]]) -> dict[str, Any]:
+    """What somebody would write for the engine: the same sets, one statement for each scan."""
+    connection = _limited(folder)
+    total = {"seconds": 0.0, "processor": 0.0, "read": 0}
+    for some in sets:
+        columns = ", ".join(sorted({column for one in some for column in one}))
+        by = ", ".join(f"({', '.join(one)})" for one in some)
+        copy = f"read_parquet('{folder}/bound0.tacit.codes')"
+        sql = f"SELECT {columns}, COUNT(*) AS n FROM {copy} GROUP BY GROUPING SETS ({by})"
+        took, _ = measured(lambda sql=sql: connection.execute(sql).fetchnumpy())  # type: ignore[misc]
+        total = {name: total[name] + took[name] for name in total}
+    return total
+
+
+def _limited(folder: str) -> duckdb.DuckDBPyConnection:
+    settings: dict[str, Any] = {"memory_limit": MEMORY, "threads": THREADS, "temp_directory": f"{folder}/spill"}
+    return duckdb.connect(config=settings | {"preserve_insertion_order": False})
+
+
+def elsewhere(folder: str, rows: int, url: str | None) -> dict[str, Any]:
+    """The tables of all pairs and of some triples, in PostgreSQL or in a local Spark of 1 GB, and its own statement."""
+    names = DOMAIN.names
+    groups = [Group(one) for one in (*combinations(names, 2), *combinations(names[:6], 3))]
+    columns = ", ".join(f"c{i}" for i in range(len(SIZES)))
+    by = ", ".join(f"({', '.join(f'c{names.index(name)}' for name in one.names)})" for one in groups)
+    by_hand = f"SELECT {columns}, COUNT(*) AS n FROM bench_codes GROUP BY GROUPING SETS ({by})"
+    ledger = Path(folder, "l.tacit")
+    if url is not None:
+        import psycopg
+
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("DROP TABLE IF EXISTS bench_scale, bench_codes")
+            connection.execute(f"CREATE TABLE bench_scale AS {made(rows, 'generate_series(1, {})')}")
+            table = Rows(url, DOMAIN, ledger, "bench_scale", held="engine", copy="bench_codes")
+            written, copy = measured(lambda: table.encode(open_source(url, "bench_scale")))
+            counted, _ = measured(lambda: copy.prepare(groups))
+            own_way, _ = measured(lambda: connection.execute(by_hand).fetchall())
+            ((size,),) = connection.execute("SELECT pg_table_size('bench_codes')").fetchall()
+            connection.execute("DROP TABLE bench_scale, bench_codes")
+    else:
+        from pyspark.sql import SparkSession
+
+        settings = {"ui.enabled": "false", "driver.memory": "1g", "sql.shuffle.partitions": "8", "local.dir": folder}
+        builder = SparkSession.builder.master(f"local[{THREADS}]")
+        for name, value in settings.items():
+            builder = builder.config(f"spark.{name}", value)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+        session.sql(made(rows)).write.parquet(f"{folder}/spark")
+        table = Rows(session.read.parquet(f"{folder}/spark"), DOMAIN, ledger, held="engine")
+        written, copy = measured(lambda: table.encode(open_source(table.data)))
+        counted, _ = measured(lambda: copy.prepare(groups))
+        session.read.parquet(copy.place).createOrReplaceTempView("bench_codes")
+        own_way, _ = measured(lambda: session.sql(by_hand).toArrow())
+        size = sum(file.stat().st_size for file in Path(copy.place).rglob("*.parquet"))
+        session.stop()
+    return {"written": written, "counted": counted, "own": own_way, "size": size, "tables": len(groups)}
+
+
+STEPS: dict[str, Callable[..., dict[str, Any]]] = {
+    "make": make, "encode": encode, "start": start, "own": own, "elsewhere": elsewhere,
+}  # fmt: skip
+
+
+def child(step: str, *given: Any) -> dict[str, Any]:
+    """A step in a process of its own, with its largest memory."""
+    command = [sys.executable, "-m", "benchmarks.bench_scale", "--step", step, json.dumps(given)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def shown(name: str, took: dict[str, Any], memory: float | None = None, more: str = "") -> None:
+    held = "" if memory is None else f"{memory:>8.2f}"
+    figures = f"{took['seconds']:>8.1f}{took['processor']:>8.1f}{took['read'] / 1e9:>8.2f}"
+    print(f"  {name:<44}{figures}{held}{more}", flush=True)
+
+
+def one_size(folder: str, rows: int, *, bound: bool) -> dict[str, float]:
+    print(f"{rows:,} rows of {len(SIZES)} attributes, {DOMAIN.size:.1e} cells")
+    print(f"  {'':<44}{'s':>8}{'cpu s':>8}{'GB read':>8}{'GB held':>8}")
+    step = child("make", folder, rows)
+    shown("made by DuckDB", step, step["memory"], f"  {step['bytes'] / 1e9:.2f} GB of Parquet")
+    plain = child("encode", folder, rows)
+    shown("tacit encode", plain, plain["memory"], f"  {plain['bytes'] / rows:.1f} bytes a row")
+    if bound:
+        kept = child("encode", folder, rows, 2)
+        more = f"  {kept['processor'] / plain['processor']:.1f} times; {kept['kept']:,} rows kept"
+        shown("the same, 2 rows of each person", kept, kept["memory"], more)
+        os.unlink(f"{folder}/bound2.tacit.codes")
+    started = child("start", folder, rows)
+    shown("open: count and fingerprint", started["opening"])
+    shown("start: tables, certificate and fit", started["starting"], started["memory"])
+    sets = started["sets"]
+    counting = started["counting"]
+    shown(f"of that, {sum(map(len, sets))} tables in {len(sets)} scans", counting)
+    shown("a free answer", started["asking"])
+    by_hand = child("own", folder, rows, sets)
+    shown("the engine's own GROUPING SETS", by_hand, by_hand["memory"])
+    ratio = counting["seconds"] / by_hand["seconds"], counting["processor"] / by_hand["processor"]
+    print(f"  counting over the engine's own: {ratio[0]:.2f} by the clock, {ratio[1]:.2f} in seconds of processor\n")
+    for name in ("table.parquet", "bound0.tacit.codes"):
+        os.unlink(f"{folder}/{name}")
+    return {"rows": rows, "counting": counting["processor"], "memory": started["memory"]}
+
+
+def other_engine(folder: str, rows: int, url: str | None) -> None:
+    took = child("elsewhere", folder, rows, url)
+    where = "Spark, 1 GB" if url is None else "PostgreSQL"
+    print(f"{where}: {rows:,} rows; by the clock, as the work is in another process")
+    print(f"  {'tacit encode':<44}{took['written']['seconds']:>8.1f}  {took['size'] / rows:.1f} bytes a row")
+    print(f"  {str(took['tables']) + ' tables in one scan':<44}{took['counted']['seconds']:>8.1f}")
+    print(f"  {'its own GROUPING SETS':<44}{took['own']['seconds']:>8.1f}")
+    print(
+        f"  ratio {took['counted']['seconds'] / took['own']['seconds']:.2f}; our process held {took['memory']:.2f} GB"
+    )
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks.bench_scale", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rows", type=int, nargs="+", default=[ROWS])
+    parser.add_argument("--folder", help="where tables are made and deleted again [default: a temporary one]")
+    parser.add_argument("--bound", action="store_true", help="also with 2 rows of each person")
+    parser.add_argument("--postgres", metavar="URL", help="through this PostgreSQL server instead")
+    parser.add_argument("--spark", action="store_true", help="through a local Spark instead")
+    parser.add_argument("--step", nargs=2, help=argparse.SUPPRESS)
+    chosen = parser.parse_args(arguments)
+    if chosen.step:
+        facts = STEPS[chosen.step[0]](*json.loads(chosen.step[1]))
+        held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+        print(json.dumps(facts | {"memory": held}))
+        return
+    with tempfile.TemporaryDirectory(dir=chosen.folder) as folder:
+        if chosen.postgres or chosen.spark:
+            for rows in chosen.rows:
+                other_engine(folder, rows, chosen.postgres)
+            return
+        found = [one_size(folder, rows, bound=chosen.bound) for rows in chosen.rows]
+    for small, large in pairwise(found):
+        times = [large[name] / small[name] for name in ("rows", "counting", "memory")]
+        print("{:.0f} times the rows: {:.1f} times the seconds of processor, {:.2f} times the memory".format(*times))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
