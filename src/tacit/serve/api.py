@@ -35,12 +35,14 @@ from tacit.serve.admission import (
     check_owner,
     unknown,
 )
+from tacit.serve.formats import Format, sent, wanted
 from tacit.serve.key import Key
 from tacit.serve.published import download
 from tacit.serve.question import Question, as_weights, check_work, read, read_batch
 from tacit.serve.refusal import Refusal, not_here
 from tacit.serve.schema import Json, encode, given
 from tacit.serve.served import ServedData
+from tacit.show.frames import frame as framed
 
 if TYPE_CHECKING:
     from tacit.serve.keys import KeyRing
@@ -182,6 +184,7 @@ class Endpoint:
     bad: str = "bad_json"
     most: int = MAX_BODY
     texts: Mapping[str, str] = field(default_factory=dict)  # each with what it is
+    framed: bool = False  # whether the answer is also sent as a table: see `formats`
 
 
 async def outcome(do: Callable[[Call], Any], call: Call, tokens: int = 0) -> Response:
@@ -242,8 +245,11 @@ async def keys(call: Call) -> replies.KeysReply:
 
 async def ask(call: Call) -> Json | Response:
     """Answer one question."""
+    form = wanted(call.request)
     question = await _question(call)
     (answer,) = await answers(call, [question])
+    if form != "json":
+        return await run_in_threadpool(sent, answer, form, about_all(question, answer))
     if isinstance(answer, Answer):
         return {"answer": shown(question, answer)}
     return await run_in_threadpool(lambda: _response({"answer": shown(question, answer)}))  # it may be large
@@ -251,12 +257,17 @@ async def ask(call: Call) -> Json | Response:
 
 async def known(call: Call) -> Response:
     """Answer one question if the answer is known. Never spends, so that caches and links may ask it."""
+    form = wanted(call.request)
     body, domain = call.texts.get("sql"), call.about.session.domain
     question = await run_in_threadpool(_read_text, body, call.texts.get("question", ""), domain)
     (answer,) = await call.server.ask(call.asker, call.about, [question], call.arrived, free=True)
     lasts = call.key is not None and call.key.is_visitor and await _lasts(call, question, answer)
     made = await run_in_threadpool(lambda: _response({"answer": shown(question, answer)}))
-    return cached(call, made, lasts=lasts)
+    found = cached(call, made, form, lasts=lasts)
+    if form == "json" or found.status_code == 304:
+        return found
+    headers = {name: found.headers[name] for name in ("etag", "vary", "cache-control") if name in found.headers}
+    return await run_in_threadpool(sent, answer, form, about_all(question, answer), headers)
 
 
 def _read_text(sql: str | None, structured: str, domain: Domain) -> Question:
@@ -274,13 +285,14 @@ async def _lasts(call: Call, question: Question, answer: Answers) -> bool:
     return (await asyncio.wrap_future(call.about.price(call.asker, question))).known
 
 
-def cached(call: Call, response: Response, *, lasts: bool) -> Response:
+def cached(call: Call, response: Response, form: Format = "json", *, lasts: bool) -> Response:
     """A response with its tag, or 304 where the client has it. Where everybody may read, caches may keep it.
 
-    The tag is a digest of what is sent: every server that answers the same gives the same tag.
+    The tag is a digest of what is sent as JSON: every server that answers the same gives the same tag. Of another form
+    it says that the content is the same; its bytes depend on the version of pyarrow.
     """
-    tag = f'"{hashlib.sha256(bytes(response.body)).hexdigest()[:32]}"'
-    headers = {"etag": tag, "vary": "accept"}
+    tag = f'"{hashlib.sha256(bytes(response.body)).hexdigest()[:32]}{"" if form == "json" else f"-{form}"}"'
+    headers = {"etag": tag if form == "json" else f"W/{tag}", "vary": "accept"}
     if call.asker.is_visitor:
         headers["cache-control"] = LASTING if lasts else BRIEF
     given = [one.strip().removeprefix("W/") for one in call.request.headers.get("if-none-match", "").split(",")]
@@ -292,10 +304,13 @@ def cached(call: Call, response: Response, *, lasts: bool) -> Response:
 
 async def ask_many(call: Call) -> Response:
     """Answer a batch of counts, which share their commits."""
+    form = wanted(call.request)
     batch = call.body.questions
     call.server.traffic.take(call.asker.id, len(batch) // QUESTIONS_A_TOKEN)
     questions = await run_in_threadpool(read_batch, batch, call.about.session.domain)
     found = await answers(call, questions)
+    if form != "json":
+        return await run_in_threadpool(lambda: sent(framed(found), form, {"questions": len(found)}))
     if len(found) <= SENT_AT_ONCE:
         body = await run_in_threadpool(lambda: b"".join(_parts(questions, found)))
         return Response(body, media_type="application/json")
@@ -393,7 +408,7 @@ ENDPOINTS = (
     Endpoint("GET", "/v1/whoami", "reader", whoami, result=replies.WhoamiReply),
     Endpoint("GET", "/v1/datasets", "reader", datasets, result=replies.DatasetsReply),
     Endpoint("GET", "/v1/keys", "owner", keys, result=replies.KeysReply),
-    Endpoint("POST", "/v1/{dataset}/ask", "reader", ask, schema.AskBody, replies.AskReply),
+    Endpoint("POST", "/v1/{dataset}/ask", "reader", ask, schema.AskBody, replies.AskReply, framed=True),
     Endpoint(
         "GET",
         "/v1/{dataset}/ask",
@@ -401,9 +416,17 @@ ENDPOINTS = (
         known,
         result=replies.AskReply,
         texts={"sql": "A question in SQL.", "question": "Or one of the other forms, as JSON."},
+        framed=True,
     ),
     Endpoint(
-        "POST", "/v1/{dataset}/ask_many", "reader", ask_many, schema.AskManyBody, replies.AskManyReply, bad="bad_batch"
+        "POST",
+        "/v1/{dataset}/ask_many",
+        "reader",
+        ask_many,
+        schema.AskManyBody,
+        replies.AskManyReply,
+        bad="bad_batch",
+        framed=True,
     ),
     Endpoint("POST", "/v1/{dataset}/cost", "reader", cost, schema.AskBody, replies.CostReply),
     Endpoint("GET", "/v1/{dataset}/base", "reader", base, result=replies.BaseReply),
@@ -430,6 +453,11 @@ def shown(question: Question, answer: Answers) -> Json:
     """An answer as JSON: what Python's `to_dict` gives, and what kind it is."""
     kind = "count" if question.is_count else question.kind
     return {"kind": kind, **answer.to_dict()}
+
+
+def about_all(question: Question, answer: Answers) -> Json:
+    """What an answer says beside its rows, for forms that are a table."""
+    return {name: value for name, value in shown(question, answer).items() if name not in ("rows", "errors")}
 
 
 async def _question(call: Call) -> Question:

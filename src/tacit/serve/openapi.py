@@ -13,6 +13,7 @@ import msgspec
 
 from tacit.replies import ErrorReply
 from tacit.serve.api import ENDPOINTS, Endpoint
+from tacit.serve.formats import MEDIA
 from tacit.serve.question import KINDS
 from tacit.serve.schema import Text
 
@@ -25,6 +26,7 @@ _ERRORS = {
     401: "No key, or one that is unknown or revoked",
     403: "Not with this key: its role, its quota, or where the request comes from",
     404: "No such data set",
+    406: "Arrow or Parquet, where pyarrow is not installed",
     408: "The body came too slowly",
     409: "The budget does not allow it, or the data are elsewhere",
     413: "The body is too large",
@@ -92,6 +94,7 @@ def _operation(endpoint: Endpoint) -> Schema:
     statuses = {*_EVERYWHERE, *(_WITH_BODY if endpoint.body else ())}
     statuses |= {*_WITH_KEY} if endpoint.access != "anyone" else set()
     statuses |= {404} if in_dataset else set()
+    statuses |= {406} if endpoint.framed else set()
     statuses |= {409, 422} if in_dataset and (endpoint.body or endpoint.texts) else set()
     statuses |= {409} if endpoint.access == "owner" else set()
     statuses |= {401, 403} if name == "login" else {403} if name == "logout" else set()
@@ -113,7 +116,8 @@ def _operation(endpoint: Endpoint) -> Schema:
 def _good(endpoint: Endpoint) -> dict[str, Schema]:
     if endpoint.result is not None:
         same: dict[str, Schema] = {"304": {"description": "The client has it: If-None-Match"}} if endpoint.texts else {}
-        return {"200": {"description": "The answer", "content": _json(endpoint.result)}} | same
+        tables: Schema = {MEDIA[form].partition(";")[0]: {} for form in MEDIA if form != "json" and endpoint.framed}
+        return {"200": {"description": "The answer", "content": _json(endpoint.result) | tables}} | same
     if endpoint.method == "GET":
         return {"200": {"description": "A file for tacit.read", "content": {"application/jsonl": {}}}}
     return {"204": {"description": "Done; the cookie is set or gone"}}

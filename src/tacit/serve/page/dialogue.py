@@ -16,7 +16,8 @@ from tacit.model.answer import sure_words
 from tacit.model.ask import Quantile
 from tacit.model.budget import percent_of
 from tacit.model.table import Answers
-from tacit.serve.api import Call, answers, shown
+from tacit.serve.api import Call, about_all, answers, shown
+from tacit.serve.formats import MEDIA, checked, sent
 from tacit.serve.page import view
 from tacit.serve.page.answer import drawing, panel, price_words, sharper, ways
 from tacit.serve.page.form import Fields, Forms, last, linked, question, read_forms, width, words_of
@@ -28,7 +29,7 @@ from tacit.serve.refusal import Refusal, refusal_of
 from tacit.serve.schema import Json, encode
 from tacit.serve.served import ServedData
 
-FILES = {"csv": "text/csv; charset=utf-8", "json": "application/json", "svg": "image/svg+xml"}
+FILES = MEDIA | {"svg": "image/svg+xml"}
 
 
 async def main(call: Call) -> Response:
@@ -182,6 +183,8 @@ async def file(call: Call) -> Response:
     kind, fields = call.request.path_params["kind"], call.request.query_params.multi_items()
     if kind not in FILES:
         raise Refusal(404, "no_such_address", f"An answer is a file of {', '.join(FILES)}.")
+    if kind != "svg":
+        checked(kind)
     _, _, parsed = await read_question(call, linked(fields))
     found = await asyncio.wrap_future(call.about.price(call.asker, parsed))
     if not (found.known or call.asker.is_visitor):
@@ -193,9 +196,10 @@ async def file(call: Call) -> Response:
 
 
 def _written(dataset: ServedData, asked: Question, answer: Answers, kind: str) -> Response:
-    if kind == "csv":
-        text = answer.frame().csv()
-    elif kind == "json":
+    attached = {"content-disposition": f'attachment; filename="{dataset.name}-answer.{kind}"'}
+    if kind not in ("json", "svg"):
+        return sent(answer, checked(kind), about_all(asked, answer), attached)
+    if kind == "json":
         text = encode(shown(asked, answer)).decode()
     else:
         attribute = dataset.session.domain[asked.ask.name] if isinstance(asked.ask, Quantile) else None
@@ -203,7 +207,6 @@ def _written(dataset: ServedData, asked: Question, answer: Answers, kind: str) -
         if chart is None:
             raise Refusal(404, "no_such_address", "This answer has no picture.")
         text = replace(chart, title=answer.question, note=sure_words(answer)).svg()
-    attached = {"content-disposition": f'attachment; filename="{dataset.name}-answer.{kind}"'}
     return Response(text, headers=attached, media_type=FILES[kind])
 
 

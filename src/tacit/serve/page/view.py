@@ -39,6 +39,7 @@ from tacit.show.chart.paint import CSS, FONT, ROLES, Picture, clean
 from tacit.show.events import Event, Tally, latest, pictures, single, spending
 from tacit.show.pages import drawn, environment
 from tacit.show.report import expectation, odds
+from tacit.show.streams import has_arrow
 
 # Scripts and styles from this server alone, none inside a page. A form goes nowhere else, and nobody may frame it.
 POLICY = (
@@ -124,6 +125,7 @@ def _templates() -> Environment:
     made = environment("tacit.serve.page", styled=False)
     made.filters |= {"picture": picture, "capital": lambda words: words[:1].upper() + words[1:]}
     made.globals |= {"address": address, "column": column, "span": span, "kinds": KINDS, "offered": offered}
+    made.globals["has_arrow"] = has_arrow
     return made
 
 
