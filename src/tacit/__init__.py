@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tacit.blocks import open_series as series
     from tacit.client import Client, connect
     from tacit.discovery import discover
+    from tacit.load.star import Join, Star
     from tacit.model.answer import Answer
     from tacit.model.attribute import Attribute, boolean, category, date, hour, integer, month, numeric, weekday
     from tacit.model.budget import Budget, Loss
@@ -52,11 +53,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Answer", "AnswerWithheld", "Attribute", "Bar", "Budget", "BudgetExhausted", "Client", "ConfigError", "DataError",
-    "Domain", "Facts", "InvalidBudget", "InvalidDomain", "InvalidQuery", "LedgerError", "Listing", "Loss", "NeedsData",
-    "NotStarted", "Query", "Receipt", "Series", "ServerError", "Session", "Statistic", "Table", "TacitError",
-    "WouldSpend", "bin_width_chart", "bin_widths", "boolean", "category", "connect", "count", "date", "discover",
-    "extend", "frame", "hour", "integer", "largest_mean", "matching", "month", "numeric", "open", "plan", "publish",
-    "quantile_distance", "read", "reopen", "report", "series", "statistic", "stump", "verify", "weekday", "weigh",
+    "Domain", "Facts", "InvalidBudget", "InvalidDomain", "InvalidQuery", "Join", "LedgerError", "Listing", "Loss",
+    "NeedsData", "NotStarted", "Query", "Receipt", "Series", "ServerError", "Session", "Star", "Statistic", "Table",
+    "TacitError", "WouldSpend", "bin_width_chart", "bin_widths", "boolean", "category", "connect", "count", "date",
+    "discover", "extend", "frame", "hour", "integer", "largest_mean", "matching", "month", "numeric", "open", "plan",
+    "publish", "quantile_distance", "read", "reopen", "report", "series", "statistic", "stump", "verify", "weekday",
+    "weigh",
 ]  # fmt: skip
 
 
@@ -67,6 +69,7 @@ _HOMES = {
     "tacit.show.frames": ("frame",),
     "tacit.show.report": ("report",),
     "tacit.discovery": ("discover",),
+    "tacit.load.star": ("Join", "Star"),
     "tacit.model.answer": ("Answer",),
     "tacit.model.attribute": (
         "Attribute",

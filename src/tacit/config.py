@@ -36,6 +36,17 @@ class DataSection(Struct, frozen=True, kw_only=True):
     copy: str | None = None
 
 
+class JoinSection(Struct, frozen=True, kw_only=True):
+    """[[data.join]]: a table that is joined to the one of [data]."""
+
+    name: str
+    on: str
+    holds: str
+    source: str | None = None
+    table: str | None = None
+    to: str | None = None
+
+
 class AboutSection(Struct, frozen=True, kw_only=True):
     """[about]: what people read about the table. Nothing rests on it."""
 
@@ -82,7 +93,7 @@ T = TypeVar("T")
 class Config:
     """A parsed configuration: the arguments of `tacit.open`, and what people read about the table and its columns."""
 
-    data: str
+    data: Any  # what `tacit.open` takes: a path, a query, an address, or a `Star` of several tables
     table: str | None
     domain: Domain
     budget: Budget
@@ -162,7 +173,7 @@ class Config:
 class Columns:
     """A configuration of which some attributes are still to be discovered: the arguments of `tacit.discover`."""
 
-    data: str
+    data: Any  # what `tacit.open` takes: a path, a query, an address, or a `Star` of several tables
     table: str | None
     columns: Mapping[str, Any]
     budget: Budget
@@ -221,7 +232,8 @@ def _read(path: Path, parsed: Mapping[str, Any], declared: Callable[[Mapping[str
             wrong.append(error)
             return None
 
-    data = read(lambda: _section(path, parsed, "data", DataSection))
+    joins = read(lambda: _joins(path, parsed))
+    data = read(lambda: _section(path, _without_joins(parsed), "data", DataSection))
     budget = read(lambda: _budget(_section(path, parsed, "budget", BudgetSection)))
     session = read(lambda: _section(path, parsed, "session", SessionSection, setting_names()))
     about = read(lambda: _section(path, parsed, "about", AboutSection))
@@ -246,8 +258,37 @@ def _read(path: Path, parsed: Mapping[str, Any], declared: Callable[[Mapping[str
         options["continues"] = path.parent / session.continues
     if session.prior is not None:
         options["prior"] = _place(path, session.prior)
-    source, ledger = _place(path, data.source), path.parent / session.ledger
-    return Config(source, data.table, domain, budget, ledger, options, about, columns, blocks)
+    source: Any = _place(path, data.source)
+    ledger, table = path.parent / session.ledger, data.table
+    if joins:
+        from tacit.load.star import Star
+
+        source, table = Star(source, joins, table), None
+    return Config(source, table, domain, budget, ledger, options, about, columns, blocks)
+
+
+def _without_joins(parsed: Mapping[str, Any]) -> Mapping[str, Any]:
+    data = parsed.get("data", {})
+    return {**parsed, "data": {k: v for k, v in data.items() if k != "join"}} if isinstance(data, Mapping) else parsed
+
+
+def _joins(path: Path, parsed: Mapping[str, Any]) -> list[Any]:
+    """The tables that are joined to the one of [data], as `tacit.Join` has them."""
+    data = parsed.get("data", {})
+    given = data.get("join", []) if isinstance(data, Mapping) else []
+    if not isinstance(given, list):
+        raise ConfigError(f"{path}: each table that is joined has a section [[data.join]].")
+    if not given:
+        return []
+    from tacit.load.star import Join
+
+    found = []
+    for one in given:
+        section = _section(path, {"data.join": one}, "data.join", JoinSection)
+        fields_of = {name: getattr(section, name) for name in names_of(JoinSection)}
+        place = None if section.source is None else _place(path, section.source)
+        found.append(Join(**fields_of | {"source": place}))
+    return found
 
 
 def _described(tables: Any) -> tuple[Any, dict[str, str]]:

@@ -114,14 +114,14 @@ class TestPostgres:
         execute(postgres, "CREATE TABLE growing AS SELECT 1 AS age")
         from tacit.load import engines as engine
 
-        copied = engine._copied
+        copied = engine.copied
 
         def then_grow(connection: Any, sql: str) -> Any:
             found = copied(connection, sql)
             execute(postgres, "INSERT INTO growing VALUES (2)")
             return found
 
-        monkeypatch.setattr(engine, "_copied", then_grow)
+        monkeypatch.setattr(engine, "copied", then_grow)
         domain = Domain({"age": integer(0, 99)})
         assert read_records(open_source(postgres, "growing"), domain).rows == 1
         assert read_records(open_source(postgres, "growing"), domain).rows == 3

@@ -286,6 +286,7 @@ class Stumbling:
     """An engine that says what it stumbled over, whatever it is asked."""
 
     dialect, table, failure = "duckdb", exp.table_("t", quoted=True), "the table could not be read."
+    joins = ()
 
     def __init__(self, error: Exception) -> None:
         self.error = error

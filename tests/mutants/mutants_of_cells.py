@@ -211,4 +211,28 @@ CELLS = (
         "if where is not None and where.unit > 2**20:",
         "trusted/test_records.py::test_a_table_that_is_too_large_or_weighted_is_refused",
     ),
+    plant(
+        "a key that several rows share",
+        "a join adds no rows",
+        "load/star.py",
+        "        if number:\n",
+        "        if number < 0:\n",
+        "load/test_star.py::test_a_key_that_two_rows_share_is_refused_and_no_value_is_told",
+    ),
+    plant(
+        "rows without a partner are lost",
+        "a join takes no rows away",
+        "load/star.py",
+        'join_type="left"',
+        'join_type="inner"',
+        "load/test_star.py::test_every_row_of_the_fact_table_has_the_columns_of_its_partners",
+    ),
+    plant(
+        "a table of people without people",
+        "what is about a person is protected together",
+        "load/__init__.py",
+        "            join.check_person(person)\n",
+        "            pass\n",
+        "load/test_star.py::test_what_is_declared_is_checked",
+    ),
 )

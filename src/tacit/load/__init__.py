@@ -38,12 +38,23 @@ _ACCEPTED = (
 )
 
 
+class Joined(Protocol):
+    """A table that was joined to the one that is read."""
+
+    def check_person(self, person: str | None) -> None:
+        """Refuse it, if it holds people who would not be protected."""
+
+
 class Engine(Protocol):
     """What one kind of engine does. It may fail with any exception; `Source` replaces all but a DataError."""
 
     dialect: Dialect
     table: exp.Table  # the table's name in statements
     failure: str  # a public sentence: it could not be read
+
+    @property
+    def joins(self) -> Sequence[Joined]:
+        """The tables that are joined to the one that is read."""
 
     def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[TableColumn, ...]:
         """Every column's name and coarse type. Where an engine would guess a type, what is declared holds instead."""
@@ -83,6 +94,8 @@ class Source:
 
     def coded(self, domain: Domain, person: str | None) -> tuple[list[Coded], tuple[str, bool] | None]:
         """How each attribute is coded, and the person's column, with whether it holds text rather than numbers."""
+        for join in self.engine.joins:
+            join.check_person(person)
         columns = quietly(lambda: self.engine.columns(domain, person), self.engine.failure)
         found = match(columns, domain, person)
         codes = [
@@ -138,7 +151,10 @@ def open_source(data: object, table: str | None = None) -> Source:
     import duckdb
 
     from tacit.load.engines import DuckDB, Postgres, Spark, selected
+    from tacit.load.star import Star
 
+    if isinstance(data, Star):
+        return data.open()
     if isinstance(data, str) and is_address(data):
         if not table:
             raise DataError('a PostgreSQL address needs a table name too: table="people".')

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import glob
+import hashlib
 import os
 import shutil
 import tempfile
@@ -26,7 +27,7 @@ import numpy as np
 from sqlglot import exp
 
 from tacit.errors import DataError
-from tacit.load import Numbers, Progress, named, open_source, quietly
+from tacit.load import Joined, Numbers, Progress, named, open_source, quietly
 from tacit.load.columns import Dialect, TableColumn, csv_type, match, table_column
 from tacit.model.domain import Domain
 
@@ -52,6 +53,7 @@ class DuckDB:
     """
 
     dialect: Dialect = "duckdb"
+    joins: Sequence[Joined] = ()
     table = exp.table_(_NAME, quoted=True)
 
     def __init__(
@@ -64,7 +66,7 @@ class DuckDB:
         header: Callable[[Any], list[str]] | None = None,
     ) -> None:
         self.failure = f"{shown} could not be read{' as ' * bool(form)}{form}."
-        self._shown, self._relate, self._header, self._ours = shown, relate, header, ours
+        self._shown, self._relate, self._header, self.ours = shown, relate, header, ours
         self._types: dict[str, str] = {}
         self._spilled: str | None = None
 
@@ -77,7 +79,15 @@ class DuckDB:
 
     @cached_property
     def _relation(self) -> Any:
-        return self._relate(self._connection if self._ours else None, self._types)
+        return self._relate(self._connection if self.ours else None, self._types)
+
+    def related(self, connection: Any, types: dict[str, str]) -> Any:
+        """The relation in another connection, for a join; a CSV file's columns as these types say."""
+        return self._relate(connection, types)
+
+    def header(self, connection: Any) -> list[str] | None:
+        """The names of a CSV file's columns; None of anything else."""
+        return None if self._header is None else self._header(connection)
 
     def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[TableColumn, ...]:
         if domain is not None and self._header is not None:
@@ -100,7 +110,7 @@ class DuckDB:
             return self._fetch(statements[0])
 
         try:
-            found = self._watched(first, progress) if progress and self._ours else first()
+            found = self._watched(first, progress) if progress and self.ours else first()
             return [found, *map(self._fetch, statements[1:])]
         except duckdb.Error:
             for name, kind in self._types.items():
@@ -140,7 +150,7 @@ class DuckDB:
 
     def keep(self, select: str, place: str, about: str, progress: Progress | None) -> None:
         with new_file(place) as made:
-            if self._ours:
+            if self.ours:
                 self._limit(place)
             told = ", ".join(("FORMAT parquet", f"KV_METADATA {{tacit: '{about}'}}", "USE_TMP_FILE false"))
             sql = f"COPY ({select}) TO {exp.Literal.string(made).sql('duckdb')} ({told})"
@@ -148,7 +158,7 @@ class DuckDB:
             def write() -> None:
                 self._relation.query(_NAME, sql)
 
-            if progress and self._ours:
+            if progress and self.ours:
                 self._watched(write, progress)
             else:
                 write()
@@ -223,9 +233,11 @@ def selected(connection: Any, text: str) -> Any:
 
 def attached(connection: Any, path: str, table: exp.Table) -> Any:
     """A table of a database file, which is opened for reading only."""
-    connection.execute(f"ATTACH {exp.Literal.string(path).sql('duckdb')} AS attached (READ_ONLY)")
+    # Several tables of one file may be joined, or of several files.
+    name = f"attached_{hashlib.sha256(os.path.realpath(path).encode()).hexdigest()[:16]}"
+    connection.execute(f"ATTACH IF NOT EXISTS {exp.Literal.string(path).sql('duckdb')} AS {name} (READ_ONLY)")
     table = table.copy()
-    table.set("catalog" if table.args.get("db") else "db", exp.to_identifier("attached"))
+    table.set("catalog" if table.args.get("db") else "db", exp.to_identifier(name))
     return connection.sql(exp.select("*").from_(table).sql("duckdb"))
 
 
@@ -233,15 +245,25 @@ class Postgres:
     """A table or view of a PostgreSQL server, by its address and name."""
 
     dialect: Dialect = "postgres"
+    joins: Sequence[Joined] = ()
 
     def __init__(self, url: str, table: exp.Table, shown: str) -> None:
         self.table = table
         self.failure = f"the PostgreSQL table {shown} could not be read: check its name and your rights."
-        self._url = url
+        self.url = url
+
+    def stated(self, sql: str) -> str:
+        """A statement as it is sent."""
+        return sql
+
+    def checked(self, connection: Any) -> None:
+        """Refuse what must not be counted, in the transaction that counts."""
 
     def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[TableColumn, ...]:
         def described(connection: Any) -> tuple[TableColumn, ...]:
-            columns = connection.execute(exp.select("*").from_(self.table).limit(0).sql("postgres")).description
+            columns = connection.execute(
+                self.stated(exp.select("*").from_(self.table).limit(0).sql("postgres"))
+            ).description
             rows = connection.execute(_KINDS, ([column.type_code for column in columns],)).fetchall()
             types = {oid: "text" if category in ("S", "E") else name for oid, name, category in rows}
             return tuple(table_column(column.name, types[column.type_code]) for column in columns)
@@ -249,15 +271,23 @@ class Postgres:
         return self._ask(described)
 
     def run(self, statements: Sequence[str], progress: Progress | None) -> list[Numbers]:
-        return self._ask(lambda connection: [_copied(connection, sql) for sql in statements])
+        def counted(connection: Any) -> list[Numbers]:
+            self.checked(connection)
+            return [copied(connection, self.stated(sql)) for sql in statements]
+
+        return self._ask(counted)
 
     def fetch(self, statement: str) -> list[tuple[Any, ...]]:
-        return self._ask(lambda connection: list(connection.execute(statement).fetchall()))
+        def fetched(connection: Any) -> list[tuple[Any, ...]]:
+            self.checked(connection)
+            return list(connection.execute(self.stated(statement)).fetchall())
+
+        return self._ask(fetched)
 
     def _ask(self, work: Callable[[Any], T], *, only_read: bool = True) -> T:
         import psycopg
 
-        with quietly(lambda: psycopg.connect(self._url), _UNREACHED) as connection:
+        with quietly(lambda: psycopg.connect(self.url), _UNREACHED) as connection:
             # Repeatable: all statements see one state of a table that others write to.
             connection.execute(f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ {'READ ONLY' * only_read}")
             connection.execute("SET LOCAL standard_conforming_strings = on")  # a backslash in a value is a backslash
@@ -266,13 +296,14 @@ class Postgres:
     def keep(self, select: str, place: str, about: str, progress: Progress | None) -> None:
         def write(connection: Any) -> None:
             name = named(place, "postgres").sql("postgres")
-            connection.execute(f"CREATE TABLE {name} AS {select}")
+            self.checked(connection)
+            connection.execute(f"CREATE TABLE {name} AS {self.stated(select)}")
             connection.execute(f"COMMENT ON TABLE {name} IS 'tacit {about}'")
 
         self._ask(write, only_read=False)
 
     def kept(self, place: str) -> Postgres:
-        return Postgres(self._url, named(place, "postgres"), place)
+        return Postgres(self.url, named(place, "postgres"), place)
 
     def made_for(self, place: str) -> str | None:
         name = named(place, "postgres").sql("postgres")
@@ -290,7 +321,7 @@ class Postgres:
         self._ask(lambda connection: connection.execute(f"DROP TABLE IF EXISTS {name}"), only_read=False)
 
 
-def _copied(connection: Any, sql: str) -> Numbers:
+def copied(connection: Any, sql: str) -> Numbers:
     """The columns of a result whose fields are all BIGINT and never NULL.
 
     PostgreSQL's binary COPY has 19 bytes of header, then each row as a field count and, for each field, its length and
@@ -313,18 +344,19 @@ class Spark:
     """A Spark DataFrame, under a name that lives as long as a statement runs."""
 
     dialect: Dialect = "spark"
+    joins: Sequence[Joined] = ()
     failure = "the Spark DataFrame could not be read."
 
     def __init__(self, frame: Any) -> None:
         self.table = exp.table_(f"tacit_{uuid.uuid4().hex}", quoted=True)
-        self._frame = frame
+        self.frame = frame
 
     def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[TableColumn, ...]:
         # Spark's plain timestamp is an instant, shown in the session's time zone; timestamp_ntz has none.
         types = {"timestamp": "TIMESTAMP WITH TIME ZONE"}
         return tuple(
             table_column(field.name, types.get(kind := field.dataType.simpleString(), kind))
-            for field in self._frame.schema.fields
+            for field in self.frame.schema.fields
         )
 
     def run(self, statements: Sequence[str], progress: Progress | None) -> list[Numbers]:
@@ -341,24 +373,24 @@ class Spark:
         self._named(write)
 
     def kept(self, place: str) -> Spark:
-        return Spark(self._frame.sparkSession.read.parquet(place))
+        return Spark(self.frame.sparkSession.read.parquet(place))
 
     def made_for(self, place: str) -> str | None:
         from pyspark.errors import AnalysisException
 
         try:
-            read = self._frame.sparkSession.read.parquet(place)
+            read = self.frame.sparkSession.read.parquet(place)
         except AnalysisException:  # there is no such path
             return None
         return str(read.schema.fields[0].metadata.get("tacit", ""))
 
     def drop(self, place: str) -> None:
-        hadoop = self._frame.sparkSession._jvm.org.apache.hadoop.fs.Path(place)
-        hadoop.getFileSystem(self._frame.sparkSession._jsc.hadoopConfiguration()).delete(hadoop, True)
+        hadoop = self.frame.sparkSession._jvm.org.apache.hadoop.fs.Path(place)
+        hadoop.getFileSystem(self.frame.sparkSession._jsc.hadoopConfiguration()).delete(hadoop, True)
 
     def _named(self, work: Callable[[Any], T]) -> T:
-        session = self._frame.sparkSession
-        self._frame.createOrReplaceTempView(self.table.name)
+        session = self.frame.sparkSession
+        self.frame.createOrReplaceTempView(self.table.name)
         try:
             return work(session)
         finally:
