@@ -39,20 +39,16 @@ Valued = tuple[Aggregate | Quantile, float]  # what is asked, and a factor: 100 
 
 def aggregate(node: exp.Expr, where: Expression, read: Reading) -> Valued | None:
     """The value that a node asks for, about the rows of `where`, and a factor; None if it is none."""
-    return _value(node, where, read)
-
-
-def _value(node: exp.Expr, where: Expression, read: Reading) -> Valued | None:
     if isinstance(node, exp.Paren):
-        return _value(node.this, where, read)
+        return aggregate(node.this, where, read)
     if isinstance(node, exp.Mul | exp.Div):
         return _arithmetic(node, where, read)
     if isinstance(node, exp.Cast) and node.to.this in (exp.DType.DOUBLE, exp.DType.FLOAT):
-        return _value(node.this, where, read)
+        return aggregate(node.this, where, read)
     if isinstance(node, exp.Filter) and isinstance(node.expression, exp.Where):
         if isinstance(node.this, exp.Filter):
             return None
-        return _value(node.this, _both(where, condition(node.expression.this, read)), read)
+        return aggregate(node.this, _both(where, condition(node.expression.this, read)), read)
     if isinstance(node, exp.Count) and only(node, "this", "big_int"):
         return _count(node.this, where, read)
     if isinstance(node, exp.CountIf) and only(node, "this"):
@@ -80,13 +76,13 @@ def _arithmetic(node: exp.Mul | exp.Div, where: Expression, read: Reading) -> Va
     """
     if isinstance(node, exp.Mul):
         number, other = (node.this, node.expression) if _is_number(node.this) else (node.expression, node.this)
-        value = _value(other, where, read) if _is_number(number) else None
+        value = aggregate(other, where, read) if _is_number(number) else None
         if value is None or isinstance(value[0], Quantile):
             return None
         factor = plain_value(number)
         assert isinstance(factor, int | float)
         return value[0], value[1] * factor
-    top, bottom = _value(node.this, where, read), _value(node.expression, where, read)
+    top, bottom = aggregate(node.this, where, read), aggregate(node.expression, where, read)
     if top is None or bottom is None or bottom[1] != 1:
         return None
     if not isinstance(top[0], Count) or not isinstance(bottom[0], Count):

@@ -6,7 +6,6 @@ arithmetic, HAVING, ORDER BY, LIMIT and statements over the rows of another one,
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -15,18 +14,19 @@ from sqlglot import exp
 from tacit.errors import InvalidQuery
 from tacit.model.aggregate import Aggregate
 from tacit.model.ask import Ask, Column, Count, Derived, Group, Quantile, Select
-from tacit.model.derived import Fold, Folded, FoldKind, Shown, Sort, attribute_of
+from tacit.model.derived import Fold, Folded, FoldKind, Shown, attribute_of
 from tacit.model.describe import describe
 from tacit.model.expression import All, Expression
 from tacit.model.outer import Belongs, Constant, Elsewhere, Given, Kind, Operation, Outer, kinds_of
 from tacit.model.query import Query
 from tacit.model.sql.aggregate import aggregate
-from tacit.model.sql.condition import Reading, checked, column, condition, only, plain_value, stripped, text
+from tacit.model.sql.condition import Reading, checked, column, only, text
+from tacit.model.sql.ending import Ending, ending_of
+from tacit.model.sql.group import belongs, check_size, group_of, groups_of, position
 from tacit.model.sql.outer import ALLOWED, truth, value
 from tacit.model.sql.statistic import statistic
 
 MAX_VALUES = 20  # aggregates of one statement
-MAX_CELLS = 2**20  # of a result
 _NO_ROWS = "rows are never shown: the statement has an aggregate, like COUNT(*)."
 _CLAUSES = ("expressions", "from_", "where", "group", "having", "order", "limit", "offset", "distinct", "with_")
 Rows = Select | Derived  # a statement by its rows
@@ -183,7 +183,7 @@ def _over_data(select: exp.Select, read: Reading, tables: Tables) -> Rows | None
     with read.attempt():
         chosen = checked(where.this, read) if where else chosen
     known = len(read.mistakes)
-    inner = Inner(read, tables, All(()) if known else chosen, _groups(select, read))
+    inner = Inner(read, tables, All(()) if known else chosen, groups_of(select, read))
     inner.partial = len(read.mistakes) > known
     shown = list[Shown]()
     for item in select.expressions:
@@ -199,7 +199,7 @@ def _over_data(select: exp.Select, read: Reading, tables: Tables) -> Rows | None
         if inner.values or inner.elsewhere or not plain or any(not isinstance(one.node, Given) for one in shown):
             raise InvalidQuery("SELECT DISTINCT a, b FROM data lists the declared values, and takes nothing else.")
     inner.named = {one.title.lower(): one.node for one in shown if one.named}
-    outer = _ending(select, inner, shown)
+    outer = ending_of(select, inner, shown)
     if not distinct and not inner.values and not inner.elsewhere:
         read.refuse("" if read.mistakes else f"{_NO_ROWS} {ALLOWED}")
     if len(inner.values) > MAX_VALUES:
@@ -210,16 +210,6 @@ def _over_data(select: exp.Select, read: Reading, tables: Tables) -> Rows | None
     if not plain_count or any(group.width is not None for group in inner.groups):
         check_size(inner.groups, read)
     return _put_together(inner, shown, outer)
-
-
-@dataclass
-class Ending:
-    """HAVING, ORDER BY, LIMIT and OFFSET."""
-
-    having: Outer | None = None
-    sort: list[Sort] = field(default_factory=list)
-    limit: int | None = None
-    offset: int = 0
 
 
 def _put_together(inner: Inner, shown: list[Shown], ending: Ending) -> Rows:
@@ -238,10 +228,10 @@ def _put_together(inner: Inner, shown: list[Shown], ending: Ending) -> Rows:
         notes,
     )
     whole = [one.node for one in shown] == [Given(i) for i in range(len(core.kinds))]
-    if not core.grouped and ending.limit is not None and ending.limit > 0 and not ending.offset:
-        ending.limit = None  # there is one row
-    if not core.grouped:
+    if not core.grouped:  # there is one row
         ending.sort = []
+        if ending.limit is not None and ending.limit > 0 and not ending.offset:
+            ending.limit = None
     if whole and ending == Ending() and not inner.elsewhere:
         return core
     if any(isinstance(asked, Quantile) for asked in inner.values):
@@ -256,111 +246,6 @@ def _put_together(inner: Inner, shown: list[Shown], ending: Ending) -> Rows:
         tuple(inner.elsewhere),
         notes,
     )
-
-
-def _groups(select: exp.Select, read: Reading) -> list[Group]:
-    """The groups of a statement: those of the select list, and those of GROUP BY alone. Each is held against both."""
-    items = [(item, group) for item in select.expressions if (group := _safe_group(item, read)) is not None]
-    if select.args.get("distinct"):
-        return [group for _, group in items]
-    grouping = select.args.get("group") or exp.Group()
-    if not only(grouping, "expressions"):  # ROLLUP, CUBE, ALL and their kind
-        raise InvalidQuery(f"{text(grouping)} is not answered here. {ALLOWED}")
-    titles = {group.title.lower(): group for _, group in items}
-    found = list[Group]()
-    for node in grouping.expressions:
-        with read.attempt():
-            found.append(_grouped(node, select, titles, read))
-    keys = [(group.name, group.width) for group in found]
-    listed = [group for _, group in items if (group.name, group.width) in keys]
-    if len({group.name for group in found}) < len(found) or len({group.name for group in listed}) < len(listed):
-        raise InvalidQuery("a table groups by each of its columns once.")
-    return listed + [g for g in found if (g.name, g.width) not in [(one.name, one.width) for one in listed]]
-
-
-def _safe_group(item: exp.Expr, read: Reading) -> Group | None:
-    """The group that an item of the select list is; what is wrong with it is said when the item is read."""
-    try:
-        return group_of(item.unalias(), item.alias if isinstance(item, exp.Alias) else "", read)
-    except InvalidQuery:
-        return None
-
-
-def _grouped(node: exp.Expr, select: exp.Select, titles: Mapping[str, Group], read: Reading) -> Group:
-    """An item of GROUP BY, which may be a position or an alias too."""
-    at = position(node, len(select.expressions))
-    if at is not None:
-        node = select.expressions[at].unalias()
-        group = group_of(node, select.expressions[at].alias, read)
-    else:
-        named = titles.get(node.name.lower()) if isinstance(node, exp.Column) and not node.args.get("table") else None
-        group = named if named and node.name.lower() not in map(str.lower, read.domain) else group_of(node, "", read)
-    if group is None:
-        raise InvalidQuery(f"{text(node)} is nothing to group by. {ALLOWED}")
-    return group
-
-
-def group_of(node: exp.Expr, alias: str, read: Reading) -> Group | None:
-    """A column to group by, or bins of it: FLOOR(age / 10) * 10, age / 10 * 10, age // 10 * 10."""
-    if isinstance(node, exp.Column):
-        name = column(node, read)
-        return Group(name, alias or name)
-    product = stripped(node)
-    if not isinstance(product, exp.Mul):
-        return None
-    inner, factor = stripped(product.this), product.expression
-    if isinstance(factor, exp.Floor | exp.Div | exp.IntDiv):
-        inner, factor = factor, product.this
-    floor = isinstance(inner, exp.Floor) and only(inner, "this")
-    quotient = stripped(inner.this) if floor else inner
-    if not isinstance(quotient, exp.Div | exp.IntDiv) or not isinstance(stripped(quotient.this), exp.Column):
-        return None
-    name = column(stripped(quotient.this), read)
-    width, again = plain_value(stripped(quotient.expression)), plain_value(stripped(factor))
-    attribute = read.domain[name]
-    if attribute.kind not in ("integer", "numeric"):
-        raise InvalidQuery(f"{name} is not a number, so it has no bins to widen; group by {name} itself.")
-    if not isinstance(width, int | float) or not 0 < width < 1e300 or width != again:
-        raise InvalidQuery(f"bins are written FLOOR({name} / 10) * 10, with the same number twice.")
-    if not floor and (attribute.kind == "numeric" or attribute.edge(0) < 0):
-        raise InvalidQuery(f"write FLOOR({name} / {width}) * {width}: without FLOOR engines do not agree on it.")
-    return Group(name, alias or name, width)
-
-
-def check_size(groups: list[Group] | tuple[Group, ...], read: Reading) -> None:
-    cells = math.prod(read.domain[group.name].size for group in groups)
-    if cells > MAX_CELLS:
-        raise InvalidQuery(f"the result would have up to {cells:,} rows; the most is {MAX_CELLS:,}.")
-    for group in groups:
-        group.parts(read.domain) if group.width is not None else None  # refuses a width that cuts bins
-
-
-def belongs(node: exp.Expr, names: Mapping[str, str], groups: list[Group], read: Reading) -> Belongs | None:
-    """A condition on the attributes of groups alone, by the names that they go by; None if it is about more."""
-    columns = list(node.find_all(exp.Column))
-    if not columns or node.find(exp.AggFunc, exp.Anonymous, exp.Subquery):
-        return None
-    if any(one.args.get("table") or one.name.lower() not in names for one in columns):
-        return None
-    renamed = node.copy()
-    for one in renamed.find_all(exp.Column):
-        one.this.set("this", names[one.name.lower()])
-    found = condition(renamed, read)
-    meets, fails = (found.truth(read.domain, wanted) for wanted in (True, False))
-    widths = [group for group in groups if group.width is not None]
-    for group in widths:
-        for query in (meets, fails):
-            if not _whole_groups(query, group, read):
-                raise InvalidQuery(f"{text(node)} cuts the groups of {group.name}; choose rows with WHERE.")
-    return Belongs(meets, fails, describe(meets, read.domain))
-
-
-def _whole_groups(query: Query, group: Group, read: Reading) -> bool:
-    if group.name not in query.scope:
-        return True
-    names = [group.name, *(name for name in query.scope if name != group.name)]
-    table = query.table(names, [read.domain[name].size for name in names])
-    return all((table[part.start : part.stop] == table[part.start]).all() for part in group.parts(read.domain))
 
 
 # -- over the rows of another statement -------------------------------------------------------------------------------
@@ -471,7 +356,7 @@ def _over_rows(select: exp.Select, source: Rows, read: Reading, tables: Tables) 
         if item.alias and item.alias.lower() not in map(str.lower, source.titles):
             scope.named[item.alias.lower()] = made
     scope.named = {one.title.lower(): one.node for one in shown if one.named}
-    ending = _ending(select, scope, shown)
+    ending = ending_of(select, scope, shown)
     if read.mistakes:
         return None
     having = ending.having
@@ -521,39 +406,3 @@ def _one_of(elsewhere: list[Select | Folded | Derived], found: Select | Folded |
     if found not in elsewhere:
         elsewhere.append(found)
     return Elsewhere(elsewhere.index(found))
-
-
-def _ending(select: exp.Select, scope: Inner | Over, shown: list[Shown]) -> Ending:
-    read, found = scope.read, Ending()
-    having = select.args.get("having")
-    with read.attempt():
-        found.having = truth(having.this, scope) if having else None
-    for node in (select.args.get("order") or exp.Order()).expressions:
-        with read.attempt():
-            key, down = (node.this, bool(node.args.get("desc"))) if isinstance(node, exp.Ordered) else (node, False)
-            at = position(key, len(select.expressions))
-            found.sort.append(Sort(value(key, scope) if at is None else shown[at].node, down))
-    with read.attempt():
-        found.limit = _whole(select.args.get("limit"), "LIMIT")
-    with read.attempt():
-        found.offset = _whole(select.args.get("offset"), "OFFSET") or 0
-    return found
-
-
-def position(node: exp.Expr, columns: int) -> int | None:
-    """The column of the statement that a number in GROUP BY or ORDER BY stands for."""
-    if not isinstance(node, exp.Literal) or node.is_string:
-        return None
-    found = plain_value(node)
-    if not isinstance(found, int) or not 1 <= found <= columns:
-        raise InvalidQuery(f"there is no column {text(node)}; the statement has {columns}.")
-    return found - 1
-
-
-def _whole(node: exp.Expr | None, word: str) -> int | None:
-    if node is None:
-        return None
-    number = plain_value(node.expression) if only(node, "expression") else None
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 2**53:
-        raise InvalidQuery(f"{word} takes a whole number from 0.")
-    return number

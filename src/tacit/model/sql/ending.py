@@ -1,0 +1,59 @@
+"""The end of a statement: HAVING, ORDER BY, LIMIT and OFFSET. For `sql.statement` alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sqlglot import exp
+
+from tacit.errors import InvalidQuery
+from tacit.model.derived import Shown, Sort
+from tacit.model.outer import Outer
+from tacit.model.sql.condition import Reading, only, plain_value
+from tacit.model.sql.group import position
+from tacit.model.sql.outer import Scope, truth, value
+
+
+class Read(Scope, Protocol):
+    """A scope that keeps what is wrong with the statement."""
+
+    read: Reading
+
+
+@dataclass
+class Ending:
+    """HAVING, ORDER BY, LIMIT and OFFSET."""
+
+    having: Outer | None = None
+    sort: list[Sort] = field(default_factory=list)
+    limit: int | None = None
+    offset: int = 0
+
+
+def ending_of(select: exp.Select, scope: Read, shown: list[Shown]) -> Ending:
+    read, found = scope.read, Ending()
+    if not any(select.args.get(clause) for clause in ("having", "order", "limit", "offset")):
+        return found
+    having = select.args.get("having")
+    with read.attempt():
+        found.having = truth(having.this, scope) if having else None
+    for node in (select.args.get("order") or exp.Order()).expressions:
+        with read.attempt():
+            key, down = (node.this, bool(node.args.get("desc"))) if isinstance(node, exp.Ordered) else (node, False)
+            at = position(key, len(select.expressions))
+            found.sort.append(Sort(value(key, scope) if at is None else shown[at].node, down))
+    with read.attempt():
+        found.limit = _whole(select.args.get("limit"), "LIMIT")
+    with read.attempt():
+        found.offset = _whole(select.args.get("offset"), "OFFSET") or 0
+    return found
+
+
+def _whole(node: exp.Expr | None, word: str) -> int | None:
+    if node is None:
+        return None
+    number = plain_value(node.expression) if only(node, "expression") else None
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 2**53:
+        raise InvalidQuery(f"{word} takes a whole number from 0.")
+    return number
