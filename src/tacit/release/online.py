@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from tacit.model.facts import ANSWER, FREE, NOISE, Bar
 from tacit.model.query import GRID, Query
 from tacit.model.request import Distance, Lens
 from tacit.model.statistic import Statistic
+from tacit.model.status import Extension
 from tacit.model.workload import Marginal, marginal
 from tacit.release.base import Base
 from tacit.release.bought import split
@@ -99,6 +100,13 @@ class Terms:
 
 
 K = TypeVar("K", bound=Knowledge)
+
+
+class Limits(NamedTuple):
+    """What may be spent in all, in atoms, and the decisions by which it was raised."""
+
+    whole: int
+    extensions: tuple[Extension, ...]
 
 
 class Online(Generic[K]):
@@ -241,11 +249,14 @@ class Online(Generic[K]):
         The bar for all free answers divides its chance of being wrong among so many. Where the budget was raised, each
         gate before that has had its share, and the rest of the chance is divided among the gates that can follow.
         """
+        return self._most_gates(self._public.extensions)
+
+    def _most_gates(self, extensions: Iterable[Extension]) -> float:
         start = 0 if self._start is None else self._start.cost.atoms
         most, chance, opened = (self._public.divided.atoms - start) / self.terms.gate_loss.atoms, 1.0, 0
         whole = self._public.total.atoms
         in_all = most
-        for raised in self._public.extensions:
+        for raised in extensions:
             before = self._gates_before(raised.receipt.entry)
             in_all += (raised.total.atoms - whole) / self.terms.gate_loss.atoms
             chance -= (before - opened) / most
@@ -305,11 +316,12 @@ class Online(Generic[K]):
         That is the narrower one by public parameters, so showing it costs no confidence. As long as a gate stands, both
         stay what they are.
         """
-        known = (threshold, unit, None if isinstance(lens, Distance) else lens.reach, self.most_gates)
+        gates = self.most_gates if self._limits is None else self._most_gates(self._limits.extensions)
+        known = (threshold, unit, None if isinstance(lens, Distance) else lens.reach, gates)
         if self._bars[0] != known:
             # Both are compared with bars that are read off releases.
             sure = replace(self.terms, confidence=split(self.terms.confidence).others)
-            shown = {ANSWER: sure.shown_alone(threshold), FREE: sure.shown(threshold, self.most_gates)}
+            shown = {ANSWER: sure.shown_alone(threshold), FREE: sure.shown(threshold, gates)}
             reach = {about: farthest(lens, most) for about, most in shown.items()}
             self._bars = (
                 known,
@@ -348,6 +360,7 @@ class Online(Generic[K]):
         self.knowledge: K = knowledge
         self._read_to = 0
         self._left = 0  # atoms, by the last look and less what was paid since
+        self._limits: Limits | None = None  # by the last look: they change by entries alone
 
     def _catch_up(self, newest: Mark | None = None, *, buy: bool = True) -> Loss:
         """Learn what this or another process has bought since the last look: a fold over the ledger, in its order.
@@ -356,16 +369,17 @@ class Online(Generic[K]):
         """
         try:
             paid = self._nothing if self._start is None else self._start.make(buy=buy)
-            if newest is not None and newest.seq == self._read_to and not paid.atoms:
+            if newest is not None and newest.seq == self._read_to and self._limits is not None and not paid.atoms:
                 self.knowledge.learn((), newest.seq)  # voters are stirred by what was only told, too
-                self._left = self._public.whole.atoms - newest.spent
+                self._left = self._limits.whole - newest.spent
                 return paid
             head, news = self._public.since(self._read_to)
             bought = list(news)
             read_to = max([head.seq, *(one.receipt.entry for one in bought)])
             self.knowledge.learn(bought, read_to)
             # What is only told after that need not be looked at again.
-            self._read_to, self._left = read_to, self._public.whole.atoms - head.spent
+            self._limits = Limits(self._public.whole.atoms, self._public.extensions)
+            self._read_to, self._left = read_to, self._limits.whole - head.spent
             return paid
         except BaseException:  # an interrupt may have cut an update in half: start over at the next question
             self._restart()
