@@ -74,7 +74,7 @@ def test_the_same_question_is_paid_once_however_it_is_written(tmp_path: Path) ->
 def test_the_same_bytes_after_a_restart_and_for_another_session(tmp_path: Path) -> None:
     with start(tmp_path) as one, start(tmp_path) as two:
         first = one.ask(SAME[0])
-        paid = {"source": "", "cost": "", "percent": ""}
+        paid = {"source": "", "cost": "", "percent": "", "total": ""}
         assert two.ask(SAME[2]).to_dict() | paid == first.to_dict() | paid
         table = one.table("sex", "age")
         assert two.table("age", "sex").values.T.tolist() == table.values.tolist()

@@ -77,7 +77,7 @@ SAME: list[tuple[str, Asks]] = [
 
 
 def facts(answer: Any) -> dict[str, Any]:
-    return {k: v for k, v in answer.to_dict().items() if k not in ("source", "cost", "percent")}
+    return {k: v for k, v in answer.to_dict().items() if k not in ("source", "cost", "percent", "total")}
 
 
 def lasting(answer: Any) -> dict[str, Any]:
