@@ -320,8 +320,11 @@ class Session(Questions):
         self._check_started(needs)
         with no_collection():
             found = self._parts.fetch(need for one in needs for need in one)
+        every = zip(asks, _words(asks, self._public.domain), needs, strict=True)
+        if len(asks) == 1:  # what it needs twice is one part
+            return [self._priced(combine(ask, found, self._setting, words)) for ask, words, _ in every]
         answers, given = list[Answers](), set[Need]()
-        for ask, words, mine in zip(asks, _words(asks, self._public.domain), needs, strict=True):
+        for ask, words, mine in every:
             own = {need: _again(found[need]) if need in given else found[need] for need in mine}
             answers.append(self._priced(combine(ask, own, self._setting, words)))
             given.update(mine)

@@ -116,12 +116,12 @@ def fresh(disk: Path, number: int) -> Path:
     return folder
 
 
-def compares_nothing(self: Log, head: Mark, path: Path | None = None) -> None:
+def compares_nothing(self: Log, told: Mark, path: Path | None = None) -> None:
     """A planted bug: whoever has more lines moves the anchor, whatever stands there, and intents are not told."""
-    line = self._file.read(lambda db: rows.numbered(db, [head.seq]))
+    line = self._file.read(lambda db: rows.numbered(db, [told.seq]))
     if path is None and line[0].kind == "intent":
         return
-    told, ledger = self._file.read(lambda db: self._told(db, head.seq)), self.identity.id
+    ledger = self.identity.id
 
     def work(db: sqlite3.Connection) -> Mark:
         seen = _mark(db, ledger)

@@ -175,8 +175,8 @@ STORE = (
         "an anchor that is not told",
         "the anchor knows an answer before it is shown",
         _LOG,
-        "        if done.new:\n            try:",
-        "        if not done.at:\n            try:",
+        "        if told is not None:\n            try:",
+        "        if told is not None and not done.at:\n            try:",
         f"{_COPIES}::test_an_old_copy_is_refused_and_never_refills",
     ),
     plant(

@@ -10,7 +10,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -138,7 +138,8 @@ class Log:
             with log._file.mutex:
                 log._known = log._file.transact(lambda db: log._resume(db, accept_rollback))
             # Where it is, is noted for who may go on with it; reading a copy says nothing of the original's place.
-            log._tell_anchor(log._known[0], None if terms is None else log.path)
+            told = log._file.read(partial(log._told, seq=log._known[0].seq))
+            log._tell_anchor(told, None if terms is None else log.path)
         except BaseException:
             log.close()
             raise
@@ -183,21 +184,21 @@ class Log:
         """
         self.check_writing()
 
-        def whole(db: Any) -> tuple[Transaction, T]:
+        def whole(db: Any) -> tuple[Transaction, T, Mark | None]:
             at, state = self._sound(db)
             # A settlement is one transaction: what another one has begun does not go on here.
             transaction = Transaction(db, at, state._replace(settling=None, room=0))
             result = work(transaction)
             self._check_most(transaction.state.spent - state.spent)
             rows.insert(db, transaction.new)
-            return transaction, result
+            return transaction, result, self._told(db, transaction.at.seq) if transaction.new else None
 
         with self._file.mutex:
-            done, result = self._file.transact(whole)
+            done, result, told = self._file.transact(whole)
             self._known = done.at, done.state
-        if done.new:
+        if told is not None:
             try:
-                self._tell_anchor(done.at)
+                self._tell_anchor(told)
             except LedgerError as error:
                 error.nothing_spent = False
                 raise
@@ -364,8 +365,9 @@ class Log:
 
         All that is written within a turn has the time at which it was asked for, before the wait: see `time`.
         """
-        if not self._file.has_turn():
-            self._thread.asked = getattr(self._thread, "arrived", None) or now()
+        if self._file.has_turn():
+            return nullcontext()
+        self._thread.asked = getattr(self._thread, "arrived", None) or now()
         return self._file.turn()
 
     @contextmanager
@@ -463,17 +465,17 @@ class Log:
         """Lines that may be shown. Another process may have stored them and died before it could tell the anchor."""
         lines = self._read(choose)
         if any(line.seq > self._anchored for line in lines):
-            head, lines = self._file.transact(lambda db: (self._sound(db)[0], choose(db)))
-            self._tell_anchor(head)
+            told, lines = self._file.transact(lambda db: (self._told(db, self._sound(db)[0].seq), choose(db)))
+            self._tell_anchor(told)
         return lines
 
-    def _tell_anchor(self, head: Mark, path: Path | None = None) -> None:
-        """Move the anchor to `head`, unless it stands further on in this same history already.
+    def _tell_anchor(self, told: Mark, path: Path | None = None) -> None:
+        """Move the anchor to the mark of a line, unless it stands further on in this same history already.
 
-        Guarantee: when it returns, the anchor stands at `head` or after it, in the history of this file. Two copies
+        Guarantee: when it returns, the anchor stands at `told` or after it, in the history of this file. Two copies
             that go on from one mark never both get so far: the mark that each replaces is one of its own.
         """
-        told, seen = self._file.read(partial(self._told, seq=head.seq)), self._found
+        seen = self._found
         if path is not None or seen is None or seen.seq >= told.seq:
             seen = self._anchor.newest(self.identity.id)
         ours = (seen is not None and seen == self._found) or self._is_ours(seen)
