@@ -13,6 +13,7 @@ from tacit.errors import ConfigError, LedgerError
 from tacit.load import Progress, Source, is_address, open_source
 from tacit.load.copies import Copy
 from tacit.model.domain import Domain
+from tacit.shelf import Shelf
 from tacit.trusted.cells import encode, read_records
 from tacit.trusted.counted import AnyRecords, Counted
 
@@ -53,6 +54,21 @@ class Rows:
             self.encode(source, loading)
         copy.progress = loading
         return Counted(copy, self.domain, self.rows_per_person)
+
+    def fingerprint(self, records: AnyRecords, secret: bytes) -> str:
+        """By which a ledger of this secret knows the records again.
+
+        That of a copy is read from beside the ledger, where nothing was done to the copy since it was worked out.
+        """
+        state = self.copy_in(open_source(self.data, self.table)).state if records.counted else None
+        if state is None:
+            return records.fingerprint(secret)
+        shelf = Shelf(self.ledger, secret)
+        known = shelf.get("opened", state)
+        if known is None:
+            known = records.fingerprint(secret).encode()
+            shelf.put("opened", state, known)
+        return known.decode()
 
     def encode(self, source: Source, loading: Progress | None = None) -> Copy:
         """Write the copy, which is not there yet."""

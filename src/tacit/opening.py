@@ -134,11 +134,13 @@ def open_session(
         before.check_unit(person, people)
     check_prior(prior, data)
     rows: AnyRecords
+    fingerprint: Callable[[bytes], str]
     if isinstance(data, Records):  # that a series has read, to compare them with those of its other blocks
-        rows = data
+        rows, fingerprint = data, data.fingerprint
     else:
         source = Rows(data, domain, path, table, person, people, held, copy)
         rows = source.read(made.held if made is not None and made.settings else None, loading)
+        fingerprint = partial(source.fingerprint, rows)
     drawn_to = None if prior is None else read_prior(prior, domain, rows)
     if made is not None and made.settings:
         choice, confidence = made.choice(named)
@@ -156,7 +158,7 @@ def open_session(
     MECHANISMS[choice.mechanism].check(domain)
     if drawn_to is not None and not getattr(choice.settings, "warm", 0):
         raise ConfigError(f"a prior is for a warm start, and mechanism = {choice.mechanism}, as it is set, has none.")
-    binding: Binding = {"domain": domain.key, "data": rows.fingerprint, **kept}
+    binding: Binding = {"domain": domain.key, "data": fingerprint, **kept}
     # What lets a ledger be read without the data; one of an earlier version has not got it.
     if made is None or made.domain is not None or not made.settings:
         binding = {**binding, "declared": domain.to_toml(), "rows": str(rows.rows)}

@@ -254,6 +254,24 @@ def test_the_table_may_change_afterwards_and_another_copy_is_refused(tmp_path: P
         opened(tmp_path, path, held="memory")
 
 
+def test_a_copy_that_nobody_touched_is_not_read_to_know_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path, [(0, 0), (1, 1)])
+    read = list[bytes]()
+    sums = Copy.sums
+    monkeypatch.setattr(Copy, "sums", lambda self, key: (read.append(key), sums(self, key))[1])
+    opened(tmp_path, path).close()
+    opened(tmp_path, path).close()
+    assert len(read) == 1
+    copy = tmp_path / "l.tacit.codes"
+    content = copy.read_bytes()
+    copy.unlink()
+    copy.write_bytes(content)  # the same bytes in another file
+    opened(tmp_path, path).close()
+    assert len(read) == 2
+
+
 def test_a_copy_of_another_domain_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, [(0, 0), (1, 1)])
     opened(tmp_path, path).close()

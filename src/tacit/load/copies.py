@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
+import stat
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -94,6 +96,17 @@ class Copy:
                 "or name another place."
             )
         return found is not None
+
+    @property
+    def state(self) -> str | None:
+        """Another one after whatever is done to the file; None where a copy is no file."""
+        try:
+            found = os.stat(self.place)
+        except OSError:
+            return None
+        if not stat.S_ISREG(found.st_mode) or self.source.engine.dialect != "duckdb":
+            return None
+        return f"{self.about} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
 
     def write(self, kept: str, progress: Progress | None = None) -> None:
         engine = self.source.engine
