@@ -32,6 +32,7 @@ from tacit.load.copies import Copy
 from tacit.load.engines import MEMORY
 from tacit.model.counting import Group
 from tacit.model.domain import Domain
+from tacit.model.workload import marginal
 
 SIZES = (2, 3, 5, 7, 8, 9, 10, 12, 16, 20, 25, 40)
 ROWS = 10_000_000
@@ -82,8 +83,8 @@ def encode(folder: str, rows: int, bound: int = 0) -> dict[str, Any]:
     return took | {"bytes": os.path.getsize(copy.place), "kept": copy.rows()}
 
 
-def start(folder: str, rows: int) -> dict[str, Any]:
-    """A session from its opening to its start: the tables of the start, then those of its certificate."""
+def start(folder: str, rows: int, certify: float) -> dict[str, Any]:
+    """A session from its opening to its start: the tables of all pairs, those of its certificate, and some triples."""
     steps = list[dict[str, Any]]()
     prepare = Copy.prepare
 
@@ -100,8 +101,10 @@ def start(folder: str, rows: int) -> dict[str, Any]:
         ledger, copy = Path(beside, "l.tacit"), f"{folder}/bound0.tacit.codes"
         given: dict[str, Any] = {"data": f"{folder}/table.parquet", "domain": DOMAIN, "budget": BUDGET}
         given |= {"ledger": ledger, "anchor": Path(beside, "anchor"), "held": "engine", "copy": copy}
-        opening, session = measured(lambda: tacit.open(**given, mechanism="iterative", warm=0.8, certify=0.1, hits=20))
+        opening, session = measured(lambda: tacit.open(**given, mechanism="iterative", warm=0.8, certify=certify))
         starting, _ = measured(session.start)
+        chosen = [marginal(DOMAIN, *one) for one in combinations(DOMAIN.names[-6:], 3)]
+        session._curator._records.prepare(chosen)  # type: ignore[union-attr]
         asking, _ = measured(lambda: session.ask("SELECT COUNT(*) FROM data WHERE x1 = 1 AND x7 < 5 AND x11 > 20"))
         session.close()
     return {"opening": opening, "starting": starting, "asking": asking, "steps": steps}
@@ -180,14 +183,14 @@ def shown(name: str, took: dict[str, Any], memory: float | None = None, more: st
     print(f"  {name:<44}{figures}{held}{more}", flush=True)
 
 
-def one_size(folder: str, rows: int, *, bound: bool, most: int) -> dict[str, float]:
+def one_size(folder: str, rows: int, *, bound: bool, most: int, certify: float) -> dict[str, float]:
     print(f"{rows:,} rows of {len(SIZES)} attributes, {DOMAIN.size:.1e} cells")
     print(f"  {'':<44}{'s':>8}{'cpu s':>8}{'GB read':>8}{'GB held':>8}")
     step = child("make", folder, rows)
     shown("made by DuckDB", step, step["memory"], f"  {step['bytes'] / 1e9:.2f} GB of Parquet")
     plain = child("encode", folder, rows)
     shown("tacit encode", plain, plain["memory"], f"  {plain['bytes'] / rows:.1f} bytes a row")
-    started = child("start", folder, rows)
+    started = child("start", folder, rows, certify)
     shown("open: count and fingerprint", started["opening"])
     shown("start: tables, certificate and fit", started["starting"], started["memory"])
     shown("a free answer", started["asking"])
@@ -228,6 +231,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--folder", help="where tables are made and deleted again [default: a temporary one]")
     parser.add_argument("--bound", action="store_true", help="also with 2 rows of each person")
     parser.add_argument("--most", type=int, default=1000, help="tables that the engine is asked for by hand")
+    parser.add_argument("--certify", type=float, default=0.1, help="0: without the tables of a certificate")
     parser.add_argument("--postgres", metavar="URL", help="through this PostgreSQL server instead")
     parser.add_argument("--spark", action="store_true", help="through a local Spark instead")
     parser.add_argument("--step", nargs=2, help=argparse.SUPPRESS)
@@ -242,7 +246,9 @@ def main(arguments: Sequence[str] = ()) -> None:
             for rows in chosen.rows:
                 other_engine(folder, rows, chosen.postgres)
             return
-        found = [one_size(folder, rows, bound=chosen.bound, most=chosen.most) for rows in chosen.rows]
+        found = [
+            one_size(folder, rows, bound=chosen.bound, most=chosen.most, certify=chosen.certify) for rows in chosen.rows
+        ]
     for small, large in pairwise(found):
         times = [large[name] / small[name] for name in ("rows", "counting", "memory")]
         print("{:.0f} times the rows: {:.1f} times the work of counting, {:.2f} times the memory".format(*times))

@@ -54,7 +54,8 @@ _TYPES: dict[Dialect, tuple[tuple[int, str], ...]] = {
 }
 _DAMAGED = "the copy of the table is damaged: make it again with `tacit encode`."
 
-Key = tuple[frozenset[str], tuple[tuple[str, bytes], ...]]
+Where = tuple[tuple[str, bytes], ...]
+Key = tuple[frozenset[str], Where]
 
 
 @dataclass(eq=False)
@@ -149,10 +150,13 @@ class Copy:
 
     def prepare(self, wanted: Sequence[Group]) -> None:
         asked = {_key(one): one for one in wanted if one.names or one.where}
-        new = [one for one in asked.values() if self._remembered(one) is None]
+        new = [one for key, one in asked.items() if self._nearest(key) is None]
         # A table that follows from another one by adding up is not counted by itself.
-        scopes = [frozenset(one.names) for one in new if not one.where]
-        new = [one for one in new if one.where or not any(frozenset(one.names) < scope for scope in scopes)]
+        scopes = sorted((frozenset(one.names) for one in new if not one.where), key=len, reverse=True)
+        larger = {size: [scope for scope in scopes if len(scope) > size] for size in {len(scope) for scope in scopes}}
+        new = [
+            one for one in new if one.where or not any(scope.issuperset(one.names) for scope in larger[len(one.names)])
+        ]
         if self.source.engine.dialect == "duckdb" and len(new) * len(self.domain) <= _MOST_TRIED:
             new = [*(one for one in new if one.where), *self._joined([one for one in new if not one.where])]
         room, chosen = KEPT, list[Group]()
@@ -270,38 +274,36 @@ class Copy:
         place = {name: f"c{i}" for i, name in enumerate(self.domain)}
         used = {name for one in groups for name in one.names}
         sizes = {place[name]: self.domain.sizes[name] for name in self.domain if name in used}
-        met, marks = dict[str, str](), dict[Key, str]()
+        met, marks, sets = dict[str, str](), dict[Where, str](), list[list[str]]()
         for one in groups:
+            sets.append([place[name] for name in self.domain if name in one.names])
             if one.where:
-                mark = marks.setdefault((frozenset(), _key(one)[1]), f"m{len(marks)}")
+                mark = marks.setdefault(_key(one)[1], f"m{len(marks)}")
                 sizes[mark], met[mark] = 2, _conditions(one.where, place)
-        sets = [
-            [place[name] for name in self.domain if name in one.names]
-            + ([marks[frozenset(), _key(one)[1]]] if one.where else [])
-            for one in groups
-        ]
+                sets[-1].append(mark)
         return _Scan(sets, sizes, met)
 
     def _share(self, done: int, scans: int) -> Progress | None:
         told = self.progress
         return None if told is None else lambda share: told((done + share) / scans)
 
+    def _nearest(self, wanted: Key) -> Key | None:
+        """The remembered table that this one is, or follows from by adding up: the smallest such."""
+        if wanted in self._tables or wanted[1]:
+            return wanted if wanted in self._tables else None
+        larger = [key for key in self._tables if wanted[0] < key[0] and not key[1]]
+        return min(larger, key=lambda key: self._tables[key].size, default=None)
+
     def _remembered(self, one: Group) -> Counts | None:
-        """The table of a group, or of more attributes, added up; axes in the order of the group's names."""
-        names, where = _key(one)
-        found = self._tables.get((names, where))
-        scope: Iterable[str] = names
-        if found is None and not where:
-            larger = [key for key in self._tables if names < key[0] and not key[1]]
-            if larger:
-                nearest = min(larger, key=lambda key: self._tables[key].size)
-                found, scope = self._tables[nearest], nearest[0]
-        if found is None:
+        """The table of a group, if it is known; axes in the order of the group's names."""
+        names, where = wanted = _key(one)
+        nearest = self._nearest(wanted)
+        if nearest is None:
             return None
-        ordered = [name for name in self.domain if name in scope]
-        found = found.sum(axis=tuple(i for i, name in enumerate(ordered) if name not in names))
-        if scope is not names and found.size <= _FEW:
-            self._tables[names, where] = found
+        ordered = [name for name in self.domain if name in nearest[0]]
+        found = self._tables[nearest].sum(axis=tuple(i for i, name in enumerate(ordered) if name not in names))
+        if nearest != wanted and found.size <= _FEW:
+            self._tables[wanted] = found
         left = [name for name in ordered if name in names]
         axes = [left.index(name) for name in one.names]
         return np.asarray(found.transpose(*axes, *([len(axes)] if where else [])))
@@ -341,15 +343,17 @@ class _Scan:
             for column, shift in packed:
                 codes[column] = (word >> shift) & (2 ** _bits(self.sizes[column]) - 1)
         has = np.zeros(len(counts), dtype=np.int64)
+        alone = len(self.sets) == 1  # then a code of every column is there, however many they are
         for bit, (column, size) in enumerate(self.sizes.items()):
-            if (codes[column] > size).any():
+            if len(counts) and int(codes[column].max()) > size - alone:
                 raise DataError(_DAMAGED)
-            has |= (codes[column] < size).astype(np.int64) << bit
+            if not alone:
+                has |= (codes[column] < size).astype(np.int64) << bit
         order = np.argsort(has, kind="stable")
         sorted_has = has[order]
         found = list[Counts]()
         for one in self.sets:
-            bits = sum(1 << bit for bit, column in enumerate(self.sizes) if column in one)
+            bits = 0 if alone else sum(1 << bit for bit, column in enumerate(self.sizes) if column in one)
             rows = order[slice(*np.searchsorted(sorted_has, [bits, bits + 1]))]
             places = np.zeros(len(rows), dtype=np.int64)
             for column in one:
