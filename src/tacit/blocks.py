@@ -48,7 +48,8 @@ from tacit.trusted.cells import read_records
 if TYPE_CHECKING:
     from tacit.release.hypothesis.prior import Prior
 
-MOST_OPEN = 64  # ledgers whose files are held open between questions
+MOST_KEPT = 200_000  # answers of blocks that are kept in memory
+MOST_HELD = 100  # ledgers whose files are held open between questions: five files each
 
 
 def open_series(
@@ -150,6 +151,8 @@ class Series(Questions):
         self._blocks: list[Block] = []
         self._open: dict[str, Session] = {}
         self._with_data: set[str] = set()
+        self._held: set[str] = set()
+        self._answers: dict[str, dict[Need, Part]] = {}
         self._domain = terms.domain
         self._catch_up()
 
@@ -205,8 +208,12 @@ class Series(Questions):
     def status(self) -> list[BlockStatus]:
         """Every block: its rows, and what is spent of its budget. No rows are read."""
         self._catch_up()
-        sessions = [(block, self._light(block)) for block in self._blocks]
-        return [BlockStatus(one.label, one.rows, had.spent, had.total, had.started) for one, had in sessions]
+        found = list[BlockStatus]()
+        for block in self._blocks:
+            session = self._light(block)
+            found.append(BlockStatus(block.label, block.rows, session.spent, session.total, session.started))
+            self._rest(block.label, session)
+        return found
 
     def _catch_up(self) -> None:
         """Know the blocks that this or another process has appended."""
@@ -262,6 +269,7 @@ class Series(Questions):
             self._catch_up()
         if start:
             session.start()
+        self._rest(label, session)
         return session
 
     def append_by(self, data: Any, column: str, *, table: str | None = None, start: bool = False) -> list[str]:
@@ -444,21 +452,37 @@ class Series(Questions):
         return found
 
     def _told(self, block: Block, needs: Sequence[Need]) -> dict[Need, Part]:
-        """What a block says; it is opened where something is asked of it, with its rows where that is not known."""
-        if not needs:
-            return {}
+        """What a block says; it is opened where something is asked of it, with its rows where that is not known.
+
+        An answer that is known stays what it is, so it is kept here: most questions need no ledger.
+        """
+        kept = self._answers.setdefault(block.label, {})
+        new = [need for need in needs if need not in kept]
+        found = {need: kept[need] for need in needs if need in kept}
+        if not new:
+            return found
         session = self._light(block)
         try:
-            if block.label in self._with_data:
-                return session.found(needs)
-            known = session.known(needs)
+            known = session.known(new)
             if known is None:
-                known = self._full(block).found(needs)
-            elif len(self._blocks) > MOST_OPEN:
-                session.rest()
-            return known
+                session = self._full(block)
+                found |= session.found(new)
+            else:
+                found |= known
+                kept.update({need: part for need, part in known.items() if isinstance(part, Estimate)})
         except NotStarted as error:
             raise NotStarted(f"In the block {block.label}: {error.sentence}") from None
+        if sum(map(len, self._answers.values())) > MOST_KEPT:
+            self._answers.clear()
+        self._rest(block.label, session)
+        return found
+
+    def _rest(self, label: str, session: Session) -> None:
+        """Let go of a block's files where so many are held that a process could not hold all of them."""
+        if label in self._held or len(self._held) < MOST_HELD:
+            self._held.add(label)
+        else:
+            session.rest()
 
     def close(self) -> None:
         for session in self._open.values():

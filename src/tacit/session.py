@@ -355,11 +355,16 @@ class Session(Questions):
     def known(self, needs: Sequence[Need]) -> dict[Need, Part] | None:
         """The same where all of it is known already; None where something would have to be bought, or checked."""
         queries = [need for need in needs if isinstance(need, Query)]
-        settled = self._parts.settled(queries) if len(queries) == len(needs) else [None]
-        if None not in settled:
-            found = zip(queries, settled, strict=True)
-            return {query: self._centred(query, one) for query, one in found if one is not None}
-        return self.found(needs) if self._parts.price(needs).known else None
+        if len(queries) < len(needs):
+            return self.found(needs) if self._parts.price(needs).known else None
+        found = self._parts.settled(queries)
+        if None in found:
+            self._parts.bought.catch_up()
+            found = self._parts.known(queries)
+        told = [one for one in found if one is not None]
+        if len(told) < len(queries):
+            return None
+        return {query: self._centred(query, one) for query, one in zip(queries, told, strict=True)}
 
     def _centred(self, need: Need, part: Part) -> Part:
         if isinstance(need, Query) and isinstance(part, Estimate) and part.centre is None:
