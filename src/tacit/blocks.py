@@ -42,6 +42,7 @@ from tacit.release.need import Need, Part
 from tacit.series_terms import SeriesTerms, new_terms
 from tacit.session import Session
 from tacit.store.anchor import Anchor
+from tacit.store.file import make_folder
 from tacit.terms import MadeWith, reopen
 from tacit.trusted.cells import read_records
 
@@ -246,7 +247,7 @@ class Series(Questions):
             fingerprint = rows.fingerprint(self._manifest.secret)
             self._manifest.check(label, fingerprint)
             drawn_to = self._prior()
-            self._folder.mkdir(mode=0o700, exist_ok=True)
+            make_folder(self._folder)
             ledger = f"{_slug(label)}-{secrets.token_hex(4)}.tacit"
             if drawn_to is not None:
                 _keep(self._folder / ledger, drawn_to)
