@@ -388,3 +388,12 @@ def test_a_block_whose_budget_was_raised_by_itself_is_refused(tmp_path: Path) ->
     tacit.extend(ledgers(tmp_path)[0], tacit.Budget(epsilon=2.0, delta=1e-9))
     with tacit.series(ledger=tmp_path / "stays.tacit") as series, pytest.raises(tacit.LedgerError, match="raised by"):
         series.ask(LONG)
+
+
+def test_counts_along_blocks_are_drawn_as_lines_with_bands(series: Series) -> None:
+    alone, both = series.table("block", where="stay >= 4"), series.table("ward", "block")
+    assert (alone.along, both.along) == ("block", "block")
+    kinds = [[type(mark).__name__ for mark in table.chart().marks] for table in (alone, both)]
+    assert kinds == [["Area", "Polyline"], ["Area", "Polyline", "Area", "Polyline"]]
+    assert "2026-02" in alone.chart().svg()
+    assert [type(mark).__name__ for mark in series.table("ward").chart().marks] == ["Bars"]

@@ -33,6 +33,7 @@ class Table(Answered):
     values: NDArray[np.float64]
     facts: Facts
     limits: Limits = ANY  # of each cell; the cells add up to no more than the upper one
+    along: str | None = None  # the attribute whose values follow one another, as blocks do
 
     @property
     def says(self) -> Says:
@@ -69,7 +70,7 @@ class Table(Answered):
         return Frame((*labels, FrameColumn("value", "real", self.values.ravel()), errors))
 
     def chart(self) -> Chart:
-        """Bars for one attribute, a heat map for two."""
+        """Bars for one attribute, a heat map for two; along blocks, lines with their bands."""
         from tacit.show.pages import table_figure
 
         return table_figure(self)

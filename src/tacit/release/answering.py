@@ -26,6 +26,7 @@ from tacit.model.ask import (
     Select,
     Stat,
 )
+from tacit.model.block import Labels
 from tacit.model.derived import identity
 from tacit.model.facts import joined
 from tacit.model.formula import Weighed
@@ -108,15 +109,16 @@ def _combined(ask: Ask, found: Found, setting: Setting, text: str) -> Answers:
 def _table(text: str, ask: Crosstab, found: Found, setting: Setting) -> Table:
     domain = setting.domain
     labels = tuple(tuple(domain[n].label(i) for i in range(domain[n].size)) for n in ask.names)
+    along = next((name for name in ask.names if isinstance(domain[name].values, Labels)), None)
     need = need_of_table(ask.table, domain)
     if isinstance(need, Query):
         one = answer_to(text, need, found, setting.rows)
         values = np.full((1,) * len(ask.names), float(one.value))
-        return Table(text, ask.names, labels, values, one.facts, one.limits)
+        return Table(text, ask.names, labels, values, one.facts, one.limits, along)
     estimate = found[need]
     assert isinstance(estimate, TableEstimate)
     values = np.ascontiguousarray(estimate.values.transpose([ask.table.names.index(name) for name in ask.names]))
-    return Table(text, ask.names, labels, values, estimate.facts, (0, setting.rows))
+    return Table(text, ask.names, labels, values, estimate.facts, (0, setting.rows), along)
 
 
 # -- statements -------------------------------------------------------------------------------------------------------

@@ -16,6 +16,8 @@ from tacit.errors import InvalidQuery
 from tacit.show.chart import Area, Axis, Bars, Chart, Heat, Polyline, Rule
 from tacit.show.chart.paint import GREY, Picture, clean
 
+MOST_LINES = 6  # of one picture
+
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
@@ -87,15 +89,35 @@ def _tidy(value: Any) -> Any:
 
 
 def table_figure(table: Table) -> Chart:
-    """Bars for one attribute, a heat map for two."""
+    """Bars for one attribute, a heat map for two; along blocks, a line with its band for each value of the other."""
     if len(table.names) > 2:
         raise InvalidQuery(f"a table of {len(table.names)} attributes has no picture; one or two have.")
+    lines = table.values.size // max(1, len(table.labels[table.names.index(table.along)])) if table.along else 0
+    if 1 <= lines <= MOST_LINES:
+        return _lines(table)
     axes = [Axis(name, categories=labels) for name, labels in zip(table.names, table.labels, strict=True)]
     if len(axes) == 1:
         bars = whiskered(table.values, table.error, table.limits, grey=table.says == "nothing")
         return Chart(table.question, x=axes[0], y=Axis("rows"), marks=[bars], note=table.caption)
     heat = Heat(table.values, name="rows", error=table.error)
     return Chart(table.question, x=axes[1], y=axes[0], marks=[heat], note=table.caption)
+
+
+def _lines(table: Table) -> Chart:
+    """How counts go on from block to block. A band holds for each of its points by itself."""
+    assert table.along is not None
+    axis = table.names.index(table.along)
+    values = np.moveaxis(table.values, axis, 0).reshape(len(table.labels[axis]), -1)
+    others = table.labels[1 - axis] if len(table.names) == 2 else ("",)
+    at, marks = np.arange(len(values)), list[Area | Polyline]()
+    for place, name in enumerate(others):
+        colour, y = GREY if table.says == "nothing" else place, values[:, place]
+        if table.error:
+            low, high = (np.clip(y + side * table.error, *table.limits) for side in (-1, 1))
+            marks.append(Area(at, np.minimum(low, y), np.maximum(high, y), name=name, colour=colour))
+        marks.append(Polyline(at, y, name=name, colour=colour))
+    x = Axis(table.along, categories=table.labels[axis])
+    return Chart(table.question, x=x, y=Axis("rows", low=0), marks=marks, note=table.caption)
 
 
 def listing_figure(listing: Listing) -> Chart:
