@@ -111,6 +111,9 @@ class Config:
             raise ConfigError("the configuration has no section [blocks], so its table is one table.")
         said: dict[str, Any] = {"name": self.blocks.name or self.blocks.column or "block", "prior": self.blocks.prior}
         said |= {"protects": self.blocks.protects, "most_blocks": self.blocks.most_blocks}
+        for name in ("held", "copy", "continues"):
+            if name in self.options:
+                raise ConfigError(f"{name} is for one table, and not for a series of blocks.")
         options = {key: value for key, value in self.options.items() if key not in ("prior", "start")}
         return open_series(ledger=self.ledger, domain=self.domain, budget=self.budget, **{**options, **said, **more})
 
@@ -251,7 +254,7 @@ def _read(path: Path, parsed: Mapping[str, Any], declared: Callable[[Mapping[str
     options = {name: value for name, value in parsed["session"].items() if name != "ledger"}
     if data.person is not None:
         options |= {"person": data.person, "rows_per_person": data.rows_per_person}
-    options |= {name: value for name in ("held", "copy") if (value := parsed["data"].get(name)) is not None}
+    options |= {name: value for name in ("held", "copy") if (value := parsed.get("data", {}).get(name)) is not None}
     if session.anchor is not None:
         options["anchor"] = path.parent / session.anchor
     if session.continues is not None:
