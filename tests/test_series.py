@@ -259,6 +259,19 @@ def test_another_process_sees_what_was_appended(series: Series, tmp_path: Path) 
     assert value(series, "SELECT COUNT(*) FROM data") == 1600
 
 
+def test_a_question_is_about_the_blocks_that_there_were_when_it_was_put(series: Series, tmp_path: Path) -> None:
+    later = "SELECT COUNT(*) FROM data WHERE block >= '2026-02'"
+    each = "SELECT block, COUNT(*) FROM data GROUP BY block"
+    asks = [series.question(later), series.question(f"{LONG} AND block <> '2026-01'")]
+    with tacit.series(ledger=tmp_path / "stays.tacit") as other:
+        other.append(month(7), "2026-04")
+    assert series.blocks[-1] == "2026-04"
+    assert float(series.answer(asks[0])) == 800  # type: ignore[arg-type]
+    assert float(series.answer(asks[1])) == value(series, f"{LONG} AND block BETWEEN '2026-02' AND '2026-03'")  # type: ignore[arg-type]
+    assert value(series, later) == 1200
+    assert len(series.ask(each)) == 4  # type: ignore[arg-type]
+
+
 def test_a_person_over_blocks_has_a_part_of_the_budget_in_each(tmp_path: Path) -> None:
     terms = {"person": "who", "rows_per_person": 2, "protects": "person over blocks", "most_blocks": 3}
     with made(tmp_path, months=3, **terms) as series:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +31,7 @@ from tacit.model.domain import Domain
 from tacit.model.dry_run import DryRun
 from tacit.model.query import Query
 from tacit.model.table import Answers
+from tacit.model.workload import Marginal
 from tacit.opening import choose, declared, open_session
 from tacit.questions import Questions
 from tacit.release.answering import combine, parts
@@ -179,6 +180,7 @@ class Series(Questions):
     @property
     def domain(self) -> Domain:
         """The declared attributes, and the column of blocks before them."""
+        self._catch_up()
         return self._domain
 
     @property
@@ -403,54 +405,73 @@ class Series(Questions):
         return self.answer_many([ask])[0]
 
     def answer_many(self, asks: Sequence[Ask]) -> list[Answers]:
-        setting = self._setting()
-        needs = [parts(ask, setting) for ask in asks]
-        found = self._found([need for one in needs for need in one])
-        made = (
-            combine(ask, {need: found[need] for need in mine}, setting) for ask, mine in zip(asks, needs, strict=True)
-        )
+        blocks, setting, needs = self._bound(asks)
+        found = self._found([need for one in needs for need in one], blocks)
+        own = [{need: found[need] for need in mine} for mine in needs]
+        made = (combine(ask, mine, setting) for ask, mine in zip(asks, own, strict=True))
         return [
             replace(one, facts=replace(one.facts, total=self.total)) if one.facts.cost.atoms else one for one in made
         ]
 
     def price(self, ask: Ask, *, within: float | None = None) -> DryRun:
         _refuse_within(within)
-        setting = self._setting()
-        apart = self._apart(parts(ask, setting))
-        wanted = [(block, apart.of_block(place)) for place, block in enumerate(self._blocks)]
+        blocks, setting, (needs,) = self._bound([ask])
+        apart = self._apart(needs, blocks)
+        wanted = [(block, apart.of_block(place)) for place, block in enumerate(blocks)]
         each = [self._light(block).priced(needs) for block, needs in wanted if needs]
         if not each:
             return DryRun(True, setting.free, "it follows from what is declared", self.total)
         most = max(each, key=lambda one: (not one.known, one.cost_at_most.atoms))
         return replace(most, total=self.total)
 
-    def _setting(self) -> Setting:
-        self._catch_up()
+    def _bound(self, asks: Sequence[Ask]) -> tuple[list[Block], Setting, list[tuple[Need, ...]]]:
+        """The blocks that questions are about, and what they need: those that there were when they were put.
+
+        Blocks are only ever added, so these are the first ones; somebody may have appended since.
+        """
+        blocks = self._blocks
+        setting = self._setting(blocks)
+        needs = [parts(ask, setting) for ask in asks]
+        known = min((size for one in needs for need in one for size in self._tied(need)), default=len(blocks))
+        if known < len(blocks):
+            blocks = blocks[:known]
+            setting = self._setting(blocks)
+            needs = [parts(ask, setting) for ask in asks]
+        return blocks, setting, needs
+
+    def _tied(self, need: Need) -> Iterator[int]:
+        """How many blocks there were when a question that names some was put."""
+        query = need.where if isinstance(need, Marginal) else need
+        for factor in query.factors if isinstance(query, Query) else ():
+            if self.terms.name in factor.scope:
+                yield factor.weights.shape[factor.scope.index(self.terms.name)]
+
+    def _setting(self, blocks: Sequence[Block]) -> Setting:
         one = self._any()
+        domain = with_blocks(self.terms.domain, self.terms.name, [block.label for block in blocks])
         free = Loss(one.total.measure, 0)
 
         def piecewise(names: tuple[str, ...], pieces: Sequence[Query]) -> bool:
             return not one.fresh or len(pieces) < FEW
 
-        return Setting(self._domain, self.rows, one.confidence, free, one.fresh, piecewise)
+        rows = sum(block.rows for block in blocks)
+        return Setting(domain, rows, one.confidence, free, one.fresh, piecewise)
 
-    def _found(self, needs: Sequence[Need]) -> dict[Need, Part]:
-        apart = self._apart(needs)
-        return apart.put_together([self._told(block, apart.of_block(at)) for at, block in enumerate(self._blocks)])
+    def _found(self, needs: Sequence[Need], blocks: Sequence[Block]) -> dict[Need, Part]:
+        apart = self._apart(needs, blocks)
+        return apart.put_together([self._told(block, apart.of_block(at)) for at, block in enumerate(blocks)])
 
-    def _apart(self, needs: Sequence[Need]) -> Blockwise:
+    def _apart(self, needs: Sequence[Need], blocks: Sequence[Block]) -> Blockwise:
         one, terms = self._any(), self.terms
-        sizes = [block.rows for block in self._blocks]
+        sizes = [block.rows for block in blocks]
         free = Loss(one.total.measure, 0)
-        return Blockwise(
-            needs, BlockTerms(terms.name, terms.domain, sizes, one.learns, one.confidence, free), self._read
-        )
 
-    def _read(self, query: Query) -> Estimate:
-        """The answer to what a table tells that was just put together."""
-        found = self._found([query])[query]
-        assert isinstance(found, Estimate)
-        return found
+        def read(query: Query) -> Estimate:
+            found = self._found([query], blocks)[query]
+            assert isinstance(found, Estimate)
+            return found
+
+        return Blockwise(needs, BlockTerms(terms.name, terms.domain, sizes, one.learns, one.confidence, free), read)
 
     def _told(self, block: Block, needs: Sequence[Need]) -> dict[Need, Part]:
         """What a block says; it is opened where something is asked of it, with its rows where that is not known.
