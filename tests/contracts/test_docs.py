@@ -35,6 +35,7 @@ CITED = re.compile(r"docs/[\w./-]+?\.(?:md|py|svg)")
 EXECUTED = {
     "README.md",
     "docs/do/analysts.md",
+    "docs/do/clients.md",
     "docs/do/epsilon.md",
     "docs/do/large.md",
     "docs/do/monthly.md",

@@ -13,7 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from serving import Served
 
-Fault = Callable[["Reply"], bytes | None]  # the bytes that a client gets instead of a response; None: the response
+# What a client gets instead of a response: another one, or these bytes, after which the connection ends.
+Fault = Callable[["Reply"], "Reply | bytes"]
 
 
 @dataclass
@@ -59,10 +60,9 @@ def bridge(served: Served) -> Iterator[Bridge]:
             kept["content-length"] = str(len(found.content))
             reply = Reply(self.command, self.path, found.status_code, kept, found.content)
             made.asked.append(f"{self.command} {self.path}")
-            fault = made.faults.pop(0) if made.faults else None
-            instead = fault(reply) if fault is not None else None
-            if instead is None:
-                self.wfile.write(reply.whole())
+            instead = made.faults.pop(0)(reply) if made.faults else reply
+            if isinstance(instead, Reply):
+                self.wfile.write(instead.whole())
             else:
                 self.wfile.write(instead)
                 self.close_connection = True

@@ -9,7 +9,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import asyncpg
+import pandas
 import pytest
+import sqlalchemy
 from serving import Served
 
 from support import PATIENCE
@@ -50,8 +53,6 @@ def test_psql(lasting: Served, rows: list[tuple[Any, ...]], tmp_path: Path) -> N
 
 
 def test_asyncpg(lasting: Served, rows: list[tuple[Any, ...]]) -> None:
-    asyncpg = pytest.importorskip("asyncpg", reason="asyncpg is not installed")
-
     async def ask() -> None:
         given = {"host": "127.0.0.1", "port": lasting.wire, "user": "ana", "database": "people"}
         client = await asyncpg.connect(password=lasting.keys["ana"], **given)
@@ -73,9 +74,7 @@ def test_asyncpg(lasting: Served, rows: list[tuple[Any, ...]]) -> None:
 
 @pytest.mark.parametrize("driver", ["psycopg", "pg8000"])
 def test_sqlalchemy_and_pandas(lasting: Served, rows: list[tuple[Any, ...]], driver: str) -> None:
-    sqlalchemy = pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed")
     pytest.importorskip(driver, reason=f"{driver} is not installed")
-    pandas = pytest.importorskip("pandas")
     address = f"postgresql+{driver}://ana:{lasting.keys['ana']}@127.0.0.1:{lasting.wire}/people"
     engine = sqlalchemy.create_engine(address)
     try:

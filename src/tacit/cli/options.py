@@ -126,18 +126,11 @@ asker_options = _as_record(config_option, *_ALL, published_option, start_option,
 @contextmanager
 def reached(options: Options, *, without_data: bool = False) -> Iterator[Session | Client]:
     """The server's data set, where --server names one, or what `opened` gives. Closed at the end."""
+    _check_server(options)
     if options.server is None:
-        if options.data is not None or options.plain_http:
-            raise click.UsageError("--data and --plain-http are about a server: say --server URL too.")
         with opened(options, without_data=without_data) as session:
             yield session
         return
-    if options.published or _names_config() or options.accept_rollback or options.start or options.block:
-        raise click.UsageError(
-            "--server is used instead of --config, --published, --accept-rollback, --start and --block, not with them."
-        )
-    if options.key_file is not None and options.key_file.startswith("tacit_"):
-        raise click.UsageError("a key on a command line is seen by others: set TACIT_KEY, or name a file with -k.")
     from tacit.client import connect
 
     key = None if options.key_file is None or "TACIT_KEY" in os.environ else Path(options.key_file)
@@ -189,6 +182,7 @@ def opened(options: Options, *, without_data: bool = False) -> Iterator[Session]
 @contextmanager
 def asked(options: Options) -> Iterator[Opened]:
     """The same for who asks: a series of blocks, where the configuration has one and no block of it is named."""
+    _check_server(options)
     from tacit.config import read_config
 
     config = read_config(options.config) if options.published is None and options.server is None else None
@@ -210,6 +204,20 @@ def _no_garbage() -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+def _check_server(options: Options) -> None:
+    """Refuse options that have nothing to do with each other."""
+    if options.server is None:
+        if options.data is not None or options.plain_http:
+            raise click.UsageError("--data and --plain-http are about a server: say --server URL too.")
+        return
+    if options.published or _names_config() or options.accept_rollback or options.start or options.block:
+        raise click.UsageError(
+            "--server is used instead of --config, --published, --accept-rollback, --start and --block, not with them."
+        )
+    if options.key_file is not None and options.key_file.startswith("tacit_"):
+        raise click.UsageError("a key on a command line is seen by others: set TACIT_KEY, or name a file with -k.")
 
 
 def _names_config() -> bool:

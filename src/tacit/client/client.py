@@ -265,7 +265,7 @@ class Client(Questions):
 
     def answer_many(self, asks: Sequence[Ask | str]) -> list[Answers]:
         answers = list[Answers]()
-        for part in _parts([msgspec.json.encode(written(ask)) for ask in asks]):
+        for part in parts_of([msgspec.json.encode(written(ask)) for ask in asks]):
             body = b'{"questions":[' + b",".join(part) + b"]}"
             found, again = self._post("ask_many", body, AskManyReply)
             if len(found.answers) != len(part):
@@ -337,7 +337,7 @@ def _body(ask: Ask | str, within: float | None) -> bytes:
     return msgspec.json.encode({"question": written(ask), **({} if within is None else {"within": within})})
 
 
-def _parts(questions: list[bytes]) -> Iterator[list[bytes]]:
+def parts_of(questions: list[bytes]) -> Iterator[list[bytes]]:
     """A batch in parts that a server takes: not too many questions, and not too long."""
     part, size = list[bytes](), 0
     for question in questions:

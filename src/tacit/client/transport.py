@@ -8,8 +8,10 @@ too busy for. `Sent.again` says that an earlier try may have reached the server,
 from __future__ import annotations
 
 import http.client
+import json
 import select
 import shutil
+import socket
 import ssl
 import threading
 import time
@@ -53,11 +55,11 @@ class Address:
     def of(cls, url: str, *, plain_http: bool = False) -> Address:
         """Read a URL. Over plain HTTP a key travels in the clear, so off this machine that must be asked for."""
         try:
-            parts = urlsplit(url)
+            parts = urlsplit(url if isinstance(url, str) else "")
             host, port = parts.hostname, parts.port
         except ValueError:
             host = port = None
-        if not isinstance(url, str) or host is None or parts.scheme not in ("http", "https"):
+        if host is None or parts.scheme not in ("http", "https"):
             raise ConfigError("a server's address is like https://tacit.example.org or http://127.0.0.1:8470.")
         if parts.username is not None or parts.query or parts.fragment:
             raise ConfigError("a server's address has no user, no ? and no #: the key is given by itself.")
@@ -131,14 +133,17 @@ class Transport:
             headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
             connection.request(method, self.address.path + path, body, headers)
             response = connection.getresponse()
+            measured = response.chunked or response.length is not None  # then a part that is missing is noticed
             if into is None or response.status != 200:
                 answer = response.read()
+                if not measured and not _is_json(answer):
+                    raise http.client.IncompleteRead(answer)
             else:
                 answer = b""
                 into.seek(0)
                 into.truncate()
                 shutil.copyfileobj(response, into, _CHUNK)
-                if response.length:  # it was announced to be longer
+                if response.length or not measured:  # it was announced to be longer
                     raise http.client.IncompleteRead(b"", response.length)
             later = response.headers.get("retry-after", "")
             return response.status, float(later) if later.isdecimal() else None, answer
@@ -162,7 +167,7 @@ class Transport:
                 if not self._idle:
                     return None
                 connection = self._idle.pop()
-            if connection.sock is not None and not select.select([connection.sock], [], [], 0)[0]:
+            if connection.sock is not None and not _has_news(connection.sock):
                 return connection
             connection.close()
 
@@ -209,6 +214,22 @@ def _words(error: Exception) -> str:
     ):
         return error.strerror[0].lower() + error.strerror[1:]
     return "the connection broke"
+
+
+def _has_news(connection: socket.socket) -> bool:
+    """Whether there is something to be read, or the end."""
+    waiting = select.poll()  # unlike select, for any number of open files
+    waiting.register(connection, select.POLLIN)
+    return bool(waiting.poll(0))
+
+
+def _is_json(body: bytes) -> bool:
+    """Whether a body can be whole. Where the head of a response is cut, what is left of it has no length."""
+    try:
+        json.loads(body)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_loopback(host: str) -> bool:
