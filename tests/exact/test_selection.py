@@ -66,9 +66,10 @@ def test_a_choice_costs_what_it_is_charged(measure: Measure, law: object) -> Non
 @pytest.mark.parametrize("factor", [1.0, 0.8, 1.25])
 def test_the_selectors_have_that_law(measure: Measure, law: object, factor: float) -> None:
     # False alarm 1e-10. The controls at 0.8 and 1.25 times the scale must be rejected: their statistic has two degrees
-    # of freedom and a noncentrality of 204 or more, so that it is below 46 with a chance below 1e-12.
+    # of freedom and a noncentrality of 204 or more, so that it is below 46 with a chance below 1e-12. Of all scores up
+    # to 20 these show the scale best: with (0, 3, 5) the same takes 24,000 draws.
     assert callable(law)
-    scores, scale, draws = (0, 3, 5), 4.0, 24_000
+    scores, scale, draws = (0, 1, 7), 4.0, 9_000
     seen = np.bincount([noisy_max(np.array(scores), scale * factor, measure) for _ in range(draws)], minlength=3)
     expected = np.array(law(scores, scale)) * draws
     statistic = float(((seen - expected) ** 2 / expected).sum())
