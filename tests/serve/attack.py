@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 PEOPLE, QUESTIONS, BATCH = 200, 600, 100
-CONFIG = """
+SESSION = """
 [data]
 source = "{name}.csv"
 [budget]
@@ -28,7 +28,8 @@ ledger = "{name}.tacit"
 anchor = "{name}.anchor"
 mechanism = "{mechanism}"
 questions = {questions}
-start = true
+"""
+DOMAIN = """start = true
 [domain.id]
 kind = "integer"
 low = 0
@@ -52,7 +53,7 @@ def write(
     (folder / f"{name}.csv").write_text("id,bit\n" + "".join(f"{i},{bit}\n" for i, bit in enumerate(bits)))
     path = folder / f"{name}.toml"
     terms = {"epsilon": epsilon, "delta": delta, "questions": QUESTIONS, "last": PEOPLE - 1}
-    path.write_text(CONFIG.format(name=name, mechanism=mechanism, **terms))
+    path.write_text((SESSION + DOMAIN).format(name=name, mechanism=mechanism, **terms))
     return path, bits
 
 

@@ -12,22 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from attack import SESSION
 from benchmarks.serving.wire import Plain
 from numpy.typing import NDArray
 
 MEMBERS, ATTRIBUTES, BATCH = 20, 250, 50
-CONFIG = """
-[data]
-source = "{name}.csv"
-[budget]
-epsilon = {epsilon}
-delta = {delta}
-[session]
-ledger = "{name}.tacit"
-anchor = "{name}.anchor"
-mechanism = "direct"
-questions = {questions}
-"""
 Array = NDArray[Any]
 
 
@@ -42,8 +31,8 @@ def write(folder: Path, name: str, seed: int, epsilon: float = 1.0, delta: float
     rows = [",".join(map(str, row)) for row in people[:MEMBERS]]
     (folder / f"{name}.csv").write_text("\n".join([",".join(names), *rows, ""]))
     domain = "".join(f'[domain.{one}]\nkind = "integer"\nlow = 0\nhigh = 1\n' for one in names)
-    terms = {"name": name, "epsilon": epsilon, "delta": delta, "questions": ATTRIBUTES}
-    (folder / f"{name}.toml").write_text(CONFIG.format(**terms) + domain)
+    terms = {"name": name, "mechanism": "direct", "epsilon": epsilon, "delta": delta, "questions": ATTRIBUTES}
+    (folder / f"{name}.toml").write_text(SESSION.format(**terms) + domain)
     return people
 
 
