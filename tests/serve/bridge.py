@@ -5,6 +5,7 @@ What a client sends arrives at the application, which answers and charges. What 
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from serving import Served
+from starlette.testclient import TestClient
 
 # What a client gets instead of a response: another one, or these bytes, after which the connection ends.
 Fault = Callable[["Reply"], "Reply | bytes"]
@@ -42,8 +44,8 @@ class Bridge:
 
 
 @contextmanager
-def bridge(served: Served) -> Iterator[Bridge]:
-    there = served.clients["nobody"]
+def bridge(served: Served | TestClient, tls: ssl.SSLContext | None = None) -> Iterator[Bridge]:
+    there = served.clients["nobody"] if isinstance(served, Served) else served
 
     class Door(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -70,7 +72,9 @@ def bridge(served: Served) -> Iterator[Bridge]:
         do_POST = do_GET
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Door)
-    made = Bridge(f"http://127.0.0.1:{server.server_address[1]}")
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    made = Bridge(f"http{'' if tls is None else 's'}://127.0.0.1:{server.server_address[1]}")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:

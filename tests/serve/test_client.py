@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import socket
+import ssl
 import subprocess
 import sys
 import types
@@ -135,9 +137,45 @@ def test_a_busy_server_is_asked_again_when_it_says(way: Bridge, client: Client, 
     assert client.ask(WOMEN).value == client.ask(WOMEN).value
     assert waits == [3.0, 0.5, 30.0, 5.0]
     way.faults[:] = [busy(503, "1")] * TRIES
-    with pytest.raises(tacit.ServerError, match="status 503"):
+    with pytest.raises(tacit.ServerError, match=r"status 503, and not as a Tacit server does\.$"):
         client.ask(WOMEN)
     assert len(waits) == 4 + TRIES - 1
+
+
+def test_a_refusal_that_may_have_been_paid_for_is_asked_again_and_says_so(
+    served: Served, way: Bridge, client: Client
+) -> None:
+    """The audit log could not be written, or a proxy lost the answer: what was bought is kept."""
+    body = {"error": {"code": "audit", "message": "It is kept: ask again later.", "nothing_spent": False}}
+
+    def unnoted(reply: Reply) -> Reply:
+        text = json.dumps(body).encode()
+        return Reply(reply.method, reply.path, 503, {"content-length": str(len(text)), "retry-after": "30"}, text)
+
+    for fault, ages in ((unnoted, "30"), (busy(504), "40")):
+        before = served.people.session.spent
+        way.faults[:] = [fault]
+        answer = client.ask(f"SELECT COUNT(*) FROM data WHERE active AND age < {ages} AND pay < 20")
+        assert (answer.note, answer.cost.atoms) == (LOST, 0)
+        assert served.people.session.spent.atoms > before.atoms
+    way.faults[:] = [unnoted] * TRIES
+    with pytest.raises(tacit.ServerError, match=r"ask again later\.$") as refused:
+        client.ask(WOMEN)
+    assert (refused.value.code, refused.value.nothing_spent) == ("audit", False)
+
+
+def test_a_part_of_a_batch_that_was_paid_for_is_not_forgotten(
+    served: Served, way: Bridge, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tacit.client.client.MAX_BATCH", 1)
+    text = json.dumps({"error": {"code": "quota", "message": "Too much.", "nothing_spent": True}}).encode()
+
+    def refuse(reply: Reply) -> Reply:
+        return Reply(reply.method, reply.path, 403, {"content-length": str(len(text))}, text)
+
+    way.faults[:] = [lambda reply: reply, refuse]
+    with pytest.raises(tacit.ServerError, match=r"Too much\. What was paid for before that stays spent\.$"):
+        client.ask_many(["SELECT COUNT(*) FROM data WHERE NOT active AND pay < 20 AND age >= 50", WOMEN])
 
 
 def test_whoever_gives_up_says_that_something_may_be_spent(served: Served, way: Bridge, client: Client) -> None:
@@ -375,6 +413,25 @@ def test_an_address_is_read(url: str, address: str) -> None:
 def test_an_address_that_is_none_is_refused(url: Any, words: str) -> None:
     with pytest.raises(tacit.ConfigError, match=words):
         Address.of(url)
+
+
+def test_a_certificate_is_checked(served: Served, tmp_path: Path) -> None:
+    """Before the key is sent. One's own is trusted by a context, for the name that it is made out to."""
+    cert, private = tmp_path / "cert.pem", tmp_path / "key.pem"
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    made += ["-days", "2", "-subj", "/CN=here", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run([*made, "-keyout", str(private), "-out", str(cert)], check=True, capture_output=True)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(cert, private)
+    with bridge(served, server) as way:
+        with pytest.raises(tacit.ServerError, match="its certificate is not trusted") as refused:
+            tacit.connect(way.url, served.keys["ana"])
+        assert (refused.value.nothing_spent, way.asked) == (True, [])
+        ours = ssl.create_default_context(cafile=cert)
+        with tacit.connect(way.url, served.keys["ana"], context=ours) as client:
+            assert client.ask_many([WOMEN])[0].value == client.ask(WOMEN).value
+        with pytest.raises(tacit.ServerError, match="its certificate is not trusted"):
+            tacit.connect(way.url.replace("127.0.0.1", "localhost"), served.keys["ana"], context=ours)
 
 
 def test_plain_http_to_another_machine_has_to_be_said() -> None:

@@ -42,11 +42,13 @@ def test_the_same_bytes_and_one_charge(tmp_path: Path, mechanism: str) -> None:
         with tacit.open(budget=settings.budget, **files, **settings.options) as session:
             python = session.ask(tacit.count(sex="F", age=(20, 39))).to_dict()
             charges = [past.cost for past in session.history]
+        with tacit.connect(server.address, bob) as client:
+            remote = client.ask(SQL).to_dict()
         later = Plain(server.address, bob).call("GET", "/v1/people/budget").json()["spent"]
-    answers = [first, other, json.loads(shell.stdout), python]
+    answers = [first, other, json.loads(shell.stdout), python, remote]
     assert len({told(answer) for answer in answers}) == 1, answers
-    assert [answer["source"] for answer in answers[1:]] == ["repeat"] * 3
-    assert [sum(answer["cost"].values()) for answer in answers[1:]] == [0.0] * 3
+    assert [answer["source"] for answer in answers[1:]] == ["repeat"] * 4
+    assert [sum(answer["cost"].values()) for answer in answers[1:]] == [0.0] * 4
     assert spent == later
     if mechanism == "direct":
         assert [float(cost) for cost in charges] == [sum(first["cost"].values())] == [sum(spent.values())]

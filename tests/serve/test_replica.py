@@ -14,6 +14,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from bridge import bridge
 from click.testing import CliRunner
 from serving import Served
 from starlette.testclient import TestClient
@@ -284,3 +285,14 @@ def test_the_command_says_what_does_not_go_together(tmp_path: Path) -> None:
         result = CliRunner().invoke(main, ["serve", *words, "--port", "0"])
         assert result.exit_code != 0
         assert said in " ".join(result.output.split()), result.output
+
+
+def test_a_client_needs_no_key_and_hears_where_to_buy(replica: TestClient) -> None:
+    there = tacit.read(GOLDEN / "iterative.jsonl")
+    with bridge(replica) as way, tacit.connect(way.url) as client:
+        for question in (SMOKERS, AGES):
+            assert client.ask(question).to_dict() == there.ask(question).to_dict()
+        assert client.status() == there.status()
+        assert list(client.history) == list(there.history)
+        with pytest.raises(tacit.NeedsData, match=OWNER):
+            client.cdf("pay", share=0.01)

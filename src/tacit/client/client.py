@@ -267,7 +267,13 @@ class Client(Questions):
         answers = list[Answers]()
         for part in parts_of([msgspec.json.encode(written(ask)) for ask in asks]):
             body = b'{"questions":[' + b",".join(part) + b"]}"
-            found, again = self._post("ask_many", body, AskManyReply)
+            try:
+                found, again = self._post("ask_many", body, AskManyReply)
+            except TacitError as error:
+                if error.nothing_spent and any(answer.cost.atoms for answer in answers):
+                    error.nothing_spent = False
+                    error.sentence += " What was paid for before that stays spent."
+                raise
             if len(found.answers) != len(part):
                 raise other_version()
             answers += self._counted([read_answer(line, again=again) for line in found.answers])
@@ -370,9 +376,13 @@ def _refusal(sent: Sent) -> TacitError:
     try:
         said = msgspec.json.decode(sent.body, type=ErrorReply).error
     except msgspec.MsgspecError:
-        return ServerError(f"The server answered with status {sent.status}, and not as a Tacit server does.")
+        strange = ServerError(f"The server answered with status {sent.status}, and not as a Tacit server does.")
+        strange.nothing_spent = sent.status < 500 and not sent.again
+        return strange
     # What only a server refuses about a question (its size, its shape in JSON) is a question that cannot be asked.
     kind = _CLASSES.get(said.code, InvalidQuery if sent.status in (400, 422) else ServerError)
     error = kind(said.message)
-    error.code, error.nothing_spent = said.code, said.nothing_spent and not (sent.again and sent.status >= 500)
+    # A question that is none cannot have been paid for when it was first sent; any other may have been, in part.
+    sure = not sent.again or sent.status in (400, 401, 404, 422)
+    error.code, error.nothing_spent = said.code, said.nothing_spent and sure
     return error

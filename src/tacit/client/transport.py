@@ -116,6 +116,7 @@ class Transport:
             else:
                 if status not in _BUSY or trial == TRIES - 1:
                     return Sent(status, answer, again)
+                again = again or not _says_nothing_spent(answer)
                 pause = pause if later is None else min(max(later, pause), _LONGEST_WAIT)
         raise self._lost(why, again=again)
 
@@ -221,6 +222,14 @@ def _has_news(connection: socket.socket) -> bool:
     waiting = select.poll()  # unlike select, for any number of open files
     waiting.register(connection, select.POLLIN)
     return bool(waiting.poll(0))
+
+
+def _says_nothing_spent(refusal: bytes) -> bool:
+    """Whether a Tacit server says so. What stands between may have passed the request on, and lost the answer."""
+    try:
+        return json.loads(refusal)["error"]["nothing_spent"] is True
+    except (ValueError, TypeError, LookupError):
+        return False
 
 
 def _is_json(body: bytes) -> bool:
