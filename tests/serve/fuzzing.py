@@ -21,7 +21,7 @@ from tacit.serve.openapi import document
 DOCUMENT = document()
 SCHEMAS = DOCUMENT["components"]["schemas"]
 OPERATIONS = [(m.upper(), path, what) for path, methods in DOCUMENT["paths"].items() for m, what in methods.items()]
-CONDITION = SCHEMAS["CountBody"]["properties"]["count"]["description"]
+CONDITION = SCHEMAS["CountBody"]["properties"]["count"]["anyOf"][0]["description"]
 ASKING = [operation for operation in OPERATIONS if operation[1].endswith(("/ask", "/ask_many", "/cost"))]
 NAMES = ["sex", "age", "active", "pay", "Sex", "data", "height", ""]
 SCALARS: list[Any] = [
