@@ -120,6 +120,18 @@ def _read(question: Any, domain: tacit.Domain) -> Any:
     return read(question, domain).ask
 
 
+def test_an_answer_does_not_depend_on_what_else_is_asked(replica: TestClient) -> None:
+    """In a session the second of two questions alike is a repeat: here nobody can tell which server had the first."""
+    unchecked = [{"count": {"age": [low, low + 19], "smoker": True, "region": "east"}} for low in (0, 20, 40, 60)]
+    others = ["SELECT COUNT(*) FROM data WHERE NOT (age BETWEEN 0 AND 19 AND smoker AND region = 'east')", SMOKERS]
+    batch = [*unchecked, *others, *unchecked, *others]
+    many = [replica.post(f"{ASK}_many", json={"questions": batch}).json()["answers"] for _ in range(2)]
+    with replicas(1, GOLDEN / "iterative.jsonl") as (other,):
+        single = [other.post(ASK, json={"question": question}).json()["answer"] for question in batch]
+    assert many[0] == many[1] == single
+    assert "not checked" in single[0]["note"]
+
+
 def test_purchases_are_refused_with_the_address_of_the_server_that_can(replica: TestClient) -> None:
     for response in (
         replica.post(ASK, json={"question": DEAR}),

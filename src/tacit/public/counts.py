@@ -17,7 +17,7 @@ from msgspec.json import Decoder, Encoder
 from tacit.errors import TacitError
 from tacit.exact.price import Sensitivity, price
 from tacit.model.noise_law import Noise
-from tacit.model.query import Query, query_key, read_factor, sealed, write_weights
+from tacit.model.query import Factor, Query, query_key, read_factor, sealed, write_weights
 from tacit.model.request import Declared
 from tacit.store.chain import Line
 
@@ -75,7 +75,13 @@ class Condition(NamedTuple):
 
     name: str
     sealed: bytes  # what it adds to the key of a question
-    alone: bool  # whether it is in its canonical orientation, where it is the only one
+    factor: Factor
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is in its canonical orientation, where it is the only one."""
+        query = Query((self.factor,), False)
+        return query.factors[0] is self.factor and not query.complement
 
 
 Form = MeasuredCount | ToldCount
@@ -139,16 +145,15 @@ class Counts:
             if _encoder.encode(form) != text or len(form.weights) > _DIGITS or len(form.scope) != 1:
                 return None
             factor = read_factor({"scope": form.scope, "shape": form.shape, "unit": form.unit, "weights": form.weights})
-            query = Query((factor,), False)
         except (MsgspecError, TacitError, ValueError, OverflowError):
             return None
         some = 0 < int(np.count_nonzero(factor.weights)) < factor.weights.size
-        if not some or write_weights(factor) != form.weights or not query.fits(self._public.domain):
+        fits = form.shape == (self._public.domain.sizes.get(form.scope[0]),)
+        if not (some and fits and write_weights(factor) == form.weights):
             return None
         if len(self._conditions) >= _FACTORS:
             self._conditions.clear()
-        one = Condition(form.scope[0], sealed(factor), query.factors[0] is factor and not query.complement)
-        self._conditions[text] = one
+        self._conditions[text] = one = Condition(form.scope[0], sealed(factor), factor)
         return one
 
     def _cost_of(self, kind: str, scale: float) -> int | None:
