@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from benchmarks import bench_accuracy, bench_almost_all
+from benchmarks import bench_accuracy, bench_almost_all, writer_queue
 from benchmarks.accuracy import ways
 from benchmarks.accuracy.analysts import conjunctions, drill_down, query_of, stream
 from benchmarks.accuracy.catalogue import independent, parity, tree
@@ -275,3 +275,18 @@ def test_mst_and_aim_fit_what_they_measure(table: Table, method: str) -> None:
     queries = [query for query in conjunctions(DOMAIN, 100, np.random.default_rng(4)) if len(query.scope) <= 2]
     errors = np.abs(run.answers.answer(queries) - truthful(table)(queries)) / ROWS
     assert errors.max() < (0.1 if method == "MST" else 0.01)
+
+
+def test_the_writers_queue_waits_and_refuses_as_arithmetic_says() -> None:
+    service = writer_queue.Service(0.004, 0.0002)
+    alone = writer_queue.simulated(0.01, service, 0.0, 1e6)
+    assert alone.median == pytest.approx(service.time(1))
+    assert alone.refused == 0
+    assert alone.busy == pytest.approx(0.01 * service.time(1), rel=0.1)
+    scan = 5.0  # whoever comes while a scan runs has the next one: between one and two of them, at a high rate
+    shared = writer_queue.simulated(20.0, service, scan, 3600)
+    assert scan < shared.median < 2.1 * scan
+    assert shared.refused == 0
+    full = writer_queue.simulated(200.0, service, scan, 3600)
+    most = writer_queue.MAX_WAITING / (scan + service.time(writer_queue.MAX_WAITING))  # answered in a second, at most
+    assert full.refused == pytest.approx(1 - most / 200, abs=0.01)
