@@ -79,7 +79,14 @@ class Session(Questions):
         free = Loss(public.total.measure, 0)
         know = self._parts
         self._setting = Setting(
-            public.domain, public.rows, confidence, free, mechanism.fresh, know.piecewise, know.offer, know.bought.band
+            public.domain,
+            public.rows,
+            confidence,
+            free,
+            mechanism.fresh,
+            know.ranges.piecewise,
+            know.ranges.offer,
+            know.bought.band,
         )
 
     @property

@@ -20,7 +20,7 @@ from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import Query
 from tacit.model.workload import GRAIN, Convolution, Marginal, Product, Strategy, Tree, marginal
-from tacit.release import parts
+from tacit.release import range_parts
 from tacit.release.bought import Purchase, split
 from tacit.release.need import RangesOf
 from tacit.release.ranges.flat import FlatTable
@@ -230,7 +230,7 @@ def test_ranges_that_were_bought_by_another_strategy_are_known(tmp_path: Path, m
         return tacit.open(data=data, domain=domain, budget=budget, ledger=tmp_path / "l.tacit", mechanism="direct")
 
     with monkeypatch.context() as earlier, opened() as session:
-        earlier.setattr(parts, "signal", lambda rows, loss: np.inf)
+        earlier.setattr(range_parts, "signal", lambda rows, loss: np.inf)
         before = session.cdf("x", share=0.1)
         assert before.cost.atoms
         assert "factorisation" in before.why
@@ -240,6 +240,6 @@ def test_ranges_that_were_bought_by_another_strategy_are_known(tmp_path: Path, m
         assert "factorisation" in again.why
         np.testing.assert_array_equal(again.values, before.values)
         assert (
-            session._parts._strategy(RangesOf(("x",), None))
+            session._parts.ranges.strategy(RangesOf(("x",), None))
             != session._parts.bought.ranges_of(("x",))[0].measured.question
         )

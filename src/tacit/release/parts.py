@@ -12,21 +12,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.errors import InvalidQuery
-from tacit.model.aggregate import RANGE_SHARE
-from tacit.model.budget import Loss, percent_of
+from tacit.model.budget import Loss
 from tacit.model.dry_run import DryRun
 from tacit.model.facts import EXACT, Facts, joined, widest
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
-from tacit.model.workload import Marginal, Strategy, leaves, marginal
-from tacit.release.bought import Bought, Purchase, Ranged
+from tacit.model.workload import Marginal
+from tacit.release.bought import Bought, Purchase
 from tacit.release.dial import Dial, Wanted
 from tacit.release.estimate import Answerer, Estimate, TableEstimate, for_each, of_stored, repeated
-from tacit.release.need import Interval, Need, Part, RangesOf, Released
+from tacit.release.need import Need, Part, RangesOf
 from tacit.release.public import Public, buyer
-from tacit.release.ranges.choice import choose, rung, signal
-from tacit.release.ranges.distribution import Distribution
-from tacit.release.ranges.rectangles import choose_product
+from tacit.release.range_parts import RangeParts
 from tacit.store.chain import Mark
 
 if TYPE_CHECKING:
@@ -43,6 +40,7 @@ class Parts:
         self._public, self._curator, self._mechanism, self._confidence = public, curator, mechanism, confidence
         self.bought = Bought(public, confidence, learned=mechanism.learns)
         self._dial = Dial(public, curator, confidence)
+        self.ranges = RangeParts(public, curator, mechanism, confidence, self.bought, self.known)
 
     def fetch(self, needs: Iterable[Need]) -> dict[Need, Part]:
         """The answer to each need. New questions share one batch, and one turn at the ledger."""
@@ -66,7 +64,7 @@ class Parts:
                 if isinstance(need, Marginal):
                     found[need] = self._table(need)
                 elif isinstance(need, RangesOf):
-                    found[need] = self._ranges(need)
+                    found[need] = self.ranges.fetch(need)
         return found
 
     def settled(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
@@ -249,111 +247,7 @@ class Parts:
         assert found is not None
         return found
 
-    # -- ranges -------------------------------------------------------------------------------------------------------
-
-    def _ranges(self, need: RangesOf) -> Released:
-        source = self._source(need)
-        bought = None
-        if source is None:
-            bought = self._buy_ranges(need)
-            self.bought.catch_up()
-            source = self._source(need)
-            assert source is not None
-        purchase, ranges = source
-        free = Loss(self._public.total.measure, 0)
-        facts = Facts("repeat", free, self._confidence, purchase.measured.receipt)
-        if bought is not None and bought.atoms:
-            facts = replace(facts, source="measured", cost=bought)
-        told = self._told_intervals(need, purchase)
-        if told:
-            said = f"{len(told):,} of its counts told before, which stay"
-            facts = replace(facts, note=joined((facts.note, said)))
-        return Released(ranges, facts, self._why(need, ranges), told)
-
-    def _source(self, need: RangesOf) -> tuple[Purchase, Ranged] | None:
-        """The first purchase that tells all these ranges; with a share, the release that was bought for them."""
-        if need.share is None or self._flat(need):
-            return self.bought.source(need.names)
-        return self.bought.ranges_of(need.names, None if need.strategy is None else self._strategy(need))
-
-    def _flat(self, need: RangesOf) -> bool:
-        """Whether the ranges of an attribute are read off the one release that answers everything."""
-        return self._mechanism.everything and len(need.names) == 1 and need.strategy is None
-
-    def _buy_ranges(self, need: RangesOf) -> Loss:
-        if self._flat(need):
-            return self._bought_table(marginal(self._public.domain, *need.names)).facts.cost
-        strategy = self._strategy(need)
-        return buyer(self._public, self._curator).measure([strategy], need.loss(self._public.total))[0].cost
-
-    def _told_intervals(self, need: RangesOf, source: Purchase) -> dict[Interval, Estimate]:
-        if need.share is not None or not need.intervals:
-            return {}
-        queries = {interval: self.between(need.names[0], *interval) for interval in need.intervals}
-        asked = {interval: query for interval, query in queries.items() if not query.is_constant}
-        told = dict(zip(asked, self.known(list(asked.values())), strict=True))
-        mine = source.measured.receipt
-        return {at: one for at, one in told.items() if one is not None and one.facts.receipt != mine}
-
-    def between(self, name: str, first: int, end: int) -> Query:
-        """The count of neighbouring bins."""
-        return Query.among(self._public.domain, name, range(first, end))
-
-    def _why(self, need: RangesOf, ranges: Ranged) -> str:
-        if not isinstance(ranges, Distribution):
-            return ""
-        if need.strategy is not None:
-            return f"asked for: {need.strategy}."
-        size, measure = leaves(self._public.domain[ranges.name]), self._public.total.measure
-        plain, now = choose(ranges.name, size, measure), choose(ranges.name, size, measure, signal=self._signal)
-        return next((one.why for one in (now, plain) if one.strategy == ranges.decoder.strategy), "")
-
-    @property
-    def _signal(self) -> float:
-        """By the usual share, whatever is paid: so that what would be bought is the same every time."""
-        rows, people = self._public.rows, self._public.rows_per_person  # whose noise is so many times larger
-        return signal(rows, RangesOf((), None).loss(self._public.total)) / people
-
-    def _strategy(self, need: RangesOf) -> Strategy:
-        """What would be bought for one attribute or two, from public parameters alone."""
-        domain, measure = self._public.domain, self._public.total.measure
-        sizes = {name: leaves(domain[name]) for name in need.names}
-        if min(sizes.values()) < 2:
-            raise InvalidQuery("an attribute with a single bin has no ranges.")
-        if need.strategy is not None:
-            return rung(need.strategy, *next(iter(sizes.items())), measure)
-        if len(sizes) == 1:
-            return choose(*next(iter(sizes.items())), measure, signal=self._signal).strategy
-        (first, m), (second, n) = sorted(sizes.items())
-        return choose_product(first, m, second, n, measure, self._signal)
-
-    def piecewise(self, names: tuple[str, ...], pieces: Sequence[Query]) -> bool:
-        """Whether what is asked about ranges is put together from counts, each of which is a question of its own.
-
-        It is where all of them were told before a release told the ranges, so that what was once said stays; and where
-        no release tells the ranges and the mechanism knows about everything.
-        """
-        with self._public.turn():
-            self.bought.catch_up()
-            asked = [query for query in dict.fromkeys(pieces) if not query.is_constant]
-            source = self.bought.source(names)
-            told = self.known(asked)
-        entries = [one.facts.receipt.entry for one in told if one is not None and one.facts.receipt is not None]
-        if len(entries) == len(asked) and (source is None or max(entries, default=0) < source[0].entry):
-            return True
-        one_release = self._mechanism.everything and len(pieces) == 1
-        return source is None and (self._mechanism.knows or one_release)
-
-    def offer(self, names: tuple[str, ...]) -> str:
-        """What would be sharper about ranges that are answered from something else, and its price; or nothing."""
-        loss = RangesOf(names, None).loss(self._public.total)
-        if self._curator is None or self._mechanism.everything or not loss <= self._public.left:
-            return ""
-        if self.bought.has_ranges(names):
-            return ""
-        price = percent_of(loss, self._public.whole)
-        words = " and ".join(names)
-        return f"a release of all ranges of {words} is usually sharper, for {price} of the budget: share={RANGE_SHARE}"
+    # -- prices -------------------------------------------------------------------------------------------------------
 
     def price(self, needs: Iterable[Need]) -> DryRun:
         """What fetching these would cost at most. Looks at the ledger and at public parameters, never at data."""
@@ -399,10 +293,7 @@ class Parts:
     def _cost(self, need: Need) -> Loss | None:
         public, mechanism = self._public, self._mechanism
         if isinstance(need, RangesOf):
-            if self._source(need) is not None:
-                return None
-            flat = self._flat(need)
-            return mechanism.most(marginal(public.domain, *need.names)) if flat else need.loss(public.total)
+            return self.ranges.cost(need)
         if isinstance(need, Query | Statistic):
             alone = self._by_itself(need)
             return alone if alone is not None else None if need.is_constant else mechanism.most(need.core)
