@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from support import PATIENCE
-from tacit.config import BudgetSection, DataSection, SessionSection
+from tacit.config import BudgetSection, DataSection, JoinSection, SessionSection
 from tacit.release.mechanisms import setting_names
 from tacit.release.settings import names_of
 
@@ -140,9 +140,10 @@ def test_the_configuration_page_has_every_extra() -> None:
 
 def test_the_configuration_page_has_every_setting_once() -> None:
     page = (DOCS / "reference/config.md").read_text()
-    sections = dict(re.findall(r"^## \[(\w+)\]\n(.*?)(?=^## )", page, re.MULTILINE | re.DOTALL))
+    sections = dict(re.findall(r"^## \[+([\w.]+)\]+\n(.*?)(?=^## )", page, re.MULTILINE | re.DOTALL))
     named = {name: re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) for name, text in sections.items()}
     assert sorted(named["data"]) == sorted(names_of(DataSection))
+    assert sorted(named["data.join"]) == sorted(names_of(JoinSection))
     assert sorted(named["budget"]) == sorted(names_of(BudgetSection))
     assert sorted(named["session"]) == sorted({*names_of(SessionSection), *setting_names()})
 

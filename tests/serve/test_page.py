@@ -664,6 +664,15 @@ def test_a_used_up_budget_is_said_clearly(two: Site) -> None:
     assert "more than is left" in ask(ana, by_sql("SELECT COUNT(*) FROM data WHERE size < 2"), "odd", "price").text
     again = ask(ana, by_sql("SELECT COUNT(*) FROM data WHERE kind = 'plain'"), "odd")
     assert 'class="badge free"' in again.text
+    session = two.state.datasets["odd"].session
+    larger = replace(session.budget, epsilon=2 * session.budget.epsilon)
+    entry = session.extend(larger).receipt.entry
+    page = ana.get("/data/odd").text
+    sound(page)
+    assert "The budget is used up." not in page
+    assert f": raised to epsilon = {larger.epsilon:g} on " in page
+    assert f"(entry {entry})" in page
+    assert ask(ana, by_sql("SELECT COUNT(*) FROM data WHERE size < 2"), "odd").status_code == 200
 
 
 def test_history_comes_in_pages(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
