@@ -151,7 +151,7 @@ PRICES = (
     plant(
         "one atom more than the budget",
         "what is spent never passes the total",
-        "trusted/rules.py",
+        "exact/price.py",
         "return spent + request <= total",
         "return spent + request <= total + 1",
         "trusted/test_accountant.py::test_the_last_atom_can_be_spent_and_no_more",

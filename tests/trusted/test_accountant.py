@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from tacit.exact.bounds import delta_from
 from tacit.exact.gaussian import within
-from tacit.exact.price import total
+from tacit.exact.price import admits, total
 from tacit.model.budget import Budget, Loss, Measure
 from tacit.release.epsilon import epsilon_spent
-from tacit.trusted.rules import admits
 
 requests = st.lists(st.integers(0, 10**13), max_size=30)
 

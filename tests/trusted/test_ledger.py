@@ -34,7 +34,7 @@ def test_an_answer_is_charged_stored_and_found(ledger: Ledger) -> None:
     [entry] = ledger.settle(reservation, [Outcome("k", 7, "measured", '{"value":3}')])
     assert (entry.seq, entry.kind, entry.key, entry.intent, entry.atoms, entry.spent) == (2, "measured", "k", 1, 7, 7)
     assert ledger.find("k") == entry
-    assert (ledger.spent, ledger.left) == (Loss("epsilon", 7), Loss("epsilon", 993))
+    assert (ledger.spent, ledger.total) == (Loss("epsilon", 7), Loss("epsilon", 1000))
     assert ledger.log.head()[:2] == (2, entry.hash)
     assert ledger.verify() == 2
 
@@ -95,7 +95,7 @@ def test_the_budget_is_never_passed(ledger: Ledger) -> None:
         ledger.reserve(Loss("epsilon", 6), purpose="one atom too many")
     assert ledger.log.head()[:2] == head
     ledger.reserve(Loss("epsilon", 5), purpose="exactly what is left")
-    assert ledger.left.atoms == 0
+    assert ledger.spent == ledger.total
     ledger.settle(ledger.reserve(Loss("epsilon", 0), purpose="nothing"), [Outcome("a", 0, "told", "1")])
     ledger.settle(None, [Outcome("b", 0, "told", "2")])
     assert ledger.verify() == 5
@@ -201,7 +201,8 @@ def test_threads_spend_exactly_the_budget(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (len(refused), len(list(ledger.log.lines(kinds=["measured"]))), ledger.left.atoms) == (24, 40, 0)
+    assert (len(refused), len(list(ledger.log.lines(kinds=["measured"])))) == (24, 40)
+    assert ledger.spent == ledger.total
     assert ledger.verify() == 80
 
 
@@ -237,7 +238,7 @@ def test_processes_spend_exactly_the_budget(ledger: Ledger, tmp_path: Path) -> N
     shown = [body for bodies in in_processes(hammer, tmp_path) for body in bodies]
     assert len(shown) == len(set(shown)) == 100  # of the 160 asked
     assert {entry.body for entry in ledger.log.lines(kinds=["measured"])} == set(shown)
-    assert (ledger.left.atoms, ledger.verify()) == (0, 200)
+    assert (ledger.spent, ledger.verify()) == (ledger.total, 200)
 
 
 def test_processes_that_take_turns_pay_once(ledger: Ledger, tmp_path: Path) -> None:

@@ -652,7 +652,7 @@ def test_an_override_may_pass_the_total(ledger: Ledger, tmp_path: Path) -> None:
     reopen(tmp_path, accept_rollback="moved").close()
     restore(tmp_path, newest)
     with reopen(tmp_path, accept_rollback="back") as again:
-        assert (again.spent.atoms, again.left.atoms) == (1420, 0)
+        assert again.spent.atoms == 1420 >= again.total.atoms
         with pytest.raises(BudgetExhausted, match="0 % is left"):
             again.reserve(Loss("epsilon", 1), purpose="count")
         again.settle(again.reserve(Loss("epsilon", 0), purpose="free"), [Outcome("z", 0, "told", "1")])

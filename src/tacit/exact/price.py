@@ -248,3 +248,16 @@ def carried(spent: Loss, measure: Measure) -> Loss:
     if spent.measure != "epsilon":
         raise InvalidBudget(f"What was spent in {spent.measure} cannot be counted in {measure}: keep a delta.")
     return Loss.of_pure(measure, spent.exact)
+
+
+def admits(spent: int, request: int, total: int) -> bool:
+    """A privacy filter: whether one more charge may follow what was spent, all in atoms of one measure.
+
+    Guarantee: all releases together are epsilon-DP, rho-zCDP or mu-GDP, of total or mu²/2 = total. The questions, their
+        mechanisms and their prices may depend on everything released before; only `total` is fixed.
+    Formula: spent + request <= total.
+    Source: docs/understand/privacy.md, step 4 and "The filter".
+    """
+    if spent < 0 or request < 0:
+        raise ValueError("a charge cannot be negative: nothing gives budget back")
+    return spent + request <= total

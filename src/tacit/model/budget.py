@@ -95,8 +95,10 @@ def percent_of(part: Loss, total: Loss) -> str:
     return f"{100 * part.atoms / total.atoms:.3g} %"
 
 
-def exhausted(cost: Loss, spent: int, whole: int) -> str:
-    """The refusal of what costs more than is left, in words."""
+def exhausted(cost: Loss, spent: int, whole: int, *, closed: bool) -> str:
+    """The refusal of what costs more than is left, in words; what is left of a closed ledger is in another one."""
+    if closed:
+        return "Another ledger continues this one, and has what was left."
     costs, left = (f"{100 * atoms / whole:.3g} %" for atoms in (cost.atoms, max(0, whole - spent)))
     return f"The question costs {costs} of the budget and {'slightly less' if left == costs else left} is left."
 

@@ -278,10 +278,6 @@ class Log:
         """At most so many lines before a number, newest first, that settle an intent, or also were told for nothing."""
         return self._show(partial(rows.newest, before=before, most=most, told=told))
 
-    def raised(self) -> int:
-        """The atoms that were ever added to what may be spent."""
-        return self._read(rows.limits_by)[0]
-
     def limits(self) -> list[Line]:
         """The lines that say what may be spent, in order."""
         return self._show(rows.limits)

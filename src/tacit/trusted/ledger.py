@@ -94,10 +94,9 @@ class Ledger:
             try:
                 state = self.log.step(transaction.state, transaction.at.seq + 1, draft)
             except Unsound:
-                if transaction.state.closed:
-                    raise BudgetExhausted("Another ledger continues this one, and has what was left.") from None
-                whole = self.total.atoms + transaction.state.raised
-                raise BudgetExhausted(exhausted(loss, transaction.state.spent, whole)) from None
+                known = transaction.state
+                whole = self.total.atoms + known.raised
+                raise BudgetExhausted(exhausted(loss, known.spent, whole, closed=known.closed)) from None
             line = transaction.append(draft, state, time=self.log.time())
             if private is not None:
                 transaction.keep(line.seq, private)
@@ -177,10 +176,6 @@ class Ledger:
     def spent(self) -> Loss:
         """What is spent, intents without outcome included."""
         return Loss(self.total.measure, self.log.head().spent)
-
-    @property
-    def left(self) -> Loss:
-        return Loss(self.total.measure, max(0, self.total.atoms + self.log.raised() - self.log.head().spent))
 
     def verify(self) -> int:
         """Derive the whole chain and every running total again, or name the first bad line: the number of lines."""

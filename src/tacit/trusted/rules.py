@@ -6,6 +6,7 @@ function over the lines that are there. So there is one place that says what is 
 
 from __future__ import annotations
 
+from tacit.exact.price import admits
 from tacit.store.chain import Draft, Line, State, Unsound
 
 # Outcomes that look at the data: each ends an intent. Other lines need none; beside a paid one they may end its intent.
@@ -65,16 +66,3 @@ def _settled(state: State, intent: int) -> State:
     left = {seq: atoms for seq, atoms in state.open.items() if seq != intent}
     reserved = state.open[intent]
     return state._replace(spent=state.spent - reserved, open=left, settling=intent, room=reserved)
-
-
-def admits(spent: int, request: int, total: int) -> bool:
-    """A privacy filter: whether one more charge may follow what was spent, all in atoms of one measure.
-
-    Guarantee: all releases together are epsilon-DP, rho-zCDP or mu-GDP, of total or mu²/2 = total. The questions, their
-        mechanisms and their prices may depend on everything released before; only `total` is fixed.
-    Formula: spent + request <= total.
-    Source: docs/understand/privacy.md, step 4 and "The filter".
-    """
-    if spent < 0 or request < 0:
-        raise ValueError("a charge cannot be negative: nothing gives budget back")
-    return spent + request <= total
