@@ -14,11 +14,12 @@ import tacit
 from support import once
 from tacit.model.budget import Loss
 from tacit.model.query import Query
+from tacit.model.residuals import Residuals
 from tacit.model.workload import Tree, marginal
 from tacit.release import warm_start as module
 from tacit.release.hypothesis.fit import fit
 from tacit.release.ranges.choice import two_levels
-from tacit.release.warm_start import WarmStart, warm_start
+from tacit.release.warm_start import WarmStart, wanted, warm_start
 from tacit.session import Session
 
 BINS, N = 512, 30_000
@@ -66,11 +67,27 @@ def range_errors(found: WarmStart) -> NDArray[np.float64]:
 
 def test_it_is_chosen_by_public_sizes_where_it_pays() -> None:
     assert two_levels("x", 17, "rho") is None  # Adult's ages
-    assert two_levels("x", 100, "rho") is None
+    assert two_levels("x", 50, "gdp") is None
+    assert two_levels("x", 85, "gdp") == Tree("x", (9, 10), (1, 1))
     assert two_levels("x", 1024, "rho") == Tree("x", (32, 32), (1, 1))
     assert two_levels("x", 256, "epsilon") is None
     assert two_levels("x", 2048, "epsilon") is not None
     assert two_levels("x", 3, "rho") is None
+
+
+def test_a_tree_takes_no_more_of_the_budget_than_what_it_stands_beside(tmp_path: Path) -> None:
+    """Also where single attributes are all that is measured: with one attribute there is nothing else."""
+    alone = tacit.Domain({"x": DOMAIN["x"]})
+    plan = {"data": ROWS[["x"]], "domain": alone, "budget": tacit.Budget(epsilon=1.0, delta=1e-9)}
+    places = {"ledger": tmp_path / "l.tacit", "anchor": tmp_path / "a.sqlite"}
+    with tacit.open(mechanism="iterative", warm=0.8, hits=5, questions=500, **plan, **places) as session:
+        loss = session.total.split(2)
+        (interactions, first), (tree, second) = wanted(session._public, loss)
+        assert isinstance(interactions, Residuals)
+        assert isinstance(tree, Tree)
+        assert 0.49 * loss.atoms < second.atoms <= first.atoms <= 0.5 * loss.atoms
+        found = warm_start(session._public, session._curator, loss=loss)
+        assert range_errors(found).mean() < 0.02
 
 
 def test_ranges_are_surer_than_from_a_plain_table(monkeypatch: pytest.MonkeyPatch) -> None:

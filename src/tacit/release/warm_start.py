@@ -157,9 +157,11 @@ def wanted(public: Public, loss: Loss) -> list[tuple[Wanted, Loss]]:
             for names, share in plan.tables(float(loss) / people).items()
         ]
     rho = float(loss) / people**2
+    # A tree costs as much as its attribute does among the interactions; both give way to each other.
     shares = {name: plan.share((name,), rho) for name in trees}
-    found: list[tuple[Wanted, Loss]] = [(plan.question(rho), _part(loss, 1 - sum(shares.values())))]
-    return found + [(trees[name], _part(loss, share)) for name, share in shares.items()]
+    whole = 1 + sum(shares.values())
+    found: list[tuple[Wanted, Loss]] = [(plan.question(rho), _part(loss, 1 / whole))]
+    return found + [(trees[name], _part(loss, share / whole)) for name, share in shares.items()]
 
 
 def mean_size(noise: Noise) -> float:
