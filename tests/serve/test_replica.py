@@ -209,7 +209,8 @@ def test_what_a_later_file_may_say_better_is_kept_for_a_moment_only(replica: Tes
 
 
 def test_a_link_takes_one_question(replica: TestClient) -> None:
-    for params in ({}, {"sql": SMOKERS, "question": "{}"}, {"q": SMOKERS}, {"sql": [SMOKERS, SMOKERS]}):
+    long = {"sql": f"{SMOKERS} {' ' * 10_000}"}
+    for params in ({}, {"sql": SMOKERS, "question": "{}"}, {"q": SMOKERS}, {"sql": [SMOKERS, SMOKERS]}, long):
         response = replica.get(ASK, params=params)
         assert (response.status_code, response.json()["error"]["code"]) == (400, "bad_parameter")
     assert look(replica, "SELECT").json()["error"]["code"] == "invalid_query"

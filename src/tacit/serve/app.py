@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tacit.serve.admission import Who, address_of, too_large
 from tacit.serve.api import ENDPOINTS, SHORT, Call, Endpoint, Server, outcome, server_of
 from tacit.serve.refusal import Refusal, log, refusal_of
-from tacit.serve.schema import parse, shaped
+from tacit.serve.schema import MAX_TEXT, parse, shaped
 
 _JSON = re.compile(r'application/json(?:\s*;\s*charset="?utf-8"?)?', re.IGNORECASE)
 _WHOLE = re.compile(r"\d{1,16}", re.ASCII)
@@ -125,6 +125,8 @@ def _parameters(endpoint: Endpoint, request: Request) -> tuple[Mapping[str, int]
             known = f"are {known}, each once" if known else "of this address are none"
             raise Refusal(400, "bad_parameter", f"the parameters {known}.")
         if name in endpoint.texts:
+            if len(text) > MAX_TEXT:
+                raise Refusal(400, "bad_parameter", f"{name} has at most {MAX_TEXT:,} characters.")
             texts[name] = text
             continue
         low, high, _ = allowed[name]
