@@ -23,6 +23,7 @@ SCHEMAS = DOCUMENT["components"]["schemas"]
 OPERATIONS = [(m.upper(), path, what) for path, methods in DOCUMENT["paths"].items() for m, what in methods.items()]
 CONDITION = SCHEMAS["CountBody"]["properties"]["count"]["anyOf"][0]["description"]
 ASKING = [operation for operation in OPERATIONS if operation[1].endswith(("/ask", "/ask_many", "/cost"))]
+SIZES = {"sex": 2, "age": 10, "active": 2, "pay": 3}
 NAMES = ["sex", "age", "active", "pay", "Sex", "data", "height", ""]
 SCALARS: list[Any] = [
     "F", "M", "X", True, False, 0, 9, 10, 19, 20, 29, 39, 50, 99, 100, -1, 0.5, 1e308, 2**70, "é\u0000", "😀", "'; --",
@@ -118,6 +119,8 @@ class Maker:
                 return self.made(rng.choice(schema[several]))
         kind = schema.get("type")
         if kind == "object":
+            if schema.get("title") == "FactorForm" and rng.random() < 0.8:
+                return self._weights()
             if schema.get("description") == CONDITION:
                 return {rng.choice(NAMES[:4]): self._condition() for _ in range(rng.randrange(3))}
             fields = schema.get("properties", {})
@@ -135,6 +138,16 @@ class Maker:
         if kind == "string":
             return rng.choice(NAMES) if schema.get("maxLength") and rng.random() < 0.6 else self._sql()
         return rng.choice([True, False]) if kind == "boolean" else None
+
+    def _weights(self) -> dict[str, Any]:
+        """Weights over the values of an attribute, as bits or as steps of a grid."""
+        name, size = self.rng.choice(list(SIZES.items()))
+        if self.rng.random() < 0.3:
+            unit, weights = 2**20, [self.rng.randrange(2**20 + 1) for _ in range(size)]
+        else:
+            length = -(-size // 8)
+            unit, weights = 1, (self.rng.getrandbits(size) << 8 * length - size).to_bytes(length).hex()
+        return {"scope": [name], "shape": [size], "unit": unit, "weights": weights}
 
     def _condition(self) -> Any:
         rng = self.rng

@@ -27,7 +27,7 @@ from typing import Any
 
 from benchmarks.serving.launch import Server
 from benchmarks.serving.wire import Plain
-from fuzzing import CONDITIONS, NAMES, Judge, fuzz_bytes
+from fuzzing import CONDITION, CONDITIONS, NAMES, Judge, fuzz_bytes
 from serving import write_config
 
 import tacit
@@ -174,7 +174,12 @@ def narrowed() -> dict[str, Any]:
     for kind in kinds:
         fields = schemas[kind["$ref"].rpartition("/")[2]]["properties"]
         for name, schema in fields.items():
-            if schema["type"] == "string":
+            first = schema.get("anyOf", [schema])[0]
+            if first.get("description") == CONDITION:
+                fields[name] = {"anyOf": [where, *schema["anyOf"][1:]]}
+            elif "type" not in schema:
+                continue
+            elif schema["type"] == "string":
                 fields[name] = {"enum": names}
             elif schema["type"] == "array":
                 fields[name] = schema | {"items": {"enum": names}}
