@@ -217,62 +217,73 @@ def pmw_bypass(
 ) -> tuple[float, int, int, NDArray[np.float64]]:
     """The epsilon spent, how many questions bypassed, how many were found to be hard, and all errors."""
     rng = np.random.Generator(np.random.PCG64([seed, 0xB7]))
-    n, truth = pool.rows, pool.truth / pool.rows
-    bypass, gate = math.log(1 / BETA) / (ALPHA * n), gate_epsilon(n)
-    histogram = np.full(DOMAIN.size, 1 / DOMAIN.size)
-    updates, thresholds = np.zeros(DOMAIN.size), np.full(DOMAIN.size, float(FIRST_THRESHOLD))
-    line: float | None = None  # the noisy threshold of the sparse vector technique, once it was paid for
-    bought: dict[int, float] = {}
-    spent, bypassed, hard, errors = 0.0, 0, 0, np.empty(len(stream))
-
-    def update(cells: Cells, up: bool) -> None:
-        rate = next(rate for least, rate in RATES if updates[cells].min() >= least)
-        histogram[cells] *= math.exp(rate / 8 if up else -rate / 8)
-        np.divide(histogram, histogram.sum(), out=histogram)
-        updates[cells] += 1
-
+    truth, one, errors = pool.truth / pool.rows, Bypass(pool.rows, rng), np.empty(len(stream))
     for i, question in enumerate(stream.tolist()):
         if i % BATCH == BATCH - 1:
             advance(BATCH)
-        cells, true = pool.cells[question], float(truth[question])
-        if question in bought:
-            errors[i] = abs(bought[question] - true)
-            continue
-        guess = float(histogram[cells].sum())
-        if (updates[cells] < thresholds[cells]).any():
-            answer = true + rng.laplace(scale=1 / (n * bypass))
-            spent, bypassed = spent + bypass, bypassed + 1
-            bought[question] = answer
+        true = float(truth[question])
+        errors[i] = abs(one.ask(question, pool.cells[question], true) - true)
+    return one.spent, one.bypassed, one.hard, errors
+
+
+class Bypass:
+    """PMW-Bypass about n rows, each answer within alpha of them but for a chance of beta, and its exact-match cache."""
+
+    def __init__(self, n: int, rng: np.random.Generator, beta: float = BETA) -> None:
+        self._n, self._rng = n, rng
+        self._bypass, self._gate = math.log(1 / beta) / (ALPHA * n), gate_epsilon(n, beta)
+        self._histogram = np.full(DOMAIN.size, 1 / DOMAIN.size)
+        self._updates, self._thresholds = np.zeros(DOMAIN.size), np.full(DOMAIN.size, float(FIRST_THRESHOLD))
+        self._line: float | None = None  # the noisy threshold of the sparse vector technique, once it was paid for
+        self._bought: dict[int, float] = {}
+        self.spent, self.bypassed, self.hard = 0.0, 0, 0
+
+    def ask(self, question: int, cells: Cells, true: float) -> float:
+        """The answer to a question whose true fraction is known, and what it costs added to what is spent."""
+        if question in self._bought:
+            return self._bought[question]
+        guess = float(self._histogram[cells].sum())
+        if (self._updates[cells] < self._thresholds[cells]).any():
+            answer = true + self._laplace(self._bypass)
+            self.spent, self.bypassed = self.spent + self._bypass, self.bypassed + 1
+            self._bought[question] = answer
             if abs(answer - guess) > SAFE * ALPHA:
-                update(cells, answer > guess)
-        else:
-            if line is None:
-                line = ALPHA / 2 + rng.laplace(scale=1 / (n * gate))
-                spent += 3 * gate
-            if abs(true - guess) + rng.laplace(scale=1 / (n * gate)) < line:
-                answer = guess
-            else:
-                line = None
-                answer = true + rng.laplace(scale=1 / (n * gate))
-                spent, hard = spent + gate, hard + 1
-                bought[question] = answer
-                thresholds[cells] = updates[cells].min() + MORE_UPDATES
-                update(cells, answer > guess)
-        errors[i] = abs(answer - true)
-    return spent, bypassed, hard, errors
+                self._update(cells, answer > guess)
+            return answer
+        if self._line is None:
+            self._line = ALPHA / 2 + self._laplace(self._gate)
+            self.spent += 3 * self._gate
+        if abs(true - guess) + self._laplace(self._gate) < self._line:
+            return guess
+        self._line = None
+        answer = true + self._laplace(self._gate)
+        self.spent, self.hard = self.spent + self._gate, self.hard + 1
+        self._bought[question] = answer
+        self._thresholds[cells] = self._updates[cells].min() + MORE_UPDATES
+        self._update(cells, answer > guess)
+        return answer
+
+    def _laplace(self, epsilon: float) -> float:
+        return float(self._rng.laplace(scale=1 / (self._n * epsilon)))
+
+    def _update(self, cells: Cells, up: bool) -> None:
+        rate = next(rate for least, rate in RATES if self._updates[cells].min() >= least)
+        self._histogram[cells] *= math.exp(rate / 8 if up else -rate / 8)
+        np.divide(self._histogram, self._histogram.sum(), out=self._histogram)
+        self._updates[cells] += 1
 
 
-def gate_epsilon(n: int) -> float:
+def gate_epsilon(n: int, beta: float = BETA) -> float:
     """e2 of the docstring above."""
 
     def miss(epsilon: float) -> float:
         x = ALPHA * n * epsilon / 2
         return (0.5 + x / 4) * math.exp(-x) + math.exp(-2 * x)
 
-    low, high = 0.0, 4 * math.log(1 / BETA) / (ALPHA * n)
+    low, high = 0.0, 4 * math.log(1 / beta) / (ALPHA * n)
     while high - low > 1e-6 * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if miss(middle) <= BETA else (middle, high)
+        low, high = (low, middle) if miss(middle) <= beta else (middle, high)
     return high
 
 
