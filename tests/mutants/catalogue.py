@@ -8,6 +8,7 @@ serve/killing.py and serve/fuzzing.py. They are not repeated here.
 from __future__ import annotations
 
 from mutant import Mutant
+from mutants_of_blocks import BLOCKS
 from mutants_of_budgets import BUDGETS
 from mutants_of_cells import CELLS
 from mutants_of_discovery import DISCOVERY
@@ -17,4 +18,4 @@ from mutants_of_prices import PRICES
 from mutants_of_server import SERVER
 from mutants_of_store import STORE
 
-MUTANTS: tuple[Mutant, ...] = (*NOISE, *PRICES, *GATES, *CELLS, *DISCOVERY, *STORE, *BUDGETS, *SERVER)
+MUTANTS: tuple[Mutant, ...] = (*NOISE, *PRICES, *GATES, *CELLS, *DISCOVERY, *STORE, *BUDGETS, *BLOCKS, *SERVER)

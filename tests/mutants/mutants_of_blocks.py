@@ -1,0 +1,92 @@
+"""Planted bugs in series of blocks: rows that are asked about twice, blocks that are taken for one another, bars."""
+
+from __future__ import annotations
+
+from mutant import plant
+
+_BLOCK, _MANIFEST, _SERIES, _TERMS = "model/block.py", "manifest.py", "blocks.py", "series_terms.py"
+_WINDOW = "release/window.py"
+_ONCE = "test_series.py::test_a_label_and_rows_stand_once"
+
+BLOCKS = (
+    plant(
+        "the same rows under two labels",
+        "a row is in one block",
+        _MANIFEST,
+        "if block.fingerprint == fingerprint), None)",
+        "if block.origin == fingerprint), None)",
+        _ONCE,
+    ),
+    plant(
+        "a label for other rows",
+        "a label stands for the same rows for ever",
+        _MANIFEST,
+        "    if label in (block.label for block in blocks):",
+        "    if label in (block.ledger for block in blocks):",
+        _ONCE,
+    ),
+    plant(
+        "another block's ledger",
+        "a block is asked about with its own ledger alone",
+        _SERIES,
+        "        if session.origin != block.origin:",
+        "        if session.origin == block.ledger:",
+        "test_series.py::test_another_blocks_ledger_is_not_taken_for_its_own",
+    ),
+    plant(
+        "a budget raised by itself",
+        "all blocks together keep what the series promises",
+        _SERIES,
+        "        if session.budget != self.terms.each:",
+        "        if session.budget == self.terms.name:",
+        "test_series.py::test_a_block_whose_budget_was_raised_by_itself_is_refused",
+    ),
+    plant(
+        "more blocks than were declared",
+        "the budget of a person over blocks is divided among as many as there may be",
+        _SERIES,
+        "if terms.most is not None and len(self._blocks) >= terms.most:",
+        "if terms.most is not None and len(self._blocks) > terms.most:",
+        "test_series.py::test_a_person_over_blocks_has_a_part_of_the_budget_in_each",
+    ),
+    plant(
+        "the whole budget for each block of a person",
+        "the budget of a person over blocks is divided among as many as there may be",
+        _TERMS,
+        "return all(blocks * total(one, m).atoms <= total(budget, m).atoms for",
+        "return all(total(one, m).atoms <= total(budget, m).atoms for",
+        "exact/test_blocks.py::test_the_budget_of_a_person_over_blocks_adds_up_to_the_whole",
+    ),
+    plant(
+        "the first block's question for all",
+        "a question over blocks is the sum of one for each",
+        _BLOCK,
+        "weights = np.asarray(tied.weights.take(block, axis))",
+        "weights = np.asarray(tied.weights.take(0, axis))",
+        "exact/test_blocks.py::test_a_question_over_blocks_is_the_sum_of_one_for_each",
+    ),
+    plant(
+        "certified errors without their noise",
+        "a bar over blocks holds as often as it says",
+        _WINDOW,
+        "width = max(1.0, math.ceil(sum(one.least for one in ceilings) + beyond))",
+        "width = max(1.0, math.ceil(sum(one.least for one in ceilings)))",
+        "release/test_window.py::test_certified_errors_add_linearly_and_their_noise_does_not",
+    ),
+    plant(
+        "the distance of what is shown left out",
+        "a bar over blocks holds as often as it says",
+        _WINDOW,
+        "return math.ceil(off + width +",
+        "return math.ceil(width +",
+        "release/test_window.py::test_how_far_the_shown_sum_is_from_the_centres_is_in_the_bar",
+    ),
+    plant(
+        "one block's confidence for all",
+        "a bar over blocks holds as often as it says",
+        _WINDOW,
+        "left = sure(len(rest) + bool(centres), confidence)",
+        "left = sure(1, confidence)",
+        "release/test_window.py::test_other_bars_add_linearly_and_lose_confidence",
+    ),
+)
