@@ -16,7 +16,7 @@ import tacit
 from people import answered
 from people import tacit as command
 from tacit.blocks import Series
-from tacit.manifest import Manifest
+from tacit.manifest import Block, Manifest
 
 DOMAIN = tacit.Domain({"ward": tacit.category(["a", "b"]), "stay": tacit.integer(0, 7)})
 BUDGET = tacit.Budget(epsilon=1.0, delta=1e-9)
@@ -224,6 +224,23 @@ def test_an_append_that_fails_leaves_nothing(series: Series, tmp_path: Path, mon
     assert series.blocks == ["2026-01", "2026-02", "2026-03"]
     series.append(month(7), "2026-04")
     assert len(series.blocks) == 4
+
+
+def test_a_block_that_is_listed_keeps_its_ledger_whatever_fails_then(
+    series: Series, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add = Manifest.add
+
+    def stored_and_interrupted(self: Manifest, block: Block) -> None:
+        add(self, block)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Manifest, "add", stored_and_interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            series.append(month(7), "2026-04")
+    assert len(ledgers(tmp_path)) == 4
+    assert [one.label for one in series.status()][-1] == "2026-04"
 
 
 def test_of_two_who_append_the_same_label_at_once_one_does(tmp_path: Path) -> None:

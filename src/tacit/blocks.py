@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from msgspec import to_builtins
 
-from tacit.errors import ConfigError, InvalidQuery, LedgerError, NeedsData, NotStarted
+from tacit.errors import ConfigError, InvalidQuery, LedgerError, NeedsData, NotStarted, TacitError
 from tacit.load import open_source
 from tacit.load.split import split_by
 from tacit.manifest import Block, Manifest
@@ -251,9 +251,9 @@ class Series(Questions):
             drawn_to = self._prior()
             make_folder(self._folder)
             ledger = f"{_slug(label)}-{secrets.token_hex(4)}.tacit"
-            if drawn_to is not None:
-                _keep(self._folder / ledger, drawn_to)
             try:
+                if drawn_to is not None:
+                    _keep(self._folder / ledger, drawn_to)
                 session = self._opened(ledger, rows, drawn_to, **self._settings())
                 place = data if isinstance(data, str) else os.path.abspath(data) if isinstance(data, Path) else None
                 if isinstance(data, str) and os.path.isfile(data):
@@ -262,10 +262,7 @@ class Series(Questions):
                 block = Block(label, session.rows, ledger, session.origin, fingerprint, place, table, digest)
                 self._manifest.add(block)
             except BaseException:
-                # Nobody has seen this ledger, and nothing lists it: it is as if it had never been.
-                for one in self._folder.glob(f"{ledger}*"):
-                    with suppress(OSError):
-                        one.unlink()
+                self._forget(ledger)
                 raise
             self._open[label] = session
             self._with_data.add(label)
@@ -274,6 +271,13 @@ class Series(Questions):
             session.start()
         self._rest(label, session)
         return session
+
+    def _forget(self, ledger: str) -> None:
+        """Remove a ledger that nothing lists: nobody has seen it. Where that cannot be told, it stays."""
+        with suppress(TacitError, OSError):
+            if ledger not in (block.ledger for block in self._manifest.blocks()):
+                for one in self._folder.glob(f"{ledger}*"):
+                    one.unlink()
 
     def append_by(self, data: Any, column: str, *, table: str | None = None, start: bool = False) -> list[str]:
         """Split a table by the values of a column, and append those that are no blocks yet: their labels, in order.
