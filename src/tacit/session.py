@@ -374,7 +374,7 @@ class Session(Questions):
         return {query: self._centred(query, one) for query, one in zip(queries, told, strict=True)}
 
     def _centred(self, need: Need, part: Part) -> Part:
-        if isinstance(need, Query) and isinstance(part, Estimate) and part.centre is None:
+        if isinstance(need, Query) and isinstance(part, Estimate):
             return replace(part, centre=self._parts.bought.centre(need, part))
         return part
 

@@ -85,7 +85,7 @@ BLOCKS = (
         "one block's confidence for all",
         "a bar over blocks holds as often as it says",
         _WINDOW,
-        "left = sure(len(rest) + bool(centres), confidence)",
+        "left = sure(len(noisy) + bool(centres), confidence)",
         "left = sure(1, confidence)",
         "release/test_window.py::test_other_bars_add_linearly_and_lose_confidence",
     ),

@@ -274,18 +274,21 @@ class Bought:
     def centre(self, query: Query, answer: Estimate) -> Centre | None:
         """What the surest purchase says about a question whose answer this is, and by which law; None where none does.
 
-        As in `barred`, only what was bought by then counts, and which purchase is the surest goes by laws alone.
+        As in `barred`, only what was bought by then counts, and which purchase is the surest goes by laws alone. What
+        learns buys single answers where a gate calls for them, and the gate has seen guesses that follow the noise of
+        the start: so there the start tells all centres that it can, hard answers' too, and no choice follows noise.
         """
-        if answer.centre is not None or answer.facts.receipt is None:
+        if answer.facts.receipt is None or (answer.centre is not None and not self._learned):
             return answer.centre
         known = [
             one
             for one in self._sure(query, answer.facts.receipt.entry + 1)
             if isinstance(one.release, NoisyTable | NoisyResiduals)
+            and (one.measured.start is not None or not self._learned)
         ]
         surest = min(known, key=lambda one: (one.law(query, self._sure_of), one.entry), default=None)
         if surest is None:
-            return None
+            return answer.centre
         assert isinstance(surest.release, NoisyTable | NoisyResiduals)
         return surest.release.centre(query)
 

@@ -78,7 +78,8 @@ def _bars(noisy: Sequence[Estimate], confidence: float) -> tuple[Bar, ...]:
         return tuple(sorted(bars, key=lambda bar: bar.width))
     rest = [one for one in noisy if one.centre is None]
     shown = [one.facts.bars[0] for one in rest if one.facts.bars]
-    left = sure(len(rest) + bool(centres), confidence)
+    # Every block counts, as which of them have a bar of their own may follow from what gates said.
+    left = sure(len(noisy) + bool(centres), confidence)
     if len(shown) < len(rest) or left <= 0:
         return ()
     together = _reach([one for one in noisy if one.centre is not None], confidence) if centres else 0.0
