@@ -293,3 +293,13 @@ def test_a_part_is_kept_in_the_domain_and_needs_a_column_of_times(folder: Path) 
             budget=package.Budget(epsilon=1.0, delta=1e-9), ledger="t.tacit",
         )  # fmt: skip
     assert values_of(TIMES["hour"]) == "the hour of moment: 0 to 23 in steps of 6"
+
+
+def test_a_rehearsal_makes_no_missing_times_where_a_part_has_no_label_for_them(folder: Path) -> None:
+    (folder / "tacit.toml").write_text(
+        '[data]\nsource = "p.csv"\n[budget]\nepsilon = 1.0\n[session]\nledger = "p.tacit"\nmechanism = "direct"\n'
+        '[domain.seen]\nkind = "date"\nlow = 2020-01-01\nhigh = 2020-03-31\nby = "month"\nmissing = "unknown"\n'
+        '[domain.hour]\nkind = "hour"\nof = "seen"\n'
+    )
+    (answer,) = answered("try", "--rows", "500", "SELECT COUNT(*) FROM data WHERE hour < 12")
+    assert answer["rehearsal"] is True

@@ -25,7 +25,7 @@ def write_rows(path: Path, domain: Domain, rows: int, seed: int, person: str | N
             columns[name] = _times(dt.date(2020, 1, 1), dt.date(2023, 12, 31), rows, rng)
         else:  # the day is that of the declared date; its hour is made up
             hours = rng.integers(0, 24, rows)
-            days = columns[name]
+            days = columns[name] if _may_miss(domain, name) else _filled(columns[name])
             columns[name] = [f"{day} {hour:02d}:00:00" if day else day for day, hour in zip(days, hours, strict=True)]
     if person is not None:
         columns[person] = [str(i // rows_per_person) for i in range(rows)]
@@ -40,6 +40,17 @@ def _sources(domain: Domain) -> Iterator[str]:
     declared = {name.lower(): name for name in domain}
     wanted = {attribute.of for attribute in (domain[name] for name in domain) if attribute.of is not None}
     yield from dict.fromkeys(declared.get(of.lower(), of) for of in sorted(wanted))
+
+
+def _may_miss(domain: Domain, column: str) -> bool:
+    """Whether all parts of a column of times have a label for rows without a value: else no such row is made up."""
+    parts = (domain[name] for name in domain if (domain[name].of or "").lower() == column.lower())
+    return all(part.missing is not None for part in parts)
+
+
+def _filled(values: list[str]) -> list[str]:
+    some = next(filter(None, values), "2020-01-01")
+    return [value or some for value in values]
 
 
 def _column(attribute: Attribute, rows: int, rng: np.random.Generator) -> list[str]:
