@@ -1,12 +1,13 @@
-"""PostgreSQL's protocol beside HTTP and the session itself: answers a second, and how long each takes, in one run.
+"""PostgreSQL's protocol beside HTTP, the session itself and PostgreSQL: answers a second, and how long each takes.
 
-    python -m benchmarks.bench_wire [--seconds 5] [--clients 1 16 64] [--logins 200] [--output FILE]
+    python -m benchmarks.bench_wire [--seconds 5] [--clients 1 16 64] [--logins 200] [--only KIND …] [--output FILE]
 
 One process serves a made table over both protocols on loopback; another holds all clients, each with a connection that
 it keeps and one question at a time. Questions are counts that a certified base answers: with a text that nobody sent
 before (new), with one of 200 texts (known), as a prepared statement with new values (prepared), and repeats of what was
-bought. The session answers the same texts in this process, one after the other. Then: how long a login takes, and how
-much memory connections take, open and closed.
+bought; and counts about a parity that the base does not know, each of which passes the gate and is kept (hard). The
+session answers the same texts in this process, one after the other, and a PostgreSQL server, where one is installed,
+from the raw rows. Then: how long a login takes, and how much memory connections take, open and closed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import argparse
 import asyncio
 import itertools
 import json
+import os
 import sys
 import tempfile
 import time
@@ -24,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.serving import frontend, table
+from benchmarks.serving import frontend, postgresql, table
 from benchmarks.serving.launch import BOTH, Server
 from benchmarks.serving.wire import Client, port_of
 from tacit.config import read_config
@@ -33,13 +35,14 @@ from tacit.serve import make_key
 SECONDS, CLIENTS = 5.0, (1, 16, 64)
 POOL, OPEN, LOGINS = 200, 800, 200
 KEYS = 8
+KINDS = ("new", "known", "prepared", "repeat", "hard")
 PREPARED = "SELECT COUNT(*) FROM data WHERE age BETWEEN $1 AND $2 AND region = $3 AND hours < $4"
 Ask = Callable[[], Awaitable[None]]
 
 
 def sql(question: dict[str, Any]) -> str:
     """A made question as SQL."""
-    parts = (f"{name} IN ({', '.join(map(str, given['in']))})" for name, given in question["count"].items())
+    parts = (f'"{name}" IN ({", ".join(map(str, given["in"]))})' for name, given in question["count"].items())
     return f"SELECT COUNT(*) FROM data WHERE {' AND '.join(parts)}"
 
 
@@ -68,12 +71,13 @@ class Bench:
         fresh = table.easy(1)
         self.fresh = (sql(question) for question in fresh)
         self.pool = [sql(next(fresh)) for _ in range(POOL)]
-        self.hard = sql(next(table.hard(1)))
+        hard = table.hard(1)
+        self.hard, self.parities = sql(next(hard)), map(sql, hard)
         self.values = values(1)
 
     def texts(self, kind: str) -> Iterator[str]:
-        if kind == "new":
-            return self.fresh
+        if kind in ("new", "hard"):
+            return self.fresh if kind == "new" else self.parities
         return itertools.cycle([self.hard] if kind == "repeat" else self.pool)
 
     def session(self, kind: str) -> dict[str, float]:
@@ -86,7 +90,7 @@ class Bench:
                 times.append(time.perf_counter() - start)
             busy = time.process_time() - busy
         told = figures(times, sum(times))
-        return told | {"ms of a core, each": 1000 * busy / told.pop("answers")}
+        return told | {"µs of a core, each": 1e6 * busy / told.pop("answers")}
 
     async def load(self, clients: list[Ask]) -> dict[str, float]:
         times, until = list[float](), time.perf_counter() + self.seconds
@@ -100,8 +104,9 @@ class Bench:
         await asyncio.gather(*map(go, clients))
         return figures(times, time.perf_counter() - start)
 
-    async def wire(self, port: int, kind: str, count: int) -> dict[str, float]:
-        made = [frontend.Asking(port, *self.keys[i % KEYS]) for i in range(count)]
+    async def wire(self, port: int, kind: str, count: int, who: tuple[str, ...] | None = None) -> dict[str, float]:
+        """Clients of a server that speaks PostgreSQL's protocol; `who` is everybody's name, password and database."""
+        made = [frontend.Asking(port, *(who or self.keys[i % KEYS])) for i in range(count)]
         for one in made:
             await one.open()
         texts = self.texts(kind)
@@ -182,6 +187,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--clients", type=int, nargs="*", default=CLIENTS)
     parser.add_argument("--logins", type=int, default=LOGINS)
+    parser.add_argument("--only", nargs="*", choices=KINDS, default=KINDS, metavar="KIND", help=", ".join(KINDS))
     parser.add_argument("--output", type=Path)
     given = parser.parse_args(arguments)
     found: dict[str, Any] = {}
@@ -190,22 +196,31 @@ def main(arguments: list[str]) -> None:
         found[name] = told
         print(f"{name:32} " + "   ".join(f"{key} {value:,.1f}" for key, value in told.items()), flush=True)
 
+    print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors", flush=True)
     with tempfile.TemporaryDirectory() as made:
         bench = Bench(Path(made), given.seconds)
         with Server(bench.config, BOTH) as server:
             port = port_of(server.line().replace("postgresql:", "http:"))
             asyncio.run(bench.warm_up(port))
             print("a known one:", *bench.told, flush=True)
-            for count, kind in itertools.product(given.clients, ("new", "known", "prepared", "repeat")):
+            for count, kind in itertools.product(given.clients, given.only):
                 for way in ("wire", "HTTP") if kind != "prepared" else ("wire",):
                     busy = server.busy
                     asking = bench.wire(port, kind, count) if way == "wire" else bench.http(server.address, kind, count)
                     told = asyncio.run(asking)
-                    told["server's ms of a core, each"] = 1000 * (server.busy - busy) / told.pop("answers")
+                    told["server's µs of a core, each"] = 1e6 * (server.busy - busy) / told.pop("answers")
                     say(f"{way}, {kind}, {count} clients", told)
             say("connections", connections(server, port, bench.keys, given.logins))
-        for kind in ("new", "known", "repeat"):
+        for kind in (one for one in given.only if one != "prepared"):
             say(f"session, {kind}", bench.session(kind))
+        if postgresql.programs() is not None:
+            with postgresql.PostgreSQL(bench.config.with_name("served.csv")) as other:
+                who = (postgresql.USER, postgresql.PASSWORD, "postgres")
+                for count, kind in itertools.product(given.clients, given.only):
+                    busy = other.busy
+                    told = asyncio.run(bench.wire(other.port, kind, count, who))
+                    told["its µs of a core, each"] = 1e6 * (other.busy - busy) / told.pop("answers")
+                    say(f"PostgreSQL, {kind}, {count} clients", told)
     if given.output:
         given.output.write_text(json.dumps(found, indent=1))
 
