@@ -46,7 +46,7 @@ def fuzz(served: Served, messages: int, seed: int) -> Counter[str]:
 
 
 def test_whatever_is_sent(lasting: Served) -> None:
-    told = fuzz(lasting, 2_000, seed=1)
+    told = fuzz(lasting, 3_000, seed=1)
     assert told["D"] > 50  # some of it was asked as it should be
     assert told["08P01"] > 20  # and some was no message
 

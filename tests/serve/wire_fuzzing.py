@@ -55,6 +55,11 @@ STATEMENTS = [
     "DISCARD ALL", "DEALLOCATE a", "SAVEPOINT s", "", ";", ";;;", "SELECT", "SELECT 'a", "$$", "/*", "SELECT $0", "\\d",
     "SET client_encoding = x", "CLOSE ALL", "LISTEN a", "EXPLAIN (", "COPY (", "COPY ((", "SET", "SHOW",
     "DECLARE c CURSOR FOR SELECT 1", "EXPLAIN", "COPY", "SELECT * FROM people", "TABLE people", "FETCH 1 FROM c",
+    "PREPARE a (int, text) AS SELECT COUNT(*) FROM data WHERE age < $1 AND sex = $2", "EXECUTE a (20, 'F')", "PREPARE",
+    "EXECUTE a (20, NULL)", "EXECUTE a (", "EXECUTE a ()", "EXECUTE a (-1, +2, DATE '2020-01-01')", "FETCH",
+    "DECLARE c CURSOR WITH HOLD FOR SELECT sex, COUNT(*) FROM people GROUP BY sex", "FETCH ALL FROM c", "MOVE 1 IN c",
+    "FETCH 99999999999999999999 FROM c", "FETCH 1e9 FROM c", "FETCH NEXT c", "CLOSE c", "DECLARE c", "EXECUTE",
+    "DECLARE c BINARY CURSOR FOR", "PREPARE a AS", "PREPARE a () AS SELECT 1", "FETCH FORWARD FROM c", "MOVE ALL",
 ]  # fmt: skip
 CATALOGUES = [
     "SELECT 1", "SELECT $1::int", "SELECT * FROM pg_class WHERE oid = $1::oid", "SELECT * FROM tacit.values LIMIT 3",

@@ -5,6 +5,7 @@ They do by words what the protocol does by messages (Parse, Bind, Execute), with
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -96,7 +97,7 @@ def fetching(statement: Statement) -> Fetching:
     counted = words[at] != "NEXT" if plain else True
     at += plain
     if counted and len(tokens) > at + 1 and (words[at] == "ALL" or tokens[at].token_type == TokenType.NUMBER):
-        most = ALL if words[at] == "ALL" else int(tokens[at].text) if tokens[at].text.isdecimal() else -2
+        most = ALL if words[at] == "ALL" else int(tokens[at].text) if re.fullmatch("[0-9]{1,9}", words[at]) else ALL - 1
         at += 1
     at += words[at : at + 1] in (["FROM"], ["IN"])
     if at != len(tokens) - 1 or most < ALL:

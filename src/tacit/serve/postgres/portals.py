@@ -52,7 +52,7 @@ class Names:
 
     def keep_statement(self, name: str, named: Named) -> None:
         self.check_statement(name)
-        kept = sum(one.length for other, one in self._statements.items() if other != name)
+        kept = len(name) + sum(len(other) + one.length for other, one in self._statements.items() if other != name)
         if len(self._statements) >= MAX_PREPARED or kept + named.length > MAX_PREPARED_TEXT:
             raise WireError(TOO_LARGE, f"a connection keeps at most {MAX_PREPARED} statements of a megabyte in all.")
         self._statements[name] = named
