@@ -234,6 +234,17 @@ def test_what_is_bought_between_the_file_and_the_closing_is_carried(old: Path) -
         assert session.spent.atoms == ATOMS // 2
 
 
+def test_what_is_used_up_meanwhile_is_not_continued(old: Path) -> None:
+    """The new file was made, and all that was left was bought in the old ledger before it was closed."""
+    dies(old, 1)
+    with opened(old, "old.tacit") as session:
+        ask(session, 2, 3, 4)
+    with pytest.raises(InvalidBudget, match="nothing would be left"):
+        go_on(old, questions=3)
+    with opened(old, "old.tacit") as session:
+        assert session.continued_by is None
+
+
 def test_nothing_is_bought_before_the_first_line(old: Path) -> None:
     """Were the order wrong, the rules of the ledger would still refuse."""
     with mock.patch("tacit.opening.take_over"), go_on(old) as session, pytest.raises(BudgetExhausted):

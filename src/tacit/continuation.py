@@ -72,7 +72,7 @@ class Before:
         """Close this ledger in favour of a new one, if it is not yet: what that one begins with, and its charge there.
 
         Guarantee: one ledger ever takes over what was left, and nothing is bought here from then on. Refused, before
-            anything is written, where what was spent is more than the new ledger may spend.
+            anything is written, where what was spent leaves nothing of what the new ledger may spend.
         Formula: one transaction reads what is spent, checks it, and charges all that is left.
         """
         log = Log.open(self.path, None, anchor, self.made.rules)
@@ -91,7 +91,7 @@ class Before:
             if not isinstance(entry, Closed) or entry.by != book.log.origin:
                 raise self.taken()
             return there
-        if carried(Loss(self.made.total.measure, state.spent), book.total.measure).atoms > book.total.atoms:
+        if carried(Loss(self.made.total.measure, state.spent), book.total.measure).atoms >= book.total.atoms:
             raise self._too_much(book.total)
         kind, body = encode(Closed(book.log.origin))
         draft = Draft(kind, max(0, self.made.total.atoms + state.raised - state.spent), body)

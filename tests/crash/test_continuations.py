@@ -60,7 +60,7 @@ def released(folder: Path, rng: random.Random) -> int:
     return spent
 
 
-@pytest.mark.parametrize("cuts", [15, pytest.param(400, marks=pytest.mark.crash)])
+@pytest.mark.parametrize("cuts", [15, pytest.param(150, marks=pytest.mark.crash)])
 def test_power_cuts(disk: Path, cuts: int) -> None:
     rng, log, here = random.Random(5), list[Event](), disk / "here"
     here.mkdir()
