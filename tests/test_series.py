@@ -6,6 +6,7 @@ import json
 import shutil
 import threading
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -427,3 +428,27 @@ def test_counts_along_blocks_are_drawn_as_lines_with_bands(series: Series) -> No
     assert kinds == [["Area", "Polyline"], ["Area", "Polyline", "Area", "Polyline"]]
     assert "2026-02" in alone.chart().svg()
     assert [type(mark).__name__ for mark in series.table("ward").chart().marks] == ["Bars"]
+
+
+@pytest.mark.audit
+@pytest.mark.real_noise
+def test_bars_over_windows_hold_as_often_as_they_say(tmp_path: Path) -> None:
+    """Every question has noise of its own in every block, so misses are independent: a false alarm in 10^9 runs."""
+    from scipy.stats import binom
+
+    rows = [month(number, rows=3000) for number in range(4)]
+    there = pd.concat(rows)
+    with made(tmp_path, months=0, questions=250) as series:
+        for number, some in enumerate(rows):
+            series.append(some, f"{number}")
+        missed = asked = 0
+        for low, high, ward in product(range(8), range(8), ("a", "b")):
+            if low > high or (low, high) == (0, 7):  # one ward is all rows less the other: one question
+                continue
+            found = series.ask(f"SELECT COUNT(*) FROM data WHERE stay BETWEEN {low} AND {high} AND ward = '{ward}'")
+            assert found.confidence == 0.95
+            assert found.error is not None
+            true = (there["stay"].between(low, high) & (there["ward"] == ward)).sum()
+            asked += 1
+            missed += abs(float(found) - true) > found.error  # type: ignore[arg-type]
+    assert missed <= binom.isf(1e-9, asked, 0.05)
