@@ -93,7 +93,7 @@ def start(folder: str, rows: int, certify: float) -> dict[str, Any]:
         names = {frozenset(one.names) for one in wanted}
         place = {name: f"c{i}" for i, name in enumerate(self.domain)}
         largest = [one for one in names if not any(one < other for other in names)]
-        if len(largest) > 1:
+        if len(largest) > 1 and took["read"] > 2**20:  # else all of it was remembered
             steps.append(took | {"sets": [sorted(place[name] for name in one) for one in largest]})
 
     Copy.prepare = timed  # type: ignore[method-assign]
