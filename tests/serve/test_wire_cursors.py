@@ -1,4 +1,4 @@
-"""PREPARE, EXECUTE and cursors as statements of SQL: what psycopg's named cursors send, and what psql users type."""
+"""PREPARE, EXECUTE, cursors and binary COPY: what psycopg's named cursors and DuckDB's extension send."""
 
 from __future__ import annotations
 
@@ -91,3 +91,15 @@ def test_cursors_live_as_long_as_their_transaction_unless_they_hold(client: psyc
     client.execute("CLOSE b")
     with pytest.raises(psycopg.errors.InvalidCursorName):
         client.execute("CLOSE b")
+
+
+def test_the_header_of_a_binary_copy_comes_with_its_first_row(client: psycopg.Connection[Any]) -> None:
+    def copied(statement: str) -> list[bytes]:
+        with client.cursor().copy(f'COPY ({statement}) TO STDOUT (FORMAT "binary")') as copy:
+            return [bytes(block) for block in copy]
+
+    first, *others = copied("SELECT sex, COUNT(*) FROM people GROUP BY sex")
+    assert first.startswith(b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"\0\2\0\0\0\1F")  # DuckDB's extension waits for it
+    assert others[-1] == b"\xff\xff"
+    (empty,) = copied("SELECT sex, COUNT(*) AS n FROM people GROUP BY sex HAVING n > 1e9")
+    assert empty == b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"\xff\xff"

@@ -43,12 +43,13 @@ class Copies:
     def lines(self, fields: Sequence[Field], rows: Iterator[Row]) -> Iterator[Data]:
         writers = [encoder(field.type, int(self.binary)) for field in fields]
         if self.binary:
-            yield Data(_SIGNATURE, 0)
+            head = _SIGNATURE  # goes with what comes first, as in PostgreSQL: there are clients that rely on it
             for row in rows:
                 values = [write(value) for write, value in zip(writers, row, strict=True)]
                 parts = (b"\xff\xff\xff\xff" if v is None else len(v).to_bytes(4, "big") + v for v in values)
-                yield Data(len(values).to_bytes(2, "big") + b"".join(parts), 1)
-            yield Data(b"\xff\xff", 0)
+                yield Data(head + len(values).to_bytes(2, "big") + b"".join(parts), 1)
+                head = b""
+            yield Data(head + b"\xff\xff", 0)
             return
         if self.header:
             yield Data(self._line([field.name for field in fields]), 0)
