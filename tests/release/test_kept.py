@@ -46,7 +46,7 @@ def opened(folder: Path) -> tacit.Session:
 def observed(folder: Path) -> list[object]:
     with opened(folder) as session:
         answers = [session.ask(question) for question in QUESTIONS]
-        return [*(one.to_dict() | {"cost": None, "percent": None, "source": None} for one in answers),
+        return [*(one.to_dict() | {"cost": None, "percent": None, "total": None, "source": None} for one in answers),
                 *(one.tobytes() for one in session.arrays())]  # fmt: skip
 
 
