@@ -1,6 +1,6 @@
 """The pages as people use them: a real server, a real Chromium, by mouse and by keyboard.
 
-Run by `make test` where Chromium is on the path, and by `make browser`, which installs it and keeps pictures.
+Run by `make browser`, which installs Chromium where it is missing.
 """
 
 from __future__ import annotations
@@ -352,20 +352,21 @@ def test_the_other_pages(page: Any, server: Server, picture: Picture) -> None:
         picture(page, name.lower().replace(" ", "-"))
 
 
-def test_dark_and_narrow(page: Any, server: Server, picture: Picture) -> None:
+def test_dark_and_narrow(server: Server, picture: Picture) -> None:
     colours = {}
-    for dark in (False, True):
-        visit(page, dark=dark, telephone=True)
-        enter(page, server, "ana")
-        ask(page, "SELECT sex, COUNT(*) FROM data GROUP BY sex")
-        style = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
-        seen = [("body", "backgroundColor"), ("body", "color"), ("#answer .bar rect", "fill")]
-        colours[dark] = [page.execute_script(style, *each) for each in seen]
-        wide, room = page.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
-        assert room == 390
-        assert wide <= room, "the page scrolls sideways on a telephone"
-        picture(page, f"narrow-{'dark' if dark else 'light'}")
-        calm(page)
+    with chromium() as driver:  # one of its own: keys once stuck in a browser that had been a telephone before
+        for dark in (False, True):
+            visit(driver, dark=dark, telephone=True)
+            enter(driver, server, "ana")
+            ask(driver, "SELECT sex, COUNT(*) FROM data GROUP BY sex")
+            style = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
+            seen = [("body", "backgroundColor"), ("body", "color"), ("#answer .bar rect", "fill")]
+            colours[dark] = [driver.execute_script(style, *each) for each in seen]
+            wide, room = driver.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+            assert room == 390
+            assert wide <= room, "the page scrolls sideways on a telephone"
+            picture(driver, f"narrow-{'dark' if dark else 'light'}")
+            calm(driver)
     assert all(light != dark for light, dark in zip(colours[False], colours[True], strict=True))
 
 
