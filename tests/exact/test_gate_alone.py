@@ -24,7 +24,7 @@ def passes(value: int, threshold: float, scales: tuple[float, float], monkeypatc
     monkeypatch.setattr(gate_module, "shown", lambda records, query, lens: value)
     for z in range(FAR):
         monkeypatch.setattr(gate_module, "draw_geometric", lambda scale, size, z=z: np.full(size, z))
-        asked: Any = SimpleNamespace(queries=[None], lenses=[None], threshold=threshold)
+        asked: Any = SimpleNamespace(queries=[None], lenses=[None], threshold=threshold, prepare=lambda queries: None)
         low, high = 0, FAR  # the least noise of the threshold with which it passes for easy: monotone, so bisected
         while low < high:
             middle = (low + high) // 2

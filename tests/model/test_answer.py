@@ -186,6 +186,7 @@ def test_an_answer_is_json() -> None:
         "cost": {"rho": 0.02},
         "entry": 3,
         "seal": "ab" * 32,
+        "limits": [None, None],
     }
     assert {"entry", "seal"}.isdisjoint(answer(receipt=None).to_dict())
 

@@ -264,7 +264,8 @@ def test_what_is_left_out_is_planned_as_the_theorem_has_it(tmp_path: Path) -> No
     # matter: the theorem's epsilon is the one whose steps cost the same rho.
     updates = lecture_12.weights_updates(cells=100)
     for measure, amount, delta in (("epsilon", 40.0, 0.0), ("rho", 3.0, 1e-6)):
-        public = SimpleNamespace(rows=10**5, rows_per_person=1, total=Loss.of(measure, 90), left=Loss.of(measure, 90))
+        budget = dict.fromkeys(("total", "whole", "left"), Loss.of(measure, 90))
+        public = SimpleNamespace(rows=10**5, rows_per_person=1, **budget)
         epsilon = amount if measure == "epsilon" else math.sqrt(16 * amount * math.log(1 / delta))
         theirs = lecture_8.offline_plan(
             updates, lecture_8.Task(queries=10**6, beta=0.05, delta=delta), n=10**5, epsilon=epsilon

@@ -19,7 +19,7 @@ from tacit.model.entry import Discovered, Found, decode
 from tacit.model.noise_law import Noise
 from tacit.model.workload import Tree
 from tacit.store.anchor import Anchor
-from tacit.store.log import terms_of
+from tacit.store.log import made_of
 from tacit.trusted import discovery
 from tacit.trusted.cells import Tally
 from tacit.trusted.discovery import discover
@@ -183,7 +183,8 @@ def test_a_ledger_is_bound_to_later_terms_once(tmp_path: Path) -> None:
         secret = ledger.log.identity.secret
         assert ledger.verify() == 3
     data = secret.hex()[:4]
-    assert (terms_of(tmp_path / "l") or {})["domain"] == "d"
+    identity, _ = made_of(tmp_path / "l") or pytest.fail("it is gone")
+    assert identity.terms["domain"] == "d"
     with opened(tmp_path, binding={"domain": "d", "data": data}) as ledger:
         assert ledger.spent == spent
         assert data not in str(ledger.log.snapshot())  # what the terms are made of is no part of what is published
