@@ -23,6 +23,7 @@ from tacit.exact.price import carried, total
 from tacit.inspection import inspect
 from tacit.model.budget import ATOMS, Budget, Loss
 from tacit.store.log import Log
+from tacit.terms import made_with
 
 ROWS = pd.DataFrame({"sex": ["F", "M"] * 300, "age": [i % 10 for i in range(600)]})
 DOMAIN = tacit.Domain({"sex": tacit.category(["F", "M"]), "age": tacit.integer(0, 9)})
@@ -264,6 +265,29 @@ def test_copies_of_the_old_ledger_are_noticed(old: Path) -> None:
         opened(old, "third.tacit", continues="old.tacit")
     with opened(old, "old.tacit", accept_rollback="tried") as session:  # what was left is gone all the same
         assert session.left.atoms == 0
+        with pytest.raises(LedgerError, match="went on from an older copy"):
+            session.extend(Budget(epsilon=3.0))
+    with pytest.raises(LedgerError, match="went on from an older copy"):
+        tacit.extend(old / "old.tacit", Budget(epsilon=3.0), anchor=old / "anchors.sqlite")
+    with pytest.raises(LedgerError, match="went on from an older copy"):  # the first one has spent what was left
+        opened(old, "third.tacit", Budget(epsilon=3.0), domain=COARSER, continues="old.tacit")
+    assert not (old / "third.tacit").exists()
+
+
+def test_a_rollback_while_another_ledger_goes_on_is_noticed(old: Path) -> None:
+    shutil.copy(old / "old.tacit", old / "copy.tacit")
+    dies(old, 2)  # the old ledger is closed, and the new one has not begun
+    os.replace(old / "copy.tacit", old / "old.tacit")
+    opened(old, "old.tacit", accept_rollback="tried").close()
+    with pytest.raises(LedgerError, match="went on from an older copy"):
+        go_on(old, questions=3)
+    # Whoever looked before the rollback was accepted is refused in the transaction
+    before = continuation.Before(old / "old.tacit", made_with(old / "old.tacit"), Loss("epsilon", 0), closed=False)
+    with (
+        mock.patch.object(continuation.Before, "of", return_value=before),
+        pytest.raises(LedgerError, match="went on from an older copy"),
+    ):
+        go_on(old, questions=3)
 
 
 def test_copies_of_the_new_ledger_are_noticed(old: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tacit.errors import ConfigError, InvalidBudget, LedgerError
 from tacit.exact.price import carried
+from tacit.extension import went_back
 from tacit.model.budget import Budget, Loss, Measure, percent_of
 from tacit.model.entry import Carried, Closed, decode, encode
 from tacit.release.epsilon import epsilon_spent
@@ -40,6 +41,8 @@ class Before:
         log = Log.open(path, None, anchor, made.rules)
         try:
             spent, limits = log.head().spent, log.limits()
+            if any(log.lines(kinds=["override"])):
+                raise went_back(path)
         finally:
             log.close()
         # What went to a ledger that continues it was not spent in it.
@@ -72,7 +75,8 @@ class Before:
         """Close this ledger in favour of a new one, if it is not yet: what that one begins with, and its charge there.
 
         Guarantee: one ledger ever takes over what was left, and nothing is bought here from then on. Refused, before
-            anything is written, where what was spent leaves nothing of what the new ledger may spend.
+            anything is written, where what was spent leaves nothing of what the new ledger may spend, and after an
+            accepted rollback, which may have lost the line that closed this ledger for another one.
         Formula: one transaction reads what is spent, checks it, and charges all that is left.
         """
         log = Log.open(self.path, None, anchor, self.made.rules)
@@ -85,6 +89,8 @@ class Before:
         return Carried(self.made.origin, line.seq, line.hash, spent), carried(spent, book.total.measure).atoms
 
     def _closed(self, transaction: Transaction, log: Log, book: Ledger) -> Line:
+        if transaction.newest("override") is not None:
+            raise went_back(self.path)
         state, there = transaction.state, transaction.newest("closed")
         if there is not None:
             entry = decode(there.kind, there.body)

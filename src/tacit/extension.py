@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit.errors import ConfigError, InvalidBudget, LedgerError
@@ -23,13 +24,16 @@ def extend(ledger: Ledger, first: Budget, budget: Budget) -> Extension:
     """Raise the budget of an open ledger, which was made with `first`, to `budget`.
 
     Guarantee: of several who raise it at once, each adds to what stands when its turn comes, and a budget that is not
-        more than that is refused. Durable, and known to the anchor, when it returns.
+        more than that is refused. Nothing is added where an accepted rollback may have lost the line that closed it.
+        Durable, and known to the anchor, when it returns.
     Formula: `exact.price.extension`, by the total and the budget that stand in the same transaction.
     """
     if not isinstance(budget, Budget):
         raise ConfigError("budget is a tacit.Budget, like tacit.Budget(epsilon=2.0, delta=1e-9).")
 
     def work(transaction: Transaction) -> Extension:
+        if transaction.newest("override") is not None:
+            raise went_back(ledger.log.path)
         state, line = transaction.state, transaction.newest("extended")
         last = None if line is None else decode(line.kind, line.body)
         before = last.budget if isinstance(last, Extended) else first
@@ -49,3 +53,16 @@ def extend(ledger: Ledger, first: Budget, budget: Budget) -> Extension:
     ledger.log.check_room()
     with ledger.log.turn():
         return ledger.log.write(work)
+
+
+def went_back(path: Path) -> LedgerError:
+    """The refusal of a ledger whose owner went on with an older copy: it has an override.
+
+    An override carries what the anchor saw spent, and no decision. Among the lines that were lost may be the one that
+    left this ledger's rest to another ledger, which has spent it since: what is added here would add to that.
+    """
+    return LedgerError(
+        f"{path.name} went on from an older copy, and which decisions were lost with the newer one is not known: "
+        "another ledger may have taken over what was left. So its budget is not raised, and no ledger continues it; "
+        "it answers within what it has."
+    )

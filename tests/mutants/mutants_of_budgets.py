@@ -118,6 +118,22 @@ BUDGETS = (
         "test_continuation.py::test_of_two_that_go_on_at_once_one_does",
     ),
     plant(
+        "a second ledger goes on after a rollback",
+        "one ledger takes over what was left",
+        "continuation.py",
+        '        if transaction.newest("override") is not None:',
+        '        if transaction.newest("override") is self:',
+        "test_continuation.py::test_a_rollback_while_another_ledger_goes_on_is_noticed",
+    ),
+    plant(
+        "a closed ledger that is extended after a rollback",
+        "one ledger takes over what was left",
+        "extension.py",
+        '        if transaction.newest("override") is not None:',
+        '        if transaction.newest("override") is budget:',
+        "test_continuation.py::test_copies_of_the_old_ledger_are_noticed",
+    ),
+    plant(
         "what is spent read before the transaction that closes",
         "all that was spent in the old ledger is charged in the new one",
         "continuation.py",
