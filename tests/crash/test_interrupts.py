@@ -10,7 +10,7 @@ import signal
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -122,6 +122,15 @@ def test_an_interrupt_at_any_moment(disk: Path, monkeypatch: pytest.MonkeyPatch,
         session.close()
 
 
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """Ctrl-C is heard: a shell has it ignored by what it starts in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
 def test_an_interrupt_while_waiting_for_another_process(disk: Path) -> None:
     make(disk)
     ledger = reopen(disk)
