@@ -114,7 +114,7 @@ def test_empty_statements_and_unknown_ones(client: Frontend) -> None:
 
 def test_a_copy_is_in_the_extended_protocol_too(client: Frontend) -> None:
     said = client.ask(parse(f"COPY ({AGES}) TO STDOUT (FORMAT binary)"), bind([]), describe(), execute(), SYNC)
-    assert kinds(said) == "12nH" + "d" * 12 + "cCZ"
+    assert kinds(said) == "12nH" + "d" * 11 + "cCZ"  # its head comes with the first row, as PostgreSQL sends it
     data = b"".join(one.body for one in said if one.kind == b"d")
     assert data.startswith(b"PGCOPY\n\xff\r\n\0")
     assert data.endswith(b"\xff\xff")
