@@ -18,6 +18,7 @@ from people import answered
 from people import tacit as command
 from tacit.blocks import Series
 from tacit.manifest import Block, Manifest
+from tacit.store.chain import Draft, Override
 
 DOMAIN = tacit.Domain({"ward": tacit.category(["a", "b"]), "stay": tacit.integer(0, 7)})
 BUDGET = tacit.Budget(epsilon=1.0, delta=1e-9)
@@ -211,6 +212,43 @@ def test_an_old_copy_of_the_manifest_is_noticed(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "old", tmp_path / "stays.tacit")
     with pytest.raises(tacit.LedgerError, match=r"older|newer|seen"):
         tacit.series(ledger=tmp_path / "stays.tacit")
+
+
+def test_a_series_that_went_back_takes_no_more_blocks(tmp_path: Path) -> None:
+    """A lost block, spent or not, is not appended again with a new budget; nor are more blocks than were declared."""
+    terms = {"person": "who", "rows_per_person": 2, "protects": "person over blocks", "most_blocks": 2}
+    made(tmp_path, months=1, **terms).close()
+    path = tmp_path / "stays.tacit"
+    shutil.copy(path, tmp_path / "old")
+    with tacit.series(ledger=path) as series:
+        series.append(month(5), "2026-02").ask("SELECT COUNT(*) FROM data WHERE ward = 'a'")
+    there = sorted(ledgers(tmp_path))
+    shutil.copy(tmp_path / "old", path)
+    for reason in ("the disk broke", None):  # then and ever after
+        with tacit.series(ledger=path, accept_rollback=reason) as series:
+            for number, label in ((5, "2026-02"), (5, "again"), (6, "2026-03")):
+                with pytest.raises(tacit.LedgerError, match="takes no more blocks"):
+                    series.append(month(number), label)
+            assert series.blocks == ["2026-01"]
+            assert value(series, LONG) == value(series, f"{LONG} AND block = '2026-01'")
+    assert sorted(ledgers(tmp_path)) == there
+    path.unlink()
+    with (
+        made(tmp_path, months=0, **terms, accept_rollback="deleted") as series,
+        pytest.raises(tacit.LedgerError, match="takes no more blocks"),
+    ):
+        series.append(month(5), "2026-02")
+
+
+def test_a_rollback_that_is_accepted_meanwhile_is_noticed(series: Series, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line of a block is written by a transaction that sees no override, whatever was looked up before."""
+    manifest = series._manifest
+    monkeypatch.setattr(Manifest, "check", lambda *_: None)
+    log = manifest._log
+    draft = Draft("override", 0, Override("a disk", None, log.identity.anchor, None, "unknown").body())
+    log.write(lambda transaction: transaction.append(draft, transaction.state, time=log.time()))
+    with pytest.raises(tacit.LedgerError, match="takes no more blocks"):
+        series.append(month(7), "2026-04")
 
 
 def test_an_append_that_fails_leaves_nothing(series: Series, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,9 @@ class Manifest:
     """An open manifest, for several threads and processes.
 
     Guarantee: a label, a set of rows and a ledger stand in one block each, for good; of two processes that append the
-        same at once, one is refused. An old copy is noticed by the anchor, like that of a ledger.
+        same at once, one is refused. An old copy is noticed by the anchor, like that of a ledger. Where the owner goes
+        on with it, no block is added any more: the lost ones are not known here, and their rows could be appended again
+        with a new budget, or more blocks than were declared.
     """
 
     def __init__(self, log: Log) -> None:
@@ -94,13 +96,17 @@ class Manifest:
         return list(self._blocks)
 
     def check(self, label: str, fingerprint: str) -> None:
-        """Refuse a label, or rows, that a block has already."""
+        """Refuse a label, or rows, that a block has already, and any where blocks may have been lost."""
+        if any(self._log.lines(kinds=["override"])):
+            raise self._went_back()
         _check(self.blocks(), label, fingerprint)
 
     def add(self, block: Block) -> None:
         """One more block, durable and known to the anchor when it returns."""
 
         def work(transaction: Transaction) -> None:
+            if transaction.newest("override") is not None:  # who accepts a rollback waits for no turn
+                raise self._went_back()
             draft = Draft("block", 0, canonical(asdict(block)), key=f"block {block.label}")
             state = step(transaction.state, transaction.at.seq + 1, draft)
             transaction.append(draft, state, time=self._log.time())
@@ -109,6 +115,14 @@ class Manifest:
         with self.turn():  # whoever appends asks for it, so nobody adds a block between the check and the line
             self.check(block.label, block.fingerprint)
             self._log.write(work)
+
+    def _went_back(self) -> LedgerError:
+        return LedgerError(
+            f"The series {self._log.path.name} went on from an older copy, or in the place of another, and which "
+            "blocks were lost is not known: their rows could be appended again with a new budget. So it takes no more "
+            "blocks; it answers about those that it lists. New blocks need a new series, under another name, and its "
+            "loss adds to this one's for people who are in both."
+        )
 
     def close(self) -> None:
         self._log.close()

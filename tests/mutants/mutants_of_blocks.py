@@ -26,6 +26,22 @@ BLOCKS = (
         _ONCE,
     ),
     plant(
+        "a lost block that is appended again",
+        "a series that went back takes no more blocks",
+        _MANIFEST,
+        '        if any(self._log.lines(kinds=["override"])):',
+        '        if any(self._log.lines(kinds=["closed"])):',
+        "test_series.py::test_a_series_that_went_back_takes_no_more_blocks",
+    ),
+    plant(
+        "a block after a rollback that was accepted meanwhile",
+        "a series that went back takes no more blocks",
+        _MANIFEST,
+        '            if transaction.newest("override") is not None:',
+        '            if transaction.newest("override") is self:',
+        "test_series.py::test_a_rollback_that_is_accepted_meanwhile_is_noticed",
+    ),
+    plant(
         "another block's ledger",
         "a block is asked about with its own ledger alone",
         _SERIES,
