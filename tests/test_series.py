@@ -452,8 +452,42 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert command("append", "-c", "split.toml", "--label", "x").exit_code == 2
 
 
-def test_a_block_whose_budget_was_raised_by_itself_is_refused(tmp_path: Path) -> None:
+def test_the_budget_of_a_block_stays_what_the_series_promises(tmp_path: Path) -> None:
+    """Whoever tries: with the block's session, without it, with the ledger alone, or by a ledger that continues it."""
+    more = tacit.Budget(epsilon=5.0, delta=1e-9)
+    with made(tmp_path, months=1) as series:
+        (path,) = ledgers(tmp_path)
+        before = series.block("2026-01").total
+        with pytest.raises(tacit.LedgerError, match="is the ledger of a block"):
+            series.block("2026-01").extend(more)
+        with pytest.raises(tacit.LedgerError, match="is the ledger of a block"):
+            tacit.extend(path, more)
+        with pytest.raises(tacit.LedgerError, match="is the ledger of a block"):
+            tacit.reopen(path).extend(more)
+        with (
+            tacit.open(data=str(tmp_path / "1.csv"), domain=DOMAIN, budget=BUDGET, ledger=path) as alone,
+            pytest.raises(tacit.LedgerError, match="is the ledger of a block"),
+        ):
+            alone.extend(more)
+        terms = {"data": str(tmp_path / "1.csv"), "domain": DOMAIN, "budget": more, "mechanism": "direct"}
+        with pytest.raises(tacit.LedgerError, match="is the ledger of a block"):
+            tacit.open(**terms, ledger=tmp_path / "on.tacit", continues=path)
+        assert not (tmp_path / "on.tacit").exists()
+        with pytest.raises(tacit.LedgerError, match="budget is") as refused:
+            tacit.open(**terms, ledger=path)
+        assert "tacit extend" not in str(refused.value)
+        assert series.block("2026-01").total == before
+    Path(tmp_path / "block.toml").write_text(
+        f'data.source = "1.csv"\nbudget = {{epsilon = 1, delta = 1e-9}}\nsession.ledger = "{path}"\n{DOMAIN.to_toml()}'
+    )
+    tried = command("extend", "-c", str(tmp_path / "block.toml"), "--epsilon", "5", "--yes")
+    assert tried.exit_code != 0
+    assert "is the ledger of a block" in tried.stderr.replace("\n", " ")
+
+
+def test_a_block_whose_budget_was_raised_by_itself_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made(tmp_path, months=1).close()
+    monkeypatch.setattr("tacit.extension.PART_OF", "no term of it")  # as somebody who writes the file could
     tacit.extend(ledgers(tmp_path)[0], tacit.Budget(epsilon=2.0, delta=1e-9))
     with tacit.series(ledger=tmp_path / "stays.tacit") as series, pytest.raises(tacit.LedgerError, match="raised by"):
         series.ask(LONG)

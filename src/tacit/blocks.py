@@ -32,7 +32,7 @@ from tacit.model.dry_run import DryRun
 from tacit.model.query import Query
 from tacit.model.table import Answers
 from tacit.model.workload import Marginal
-from tacit.opening import choose, declared, open_session
+from tacit.opening import BlockRows, choose, declared, open_session
 from tacit.questions import Questions
 from tacit.release.answering import combine, parts
 from tacit.release.blockwise import BlockTerms, Blockwise
@@ -254,7 +254,8 @@ class Series(Questions):
             try:
                 if drawn_to is not None:
                     _keep(self._folder / ledger, drawn_to)
-                session = self._opened(ledger, rows, drawn_to, **self._settings())
+                new = BlockRows(rows, self._manifest.origin)
+                session = self._opened(ledger, new, drawn_to, **self._settings())
                 place = data if isinstance(data, str) else os.path.abspath(data) if isinstance(data, Path) else None
                 if isinstance(data, str) and os.path.isfile(data):
                     place = os.path.abspath(data)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tacit.errors import ConfigError, InvalidBudget, LedgerError
 from tacit.exact.price import carried
-from tacit.extension import went_back
+from tacit.extension import in_series, went_back
 from tacit.model.budget import Budget, Loss, Measure, percent_of
 from tacit.model.entry import Carried, Closed, decode, encode
 from tacit.release.epsilon import epsilon_spent
@@ -38,6 +38,8 @@ class Before:
     def of(cls, path: Path, anchor: Anchor) -> Before:
         """The ledger at `path`, if it is the newest that the anchor has seen. Nothing is written."""
         made = made_with(path)
+        if made.part_of is not None:
+            raise in_series(path)
         log = Log.open(path, None, anchor, made.rules)
         try:
             spent, limits = log.head().spent, log.limits()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tacit.store.log import Transaction
     from tacit.trusted.ledger import Ledger
 
+PART_OF = "part_of"  # the term of a block's ledger: the hash that the manifest of its series starts from
 _MOST = 2**62  # atoms: SQLite counts to 2^63, and an override may carry twice the total
 
 
@@ -25,11 +26,14 @@ def extend(ledger: Ledger, first: Budget, budget: Budget) -> Extension:
 
     Guarantee: of several who raise it at once, each adds to what stands when its turn comes, and a budget that is not
         more than that is refused. Nothing is added where an accepted rollback may have lost the line that closed it.
-        Durable, and known to the anchor, when it returns.
+        Durable, and known to the anchor, when it returns. The budget of a block is the series' promise, and stays.
     Formula: `exact.price.extension`, by the total and the budget that stand in the same transaction.
     """
     if not isinstance(budget, Budget):
         raise ConfigError("budget is a tacit.Budget, like tacit.Budget(epsilon=2.0, delta=1e-9).")
+
+    if PART_OF in ledger.log.identity.terms:
+        raise in_series(ledger.log.path)
 
     def work(transaction: Transaction) -> Extension:
         if transaction.newest("override") is not None:
@@ -65,4 +69,12 @@ def went_back(path: Path) -> LedgerError:
         f"{path.name} went on from an older copy, and which decisions were lost with the newer one is not known: "
         "another ledger may have taken over what was left. So its budget is not raised, and no ledger continues it; "
         "it answers within what it has."
+    )
+
+
+def in_series(path: Path) -> LedgerError:
+    """The refusal of a block's ledger, whose budget the series has promised to each block alike."""
+    return LedgerError(
+        f"{path.name} is the ledger of a block, and the series promises the same budget for each block: it is not "
+        "raised, and no ledger continues it. Other budgets and other terms are those of a new series."
     )

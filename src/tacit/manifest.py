@@ -82,6 +82,11 @@ class Manifest:
         """What fingerprints of rows are keyed with here."""
         return self._log.identity.secret
 
+    @property
+    def origin(self) -> str:
+        """The hash that the chain of the manifest starts from."""
+        return self._log.origin
+
     def turn(self) -> AbstractContextManager[Any]:
         """One who appends, among all threads and processes."""
         return self._log.turn()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from tacit.continuation import Before, take_over
 from tacit.errors import ConfigError, LedgerError, TacitError
 from tacit.exact.price import total
+from tacit.extension import PART_OF
 from tacit.held import Rows
 from tacit.load import open_source
 from tacit.model.attribute import Attribute
@@ -39,6 +41,14 @@ if TYPE_CHECKING:  # most sessions have no prior, and read none
     from tacit.release.hypothesis.prior import Prior
 
 _PRIVATE = "it is the private table itself, and a prior is public: it goes into whatever is published."
+
+
+@dataclass(frozen=True)
+class BlockRows:
+    """The rows of a new block, as its series has read them to compare them with those of its other blocks."""
+
+    records: Records
+    series: str  # the hash that the chain of its manifest starts from
 
 
 def open_session(
@@ -135,8 +145,8 @@ def open_session(
     check_prior(prior, data)
     rows: AnyRecords
     fingerprint: Callable[[bytes], str]
-    if isinstance(data, Records):  # that a series has read, to compare them with those of its other blocks
-        rows, fingerprint = data, data.fingerprint
+    if isinstance(data, BlockRows):
+        rows, fingerprint = data.records, data.records.fingerprint
     else:
         source = Rows(data, domain, path, table, person, people, held, copy)
         rows = source.read(made.held if made is not None and made.settings else None, loading)
@@ -172,6 +182,9 @@ def open_session(
         binding, aside = {**binding, "continues": before.made.origin}, before.made.aside
     elif made is not None and made.continues is not None:
         binding = {**binding, "continues": made.continues}
+    series = data.series if isinstance(data, BlockRows) else None if made is None else made.part_of
+    if series is not None:
+        binding = {**binding, PART_OF: series}
     first = budget if made is None else made.budget  # which the ledger is bound to, whatever came later
     terms: dict[str, Any] = {
         "budget": first,

@@ -16,6 +16,7 @@ from msgspec import to_builtins
 
 from tacit.errors import ConfigError, LedgerError, TacitError
 from tacit.exact.price import extension, raised_to
+from tacit.extension import PART_OF
 from tacit.extension import extend as write_extension
 from tacit.manifest import SERIES
 from tacit.model.attribute import Attribute
@@ -53,6 +54,7 @@ _IDENTITY = (
     "prior",
     "held",
     "continues",
+    PART_OF,
 )
 
 
@@ -78,6 +80,7 @@ class MadeWith:
     continues: str | None  # where the chain of the ledger starts that it goes on from
     begun: bool  # whether it was charged what that one had spent
     held: str = "memory"  # or "engine", where the rows were while it was made
+    part_of: str | None = None  # where the manifest of the series starts that it is a block of
 
     @classmethod
     def of(cls, path: Path) -> MadeWith | None:
@@ -112,6 +115,7 @@ class MadeWith:
                 terms.get("continues"),
                 any(line.kind == "carried" for line in lines),
                 held=terms.get("held", "memory"),
+                part_of=terms.get(PART_OF),
             )
         except (TacitError, KeyError, ValueError, TypeError):
             raise LedgerError(f"{path.name} is damaged.") from None
@@ -148,6 +152,8 @@ class MadeWith:
 
     def _way(self, budget: Budget) -> str:
         """How the budget becomes what somebody names, where it can."""
+        if self.part_of is not None:
+            return ""
         try:
             extension(self.whole, self.now, budget, aside=self.aside)
         except TacitError:

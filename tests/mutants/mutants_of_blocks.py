@@ -7,6 +7,7 @@ from mutant import plant
 _BLOCK, _MANIFEST, _SERIES, _TERMS = "model/block.py", "manifest.py", "blocks.py", "series_terms.py"
 _WINDOW = "release/window.py"
 _ONCE = "test_series.py::test_a_label_and_rows_stand_once"
+_STAYS = "test_series.py::test_the_budget_of_a_block_stays_what_the_series_promises"
 
 BLOCKS = (
     plant(
@@ -56,6 +57,30 @@ BLOCKS = (
         "        if session.budget != self.terms.each:",
         "        if session.budget == self.terms.name:",
         "test_series.py::test_a_block_whose_budget_was_raised_by_itself_is_refused",
+    ),
+    plant(
+        "a block's budget raised in an open series",
+        "all blocks together keep what the series promises",
+        "extension.py",
+        "    if PART_OF in ledger.log.identity.terms:",
+        "    if PART_OF == ledger.log.identity.terms:",
+        _STAYS,
+    ),
+    plant(
+        "a ledger that continues a block's",
+        "all blocks together keep what the series promises",
+        "continuation.py",
+        "        if made.part_of is not None:",
+        "        if made.part_of == made.person and made.part_of:",
+        _STAYS,
+    ),
+    plant(
+        "a block's ledger that does not know its series",
+        "all blocks together keep what the series promises",
+        "opening.py",
+        "        binding = {**binding, PART_OF: series}",
+        "        pass",
+        _STAYS,
     ),
     plant(
         "more blocks than were declared",
