@@ -260,13 +260,18 @@ class Postgres:
         """Refuse what must not be counted, in the transaction that counts."""
 
     def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[TableColumn, ...]:
-        def described(connection: Any) -> tuple[TableColumn, ...]:
+        return tuple(table_column(name, kind) for name, kind in self.types())
+
+    def types(self) -> list[tuple[str, str]]:
+        """The names and types of the columns; all that is written as text is text."""
+
+        def described(connection: Any) -> list[tuple[str, str]]:
             columns = connection.execute(
                 self.stated(exp.select("*").from_(self.table).limit(0).sql("postgres"))
             ).description
             rows = connection.execute(_KINDS, ([column.type_code for column in columns],)).fetchall()
             types = {oid: "text" if category in ("S", "E") else name for oid, name, category in rows}
-            return tuple(table_column(column.name, types[column.type_code]) for column in columns)
+            return [(column.name, types[column.type_code]) for column in columns]
 
         return self._ask(described)
 
@@ -352,12 +357,14 @@ class Spark:
         self.frame = frame
 
     def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[TableColumn, ...]:
+        return tuple(table_column(name, kind) for name, kind in self.types())
+
+    def types(self) -> list[tuple[str, str]]:
+        """The names and types of the columns."""
         # Spark's plain timestamp is an instant, shown in the session's time zone; timestamp_ntz has none.
-        types = {"timestamp": "TIMESTAMP WITH TIME ZONE"}
-        return tuple(
-            table_column(field.name, types.get(kind := field.dataType.simpleString(), kind))
-            for field in self.frame.schema.fields
-        )
+        zoned = {"timestamp": "TIMESTAMP WITH TIME ZONE"}
+        fields = self.frame.schema.fields
+        return [(field.name, zoned.get(kind := field.dataType.simpleString(), kind)) for field in fields]
 
     def run(self, statements: Sequence[str], progress: Progress | None) -> list[Numbers]:
         found = self._named(lambda session: [session.sql(sql).toArrow() for sql in statements])

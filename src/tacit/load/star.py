@@ -1,14 +1,18 @@
 """Several tables as one: a fact table, each of whose rows has at most one row of every table that is joined to it.
 
 A join adds columns and never rows. So a key that two rows of a joined table share is refused before anything is
-counted; a row without a partner has no value in the new columns, which is `missing`. What a joined table holds is the
-owner's word: facts that are public, or what belongs to the person whose rows the fact table has.
+counted; a row without a partner has no value in the new columns, which is `missing`. Two keys that differ where they
+are checked must differ where they are joined: both compare the same expressions, of one type whose equality is exact.
+Which type that is follows from the types of the two columns, never from their values.
+
+What a joined table holds is the owner's word: facts that are public, or what belongs to the person whose rows the fact
+table has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -16,14 +20,16 @@ from sqlglot import exp
 
 from tacit.errors import ConfigError, DataError
 from tacit.load import Numbers, Progress, Source, open_source
-from tacit.load.columns import Dialect, TableColumn, csv_type, match, table_column
+from tacit.load.columns import BYTE_ORDER, Dialect, TableColumn, csv_type, match, table_column
 from tacit.load.engines import DuckDB, Postgres, Spark, copied
 from tacit.model.domain import Domain
 
 T = TypeVar("T")
 HOLDS = ("public", "person")
 _JOINED = "tacit_joined"
-_FAILURE = "the joined tables could not be read: their keys have to be of one kind."
+_FAILURE = "the joined tables could not be read: values of a key do not have its type."
+_WHOLE = "whole numbers"
+_WIDEST: dict[Dialect, str] = {"duckdb": "int128", "postgres": "bigint", "spark": "bigint"}  # of whole numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +114,7 @@ class Layout:
 
     shown: list[Shown] = field(default_factory=list)
     keys: list[tuple[Shown, str]] = field(default_factory=list)
+    kinds: Sequence[str] = ()  # what each key is compared as: see `key_kind`
 
     @classmethod
     def of(cls, names: Sequence[Sequence[str]], joins: Sequence[Join]) -> Layout:
@@ -126,26 +133,79 @@ class Layout:
                 found.shown.append(Shown(called, part, name))
         return found
 
+    def typed(self, types: Sequence[Mapping[str, str]], joins: Sequence[Join]) -> Layout:
+        """With what each key is compared as, given the types of each table's columns; refuses keys of two kinds."""
+        kinds = []
+        for join, (on, key), own in zip(joins, self.keys, types[1:], strict=True):
+            kinds.append(_common(join, types[on.part][on.column], own[key]))
+        return replace(self, kinds=kinds)
+
     def select(self, tables: Sequence[exp.Table], dialect: Dialect) -> str:
         """The joined table as a query."""
         columns = [exp.alias_(_column(one.part, one.column), one.name, quoted=True) for one in self.shown]
         query = exp.select(*columns).from_(_aliased(tables[0], 0))
-        for part, (on, key) in enumerate(self.keys, start=1):
-            meets = exp.EQ(this=_column(on.part, on.column), expression=_column(part, key))
+        for part, ((on, key), kind) in enumerate(zip(self.keys, self.kinds, strict=True), start=1):
+            ours, theirs = _column(on.part, on.column), _column(part, key)
+            meets = exp.EQ(this=_compared(ours, kind, dialect), expression=_compared(theirs, kind, dialect))
             query = query.join(_aliased(tables[part], part), on=meets, join_type="left")
         return query.sql(dialect)
 
     def shared(self, tables: Sequence[exp.Table], dialect: Dialect) -> list[str]:
         """For each join, the statement that counts the keys which several rows have."""
         found = []
-        for part, (_, key) in enumerate(self.keys, start=1):
-            column = exp.column(key, quoted=True)
+        for part, ((_, key), kind) in enumerate(zip(self.keys, self.kinds, strict=True), start=1):
+            column = _compared(exp.column(key, quoted=True), kind, dialect)  # what the join compares
             several = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(1))
             known = exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null()))
-            twice = exp.select(column).from_(tables[part].copy()).where(known).group_by(column.copy()).having(several)
+            twice = exp.select(exp.alias_(column, "key")).from_(tables[part].copy()).where(known)
+            twice = twice.group_by(column.copy()).having(several)
             counted = exp.cast(exp.Count(this=exp.Star()), "bigint")
             found.append(exp.select(exp.alias_(counted, "n")).from_(twice.subquery("twice")).sql(dialect))
         return found
+
+
+def key_kind(kind: str) -> str | None:
+    """What a key of an engine's type is compared as; None if its equality is not exact.
+
+    Whole numbers are of one kind, and so is text. All others are a kind of their own, by their engine's name.
+    """
+    column = table_column("", kind)
+    if kind.upper() in ("UUID", "UHUGEINT"):  # a UUID has several texts; no signed whole numbers hold all UHUGEINTs
+        return kind.upper()
+    if column.type == "number":
+        return None if column.fractions else _WHOLE
+    if column.type in ("text", "empty"):
+        return column.type
+    return kind.upper() if column.type in ("boolean", "date", "timestamp", "zoned") else None
+
+
+def _common(join: Join, on: str, key: str) -> str:
+    """What both columns of a join are compared as, by their types alone."""
+    for name, kind in ((join.on, on), (join.key, key)):
+        if key_kind(kind) is None:
+            rounded = table_column(name, kind).fractions
+            why = "holds numbers with fractions, which are rounded" if rounded else "has another type"
+            raise DataError(
+                f"{join.name}: {name} {why}: a key is whole numbers, text, a date, a timestamp, a UUID, or true and "
+                'false. Cast it in a view or a query; in pandas, astype("Int64").'
+            )
+    # A column of nothing but NULL, which some frames have, meets no key.
+    kinds = {str(key_kind(on)), str(key_kind(key))} - {"empty"} or {"text"}
+    if len(kinds) > 1:
+        raise DataError(
+            f"{join.name}: keys have to be of one kind: {join.key} there is {key_kind(key)}, and {join.on}, which it "
+            f"is joined to, is {key_kind(on)}. Cast one of them in a view or a query."
+        )
+    return kinds.pop()
+
+
+def _compared(column: exp.Expr, kind: str, dialect: Dialect) -> exp.Expr:
+    """A key as what it is compared as, where it is joined and where it is checked."""
+    if kind == _WHOLE:
+        return exp.cast(column, _WIDEST[dialect])
+    if kind == "text":  # byte by byte, whatever the columns' collations; CHAR(n) has lost its blanks on both sides
+        return exp.Collate(this=exp.cast(column, "text"), expression=BYTE_ORDER[dialect].copy())
+    return column  # of the same type on both sides
 
 
 def _find(name: str, among: Iterable[str], where: str) -> str:
@@ -184,7 +244,7 @@ class JoinedDuckDB(DuckDB):
         super().__init__("the join", lambda connection, _: self._join(connection))
         self.failure = _FAILURE
         self._parts, self.joins = parts, joins
-        self._kinds: list[dict[str, str]] = [{} for _ in parts]
+        self._kinds: list[dict[str, str]] | None = None
         self._tables = [exp.table_(f"tacit_part{number}", quoted=True) for number in range(len(parts))]
         self._unique = False
 
@@ -207,10 +267,13 @@ class JoinedDuckDB(DuckDB):
         super().keep(select, place, about, progress)
 
     def _join(self, connection: Any) -> Any:
+        if self._kinds is None:
+            self._kinds = self._declared(None, None)
         self._held = [part.related(connection, kinds) for part, kinds in zip(self._parts, self._kinds, strict=True)]
         for table, relation in zip(self._tables, self._held, strict=True):
             relation.create_view(table.name, replace=True)
-        self._layout = Layout.of([relation.columns for relation in self._held], self.joins)
+        types = [_types(relation) for relation in self._held]
+        self._layout = Layout.of([list(own) for own in types], self.joins).typed(types, self.joins)
         self._unique = False
         return connection.sql(self._layout.select(self._tables, "duckdb"))
 
@@ -221,7 +284,7 @@ class JoinedDuckDB(DuckDB):
             check_keys(self.joins, [int(self._connection.execute(sql).fetchall()[0][0]) for sql in statements])
             self._unique = joined is not None
 
-    def _declared(self, domain: Domain, person: str | None) -> list[dict[str, str]]:
+    def _declared(self, domain: Domain | None, person: str | None) -> list[dict[str, str]]:
         """What the columns of each CSV file are read as: what is declared; a key, as what it is joined to."""
         files = [part.header(self._connection) for part in self._parts]
         plain = [
@@ -231,16 +294,30 @@ class JoinedDuckDB(DuckDB):
         layout = Layout.of([header or list(types) for header, types in zip(files, plain, strict=True)], self.joins)
         by_name = {one.name: one for one in layout.shown}
         kinds: list[dict[str, str]] = [{} for _ in files]
-        for name, column in match([table_column(one.name, "VARCHAR") for one in layout.shown], domain, person).items():
-            found, kind = by_name[column.name], csv_type(domain, name)
-            if files[found.part] is not None and kind:
+        columns = [table_column(one.name, "VARCHAR") for one in layout.shown]
+        matched = {} if domain is None else match(columns, domain, person)
+        keys = {on for on, _ in layout.keys}
+        for name, column in matched.items():
+            found = by_name[column.name]
+            if domain is None or files[found.part] is None or (name not in domain and found in keys):
+                continue  # a person's key is read as what it is joined to
+            kind = csv_type(domain, name)
+            if found in keys and kind == "DOUBLE" and domain[name].kind != "numeric":
+                kind = "BIGINT"  # whole numbers are told apart exactly
+            if kind:
                 kinds[found.part][found.column] = kind
         for part, (on, key) in enumerate(layout.keys, start=1):
+            theirs = "VARCHAR" if files[part] is not None else _plain(plain[part][key])
             csv = files[on.part] is not None
-            kind = kinds[on.part].setdefault(on.column, "VARCHAR") if csv else plain[on.part][on.column]
+            ours = kinds[on.part].setdefault(on.column, theirs) if csv else _plain(plain[on.part][on.column])
             if files[part] is not None:
-                kinds[part][key] = kind
+                kinds[part][key] = ours
         return kinds
+
+
+def _plain(kind: str) -> str:
+    """What a CSV file's key is read as, to meet a key of that type: text where a type lists its values."""
+    return "VARCHAR" if key_kind(kind) in ("text", "empty") else kind
 
 
 def _types(relation: Any) -> dict[str, str]:
@@ -259,7 +336,8 @@ class JoinedPostgres(Postgres):
 
     @cached_property
     def _layout(self) -> Layout:
-        return Layout.of([[column.name for column in part.columns()] for part in self._parts], self.joins)
+        types = [dict(part.types()) for part in self._parts]
+        return Layout.of([list(own) for own in types], self.joins).typed(types, self.joins)
 
     def stated(self, sql: str) -> str:
         tables = [part.table for part in self._parts]
@@ -279,7 +357,8 @@ class JoinedSpark(Spark):
     def __init__(self, parts: Sequence[Spark], joins: Sequence[Join]) -> None:
         self._parts, self.joins = parts, joins
         self._tables = [part.table for part in parts]
-        self._layout = Layout.of([part.frame.columns for part in parts], joins)
+        types = [dict(part.types()) for part in parts]
+        self._layout = Layout.of([part.frame.columns for part in parts], joins).typed(types, joins)
         joined = self._within(lambda session: session.sql(self._layout.select(self._tables, "spark")))
         super().__init__(joined)
         self.failure = _FAILURE
