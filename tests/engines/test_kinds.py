@@ -179,6 +179,27 @@ class TestBothKinds:
         counted = both[1]
         assert counted.fingerprint(b"k") == counted.fingerprint(b"k") != counted.fingerprint(b"l")
 
+    def test_there_is_no_copy_before_it_is_checked(
+        self, table: tuple[Any, str | None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Whatever stops a check, a power cut included, leaves none that anybody would count."""
+        source = open_source(*table)
+        rows = Rows(table[0], DOMAIN, tmp_path / "l.tacit", table[1], "who", 4)
+        checked, seen = Domain.check_declared, list[str | None]()
+
+        def stopped(self: Domain, codes: Any) -> None:
+            checked(self, codes)
+            seen.append(rows.copy_in(source).made_for)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Domain, "check_declared", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            rows.encode(source)
+        monkeypatch.undo()
+        assert seen in ([None], [""])  # "": Spark's folder has no mark yet
+        assert rows.copy_in(source).made_for is None
+        rows.encode(source).delete()
+
 
 # -- what is about the copy, and not about the engine -----------------------------------------------------------------
 
@@ -234,6 +255,18 @@ def test_a_value_that_is_not_declared_refuses_the_copy_and_leaves_none(tmp_path:
             opened(tmp_path, path)
         assert str(engine.value) == str(memory.value), says
         assert not (tmp_path / "l.tacit.codes").exists()
+
+
+def test_a_ledger_is_bound_to_declared_codes_alone(tmp_path: Path) -> None:
+    path = written(tmp_path, [(0, 0), (1, 1)])
+    about = Rows(path, SMALL, tmp_path / "l.tacit").copy_in(open_source(path)).about
+    for code in ("2", "3", "NULL"):  # of b, which has 0 and 1
+        duckdb.execute(
+            f"COPY (SELECT 0::UTINYINT AS c0, {code}::UTINYINT AS c1 FROM range(2)) TO '{tmp_path / 'l.tacit.codes'}' "
+            f"(FORMAT parquet, KV_METADATA {{tacit: '{about}'}})"
+        )
+        with pytest.raises(DataError):
+            opened(tmp_path, path)
 
 
 def test_the_table_may_change_afterwards_and_another_copy_is_refused(tmp_path: Path) -> None:

@@ -117,10 +117,18 @@ CELLS = (
     plant(
         "a copy that was not checked",
         "nobody counts what was not checked",
-        _CELLS,
-        "        copy.delete()  # nobody counts what was not checked\n",
-        "",
+        "load/engines.py",
+        "            check(self.kept(made))\n",
+        "        check(self.kept(place))\n",
         "engines/test_kinds.py::test_a_value_that_is_not_declared_refuses_the_copy_and_leaves_none",
+    ),
+    plant(
+        "a ledger that is bound to codes that nobody declared",
+        "nobody counts what was not checked",
+        "trusted/counted.py",
+        "        self.domain.check_declared(map(np.flatnonzero, found))\n",
+        "",
+        "engines/test_kinds.py::test_a_ledger_is_bound_to_declared_codes_alone",
     ),
     plant(
         "another copy for the same ledger",

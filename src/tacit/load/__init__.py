@@ -65,8 +65,12 @@ class Engine(Protocol):
     def fetch(self, statement: str) -> list[tuple[Any, ...]]:
         """The rows of a statement's result, whatever they hold."""
 
-    def keep(self, select: str, place: str, about: str, progress: Progress | None) -> None:
-        """Write the rows of a statement to a new place, whole or not at all, with a word of what they are."""
+    def keep(self, select: str, place: str, about: str, check: Check, progress: Progress | None) -> None:
+        """Write the rows of a statement to a new place, with a word of what they are: whole, or not at all.
+
+        `check` reads what was written, and it is kept only where that returns: until then `made_for` knows nothing of
+        it, or that it is not finished.
+        """
 
     def kept(self, place: str) -> Engine:
         """What was written to a place, to be read."""
@@ -76,6 +80,9 @@ class Engine(Protocol):
 
     def drop(self, place: str) -> None:
         """Delete what was written to a place, if it is there."""
+
+
+Check = Callable[[Engine], None]
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,14 @@ import math
 import os
 import stat
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import DataError
-from tacit.load import Progress, Source, quietly
+from tacit.load import Engine, Progress, Source, quietly
 from tacit.load.columns import Dialect
 from tacit.model.counting import Group
 from tacit.model.domain import Domain
@@ -93,8 +93,8 @@ class Copy:
         found = self.made_for
         if found is not None and found != self.about:
             raise DataError(
-                f"{self.place} is the copy of another table, domain or bound: delete it with `tacit forget`, "
-                "or name another place."
+                f"{self.place} is the copy of another table, domain or bound, or one that was cut short: delete it "
+                "with `tacit forget`, or name another place."
             )
         return found is not None
 
@@ -109,7 +109,7 @@ class Copy:
             return None
         return f"{self.about} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
 
-    def write(self, kept: str, progress: Progress | None = None) -> None:
+    def write(self, kept: str, check: Callable[[Sequence[Counts]], None], progress: Progress | None = None) -> None:
         engine = self.source.engine
         parts = _SHIFTED[engine.dialect]
         codes = ", ".join(
@@ -118,7 +118,11 @@ class Copy:
         )
         sql = f"SELECT {codes} FROM ({kept}) AS kept"
         failure = f"{self.place} could not be written: check the room there and your rights."
-        quietly(lambda: engine.keep(sql, self.place, self.about, progress), failure)
+
+        def checked(written: Engine) -> None:
+            check(self._each(Source(written)))
+
+        quietly(lambda: engine.keep(sql, self.place, self.about, checked, progress), failure)
 
     def delete(self) -> None:
         self._tables.clear()
@@ -131,11 +135,14 @@ class Copy:
         return int(rows)
 
     def each(self) -> list[Counts]:
-        found = list[Counts]()
+        return self._each(self._reader)
+
+    def _each(self, source: Source) -> list[Counts]:
+        found, table = list[Counts](), source.names()[1].sql(dialect=self.source.engine.dialect)
         for first in range(0, len(self.domain), _COLUMNS):
             sizes = {f"c{i + first}": size + 2 for i, size in enumerate(self.domain.shape[first : first + _COLUMNS])}
             scan = _Scan([[column] for column in sizes], sizes)
-            found += scan.tables(*self._run([scan.sql(self._table)]))
+            found += scan.tables(*source.run([scan.sql(table)]))
         return found
 
     def count(self, one: Group) -> Counts:

@@ -27,7 +27,7 @@ import numpy as np
 from sqlglot import exp
 
 from tacit.errors import DataError
-from tacit.load import Joined, Numbers, Progress, named, open_source, quietly
+from tacit.load import Check, Joined, Numbers, Progress, named, open_source, quietly
 from tacit.load.columns import Dialect, TableColumn, csv_type, match, table_column
 from tacit.model.domain import Domain
 
@@ -41,6 +41,7 @@ MEMORY = "700MB"  # of DuckDB where it works on an encoded copy: with ours, belo
 DIRECT_BITS = 20  # of the codes that rows are counted by, up to which DuckDB indexes an array and hashes nothing
 _LOOK_EVERY = 0.1  # seconds: how often the engine is asked how far it has come
 _NAME = "tacit_source"
+_MARK = "_tacit"  # Spark takes files that begin so for none of the table's
 _UNREACHED = "the PostgreSQL server could not be reached: check the address, the user and the password."
 _KINDS = "SELECT oid, format_type(oid, NULL), typcategory FROM pg_type WHERE oid = ANY(%s)"
 
@@ -148,7 +149,7 @@ class DuckDB:
             return False
         return True
 
-    def keep(self, select: str, place: str, about: str, progress: Progress | None) -> None:
+    def keep(self, select: str, place: str, about: str, check: Check, progress: Progress | None) -> None:
         with new_file(place) as made:
             if self.ours:
                 self._limit(place)
@@ -162,6 +163,7 @@ class DuckDB:
                 self._watched(write, progress)
             else:
                 write()
+            check(self.kept(made))
 
     def kept(self, place: str) -> DuckDB:
         made = DuckDB(Path(place).name, lambda connection, _: connection.read_parquet(place), "Parquet")
@@ -199,8 +201,8 @@ class DuckDB:
 
 @contextmanager
 def new_file(place: str) -> Iterator[str]:
-    """A file that only its owner reads, and that comes to its place when all of it is written."""
-    made = f"{place}.{os.getpid()}.new"
+    """A file that only its owner reads, and that comes to its place when all that is done with it here is done."""
+    made = f"{place}.{uuid.uuid4().hex}.new"
     os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
         yield made
@@ -298,12 +300,13 @@ class Postgres:
             connection.execute("SET LOCAL standard_conforming_strings = on")  # a backslash in a value is a backslash
             return work(connection)
 
-    def keep(self, select: str, place: str, about: str, progress: Progress | None) -> None:
+    def keep(self, select: str, place: str, about: str, check: Check, progress: Progress | None) -> None:
         def write(connection: Any) -> None:
-            name = named(place, "postgres").sql("postgres")
+            name = named(place, "postgres")
             self.checked(connection)
-            connection.execute(f"CREATE TABLE {name} AS {self.stated(select)}")
-            connection.execute(f"COMMENT ON TABLE {name} IS 'tacit {about}'")
+            connection.execute(f"CREATE TABLE {name.sql('postgres')} AS {self.stated(select)}")
+            check(_Unfinished(connection, name, place))  # nobody else sees the table before this transaction ends
+            connection.execute(f"COMMENT ON TABLE {name.sql('postgres')} IS 'tacit {about}'")
 
         self._ask(write, only_read=False)
 
@@ -324,6 +327,17 @@ class Postgres:
     def drop(self, place: str) -> None:
         name = named(place, "postgres").sql("postgres")
         self._ask(lambda connection: connection.execute(f"DROP TABLE IF EXISTS {name}"), only_read=False)
+
+
+class _Unfinished(Postgres):
+    """A table as the transaction sees it that makes it."""
+
+    def __init__(self, connection: Any, table: exp.Table, shown: str) -> None:
+        super().__init__("", table, shown)
+        self._connection = connection
+
+    def _ask(self, work: Callable[[Any], T], *, only_read: bool = True) -> T:
+        return work(self._connection)
 
 
 def copied(connection: Any, sql: str) -> Numbers:
@@ -373,27 +387,43 @@ class Spark:
     def fetch(self, statement: str) -> list[tuple[Any, ...]]:
         return self._named(lambda session: [tuple(row) for row in session.sql(statement).collect()])
 
-    def keep(self, select: str, place: str, about: str, progress: Progress | None) -> None:
-        def write(session: Any) -> None:
-            session.sql(select).withMetadata("c0", {"tacit": about}).write.mode("error").parquet(place)
-
-        self._named(write)
+    def keep(self, select: str, place: str, about: str, check: Check, progress: Progress | None) -> None:
+        self._named(lambda session: session.sql(select).write.mode("error").parquet(place))
+        try:
+            check(self.kept(place))
+            # Last, in a file that is no part of the table: not every place that Spark writes to can rename a folder.
+            files, mark = self._files(f"{place}/{_MARK}")
+            written = files.create(mark, False)
+            written.write(about.encode())
+            written.close()
+        except BaseException:
+            self.drop(place)
+            raise
 
     def kept(self, place: str) -> Spark:
         return Spark(self.frame.sparkSession.read.parquet(place))
 
     def made_for(self, place: str) -> str | None:
-        from pyspark.errors import AnalysisException
-
-        try:
-            read = self.frame.sparkSession.read.parquet(place)
-        except AnalysisException:  # there is no such path
+        files, folder = self._files(place)
+        if not files.exists(folder):
             return None
-        return str(read.schema.fields[0].metadata.get("tacit", ""))
+        files, mark = self._files(f"{place}/{_MARK}")
+        if not files.exists(mark):  # a run that was cut short, or nothing of ours
+            return ""
+        opened = files.open(mark)
+        try:
+            return str(self.frame.sparkSession._jvm.org.apache.commons.io.IOUtils.toString(opened, "UTF-8"))
+        finally:
+            opened.close()
 
     def drop(self, place: str) -> None:
-        hadoop = self.frame.sparkSession._jvm.org.apache.hadoop.fs.Path(place)
-        hadoop.getFileSystem(self.frame.sparkSession._jsc.hadoopConfiguration()).delete(hadoop, True)
+        files, folder = self._files(place)
+        files.delete(folder, True)
+
+    def _files(self, place: str) -> tuple[Any, Any]:
+        """The file system that a place is in, and the place."""
+        found = self.frame.sparkSession._jvm.org.apache.hadoop.fs.Path(place)
+        return found.getFileSystem(self.frame.sparkSession._jsc.hadoopConfiguration()), found
 
     def _named(self, work: Callable[[Any], T]) -> T:
         session = self.frame.sparkSession

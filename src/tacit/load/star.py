@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from sqlglot import exp
 
 from tacit.errors import ConfigError, DataError
-from tacit.load import Numbers, Progress, Source, open_source
+from tacit.load import Check, Numbers, Progress, Source, open_source
 from tacit.load.columns import BYTE_ORDER, Dialect, TableColumn, csv_type, match, table_column
 from tacit.load.engines import DuckDB, Postgres, Spark, copied
 from tacit.model.domain import Domain
@@ -262,9 +262,9 @@ class JoinedDuckDB(DuckDB):
         self._check()
         return super().fetch(statement)
 
-    def keep(self, select: str, place: str, about: str, progress: Progress | None) -> None:
+    def keep(self, select: str, place: str, about: str, check: Check, progress: Progress | None) -> None:
         self._check()
-        super().keep(select, place, about, progress)
+        super().keep(select, place, about, check, progress)
 
     def _join(self, connection: Any) -> Any:
         if self._kinds is None:

@@ -38,8 +38,12 @@ class Loadable(Protocol):
 class Countable(Protocol):
     """An encoded copy of a table in an engine: a row of codes for each row that counts."""
 
-    def write(self, kept: str, progress: Progress | None = None) -> None:
-        """Make it, of the rows that a statement selects, each as the words of its codes."""
+    def write(self, kept: str, check: Callable[[Sequence[Counts]], None], progress: Progress | None = None) -> None:
+        """Make it, of the rows that a statement selects, each as the words of its codes.
+
+        `check` is given what `each` finds in it, and it comes to be only when that has returned: whatever happens
+        before, a power cut included, there is no copy.
+        """
 
     def delete(self) -> None:
         """Make it gone."""

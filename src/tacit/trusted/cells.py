@@ -117,19 +117,18 @@ def encode(
     """Write the codes of the rows that count, once: all that is counted later is counted there.
 
     Guarantee: as for `read_records`, of the very same rows: one row of declared codes for each, and nothing else of it.
+        Nobody counts what was not checked: it is a copy from then on, and checked again where a ledger is bound to it.
     """
     check_person(person, rows_per_person)
     kept, _, control = _selected(source, domain, person, rows_per_person)
-    copy.write(kept, progress)
-    try:
+
+    def check(found: Sequence[Counts]) -> None:
         (((total,),),) = source.run([control])
-        found = copy.each()
         if any(int(counts.sum()) != int(total) for counts in found):
             raise DataError(_OTHER_ROWS)
         domain.check_declared(map(np.flatnonzero, found))
-    except BaseException:
-        copy.delete()  # nobody counts what was not checked
-        raise
+
+    copy.write(kept, check, progress)
 
 
 def read_tally(source: Loadable, domain: Domain, person: str | None = None, rows_per_person: int = 1) -> Tally:

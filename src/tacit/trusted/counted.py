@@ -23,6 +23,8 @@ from tacit.model.statistic import Statistic
 from tacit.model.workload import Question
 from tacit.trusted.records import MAX_ROWS, Counts, Records
 
+_OTHERS = "the rows that were counted are not those of the copy: make it again with `tacit encode`."
+
 
 class Counted:
     """Integer counts over the domain, made when they are asked for; never leaves trusted/."""
@@ -56,7 +58,12 @@ class Counted:
 
         Guarantee: equal for the same rows in any order, on any engine; says nothing about them without the key.
         Formula: BLAKE2b (RFC 7693) with `key` over the domain, the number of rows and `Countable.sums`.
+        Refuses codes that are not declared: sums would take no notice of them, and a ledger is bound to what they say.
         """
+        found = self._copy.each()
+        if any(int(counts.sum()) != self.rows for counts in found):
+            raise DataError(_OTHERS)
+        self.domain.check_declared(map(np.flatnonzero, found))
         sums = self._copy.sums(hashlib.blake2b(b"sums of codes", key=key, digest_size=32).digest())
         told = f"{self.domain.key} {self.rows} {list(sums)}".encode()
         return hashlib.blake2b(told, key=key, digest_size=32).hexdigest()
@@ -65,7 +72,7 @@ class Counted:
         table = self._copy.count(one)
         whole = table.dtype == np.int64 and table.shape == one.shape(self.domain)
         if not whole or int(table.min()) < 0 or int(table.sum()) != self.rows:
-            raise DataError("the rows that were counted are not those of the copy: make it again with `tacit encode`.")
+            raise DataError(_OTHERS)
         return table
 
     def __reduce__(self) -> Any:
