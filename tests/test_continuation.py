@@ -281,13 +281,13 @@ def test_a_rollback_while_another_ledger_goes_on_is_noticed(old: Path) -> None:
     opened(old, "old.tacit", accept_rollback="tried").close()
     with pytest.raises(LedgerError, match="went on from an older copy"):
         go_on(old, questions=3)
-    # Whoever looked before the rollback was accepted is refused in the transaction
+    # Whoever looked before the rollback was accepted is refused in the transaction.
     before = continuation.Before(old / "old.tacit", made_with(old / "old.tacit"), Loss("epsilon", 0), closed=False)
     with (
         mock.patch.object(continuation.Before, "of", return_value=before),
         pytest.raises(LedgerError, match="went on from an older copy"),
     ):
-        go_on(old, questions=3)
+        opened(old, "third.tacit", Budget(epsilon=3.0), domain=COARSER, continues="old.tacit")
 
 
 def test_copies_of_the_new_ledger_are_noticed(old: Path) -> None:

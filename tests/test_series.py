@@ -226,9 +226,9 @@ def test_a_series_that_went_back_takes_no_more_blocks(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "old", path)
     for reason in ("the disk broke", None):  # then and ever after
         with tacit.series(ledger=path, accept_rollback=reason) as series:
-            for number, label in ((5, "2026-02"), (5, "again"), (6, "2026-03")):
-                with pytest.raises(tacit.LedgerError, match="takes no more blocks"):
-                    series.append(month(number), label)
+            for rows, label in ((month(5), "2026-02"), (month(5), "again"), (month(6), "2026-03"), ("none.csv", "x")):
+                with pytest.raises(tacit.TacitError, match="takes no more blocks"):  # before the rows are read
+                    series.append(rows, label)
             assert series.blocks == ["2026-01"]
             assert value(series, LONG) == value(series, f"{LONG} AND block = '2026-01'")
     assert sorted(ledgers(tmp_path)) == there

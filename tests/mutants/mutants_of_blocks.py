@@ -27,7 +27,7 @@ BLOCKS = (
         _ONCE,
     ),
     plant(
-        "a lost block that is appended again",
+        "rows that are read for a series that went back",
         "a series that went back takes no more blocks",
         _MANIFEST,
         '        if any(self._log.lines(kinds=["override"])):',
