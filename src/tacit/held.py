@@ -5,12 +5,13 @@ Only public things decide: what the owner says, what the ledger was made with, o
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tacit.errors import ConfigError, LedgerError
-from tacit.load import Progress, Source, is_address, open_source
+from tacit.load import Progress, Source, address, is_address, open_source
 from tacit.load.copies import Copy
 from tacit.model.domain import Domain
 from tacit.shelf import Shelf
@@ -78,13 +79,15 @@ class Rows:
 
     def copy_in(self, source: Source) -> Copy:
         """The copy of the table in `source`, whether it is there or not."""
-        copy = Copy(source, "", self.domain, self.person, self.rows_per_person)
+        ledger = str(self.ledger.absolute())
+        of = address(self.data, self.table) or f"what {ledger} is about"  # a frame has no name
+        copy = Copy(source, "", self.domain, self.person, self.rows_per_person, of)
         if self.copy is not None:
             copy.place = self.copy
         elif source.engine.dialect == "postgres":
-            copy.place = f"tacit_codes_{copy.about[:16]}"
+            copy.place = f"tacit_codes_{hashlib.sha256(f'{copy.about} {ledger}'.encode()).hexdigest()[:16]}"
         else:
-            copy.place = str(self.ledger.absolute()) + ".codes"
+            copy.place = ledger + ".codes"
         return copy
 
     @property

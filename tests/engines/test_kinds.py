@@ -19,6 +19,7 @@ from tacit.errors import ConfigError, DataError, InvalidQuery, LedgerError
 from tacit.held import Rows
 from tacit.load import Source, copies, open_source
 from tacit.load.copies import Copy
+from tacit.load.star import Join, Star
 from tacit.model import counting
 from tacit.model.attribute import boolean, category, integer, numeric
 from tacit.model.certificate import Certificate, Conjunctions
@@ -311,6 +312,36 @@ def test_a_copy_of_another_domain_is_refused(tmp_path: Path) -> None:
     other = Rows(path, Domain({"a": integer(0, 9)}), tmp_path / "l.tacit", held="engine")
     with pytest.raises(DataError, match="another table, domain or bound"):
         other.read()
+
+
+def test_a_copy_of_another_table_is_refused(tmp_path: Path) -> None:
+    first, second = (written(tmp_path, [(0, 0), (1, b)], f"{b}.parquet") for b in range(2))
+    place = str(tmp_path / "codes")
+    opened(tmp_path, first, copy=place).close()
+    with pytest.raises(DataError, match="another table, domain or bound"):
+        opened(tmp_path, second, copy=place)
+    frames = [Rows(duckdb.sql("SELECT 0 AS a, 0 AS b"), SMALL, tmp_path / name) for name in ("l", "m")]
+    assert len({rows.copy_in(open_source(rows.data)).about for rows in frames}) == 2  # frames have no name
+
+
+def test_what_tells_tables_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "postgresql://ana@host/db"
+
+    def about(data: Any, table: str | None = None) -> tuple[str, str]:
+        copy = Rows(data, SMALL, tmp_path / "l.tacit", table).copy_in(open_source(url, "t"))
+        return copy.about, copy.place
+
+    clinics, towns = (Star(url, [Join(name="j", table=name, on="c", holds="public")], "p") for name in ("k", "t"))
+    places = ((url, "p"), (url, "q"), (url + "2", "p"), (clinics, None), (towns, None), ("a.csv", None))
+    told = [about(*place) for place in places]
+    monkeypatch.chdir(tmp_path)
+    told += [about("a.csv"), about("SELECT * FROM 'a.csv'"), about("b.duckdb", "p"), about("b.duckdb", "q")]
+    assert len(set(told)) == len(told)
+    # A password is changed now and then, and a hash of it would lie where others may read.
+    assert about("postgresql://ana:secret@host/db", "P") == about(url, "p")
+    other = Rows(url, SMALL, tmp_path / "m.tacit", "p").copy_in(open_source(url, "p"))
+    assert other.about == about(url, "p")[0]
+    assert other.place != about(url, "p")[1]  # each ledger forgets its own
 
 
 def test_every_changed_row_changes_the_sums(tmp_path: Path) -> None:

@@ -131,6 +131,14 @@ CELLS = (
         "engines/test_kinds.py::test_a_ledger_is_bound_to_declared_codes_alone",
     ),
     plant(
+        "two tables of one copy",
+        "all that is counted is of the owner's table",
+        "load/copies.py",
+        "json.dumps([self.of, self.domain.key,",
+        "json.dumps([self.domain.key,",
+        "engines/test_kinds.py::test_a_copy_of_another_table_is_refused",
+    ),
+    plant(
         "another copy for the same ledger",
         "a ledger knows its data again",
         "trusted/counted.py",

@@ -8,6 +8,7 @@ engine counts.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -146,6 +147,28 @@ def is_address(text: str) -> bool:
 def is_query(text: str) -> bool:
     """Whether the text is a query for DuckDB rather than a path. No data involved."""
     return _QUERY.match(text) is not None
+
+
+def address(data: object, table: str | None = None) -> str:
+    """Which table it is, by the names that its owner uses, and without a password; nothing where it has no name."""
+    from tacit.load.star import Star
+
+    if isinstance(data, Star):
+        parts = [address(data.fact, data.table)]
+        for join in data.joins:
+            joined = address(data.fact if join.source is None else join.source, join.table)
+            parts.append(json.dumps([join.name, join.on, join.key, join.holds, joined]))
+        return json.dumps(parts) if all(parts) else ""
+    if isinstance(data, str) and is_address(data):
+        _needs("psycopg", "postgres")
+        from psycopg.conninfo import conninfo_to_dict
+
+        told = quietly(lambda: conninfo_to_dict(data), "the PostgreSQL address could not be read.")
+        kept = [str(told.get(name, "")) for name in ("host", "hostaddr", "port", "dbname", "user", "options")]
+        return json.dumps([*kept, named(table or "", "postgres").sql("postgres")])
+    if isinstance(data, str) and is_query(data):
+        return json.dumps([os.getcwd(), data])  # its files are named from here
+    return json.dumps([os.path.abspath(data), table]) if isinstance(data, str | os.PathLike) else ""
 
 
 def open_source(data: object, table: str | None = None) -> Source:

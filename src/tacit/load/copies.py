@@ -8,6 +8,7 @@ that is ever counted is of one state of the table. `trusted/` checks what comes 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
 import stat
@@ -63,6 +64,7 @@ class Copy:
     """The copy at `place`, of a table in `source`, for one domain and one bound on the rows of a person.
 
     place: a file for DuckDB, a table's name for PostgreSQL, a folder for Spark.
+    of: which table it is, by its name and address: see `address`.
     progress: told the share of each scan that is done, where the engine knows it.
     """
 
@@ -71,14 +73,15 @@ class Copy:
     domain: Domain
     person: str | None = None
     rows_per_person: int = 1
+    of: str = ""
     progress: Progress | None = None
     _tables: OrderedDict[Key, Counts] = field(default_factory=OrderedDict, repr=False)
     _opened: Source | None = field(default=None, repr=False)
 
     @property
     def about(self) -> str:
-        """What it was made for, in a word: another domain, or another bound, has another copy."""
-        told = f"{self.domain.key} {self.person} {self.rows_per_person}"
+        """What it was made for, in a word: another table, domain or bound has another copy."""
+        told = json.dumps([self.of, self.domain.key, self.person, self.rows_per_person])
         return hashlib.sha256(told.encode()).hexdigest()[:32]
 
     @property
