@@ -201,6 +201,22 @@ class TestBothKinds:
         assert rows.copy_in(source).made_for is None
         rows.encode(source).delete()
 
+    def test_a_copy_in_the_place_of_the_one_that_was_opened_is_refused(
+        self, table: tuple[Any, str | None], tmp_path: Path
+    ) -> None:
+        source = open_source(*table)
+        rows = Rows(table[0], DOMAIN, tmp_path / "l.tacit", table[1], held="engine")
+        counted = rows.read()
+        assert counted.table(("sex",)).sum() == ROWS
+        rows.copy_in(source).delete()
+        with pytest.raises(DataError, match=r"could not be read|another copy than the one that was opened"):
+            counted.table(("ill",))
+        rows.encode(source)  # the very same rows, which nobody can know
+        with pytest.raises(DataError, match="another copy than the one that was opened"):
+            counted.table(("ill",))
+        assert rows.read().table(("ill",)).sum() == ROWS
+        rows.copy_in(source).delete()
+
 
 # -- what is about the copy, and not about the engine -----------------------------------------------------------------
 
@@ -342,6 +358,25 @@ def test_what_tells_tables_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     other = Rows(url, SMALL, tmp_path / "m.tacit", "p").copy_in(open_source(url, "p"))
     assert other.about == about(url, "p")[0]
     assert other.place != about(url, "p")[1]  # each ledger forgets its own
+
+
+def test_a_copy_that_is_replaced_is_refused_before_and_after_a_scan(tmp_path: Path) -> None:
+    copy = copied(tmp_path, [(0, 0), (1, 1)])
+    records = Counted(copy, SMALL)
+    engine = copy._reader.engine
+    run, ran = engine.run, list[int]()
+
+    def replaced(*given: Any) -> Any:
+        found = run(*given)
+        os.replace(copied(tmp_path, [(0, 1), (1, 0)], "other").place, copy.place)
+        ran.append(1)
+        return found
+
+    engine.run = replaced  # type: ignore[method-assign]
+    for _ in range(2):
+        with pytest.raises(DataError, match="another copy than the one that was opened"):
+            records.table(("a",))
+    assert ran == [1]  # while it was counted; and then nothing is
 
 
 def test_every_changed_row_changes_the_sums(tmp_path: Path) -> None:

@@ -139,6 +139,22 @@ CELLS = (
         "engines/test_kinds.py::test_a_copy_of_another_table_is_refused",
     ),
     plant(
+        "a copy that is replaced before it is counted",
+        "all that is counted is of the owner's table",
+        "load/copies.py",
+        "        reader = self._reader\n        self._check_same()\n",
+        "        reader = self._reader\n",
+        "engines/test_kinds.py::test_a_copy_that_is_replaced_is_refused_before_and_after_a_scan",
+    ),
+    plant(
+        "a copy that is replaced while it is counted",
+        "all that is counted is of the owner's table",
+        "load/copies.py",
+        "        self._check_same()\n        return found\n",
+        "        return found\n",
+        "engines/test_kinds.py::test_a_copy_that_is_replaced_is_refused_before_and_after_a_scan",
+    ),
+    plant(
         "another copy for the same ledger",
         "a ledger knows its data again",
         "trusted/counted.py",

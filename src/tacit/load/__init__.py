@@ -79,6 +79,9 @@ class Engine(Protocol):
     def made_for(self, place: str) -> str | None:
         """The word that was written with it; None where nothing is there."""
 
+    def state(self, place: str) -> str:
+        """Another one where something else is there now: compared, and never read."""
+
     def drop(self, place: str) -> None:
         """Delete what was written to a place, if it is there."""
 

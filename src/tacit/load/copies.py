@@ -1,8 +1,9 @@
 """Encoded copies: a table's binned codes, written once into its engine and counted there. Secret as the data are.
 
 A copy has a column of small whole numbers for each attribute, c0, c1 and so on, and a row for each row that counts: the
-bound on rows per person is kept when it is written, so no identifier is in it. Nothing writes to it afterwards, so all
-that is ever counted is of one state of the table. `trusted/` checks what comes back.
+bound on rows per person is kept when it is written, so no identifier is in it. It is there when it was checked; nobody
+writes to it afterwards, and what is put in its place is refused. So all that is ever counted is of one state of the
+table. `trusted/` checks what comes back.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import hashlib
 import json
 import math
 import os
-import stat
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -77,6 +77,7 @@ class Copy:
     progress: Progress | None = None
     _tables: OrderedDict[Key, Counts] = field(default_factory=OrderedDict, repr=False)
     _opened: Source | None = field(default=None, repr=False)
+    _was: str = field(default="", repr=False)
 
     @property
     def about(self) -> str:
@@ -104,13 +105,9 @@ class Copy:
     @property
     def state(self) -> str | None:
         """Another one after whatever is done to the file; None where a copy is no file."""
-        try:
-            found = os.stat(self.place)
-        except OSError:
+        if not os.path.isfile(self.place) or self.source.engine.dialect != "duckdb":
             return None
-        if not stat.S_ISREG(found.st_mode) or self.source.engine.dialect != "duckdb":
-            return None
-        return f"{self.about} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+        return f"{self.about} {self._state()}"
 
     def write(self, kept: str, check: Callable[[Sequence[Counts]], None], progress: Progress | None = None) -> None:
         engine = self.source.engine
@@ -123,7 +120,8 @@ class Copy:
         failure = f"{self.place} could not be written: check the room there and your rights."
 
         def checked(written: Engine) -> None:
-            check(self._each(Source(written)))
+            source = Source(written)
+            check(self._each(source.names()[1].sql(dialect=engine.dialect), source.run))
 
         quietly(lambda: engine.keep(sql, self.place, self.about, checked, progress), failure)
 
@@ -138,14 +136,14 @@ class Copy:
         return int(rows)
 
     def each(self) -> list[Counts]:
-        return self._each(self._reader)
+        return self._each(self._table, self._run)
 
-    def _each(self, source: Source) -> list[Counts]:
-        found, table = list[Counts](), source.names()[1].sql(dialect=self.source.engine.dialect)
+    def _each(self, table: str, run: Callable[[Sequence[str]], list[list[Counts]]]) -> list[Counts]:
+        found = list[Counts]()
         for first in range(0, len(self.domain), _COLUMNS):
             sizes = {f"c{i + first}": size + 2 for i, size in enumerate(self.domain.shape[first : first + _COLUMNS])}
             scan = _Scan([[column] for column in sizes], sizes)
-            found += scan.tables(*source.run([scan.sql(table)]))
+            found += scan.tables(*run([scan.sql(table)]))
         return found
 
     def count(self, one: Group) -> Counts:
@@ -221,11 +219,27 @@ class Copy:
     def _reader(self) -> Source:
         if self._opened is None:
             engine = self.source.engine
+            self._was = self._state()
+            if not self.exists:
+                raise DataError(self._unread)
             self._opened = Source(quietly(lambda: engine.kept(self.place), self._unread))
         return self._opened
 
+    def _state(self) -> str:
+        engine = self.source.engine
+        return quietly(lambda: engine.state(self.place), self._unread)
+
+    def _check_same(self) -> None:
+        """Refuse what was put in the place of the copy since it was opened: prices are for that one."""
+        if self._state() != self._was:
+            raise DataError(f"{self.place} is another copy than the one that was opened: open the session again.")
+
     def _run(self, statements: Sequence[str], progress: Progress | None = None) -> list[list[Counts]]:
-        return self._reader.run(statements, progress)
+        reader = self._reader
+        self._check_same()
+        found = reader.run(statements, progress)
+        self._check_same()
+        return found
 
     def _cells(self, one: Group) -> int:
         return math.prod(one.shape(self.domain))

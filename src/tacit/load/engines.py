@@ -178,6 +178,10 @@ class DuckDB:
             found = connection.execute(f"SELECT value FROM parquet_kv_metadata({named}) WHERE key = 'tacit'").fetchall()
         return str(found[0][0].decode()) if found else ""
 
+    def state(self, place: str) -> str:
+        found = os.stat(place)
+        return f"{found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+
     def drop(self, place: str) -> None:
         Path(place).unlink(missing_ok=True)
         for left in Path(place).parent.glob(f"{glob.escape(Path(place).name)}.*.new"):  # of a run that was cut short
@@ -314,15 +318,20 @@ class Postgres:
         return Postgres(self.url, named(place, "postgres"), place)
 
     def made_for(self, place: str) -> str | None:
+        there, comment = self._found(place)
+        return None if there is None else str(comment or "").removeprefix("tacit ")
+
+    def state(self, place: str) -> str:
+        return str(self._found(place))
+
+    def _found(self, place: str) -> tuple[int | None, str | None]:
+        """The number that no other table of the server has, and the comment."""
         name = named(place, "postgres").sql("postgres")
-
-        def told(connection: Any) -> str | None:
-            ((there, comment),) = connection.execute(
-                "SELECT to_regclass(%s) IS NOT NULL, obj_description(to_regclass(%s), 'pg_class')", (name, name)
-            ).fetchall()
-            return str(comment or "").removeprefix("tacit ") if there else None
-
-        return self._ask(told)
+        sql = "SELECT CAST(to_regclass(%s) AS oid), obj_description(to_regclass(%s), 'pg_class')"
+        found: tuple[int | None, str | None] = self._ask(
+            lambda connection: connection.execute(sql, (name, name)).fetchone()
+        )
+        return found
 
     def drop(self, place: str) -> None:
         name = named(place, "postgres").sql("postgres")
@@ -415,6 +424,10 @@ class Spark:
             return str(self.frame.sparkSession._jvm.org.apache.commons.io.IOUtils.toString(opened, "UTF-8"))
         finally:
             opened.close()
+
+    def state(self, place: str) -> str:
+        files, mark = self._files(f"{place}/{_MARK}")
+        return f"{self.made_for(place)} {files.getFileStatus(mark).getModificationTime()}"
 
     def drop(self, place: str) -> None:
         files, folder = self._files(place)
