@@ -77,6 +77,15 @@ class Rows:
         encode(source, copy, self.domain, **self._whose, progress=loading)
         return copy
 
+    def forget(self) -> tuple[str, bool]:
+        """Delete the copy, and what runs that were cut short have left: where it was, and whether it was there."""
+        copy = self.copy_in(open_source(self.data, self.table))
+        found = copy.made_for
+        if found == "" and copy.source.engine.dialect != "spark":  # there it may be a run that was cut short
+            raise ConfigError(f"{copy.place} is no copy that Tacit has made, and stays.")
+        copy.delete()
+        return copy.place, found is not None
+
     def copy_in(self, source: Source) -> Copy:
         """The copy of the table in `source`, whether it is there or not."""
         ledger = str(self.ledger.absolute())

@@ -379,6 +379,32 @@ def test_a_copy_that_is_replaced_is_refused_before_and_after_a_scan(tmp_path: Pa
     assert ran == [1]  # while it was counted; and then nothing is
 
 
+def test_what_is_no_copy_is_not_forgotten(tmp_path: Path) -> None:
+    path = written(tmp_path, [(0, 0), (1, 1)])
+    rows = Rows(path, SMALL, tmp_path / "l.tacit")
+    left = tmp_path / "l.tacit.codes.1.new"  # by a run that was cut short
+    left.touch()
+    assert rows.forget() == (str(tmp_path / "l.tacit.codes"), False)
+    assert not left.exists()
+    rows.encode(open_source(path))
+    assert rows.forget()[1]
+    with pytest.raises(ConfigError, match="no copy that Tacit has made"):
+        Rows(path, SMALL, tmp_path / "l.tacit", copy=path).forget()
+    assert Path(path).exists()
+
+
+@pytest.mark.postgres
+def test_a_table_is_no_copy_whatever_is_said_of_it(postgres: str, tmp_path: Path) -> None:
+    import psycopg
+
+    with psycopg.connect(postgres) as connection:
+        connection.execute("CREATE TABLE mine AS SELECT 0 AS a, 0 AS b")
+        connection.execute("COMMENT ON TABLE mine IS 'of value'")
+    with pytest.raises(ConfigError, match="no copy that Tacit has made"):
+        Rows(postgres, SMALL, tmp_path / "l.tacit", "mine", copy="mine").forget()
+    assert open_source(postgres, "mine").rows() == 1
+
+
 def test_every_changed_row_changes_the_sums(tmp_path: Path) -> None:
     rows = [(0, 0), (1, 1), (1, 1), (2, 0)]
     key = b"k" * 32

@@ -65,15 +65,10 @@ def forget(config: str, as_json: bool) -> None:
       tacit forget people.toml
     """
     from tacit.config import read_config
-    from tacit.load import open_source
 
-    wanted = read_config(config).rows()
-    copy = wanted.copy_in(open_source(wanted.data, wanted.table))
-    there = copy.made_for is not None
-    if there:
-        copy.delete()
-    said = f"{copy.place} is deleted." if there else f"There is no copy at {copy.place}."
-    show({"copy": copy.place, "deleted": there}, as_json, lambda to: to.print(escape(said)))
+    place, there = read_config(config).rows().forget()
+    said = f"{place} is deleted." if there else f"There is no copy at {place}."
+    show({"copy": place, "deleted": there}, as_json, lambda to: to.print(escape(said)))
 
 
 def _print_copy(facts: dict[str, Any], to: Console) -> None:

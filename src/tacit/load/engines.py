@@ -319,7 +319,9 @@ class Postgres:
 
     def made_for(self, place: str) -> str | None:
         there, comment = self._found(place)
-        return None if there is None else str(comment or "").removeprefix("tacit ")
+        if there is None:
+            return None
+        return comment.removeprefix("tacit ") if comment and comment.startswith("tacit ") else ""
 
     def state(self, place: str) -> str:
         return str(self._found(place))
