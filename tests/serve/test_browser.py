@@ -385,8 +385,10 @@ def test_keyboard_alone(page: Any, server: Server, picture: Picture) -> None:
                 return
         raise AssertionError(f"tab never got to {wanted}")
 
+    page.execute_cdp_cmd("Page.bringToFront", {})  # another browser may have had the keyboard
     page.get(server.address)
-    press(page, server.keys["ana"], Keys.ENTER)  # the field has the focus from the start
+    wait(page, lambda: focus("[name=key]"))  # from the start, once it is drawn
+    press(page, server.keys["ana"], Keys.ENTER)
     one(page, ".sets")
     tab_to("a[href='/data/people']")
     press(page, Keys.ENTER)
