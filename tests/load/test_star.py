@@ -18,7 +18,7 @@ from people import answered, refused
 from people import tacit as run
 from tacit.errors import ConfigError, DataError
 from tacit.load import open_source
-from tacit.load.star import Join, Star
+from tacit.load.star import Join, Star, check_keys
 from tacit.trusted.cells import read_cells
 
 VISITS = pd.DataFrame(
@@ -103,6 +103,21 @@ def test_every_row_of_the_fact_table_has_the_columns_of_its_partners(form: str, 
     tables["mixed"] = [tables["parquet"][0], tables["csv"][1], tables["frames"][2], tables["csv"][3]]
     tables["query"] = [f"SELECT * FROM '{tables['csv'][0]}'", *tables["parquet"][1:]]
     assert cells(star(tables[form])) == JOINED
+
+
+def test_the_rows_whose_keys_are_checked_are_those_that_are_joined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is written anew between the check and the join adds no rows."""
+    visits, patients, *_ = files(tmp_path, ".parquet")
+
+    def checked_and_changed(joins: Any, shared: Any) -> None:
+        check_keys(joins, shared)
+        pd.concat([PATIENTS] * 9).to_parquet(patients)
+
+    monkeypatch.setattr("tacit.load.star.check_keys", checked_and_changed)
+    joined = Star(visits, [Join(name="patients", on="patient", to="id", holds="person", source=patients)])
+    assert sum(cells(joined, DOMAIN.project(["sex", "cost"])).values()) == sum(JOINED.values())
 
 
 def test_a_column_whose_name_is_taken_has_its_table_in_front() -> None:

@@ -270,8 +270,10 @@ class JoinedDuckDB(DuckDB):
         if self._kinds is None:
             self._kinds = self._declared(None, None)
         self._held = [part.related(connection, kinds) for part, kinds in zip(self._parts, self._kinds, strict=True)]
-        for table, relation in zip(self._tables, self._held, strict=True):
-            relation.create_view(table.name, replace=True)
+        for part, (table, relation) in enumerate(zip(self._tables, self._held, strict=True)):
+            relation.create_view(table.name if not part else f"tacit_read{part}", replace=True)
+            if part:  # read once: the rows whose keys are checked are those that are joined
+                connection.execute(f'CREATE OR REPLACE TEMP TABLE "{table.name}" AS SELECT * FROM tacit_read{part}')
         types = [_types(relation) for relation in self._held]
         self._layout = Layout.of([list(own) for own in types], self.joins).typed(types, self.joins)
         self._unique = False
