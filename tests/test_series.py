@@ -233,11 +233,22 @@ def test_a_series_that_went_back_takes_no_more_blocks(tmp_path: Path) -> None:
             assert value(series, LONG) == value(series, f"{LONG} AND block = '2026-01'")
     assert sorted(ledgers(tmp_path)) == there
     path.unlink()
-    with (
-        made(tmp_path, months=0, **terms, accept_rollback="deleted") as series,
-        pytest.raises(tacit.LedgerError, match="takes no more blocks"),
-    ):
-        series.append(month(5), "2026-02")
+    for more in ({}, {"accept_rollback": "deleted"}, {"anchor": tmp_path / "another"}):
+        with pytest.raises(tacit.LedgerError, match="the manifest that lists them"):
+            made(tmp_path, months=0, **terms, **more)
+        assert not path.exists()
+
+
+def test_a_block_whose_ledger_is_gone_gets_no_new_one(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.parquet"
+    month(5).to_parquet(rows)
+    with made(tmp_path, months=0) as series:
+        series.append(rows, "2026-01")
+    (lost,) = (tmp_path / "stays.tacit.blocks").glob("*.tacit")
+    lost.rename(tmp_path / "lost")
+    with tacit.series(ledger=tmp_path / "stays.tacit") as series, pytest.raises(tacit.LedgerError, match="is gone"):
+        series.block("2026-01")
+    assert not lost.exists()
 
 
 def test_a_rollback_that_is_accepted_meanwhile_is_noticed(series: Series, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,8 +120,18 @@ def open_series(
                 f"The series {path.name} was made with another {' and another '.join(differ)}. Open it with what it "
                 "was made with; what is left out is read from it."
             )
+    if written is None and any(_folder(path).glob("*.tacit")):
+        raise LedgerError(
+            f"There are ledgers of blocks in {_folder(path).name}, and {path.name}, the manifest that lists them, is "
+            "gone. Bring it back: a new one would give their rows a second budget. A new series has another name."
+        )
     manifest = Manifest.open(path, terms.written(), remembered, accept_rollback, make=written is None)
     return Series(path, manifest, terms, anchor=anchor, accept_rollback=accept_rollback, progress=progress)
+
+
+def _folder(path: Path) -> Path:
+    """Where the ledgers of a manifest's blocks lie."""
+    return path.with_name(f"{path.name}.blocks")
 
 
 class BlockStatus(NamedTuple):
@@ -148,7 +158,7 @@ class Series(Questions):
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self.path, self._manifest, self.terms = path, manifest, terms
-        self._folder = path.with_name(f"{path.name}.blocks")
+        self._folder = _folder(path)
         self._anchor, self._accept_rollback, self._progress = anchor, accept_rollback, progress
         self._blocks: list[Block] = []
         self._open: dict[str, Session] = {}
@@ -372,6 +382,10 @@ class Series(Questions):
                 raise NeedsData(
                     f"The rows of the block {block.label} were not given as a file or an address, so they cannot be "
                     "read again here."
+                )
+            if not (self._folder / block.ledger).exists():
+                raise LedgerError(
+                    f"The ledger of the block {block.label} is gone: bring it back, with what it has spent."
                 )
             prior = None if block.prior is None else _kept(self._folder / block.ledger, block)
             try:
