@@ -42,7 +42,7 @@ class Countable(Protocol):
         """Make it, of the rows that a statement selects, each as the words of its codes.
 
         `check` is given what `each` finds in it, and it comes to be only when that has returned: whatever happens
-        before, a power cut included, there is no copy.
+        before, there is no copy.
         """
 
     def delete(self) -> None:
