@@ -16,12 +16,18 @@ from tacit.serve.keys import Role
 
 
 def write_config(
-    folder: Path, name: str = "people", mechanism: str = "direct", questions: int = 20, *, start: bool = True
+    folder: Path,
+    name: str = "people",
+    mechanism: str = "direct",
+    questions: int = 20,
+    *,
+    start: bool = True,
+    **more: Any,
 ) -> Path:
     (folder / "people.csv").write_text(CSV)
     path = folder / f"{name}.toml"
     session = {"ledger": f"{name}.tacit", "mechanism": mechanism, "questions": questions, "anchor": f"{name}.anchor"}
-    path.write_text(configuration("sex", "age", "active", "pay", start=start, **session))
+    path.write_text(configuration("sex", "age", "active", "pay", start=start, **session, **more))
     return path
 
 

@@ -321,6 +321,21 @@ def test_plain_counts_of_default_keys_share_a_commit(served: Served) -> None:
     assert {line.time for line in lines} == {"2031-01-01T00:00:00.000+00:00"}
 
 
+def test_what_a_certified_base_answers_is_asked_of_the_session_once(serve: Serve) -> None:
+    """Nothing changes such an answer any more, so that whoever asks again need not wait for the writer."""
+    served = serve(mechanism="iterative", warm=0.6, certify=0.2)
+    people = served.people
+    people.session.start()
+    key = next(key for key in served.state.keys.all() if key.name == "ana")
+    question = read({"count": {"age": [20, 29]}}, people.session.domain)
+    assert people.session.settles(question.ask)
+    first = people.ask(key, [question])
+    assert not isinstance(first, list)  # by the writer
+    (told,) = first.result(PATIENCE)
+    (again,) = people.ask(key, [question])  # type: ignore[misc]
+    assert (again.value, again.error, again.source) == (told.value, told.error, "hypothesis")
+
+
 def test_limits_on_rate_and_requests(serve: Serve) -> None:
     served = serve(limits=Limits(rate=0.001, burst=3))
     served.state.traffic.clock = lambda: 0.0
