@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
@@ -34,7 +35,7 @@ class Download(Protocol):
     def close(self) -> None: ...
 
 
-class ServedData:
+class ServedData(ABC):
     """A session under a name. What differs between the kinds is below; where a kind has nothing of it, this stays."""
 
     def __init__(
@@ -106,6 +107,7 @@ class ServedData:
 
     # -- what differs -------------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def ask(
         self, key: Key, questions: list[Question], arrived: datetime | None = None, *, free: bool = False
     ) -> Future[list[Answers]] | list[Answers]:
@@ -115,15 +117,14 @@ class ServedData:
             default. `Server.ask` calls this, and bounds the work that is under way.
         free: only what is known is answered, whatever the key may spend.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def price(self, key: Key, question: Question) -> Future[DryRun]:
         """The most that a question could cost now. Asks nothing."""
-        raise NotImplementedError
 
+    @abstractmethod
     def start(self, key: Key) -> Future[Started]:
         """Buy what the answers start from. For the owner."""
-        raise NotImplementedError
 
     def spent_by(self, key: Key) -> Loss:
         """What a key's name has spent here."""
@@ -137,9 +138,9 @@ class ServedData:
         """The newest lines of the audit log, newest first."""
         return []
 
+    @abstractmethod
     def close(self) -> None:
         """Finish what is queued, then let go of everything."""
-        raise NotImplementedError
 
 
 def ticket(key: Key, questions: Sequence[Question], arrived: datetime | None = None) -> Ticket:
