@@ -80,12 +80,12 @@ def test_bars_of_a_window_add_like_independent_errors(series: Series) -> None:
 def test_what_is_asked_of_one_block_is_charged_to_it_alone(series: Series) -> None:
     answer = series.ask(f"{LONG} AND block = '2026-02'")
     assert answer.source == "measured"
-    assert [one.spent.atoms > 0 for one in series.status()] == [False, True, False]
+    assert [one.spent.atoms > 0 for one in series.status().blocks] == [False, True, False]
     # Over all blocks it costs each of the others as much: the budget of one, not three of them.
     alone = answer.cost
     both = series.ask(LONG)
     assert both.cost == alone
-    assert len({one.spent for one in series.status()}) == 1
+    assert len({one.spent for one in series.status().blocks}) == 1
     assert series.ask(LONG).cost.atoms == 0
 
 
@@ -96,7 +96,7 @@ def test_sizes_are_public_and_cost_nothing(series: Series) -> None:
     assert series.dry_run("SELECT COUNT(*) FROM data WHERE block >= '2026-02'").known
     assert value(series, "SELECT COUNT(*) FROM data WHERE block >= '2026-02'") == 800
     assert not series.dry_run(LONG).known
-    assert all(not one.spent.atoms for one in series.status())
+    assert all(not one.spent.atoms for one in series.status().blocks)
 
 
 def test_means_tables_quantiles_and_curves_over_a_window(series: Series) -> None:
@@ -253,7 +253,7 @@ def test_a_block_whose_ledger_is_gone_gets_no_new_one(tmp_path: Path) -> None:
 
 def test_a_rollback_that_is_accepted_meanwhile_is_noticed(series: Series, monkeypatch: pytest.MonkeyPatch) -> None:
     """The line of a block is written by a transaction that sees no override, whatever was looked up before."""
-    manifest = series._manifest
+    manifest = series._ledgers._manifest
     monkeypatch.setattr(Manifest, "check", lambda *_: None)
     log = manifest._log
     draft = Draft("override", 0, Override("a disk", None, log.identity.anchor, None, "unknown").body())
@@ -290,7 +290,7 @@ def test_a_block_that_is_listed_keeps_its_ledger_whatever_fails_then(
         with pytest.raises(KeyboardInterrupt):
             series.append(month(7), "2026-04")
     assert len(ledgers(tmp_path)) == 4
-    assert [one.label for one in series.status()][-1] == "2026-04"
+    assert [one.label for one in series.status().blocks][-1] == "2026-04"
 
 
 def test_of_two_who_append_the_same_label_at_once_one_does(tmp_path: Path) -> None:

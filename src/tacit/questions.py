@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
 
 from tacit.errors import InvalidQuery
 from tacit.model.answer import Answer, QuantileAnswer
@@ -24,12 +26,13 @@ from tacit.model.ask import (
     Variance,
     mean,
 )
-from tacit.model.budget import Loss
+from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.dry_run import DryRun
 from tacit.model.expression import Expression
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic, Unbound
+from tacit.model.status import Extension, Status
 from tacit.model.table import Answers, CdfAnswer, Table
 from tacit.model.values import Value
 from tacit.model.workload import check
@@ -46,6 +49,63 @@ class Questions(ABC):
     @property
     @abstractmethod
     def domain(self) -> Domain: ...
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """The number of rows, which is public."""
+
+    @property
+    @abstractmethod
+    def confidence(self) -> float:
+        """The confidence of the error bars."""
+
+    @abstractmethod
+    def status(self) -> Status:
+        """How the budget stands, and how it is spent."""
+
+    @property
+    def budget(self) -> Budget:
+        """The budget as it is now: what the ledger was made with, or what the owner last raised it to."""
+        return self.status().budget
+
+    @property
+    def total(self) -> Loss:
+        """What the budget amounts to, as it is now."""
+        return self.status().total
+
+    @property
+    def extensions(self) -> tuple[Extension, ...]:
+        """The owner's decisions to raise the budget, in order."""
+        return self.status().extensions
+
+    @property
+    def spent(self) -> Loss:
+        """What is spent for good, by everybody. The same amount as an epsilon: `epsilon_spent`."""
+        return self.status().spent
+
+    @property
+    def left(self) -> Loss:
+        return self.status().left
+
+    @property
+    def epsilon_spent(self) -> float:
+        """The epsilon that everything released so far amounts to, at the budget's delta."""
+        return self.status().epsilon_spent
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _repr_html_(self) -> str:
+        return self.status()._repr_html_()
 
     @abstractmethod
     def answer(self, ask: Ask, *, within: float | None = None) -> Answers:

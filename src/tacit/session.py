@@ -8,8 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,19 +90,13 @@ class Session(Questions):
 
     @property
     def budget(self) -> Budget:
-        """The budget as it is now: what the ledger was made with, or what the owner last raised it to."""
-        extensions = self.extensions
+        extensions = self._public.extensions
         return extensions[-1].budget if extensions else self._budget
 
     @property
     def made_with(self) -> tuple[Budget, Loss]:
         """The budget that the ledger was made with, and its total. Prices are shares of it, and stay as they were."""
         return self._budget, self._public.total
-
-    @property
-    def extensions(self) -> tuple[Extension, ...]:
-        """The owner's decisions to raise the budget, in order."""
-        return self._public.extensions
 
     @property
     def continues(self) -> Carried | None:
@@ -149,7 +142,6 @@ class Session(Questions):
 
     @property
     def confidence(self) -> float:
-        """The confidence of the error bars."""
         return self._confidence
 
     @property
@@ -158,7 +150,6 @@ class Session(Questions):
 
     @property
     def rows(self) -> int:
-        """The number of rows, which is public."""
         return self._public.rows
 
     @property
@@ -178,37 +169,30 @@ class Session(Questions):
 
     @property
     def total(self) -> Loss:
-        """What the budget amounts to, as it is now."""
         return self._public.whole
 
     @property
     def spent(self) -> Loss:
-        """What is spent for good. The same amount as an epsilon: `epsilon_spent`."""
         return self._public.spent
 
     @property
     def left(self) -> Loss:
         return self._public.left
 
-    @property
-    def epsilon_spent(self) -> float:
-        """The epsilon that everything released so far amounts to, at the budget's delta."""
-        rest = replace(self.budget, delta=self.budget.delta - self.aside)
-        return epsilon_spent(Loss(self.total.measure, self.spent.atoms - self.moved), rest)
-
     def status(self) -> Status:
-        """How the budget stands, and how it is spent."""
+        budget, spent = self.budget, self.spent
+        rest = replace(budget, delta=budget.delta - self.aside)
         return Status(
             rows=self.rows,
             cells=self.domain.size,
-            budget=self.budget,
+            budget=budget,
             mechanism=self.choice.mechanism,
             reason=self.choice.reason,
             total=self.total,
-            spent=self.spent,
+            spent=spent,
             left=self.left,
-            epsilon_spent=self.epsilon_spent,
-            extensions=self.extensions,
+            epsilon_spent=epsilon_spent(Loss(spent.measure, spent.atoms - self.moved), rest),
+            extensions=self._public.extensions,
             continues=None if self.continues is None else self.continues.ledger,
             continued_by=self.continued_by,
         )
@@ -541,22 +525,9 @@ class Session(Questions):
         if self._ledger is not None:
             self._ledger.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         sizes = f"{self.rows:,} rows, {self.domain.size:,} cells"
         return f"Session({sizes}, {self.choice.mechanism}; {percent_of(self.left, self.total)} left of {self.budget})"
-
-    def _repr_html_(self) -> str:
-        from tacit.show.chart import Gauge
-
-        return Gauge(repr(self), [("spent", 100 * self.spent.atoms / self.total.atoms)], 100, "% of the budget").svg()
 
     def _settled(self, asks: Sequence[Ask]) -> list[Answers] | None:
         """The answers to counts that a certified base answers, all of them or none: no ledger is looked at."""

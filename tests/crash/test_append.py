@@ -20,9 +20,9 @@ from power_cut import Disk, Event, recording, write_files
 
 import tacit
 from support import PATIENCE
-from tacit import blocks
+from tacit import block_ledgers
 from tacit.blocks import Series
-from tacit.manifest import Manifest
+from tacit.manifest import Block, Manifest
 from tacit.model.domain import Domain
 from tacit.trusted.records import Records
 
@@ -40,8 +40,8 @@ def opened(folder: Path) -> Iterator[Series]:
 
     given = {"domain": DOMAIN, "budget": tacit.Budget(epsilon=1.0), "mechanism": "direct", "questions": 4}
     with (
-        mock.patch.object(blocks, "open_source", lambda data, *_: data),
-        mock.patch.object(blocks, "read_records", read),
+        mock.patch.object(block_ledgers, "open_source", lambda data, *_: data),
+        mock.patch.object(block_ledgers, "read_records", read),
         tacit.series(ledger=folder / "s.tacit", anchor=folder / "state" / "anchors.sqlite", **given) as series,  # type: ignore[arg-type]
     ):
         yield series
@@ -65,7 +65,7 @@ def broken(folder: Path, told: Told) -> list[str]:
             if len(set(labels)) < len(labels):
                 found.append("a label stands twice")
             found += [f"{label} is gone" for label in told if label not in labels]
-            status = series.status()  # opens every ledger that is listed
+            status = series.status().blocks  # opens every ledger that is listed
             found += [f"{one.label} has spent more than it may" for one in status if one.spent.atoms > one.total.atoms]
             for label, value in told.items():
                 if label in labels and float(series.ask(ASKED.format(label))) != value:  # type: ignore[arg-type]
@@ -166,7 +166,7 @@ def test_a_manifest_that_is_written_before_its_ledger_is_noticed(disk: Path, mon
         plain(self, label, fingerprint)
         if fingerprint and label.startswith("b"):
             monkeypatch.setattr(Manifest, "check", plain)
-            self.add(blocks.Block(label, 3, "nowhere.tacit", "", fingerprint))
+            self.add(Block(label, 3, "nowhere.tacit", "", fingerprint))
             raise KeyboardInterrupt
 
     monkeypatch.setattr(Manifest, "check", early)

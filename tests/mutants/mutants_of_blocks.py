@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutant import plant
 
-_BLOCK, _MANIFEST, _SERIES, _TERMS = "model/block.py", "manifest.py", "blocks.py", "series_terms.py"
+_BLOCK, _MANIFEST, _LEDGERS, _TERMS = "model/block.py", "manifest.py", "block_ledgers.py", "series_terms.py"
 _WINDOW = "release/window.py"
 _ONCE = "test_series.py::test_a_label_and_rows_stand_once"
 _STAYS = "test_series.py::test_the_budget_of_a_block_stays_what_the_series_promises"
@@ -45,7 +45,7 @@ BLOCKS = (
     plant(
         "another block's ledger",
         "a block is asked about with its own ledger alone",
-        _SERIES,
+        _LEDGERS,
         "        if session.origin != block.origin:",
         "        if session.origin == block.ledger:",
         "test_series.py::test_another_blocks_ledger_is_not_taken_for_its_own",
@@ -53,7 +53,7 @@ BLOCKS = (
     plant(
         "a budget raised by itself",
         "all blocks together keep what the series promises",
-        _SERIES,
+        _LEDGERS,
         "        if session.budget != self.terms.each:",
         "        if session.budget == self.terms.name:",
         "test_series.py::test_a_block_whose_budget_was_raised_by_itself_is_refused",
@@ -85,9 +85,9 @@ BLOCKS = (
     plant(
         "more blocks than were declared",
         "the budget of a person over blocks is divided among as many as there may be",
-        _SERIES,
-        "if terms.most is not None and len(self._blocks) >= terms.most:",
-        "if terms.most is not None and len(self._blocks) > terms.most:",
+        _LEDGERS,
+        "if terms.most is not None and len(self.listed) >= terms.most:",
+        "if terms.most is not None and len(self.listed) > terms.most:",
         "test_series.py::test_a_person_over_blocks_has_a_part_of_the_budget_in_each",
     ),
     plant(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,8 @@ from tacit.cli.show import advance, escape, print_grid, say, show, waiting
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tacit.blocks import BlockStatus, Series
+    from tacit.blocks import Series
+    from tacit.model.status import BlockStatus
 
 
 @click.command()
@@ -77,7 +79,7 @@ def _print_added(added: list[str], blocks: Series, started: bool, to: Console) -
             say(f"{base} `tacit start` buys it, of every block that has not got it.")
 
 
-def print_blocks(blocks: Series, status: list[BlockStatus], to: Console) -> None:
+def print_blocks(blocks: Series, status: Sequence[BlockStatus], to: Console) -> None:
     """All blocks of a series, and what is spent of each one's budget."""
     to.print(f"[bold]{len(status):,}[/] blocks, [bold]{blocks.rows:,}[/] rows; {blocks.terms.each} for each block")
     to.print(f"what is protected: {blocks.terms.protects}", style="dim")

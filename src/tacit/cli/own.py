@@ -178,7 +178,7 @@ def _start_blocks(options: Options, *, yes: bool, dry_run: bool) -> None:
 
     with asked(options) as blocks:
         assert isinstance(blocks, Series)
-        new = [one.label for one in blocks.status() if not one.started]
+        new = [one.label for one in blocks.status().blocks if not one.started]
         if new and not dry_run:
             said = f"{len(new):,} blocks: {', '.join(new[:8])}{', …' * (len(new) > 8)}."
             if not yes:

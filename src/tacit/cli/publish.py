@@ -214,16 +214,8 @@ def _show_blocks(options: Options) -> None:
 
     with asked(options) as blocks:
         assert isinstance(blocks, Series)
-        status = blocks.status()
-        each = [
-            {
-                "block": one.label,
-                "rows": one.rows,
-                "started": one.started,
-                "percent_spent": 100 * one.spent.atoms / one.total.atoms,
-            }
-            for one in status
-        ]
+        status = blocks.status().blocks
+        each = [one.to_dict() for one in status]
         budget = {"epsilon": blocks.terms.each.epsilon, "delta": blocks.terms.each.delta}
         facts = {"rows": blocks.rows, "budget_of_a_block": budget, "protects": blocks.terms.protects, "blocks": each}
         show(facts, options.as_json, partial(print_blocks, blocks, status))

@@ -9,8 +9,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import IO, NamedTuple, Self, TypeVar
+from typing import IO, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -127,7 +126,6 @@ class Client(Questions):
 
     @property
     def rows(self) -> int:
-        """The number of rows, which is public."""
         return self._described.rows
 
     @property
@@ -136,43 +134,13 @@ class Client(Questions):
         return self._described.rows_per_person
 
     @property
-    def budget(self) -> Budget:
-        """The budget as it is now."""
-        return self.status().budget
-
-    @property
     def choice(self) -> Mechanism:
         """The mechanism, and why."""
         return Mechanism(self._described.mechanism, self._described.reason)
 
     @property
     def confidence(self) -> float:
-        """The confidence of the error bars."""
         return self._described.confidence
-
-    @property
-    def total(self) -> Loss:
-        """What the budget amounts to, as it is now."""
-        return self.status().total
-
-    @property
-    def extensions(self) -> tuple[Extension, ...]:
-        """The owner's decisions to raise the budget, in order."""
-        return self.status().extensions
-
-    @property
-    def spent(self) -> Loss:
-        """What is spent for good, by everybody. The same amount as an epsilon: `epsilon_spent`."""
-        return self.status().spent
-
-    @property
-    def left(self) -> Loss:
-        return self.status().left
-
-    @property
-    def epsilon_spent(self) -> float:
-        """The epsilon that everything released so far amounts to, at the budget's delta."""
-        return self.status().epsilon_spent
 
     @property
     def paid(self) -> Loss:
@@ -298,19 +266,8 @@ class Client(Questions):
     def close(self) -> None:
         self._transport.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"Client({self.url}, {self.data}: {self.rows:,} rows, {self._described.cells:,} cells)"
-
-    def _repr_html_(self) -> str:
-        return self.status()._repr_html_()
 
     # -- requests -----------------------------------------------------------------------------------------------------
 

@@ -30,9 +30,26 @@ class Quota(NamedTuple):
     used: Loss
 
 
+class BlockStatus(NamedTuple):
+    """One block of a series as its owner sees it."""
+
+    label: str
+    rows: int
+    spent: Loss
+    total: Loss
+    started: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        percent = 100 * self.spent.atoms / self.total.atoms
+        return {"block": self.label, "rows": self.rows, "started": self.started, "percent_spent": percent}
+
+
 @dataclass(frozen=True)
 class Status:
     """The one budget of a table: fixed, spent and left; what it is spent on, and how.
+
+    blocks: of a series. Its figures are of one block: the budget of each, and what the one has spent that spent most.
 
     extensions: the owner's decisions to raise the budget, in order.
     continues, continued_by: where the chains of the ledgers start that this one goes on from, and that goes on from it.
@@ -52,6 +69,7 @@ class Status:
     continues: str | None = None
     continued_by: str | None = None
     quota: Quota | None = None
+    blocks: tuple[BlockStatus, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -71,6 +89,7 @@ class Status:
             "percent_spent": 100 * self.spent.atoms / self.total.atoms,
             "epsilon_spent": self.epsilon_spent,
             **({"quota": quota} if quota else {}),
+            **({"blocks": [one.to_dict() for one in self.blocks]} if self.blocks else {}),
         }
 
     def __str__(self) -> str:

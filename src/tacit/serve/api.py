@@ -352,11 +352,9 @@ def domain(call: Call) -> replies.DomainReply:
 
 def budget(call: Call) -> replies.BudgetReply:
     """The one budget of the data set: whole, how it was raised, spent, left; and the asker's quota, if there is one."""
-    session = call.about.session
-    spent, total = session.spent, session.total
-    left = type(total)(total.measure, max(0, total.atoms - spent.atoms))
+    now = call.about.session.status()
     return replies.BudgetReply(
-        budget=replies.BudgetLine(session.budget.epsilon, session.budget.delta),
+        budget=replies.BudgetLine(now.budget.epsilon, now.budget.delta),
         extensions=[
             replies.ExtensionLine(
                 replies.BudgetLine(one.budget.epsilon, one.budget.delta),
@@ -365,15 +363,15 @@ def budget(call: Call) -> replies.BudgetReply:
                 one.receipt.entry,
                 one.receipt.seal,
             )
-            for one in session.extensions
+            for one in now.extensions
         ],
-        continues=None if session.continues is None else session.continues.ledger,
-        continued_by=session.continued_by,
-        total=total.to_dict(),
-        spent=spent.to_dict(),
-        left=left.to_dict(),
-        percent_spent=100 * spent.atoms / total.atoms,
-        epsilon_spent=session.epsilon_spent,
+        continues=now.continues,
+        continued_by=now.continued_by,
+        total=now.total.to_dict(),
+        spent=now.spent.to_dict(),
+        left=now.left.to_dict(),
+        percent_spent=100 * now.spent.atoms / now.total.atoms,
+        epsilon_spent=now.epsilon_spent,
         quota=call.about.quota(call.asker),
     )
 
