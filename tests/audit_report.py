@@ -108,8 +108,9 @@ def crashes(folder: Path) -> Section:
     ]
     return Section(
         "Crashes",
-        "Processes that are killed, and disks that lose power, while questions are asked: no answer that was shown is "
-        "lost, changed or uncharged.",
+        "Processes that are killed, and disks that lose power, while questions are asked, budgets raised, blocks "
+        "appended, ledgers continued and copies of them used: no answer that was shown is lost, changed or uncharged, "
+        "and nothing is spent twice.",
         ("crash", "times", "answers shown", "promises broken"),
         rows,
         (1, 2, 3),

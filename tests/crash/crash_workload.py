@@ -83,12 +83,17 @@ def seen(entries: list[Line]) -> Shown:
     return {entry.key or f"extended {entry.seq}": (entry.body, entry.atoms, entry.seq) for entry in entries}
 
 
+def raises(shown: Shown) -> int:
+    return sum(key.startswith("extended ") for key in shown)
+
+
 @dataclass
 class Report:
     """What a run of crashes did, and every promise it saw broken."""
 
     crashes: int = 0
     shown: int = 0
+    raised: int = 0  # of what was shown: lines that raise the budget
     refused: int = 0
     violations: list[str] = field(default_factory=list)
 

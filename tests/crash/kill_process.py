@@ -10,7 +10,7 @@ import signal
 import time
 from pathlib import Path
 
-from crash_workload import PLENTY, Report, Shown, broken, make, reopen, seen, step
+from crash_workload import PLENTY, Report, Shown, broken, make, raises, reopen, seen, step
 
 from support import PATIENCE
 from tacit.errors import BudgetExhausted
@@ -90,7 +90,7 @@ def kill_processes(
                         report.refused += 1
                     elif shown.setdefault(key, (body, atoms, seq))[0] != body:
                         report.violations.append(f"the question {key} got two answers")
-        report.shown = len(shown)
+        report.shown, report.raised = len(shown), raises(shown)
         now, found = broken(folder, shown, ledger_id, kind, total)
         report.violations += found
         if now < spent:

@@ -14,7 +14,7 @@ from typing import Any
 from unittest import mock
 
 import apsw
-from crash_workload import LEDGER, Report, Shown, broken, make, reopen, seen, step
+from crash_workload import LEDGER, Report, Shown, broken, make, raises, reopen, seen, step
 
 from tacit.errors import TacitError
 from tacit.store import file as durable
@@ -251,6 +251,7 @@ def cut_power(folder: Path, *, cuts: int, seed: int, kind: type[Ledger] = Ledger
                 if event[0] == "show":
                     shown |= event[1]
             report.shown += len(shown)
+            report.raised += raises(shown)
             if cut >= made or (left / LEDGER).exists():
                 report.violations += broken(left, shown, ledger_id, kind)[1]
             shutil.rmtree(left, ignore_errors=True)

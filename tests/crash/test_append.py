@@ -9,7 +9,7 @@ import select
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
@@ -19,16 +19,19 @@ import pytest
 from power_cut import Disk, Event, recording, write_files
 
 import tacit
+from audit_record import record
 from support import PATIENCE
 from tacit import block_ledgers
 from tacit.blocks import Series
 from tacit.manifest import Block, Manifest
 from tacit.model.domain import Domain
+from tacit.store import file as durable
 from tacit.trusted.records import Records
 
 DOMAIN = Domain({"ill": tacit.boolean()})
 ASKED = "SELECT COUNT(*) FROM data WHERE ill AND block = '{}'"
 Told = dict[str, float]
+Crash = Callable[[Path, int, int], tuple[int, list[str]]]
 
 
 @contextmanager
@@ -89,71 +92,99 @@ def append_until_killed(folder: Path, pipe: int, seed: int) -> None:
         os._exit(1)
 
 
-def kill_appending(folder: Path, kills: int, seed: int) -> tuple[Told, list[str]]:
-    rng, told, violations = random.Random(seed), Told(), list[str]()
-    with opened(folder):
-        pass
-    for at in range(kills):
-        children = []
-        for _ in range(2):
-            reader, writer = os.pipe()
-            child_seed = rng.getrandbits(32)
-            child = os.fork()
-            if child == 0:
-                append_until_killed(folder, writer, child_seed)
-            os.close(writer)
-            children.append((child, reader))
-        for child, reader in children:
-            if rng.random() < 0.5:
-                select.select([reader], [], [], PATIENCE)
-            time.sleep(rng.uniform(0.002, 0.05))
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            with open(reader, "rb") as pipe:
-                for line in pipe.read().splitlines():
-                    label, value = json.loads(line)
-                    if label == "error":
-                        violations.append(str(value))
-                    else:
-                        told[label] = value
-        copy = folder.with_name(f"after{at}")
-        shutil.copytree(folder, copy)
-        violations += broken(copy, told)
-        shutil.rmtree(copy)
-    return told, violations
+def kill_appending(folder: Path, kills: int, seed: int) -> tuple[int, list[str]]:
+    """How many blocks were told of, and what does not hold; in a new series after every 20 kills, two at a time."""
+    rng, shown, violations = random.Random(seed), 0, list[str]()
+    for first in range(0, kills, 20):
+        here = folder / f"series{first}"
+        told = Told()
+        with opened(here):
+            pass
+        for _ in range(first, min(first + 20, kills), 2):
+            violations += kill_two(here, told, rng)
+        shown += len(told)
+        shutil.rmtree(here)
+    return shown, violations
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(40, marks=pytest.mark.crash)])
-def test_kill_9_while_two_append(disk: Path, kills: int) -> None:
-    told, violations = kill_appending(disk / "series", kills, seed=1)
-    assert violations == []
-    assert told
+def kill_two(folder: Path, told: Told, rng: random.Random) -> list[str]:
+    children, violations = [], list[str]()
+    for _ in range(2):
+        reader, writer = os.pipe()
+        child_seed = rng.getrandbits(32)
+        child = os.fork()
+        if child == 0:
+            append_until_killed(folder, writer, child_seed)
+        os.close(writer)
+        children.append((child, reader))
+    for child, reader in children:
+        if rng.random() < 0.5:
+            select.select([reader], [], [], PATIENCE)
+        time.sleep(rng.uniform(0.002, 0.05))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        with open(reader, "rb") as pipe:
+            for line in pipe.read().splitlines():
+                label, value = json.loads(line)
+                if label == "error":
+                    violations.append(str(value))
+                else:
+                    told[label] = value
+    copy = folder.with_name("after")
+    shutil.copytree(folder, copy)
+    violations += broken(copy, told)
+    shutil.rmtree(copy)
+    return violations
 
 
 def cut_power(folder: Path, cuts: int, seed: int) -> tuple[int, list[str]]:
-    rng, here, log, shown = random.Random(seed), folder / "trace", list[Event](), 0
-    here.mkdir()
-    with recording(here, log), opened(here) as series:
-        for number in range(3):
-            log.append(("show", dict([append(series, number)])))
-    violations = list[str]()
-    for at in range(cuts):
-        cut = rng.randint(0, len(log))
-        left = folder / f"cut{at}"
-        write_files(left, Disk(log[:cut]).lose_power(rng))
-        told: Told = {}
-        for event in log[:cut]:
-            if event[0] == "show":
-                told |= event[1]
-        shown += len(told)
-        violations += broken(left, told)
-        shutil.rmtree(left)
+    """The same for power cuts, of which 50 are of one trace."""
+    rng, shown, violations = random.Random(seed), 0, list[str]()
+    for first in range(0, cuts, 50):
+        here, log = folder / f"trace{first}", list[Event]()
+        here.mkdir()
+        often = mock.patch.object(durable, "_CHECKPOINT_EVERY", rng.choice((3, 20, 256)))
+        with often, recording(here, log), opened(here) as series:
+            for number in range(3):
+                log.append(("show", dict([append(series, number)])))
+        for at in range(first, min(first + 50, cuts)):
+            cut, left = rng.randint(0, len(log)), folder / f"cut{at}"
+            write_files(left, Disk(log[:cut]).lose_power(rng))
+            told: Told = {}
+            for event in log[:cut]:
+                if event[0] == "show":
+                    told |= event[1]
+            shown += len(told)
+            violations += broken(left, told)
+            shutil.rmtree(left)
+        shutil.rmtree(here)
     return shown, violations
+
+
+@pytest.mark.parametrize("kills", [4, pytest.param(80, marks=pytest.mark.crash)])
+def test_kill_9_while_two_append(disk: Path, kills: int) -> None:
+    shown, violations = kill_appending(disk, kills, seed=1)
+    assert violations == []
+    assert shown
 
 
 @pytest.mark.parametrize("cuts", [10, pytest.param(300, marks=pytest.mark.crash)])
 def test_power_cuts_while_appending(disk: Path, cuts: int) -> None:
     shown, violations = cut_power(disk, cuts, seed=1)
+    assert violations == []
+    assert shown
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize(
+    ("name", "crash", "times"),
+    [("kill -9 while two append", kill_appending, 1_000), ("power cuts while appending", cut_power, 2_500)],
+)
+def test_appending_in_the_audit(disk: Path, size: float, name: str, crash: Crash, times: int) -> None:
+    start, times = time.perf_counter(), max(2, round(size * times))
+    shown, violations = crash(disk, times, 4)
+    taken = time.perf_counter() - start
+    record("crashes", name, times=times, shown=shown, broken=len(violations), seconds=taken)
     assert violations == []
     assert shown
 

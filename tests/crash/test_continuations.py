@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import os
 import random
+import select
 import shutil
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pandas as pd
 import pytest
 from power_cut import Disk, Event, recording, write_files
 
 import tacit
+from audit_record import record
+from support import PATIENCE, once
 from tacit.errors import BudgetExhausted, InvalidBudget, LedgerError
 from tacit.model.budget import ATOMS
+from tacit.store import file as durable
 
-ROWS = pd.DataFrame({"sex": ["F", "M"] * 50, "age": [i % 10 for i in range(100)]})
+ROWS = once(pd.DataFrame({"sex": ["F", "M"] * 50, "age": [i % 10 for i in range(100)]}))
 FINE = tacit.Domain({"sex": tacit.category(["F", "M"]), "age": tacit.integer(0, 9)})
 COARSE = tacit.Domain({"age": tacit.integer(0, 9)})
 
@@ -60,44 +66,98 @@ def released(folder: Path, rng: random.Random) -> int:
     return spent
 
 
-@pytest.mark.parametrize("cuts", [15, pytest.param(150, marks=pytest.mark.crash)])
-def test_power_cuts(disk: Path, cuts: int) -> None:
-    rng, log, here = random.Random(5), list[Event](), disk / "here"
-    here.mkdir()
-    with recording(here, log):
-        begin(here)
-        made = len(log)
-        with go_on(here) as session:
-            session.ask(tacit.count(age=5))
-    for number in range(cuts):
-        left = disk / f"cut{number}"
-        write_files(left, Disk(log[: rng.randint(made, len(log))]).lose_power(rng))
-        assert released(left, rng) == ATOMS // 4 * 4
-        shutil.rmtree(left)
+def cut_power(folder: Path, cuts: int, seed: int) -> int:
+    """How many answers were shown before the cuts, of which 50 are of one trace."""
+    rng, shown = random.Random(seed), 0
+    for first in range(0, cuts, 50):
+        log, here = list[Event](), folder / f"trace{first}"
+        here.mkdir()
+        often = mock.patch.object(durable, "_CHECKPOINT_EVERY", rng.choice((3, 20, 256)))
+        with often, recording(here, log):
+            begin(here)
+            made = len(log)
+            with go_on(here) as session:
+                for age in (5, 6, 7):
+                    log.append(("show", age, session.ask(tacit.count(age=age)).value))
+        for number in range(first, min(first + 50, cuts)):
+            left, cut = folder / f"cut{number}", rng.randint(made, len(log))
+            write_files(left, Disk(log[:cut]).lose_power(rng))
+            told = {event[1]: event[2] for event in log[:cut] if event[0] == "show"}
+            shown += len(told)
+            if told:  # the same again, and so within the budget of both
+                with go_on(left) as session:
+                    assert {age: session.ask(tacit.count(age=age)).value for age in told} == told
+            assert released(left, rng) == ATOMS // 4 * 4
+            shutil.rmtree(left)
+        shutil.rmtree(here)
+    return shown
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(60, marks=pytest.mark.crash)])
-def test_kill_9_of_two_that_go_on_at_once(disk: Path, kills: int) -> None:
-    rng = random.Random(6)
-    begin(disk)
-    shutil.copytree(disk, disk / "begun")
-    for number in range(kills):
-        here = disk / f"kill{number}"
-        shutil.copytree(disk / "begun", here)
+def kill_those_that_go_on(folder: Path, kills: int, seed: int) -> int:
+    """Two at once, again and again from the same beginning; how many answers they showed."""
+    rng, shown = random.Random(seed), 0
+    begin(folder)
+    shutil.copytree(folder, folder / "begun")
+    for number in range(0, kills, 2):
+        here = folder / f"kill{number}"
+        shutil.copytree(folder / "begun", here)
         children = []
         for _ in range(2):
+            reader, writer = os.pipe()
             child = os.fork()
             if child == 0:
-                try:
-                    go_on(here).ask(tacit.count(age=5))
-                except LedgerError:
-                    pass
-                finally:
-                    os._exit(0)
-            children.append(child)
-        time.sleep(rng.uniform(0.0, 0.05))
-        for child in children:
+                go_on_until_killed(here, writer)
+            os.close(writer)
+            children.append((child, reader))
+        told = set[str]()
+        for child, reader in children:
+            if rng.random() < 0.5:
+                select.select([reader], [], [], PATIENCE)  # until its answer, or its end
+            time.sleep(rng.uniform(0.0, 0.05))
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
+            with open(reader) as pipe:
+                told |= set(pipe.read().split())
+        assert len(told) <= 1  # both were told the same
+        shown += len(told)
+        for value in told:
+            with go_on(here) as session:
+                assert str(session.ask(tacit.count(age=5)).value) == value
         assert released(here, rng) == ATOMS // 4 * 4
         shutil.rmtree(here)
+    return shown
+
+
+def go_on_until_killed(folder: Path, pipe: int) -> None:
+    try:
+        with go_on(folder) as session:
+            os.write(pipe, f"{session.ask(tacit.count(age=5)).value} ".encode())
+    except LedgerError:
+        pass
+    finally:
+        os._exit(0)
+
+
+@pytest.mark.parametrize("cuts", [15, pytest.param(150, marks=pytest.mark.crash)])
+def test_power_cuts(disk: Path, cuts: int) -> None:
+    assert cut_power(disk, cuts, seed=5) > 0
+
+
+@pytest.mark.parametrize("kills", [8, pytest.param(120, marks=pytest.mark.crash)])
+def test_kill_9_of_two_that_go_on_at_once(disk: Path, kills: int) -> None:
+    kill_those_that_go_on(disk, kills, seed=6)
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize(
+    ("name", "crash", "times"),
+    [("kill -9 of two that continue a ledger", kill_those_that_go_on, 1_000),
+     ("power cuts while a ledger is continued", cut_power, 1_000)],
+)  # fmt: skip
+def test_going_on_in_the_audit(
+    disk: Path, size: float, name: str, crash: Callable[[Path, int, int], int], times: int
+) -> None:
+    start, times = time.perf_counter(), max(2, round(size * times))
+    shown = crash(disk, times, 4)  # which refuses whatever breaks a promise
+    record("crashes", name, times=times, shown=shown, broken=0, seconds=time.perf_counter() - start)
+    assert shown > 0 or times < 100

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import select
@@ -15,18 +16,21 @@ from unittest import mock
 
 import pandas as pd
 import pytest
+from planted import planted
+from power_cut import Disk, Event, recording, write_files
 
 import tacit
 from audit_record import record
-from support import PATIENCE
+from support import PATIENCE, once
 from tacit.errors import LedgerError, TacitError
 from tacit.store import rows
 from tacit.store.anchor import _mark
 from tacit.store.chain import Mark
 from tacit.store.log import Log
 
-PEOPLE = pd.DataFrame({"sex": ["F", "M"] * 50, "age": [i % 10 for i in range(100)]})
+PEOPLE = once(pd.DataFrame({"sex": ["F", "M"] * 50, "age": [i % 10 for i in range(100)]}))
 DOMAIN = tacit.Domain({"sex": tacit.category(["F", "M"]), "age": tacit.integer(0, 9)})
+Told = dict[tuple[int, int], float]  # (copy, age): what was answered
 QUESTIONS = 2  # that the whole budget of epsilon 1 pays for
 
 
@@ -98,7 +102,7 @@ def test_copies_in_real_processes_stay_within_one_budget(disk: Path, copies: int
 
 @pytest.mark.parametrize("tries", [2, pytest.param(250, marks=pytest.mark.audit)])
 def test_copies_that_are_killed_stay_within_one_budget(disk: Path, tries: int, size: float) -> None:
-    """A power cut of a copy is not among the cuts of `test_crash`; a kill of several is here."""
+    """Of several at once, at random moments."""
     start, rng, found = time.perf_counter(), random.Random(1), list[float]()
     while len(found) < max(2, round(size * tries)) or (max(found) == 0 and len(found) < 20 * tries):
         found.append(epsilon_of_copies(fresh(disk, len(found)), 4, rng))
@@ -108,6 +112,90 @@ def test_copies_that_are_killed_stay_within_one_budget(disk: Path, tries: int, s
                broken=above, seconds=time.perf_counter() - start)  # fmt: skip
     assert above == 0
     assert max(found) > 0  # some are killed after their answer
+
+
+def ask_in_turns(folder: Path, log: list[Event], copies: int, rng: random.Random) -> None:
+    """Copies that are made by a program which syncs them; then each asks, one after another, for what it can have."""
+    opened(folder, "people.tacit").close()
+    content = Disk(log).lose_process()["people.tacit"]
+    for number in range(copies):
+        (folder / f"copy{number}").write_bytes(content)
+        log += [("create", f"copy{number}"), ("write", f"copy{number}", 0, content), ("sync", f"copy{number}")]
+    log += [("sync folder", "."), ("made",)]
+    sessions = {number: opened(folder, f"copy{number}") for number in range(copies)}
+    turns = [(number, age) for number in sessions for age in range(QUESTIONS)]
+    rng.shuffle(turns)
+    for number, age in turns:
+        with contextlib.suppress(TacitError):
+            log.append(("show", number, age, sessions[number].ask(tacit.count(age=age)).value))
+    for session in sessions.values():
+        session.close()
+
+
+def cut_power(folder: Path, cuts: int, seed: int, enough: int | None = None) -> tuple[int, list[str]]:
+    """How many answers were shown before power cuts, and what does not hold after them; 50 cuts are of one trace."""
+    rng, shown, violations = random.Random(seed), 0, list[str]()
+    for first in range(0, cuts, 50):
+        here, log = fresh(folder, first), list[Event]()
+        with recording(here, log):
+            ask_in_turns(here, log, 2 + first // 50 % 3, rng)
+        made = log.index(("made",))
+        for at in range(first, min(first + 50, cuts)):
+            cut, left = rng.randint(made, len(log)), folder / f"cut{at}"
+            write_files(left, Disk(log[:cut]).lose_power(rng))
+            told = {event[1:3]: event[3] for event in log[:cut] if event[0] == "show"}
+            shown += len(told)
+            violations += broken(left, told, rng)
+            shutil.rmtree(left)
+            if enough is not None and len(violations) >= enough:
+                return shown, violations
+        shutil.rmtree(here)
+    return shown, violations
+
+
+def broken(folder: Path, told: Told, rng: random.Random) -> list[str]:
+    """What does not hold where every copy goes on after a crash, and asks for what it can still have."""
+    found, answered = list[str](), set(told)
+    copies = sorted(folder.glob("copy?"))
+    for copy in rng.sample(copies, len(copies)):
+        number = int(copy.name[-1])
+        try:
+            with opened(folder, copy.name) as session:
+                for age in rng.sample(range(QUESTIONS), QUESTIONS):
+                    value = session.ask(tacit.count(age=age)).value
+                    if told.get((number, age), value) != value:
+                        found.append(f"copy {number} had shown another answer")
+                    answered.add((number, age))
+        except TacitError:
+            pass  # of all copies, one goes on
+    if len(answered) > QUESTIONS:
+        found.append(f"{len(answered)} answers, where the budget pays for {QUESTIONS}")
+    if not answered:
+        found.append("no copy goes on")
+    return found
+
+
+@pytest.mark.parametrize("cuts", [20, pytest.param(200, marks=pytest.mark.crash)])
+def test_power_cuts_of_copies(disk: Path, cuts: int) -> None:
+    shown, violations = cut_power(disk, cuts, seed=1)
+    assert violations == []
+    assert shown
+
+
+@pytest.mark.audit
+def test_a_thousand_power_cuts_of_copies(disk: Path, size: float) -> None:
+    start, cuts = time.perf_counter(), max(20, round(size * 1_000))
+    shown, violations = cut_power(disk, cuts, seed=4)
+    taken = time.perf_counter() - start
+    record("crashes", "power cuts of copies", times=cuts, shown=shown, broken=len(violations), seconds=taken)
+    assert violations == []
+    assert shown
+
+
+def test_power_cuts_of_copies_notice_an_anchor_that_is_not_synced(disk: Path) -> None:
+    with planted("synchronous=NORMAL for the anchor"):
+        _, found = cut_power(disk, 500, seed=2, enough=1)
+    assert any("where the budget pays for" in words for words in found), found
 
 
 def fresh(disk: Path, number: int) -> Path:

@@ -22,7 +22,10 @@ KILLS_IN_AUDIT, CUTS_IN_AUDIT = 1_000, 10_000
 
 def tell(report: Report, what: str, start: float, sqlite: str) -> None:
     taken = f"{time.perf_counter() - start:.1f} s, SQLite {sqlite}"
-    print(f"\n{report.crashes} {what}, {report.shown} answers shown, {taken}: ", end="")
+    print(
+        f"\n{report.crashes} {what}, {report.shown} answers shown, {report.raised} of them raise the budget, {taken}: ",
+        end="",
+    )
     print(f"{len(report.violations)} promises broken")
 
 
@@ -58,10 +61,11 @@ def test_a_thousand_kills(disk: Path, size: float) -> None:
     start, kills = time.perf_counter(), round(size * KILLS_IN_AUDIT)
     report = kill_processes(disk, kills=kills, seed=4, shown_least=kills)
     tell(report, "kills", start, sqlite3.sqlite_version)
-    record("crashes", "kill -9", times=report.crashes, shown=report.shown, broken=len(report.violations),
-           seconds=time.perf_counter() - start)  # fmt: skip
+    record("crashes", "kill -9", times=report.crashes, shown=report.shown, raised=report.raised,
+           broken=len(report.violations), seconds=time.perf_counter() - start)  # fmt: skip
     assert report.violations == []
     assert report.shown >= kills
+    assert report.raised > 0 or size < 0.1  # one step in twenty raises the budget
 
 
 @pytest.mark.audit
@@ -69,10 +73,11 @@ def test_ten_thousand_power_cuts(disk: Path, size: float) -> None:
     start = time.perf_counter()
     report = cut_power(disk, cuts=round(size * CUTS_IN_AUDIT), seed=4)
     tell(report, "power cuts", start, f"{apsw.sqlite_lib_version()} for the log, {sqlite3.sqlite_version} after it")
-    record("crashes", "power cuts", times=report.crashes, shown=report.shown, broken=len(report.violations),
-           seconds=time.perf_counter() - start)  # fmt: skip
+    record("crashes", "power cuts", times=report.crashes, shown=report.shown, raised=report.raised,
+           broken=len(report.violations), seconds=time.perf_counter() - start)  # fmt: skip
     assert report.violations == []
     assert report.shown > report.crashes
+    assert report.raised > 0
 
 
 LOST = "was shown and is lost|does not open: This ledger is older than"
