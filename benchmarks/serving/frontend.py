@@ -114,7 +114,7 @@ def login(key: str) -> Generator[bytes, Said, None]:
 class Frontend:
     """One connection, for a thread. Without a user nothing is said at first."""
 
-    def __init__(self, port: int, user: str = "", key: str = "", database: str = "", timeout: float = 30.0) -> None:
+    def __init__(self, port: int, user: str = "", key: str = "", database: str = "", timeout: float = 600.0) -> None:
         self.socket = socket.create_connection((LOOPBACK, port), timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._rest = b""

@@ -95,7 +95,7 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
 class Plain:
     """One connection that is kept, for a thread. `raw` sends any bytes at all."""
 
-    def __init__(self, address: str, key: str | None = None, timeout: float = 60.0) -> None:
+    def __init__(self, address: str, key: str | None = None, timeout: float = 600.0) -> None:
         self._port, self._key, self._timeout = port_of(address), key, timeout
         self._socket: socket.socket | None = None
         self._rest = b""

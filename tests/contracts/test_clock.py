@@ -20,6 +20,8 @@ CLOCK = re.compile(
 )
 # Half a request is never answered: this wait always runs out, and whatever comes of it is judged alike.
 SHORT_ON_PURPOSE = {("serve/fuzzing.py", "timeout=0.02")}
+# Whose last argument is a number of seconds; with 0 they do not wait.
+WAITS = ("wait", "wait_for", "join", "settimeout", "result", "timeout")
 
 
 def verdicts(source: str) -> Iterator[str]:
@@ -32,6 +34,10 @@ def verdicts(source: str) -> Iterator[str]:
             yield ast.unparse(node.test)
         if isinstance(node, ast.keyword) and node.arg == "timeout" and isinstance(node.value, ast.Constant):
             yield f"timeout={node.value.value}"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in WAITS:
+            last = node.args[-1] if node.args else None
+            if isinstance(last, ast.Constant) and isinstance(last.value, int | float) and last.value:
+                yield ast.unparse(node)
 
 
 def _times(nodes: list[ast.AST]) -> set[str]:
@@ -76,6 +82,9 @@ def test_no_test_decides_by_the_clock() -> None:
         "start = time.process_time()\ntaken = time.process_time() - start\nassert taken < 2.0",
         "a, start = 1, monotonic()\nseconds = monotonic() - start\nassert not seconds > 2",
         "subprocess.run(command, timeout=60)",
+        "thread.join(60)",
+        "assert ready.wait(30)",
+        "await asyncio.wait_for(scene(), 60)",
     ],
 )
 def test_a_test_that_times_itself_is_seen(bad: str) -> None:

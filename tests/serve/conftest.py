@@ -12,6 +12,7 @@ import pytest
 from serving import WHO, Serve, Served, write_config
 from starlette.testclient import TestClient
 
+from support import PATIENCE
 from tacit.serve.admission import Limits
 from tacit.serve.api import Server
 from tacit.serve.app import LOOPBACK, make_app
@@ -19,6 +20,12 @@ from tacit.serve.dataset import Dataset
 from tacit.serve.keys import KeyRing, make_key
 from tacit.serve.postgres.channel import WireLimits
 from tacit.serve.postgres.listener import Listener
+
+# Limits of time guard a server from its clients. The tests are on a machine that may stop for seconds, and those that
+# are about such a limit set it themselves.
+PATIENT = WireLimits(
+    login_seconds=PATIENCE, message_seconds=PATIENCE, send_seconds=PATIENCE, lookup_seconds=PATIENCE
+)  # fmt: skip
 
 
 @contextmanager
@@ -30,9 +37,10 @@ def running(
     file = folder / "tacit.keys"
     secrets = {name: make_key(file, name, role, quota) for name, (role, quota) in WHO.items()}
     ring = KeyRing(file)
-    state = Server({"people": Dataset.open("people", config, ring)}, ring, limits or Limits(), LOOPBACK, 8470)
+    limits = limits or Limits(body_seconds=PATIENCE)
+    state = Server({"people": Dataset.open("people", config, ring)}, ring, limits, LOOPBACK, 8470)
     door = socket.create_server(("127.0.0.1", 0))
-    app = make_app(state, beside=lambda: Listener(state, limits=wire).open(door))
+    app = make_app(state, beside=lambda: Listener(state, limits=wire or PATIENT).open(door))
     with TestClient(app, base_url="http://127.0.0.1:8470") as lasting:
         served = Served(folder, state, secrets, door.getsockname()[1])
         served.clients["nobody"] = lasting

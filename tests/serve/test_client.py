@@ -191,10 +191,11 @@ def test_whoever_gives_up_says_that_something_may_be_spent(served: Served, way: 
 
 
 def test_where_nobody_listens_nothing_was_spent(waits: list[float]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    with pytest.raises(tacit.ServerError, match=r"nobody listens there\. Nothing was spent\.$"):
-        Client(Transport(Address.of(f"http://127.0.0.1:{port}"), "tacit_x", wait=waits.append), "people")
+    with socket.socket() as taken:  # held, so that nobody else begins to listen there
+        taken.bind(("127.0.0.1", 0))
+        address = Address.of(f"http://127.0.0.1:{taken.getsockname()[1]}")
+        with pytest.raises(tacit.ServerError, match=r"nobody listens there\. Nothing was spent\.$"):
+            Client(Transport(address, "tacit_x", wait=waits.append), "people")
     assert waits == [0.1, 0.5, 2.0, 5.0]
 
 

@@ -19,6 +19,7 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 import tacit
+from support import PATIENCE
 from tacit.serve import connections
 from tacit.serve.connections import BACKLOG, SPARE, Complaints, Connection, room
 from tacit.store import rows
@@ -57,7 +58,7 @@ async def until(done: Callable[[], bool]) -> None:
 
 
 def played(scene: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(scene(), 60))
+    asyncio.run(asyncio.wait_for(scene(), PATIENCE))
 
 
 def test_the_oldest_silent_connection_gives_way() -> None:

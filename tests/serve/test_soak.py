@@ -33,6 +33,10 @@ def test_planted_growth_is_noticed(name: str, a_minute: int, words: str) -> None
     assert words in found
 
 
+def test_samples_that_a_busy_machine_takes_late_are_judged_as_others() -> None:
+    assert unexplained([*SAMPLES[:2], replace(SAMPLES[2], minutes=1000.0)]) == []
+
+
 def test_a_server_is_loaded_for_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_record, "FOLDER", tmp_path / "audit")
     monkeypatch.setattr(soak, "FOLDER", tmp_path / "audit")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from serving import Serve, Served
 
+from support import PATIENCE
 from tacit.serve import schema
 from tacit.serve.admission import MAX_BODY, Limits
 from tacit.serve.refusal import Refusal
@@ -148,9 +149,9 @@ def test_a_body_that_does_not_come(serve: Serve, caplog: pytest.LogCaptureFixtur
     sent = raw(served, [half, None])
     assert sent[0]["status"] == 408
     assert b"slow_body" in sent[1]["body"]
+    served.state.limits = Limits(body_seconds=PATIENCE)
     assert raw(served, [half, {"type": "http.disconnect"}]) == []  # nobody is left to be told
     assert not caplog.records
-    served.state.limits = Limits()
     assert raw(served, [half, {"type": "http.request", "body": WOMEN[20:]}])[0]["status"] == 200
     assert served.people.session.spent.atoms > 0  # the control: whole, it is asked
 

@@ -32,6 +32,7 @@ from benchmarks.serving.frontend import (
 from benchmarks.serving.wire import Gone
 from serving import Serve, Served
 
+from support import PATIENCE
 from tacit.serve.admission import Limits
 from tacit.serve.end_point import end_point
 from tacit.serve.keys import KeyRing
@@ -138,8 +139,8 @@ def test_versions_and_options_that_are_not_spoken(lasting: Served) -> None:
 def test_what_waits_can_be_cancelled_and_is_not_asked(serve: Serve) -> None:
     served = serve()
     go, begun = threading.Event(), threading.Event()
-    served.people.writer.do(lambda: (begun.set(), go.wait(30)))  # the writer is busy with something else
-    assert begun.wait(30)
+    served.people.writer.do(lambda: (begun.set(), go.wait(PATIENCE)))  # the writer is busy with something else
+    assert begun.wait(PATIENCE)
     with Frontend(served.wire, "ana", served.keys["ana"]) as client:
         client.send(query("SELECT COUNT(*) FROM data WHERE active"))
         for secret in (client.secret ^ 1, client.secret):  # only who knows the secret can
@@ -170,11 +171,11 @@ def listening(served: Served, **settings: Any) -> Iterator[int]:
     thread = threading.Thread(target=asyncio.run, args=(listen(),))
     thread.start()
     try:
-        assert ready.wait(30)
+        assert ready.wait(PATIENCE)
         yield door.getsockname()[1]
     finally:
         stop[0].call_soon_threadsafe(stop[1].set)
-        thread.join(60)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
 
 
@@ -230,7 +231,7 @@ def test_tls_and_nothing_else_from_other_machines(
 
 
 def test_whoever_says_nothing_or_half_of_it_is_cut_off(serve: Serve) -> None:
-    served = serve(wire=WireLimits(login_seconds=0.3, message_seconds=0.3))
+    served = serve(wire=WireLimits(login_seconds=0.3))
     for sent in (b"", b"\0\0\0", startup("ana")):
         with Frontend(served.wire) as client:
             client.send(sent)
@@ -238,7 +239,8 @@ def test_whoever_says_nothing_or_half_of_it_is_cut_off(serve: Serve) -> None:
             if said.kind == b"R":
                 said = client.read()
             assert said.fields["M"] == "The login took too long."
-    with Frontend(served.wire, "ana", served.keys["ana"]) as client:
+    patient = WireLimits(login_seconds=PATIENCE, message_seconds=0.3)  # whoever is slow is not cut off before
+    with listening(served, limits=patient) as port, Frontend(port, "ana", served.keys["ana"]) as client:
         client.send(query(COUNT)[:-3])
         assert client.read().fields["C"] == "08P01"
         with pytest.raises(Gone):
@@ -322,8 +324,8 @@ def test_one_client_that_sends_much_does_not_hold_up_the_others(serve: Serve) ->
 def test_a_server_that_closes_ends_connections_when_they_are_answered(serve: Serve) -> None:
     served = serve()
     go, begun = threading.Event(), threading.Event()
-    served.people.writer.do(lambda: (begun.set(), go.wait(30)))
-    assert begun.wait(30)
+    served.people.writer.do(lambda: (begun.set(), go.wait(PATIENCE)))
+    assert begun.wait(PATIENCE)
     with ExitStack() as door:
         port = door.enter_context(listening(served))
         idle = Frontend(port, "bob", served.keys["bob"])
@@ -338,7 +340,7 @@ def test_a_server_that_closes_ends_connections_when_they_are_answered(serve: Ser
             said.append(client.read())
         assert kinds(said) in ("TDCZE", "E")
         assert said[-1].fields["C"] == "57P01"
-        closing.join(60)
+        closing.join(PATIENCE)
     idle.close()
     client.close()
 

@@ -27,6 +27,7 @@ from benchmarks.serving.frontend import (
 )
 from fuzzing import CONDITIONS, PIECES
 
+from support import PATIENCE
 from tacit.serve.keys import Key
 from tacit.serve.postgres.connection import Connection
 from tacit.serve.postgres.listener import Listener
@@ -192,12 +193,12 @@ async def converse(listener: Listener, maker: Maker, key: Key | None, most: int,
             if part:
                 connection.channel.data_received(part)
         if maker.rng.random() < 0.5:  # the others come while it is still busy
-            await asyncio.wait_for(_idle(connection), 60)
+            await asyncio.wait_for(_idle(connection), PATIENCE)
         if pipe.is_closing():
             break
-    await asyncio.wait_for(_idle(connection), 60)
+    await asyncio.wait_for(_idle(connection), PATIENCE)
     connection.channel.eof_received()
-    await asyncio.wait_for(asyncio.shield(connection.task), 60)
+    await asyncio.wait_for(asyncio.shield(connection.task), PATIENCE)
     judge(bytes(pipe.said), told)
     return sent
 
