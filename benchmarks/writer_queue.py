@@ -32,7 +32,7 @@ from benchmarks.serving import table
 from tacit.config import read_config
 from tacit.model.ask import Count
 from tacit.serve.question import read
-from tacit.serve.writer import MAX_TOGETHER, MAX_WAITING
+from tacit.serve.turns import MAX_TOGETHER, MAX_WAITING
 
 SIZES, ROUNDS = (1, 10, 100, 500), 4
 ATTRIBUTES, VALUES = 12, 50

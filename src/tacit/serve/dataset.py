@@ -34,7 +34,8 @@ from tacit.serve.published import Published
 from tacit.serve.question import Question
 from tacit.serve.refusal import Refusal, code_of, log
 from tacit.serve.served import ServedData, check_name, ticket
-from tacit.serve.writer import SLICE, SLICE_WORK, Cut, Steps, Ticket, accounted
+from tacit.serve.turns import SLICE, SLICE_WORK, Steps, Ticket
+from tacit.serve.writer import Cut, accounted
 from tacit.session import DryRun, Session
 
 MAX_REMEMBERED = 10_000  # repeats that need not wait for the writer

@@ -22,7 +22,7 @@ from tacit.serve.published import PublishedFile
 from tacit.serve.question import Question
 from tacit.serve.refusal import not_here
 from tacit.serve.served import ServedData, check_name, ticket
-from tacit.serve.writer import SLICE, Steps
+from tacit.serve.turns import SLICE, Steps
 from tacit.session import DryRun
 
 MAX_REMEMBERED = 10_000  # counts

@@ -20,7 +20,8 @@ from tacit.replies import AttributeLine, DomainReply, QuotaLine
 from tacit.serve.key import Key
 from tacit.serve.published import Edition
 from tacit.serve.question import COUNT_WORK, Question
-from tacit.serve.writer import SLICE, Ticket, Writer
+from tacit.serve.turns import SLICE, Ticket
+from tacit.serve.writer import Writer
 from tacit.session import DryRun, Session
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
