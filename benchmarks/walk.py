@@ -173,10 +173,10 @@ def over_http(folder: Path, walk: Walk, certify: float) -> None:
     """One request to the application itself, without a socket; its threads are watched from their start."""
     from starlette.testclient import TestClient
 
-    from tacit.serve.api import Server
     from tacit.serve.app import make_app
     from tacit.serve.dataset import Dataset
     from tacit.serve.keys import KeyRing, make_key
+    from tacit.serve.server import Server
 
     rows().to_csv(folder / "people.csv", index=False)
     (folder / "people.toml").write_text(CONFIG.format(certify=certify) + DOMAIN.to_toml())

@@ -169,10 +169,10 @@ def observe_http(folder: Path) -> list[dict[str, Any]]:
     from starlette.testclient import TestClient
 
     from tacit.serve.admission import Limits
-    from tacit.serve.api import Server
     from tacit.serve.app import LOOPBACK, make_app
     from tacit.serve.dataset import Dataset
     from tacit.serve.keys import KeyRing, make_key
+    from tacit.serve.server import Server
 
     write_table(folder / "people.csv")
     config = folder / "golden.toml"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from mutant import plant
 
-_ADMISSION, _API, _APP, _AUDIT, _DATASET, _KEY, _KEYS, _SCRAM, _WRITER = (
-    f"serve/{name}.py" for name in ("admission", "api", "app", "audit", "dataset", "key", "keys", "scram", "writer")
+_ADMISSION, _API, _APP, _AUDIT, _DATASET, _KEY, _KEYS, _SCRAM, _SERVER, _WRITER = (
+    f"serve/{name}.py"
+    for name in ("admission", "api", "app", "audit", "dataset", "key", "keys", "scram", "server", "writer")
 )
 _ROLES = "serve/test_api.py::test_keys_and_roles"
 _SYNCED = "serve/test_keys.py::test_what_was_paid_is_synced_before_it_is_shown"
@@ -127,7 +128,7 @@ SERVER = (
     plant(
         "logins unlimited",
         "wrong keys are counted against the address that they come from",
-        _API,
+        _SERVER,
         "self.traffic.take(address if key is None else key.id)",
         "self.traffic.take(0 if key is None else key.id, 0 if key is None else 1)",
         "serve/test_logins.py::test_logins_are_limited",

@@ -14,12 +14,12 @@ from starlette.testclient import TestClient
 
 from support import PATIENCE
 from tacit.serve.admission import Limits
-from tacit.serve.api import Server
 from tacit.serve.app import LOOPBACK, make_app
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import KeyRing, make_key
 from tacit.serve.postgres.channel import WireLimits
 from tacit.serve.postgres.listener import Listener
+from tacit.serve.server import Server
 
 # Limits of time guard a server from its clients. The tests are on a machine that may stop for seconds, and those that
 # are about such a limit set it themselves.

@@ -10,9 +10,9 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from people import CSV, configuration
-from tacit.serve.api import Server
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import Role
+from tacit.serve.server import Server
 
 
 def write_config(

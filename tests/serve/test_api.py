@@ -336,6 +336,39 @@ def test_what_a_certified_base_answers_is_asked_of_the_session_once(serve: Serve
     assert (again.value, again.error, again.source) == (told.value, told.error, "hypothesis")
 
 
+def test_a_body_that_came_before_is_not_read_again_and_is_all_the_same_counted(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bodies = [{"question": "SELECT COUNT(*) FROM data WHERE sex = 'F'"}, {"question": {"count": {"age": [20, 39]}}}]
+    told = [[served.ana.post("/v1/people/ask", json=body).json() for body in bodies] for _ in range(2)][1]
+    monkeypatch.setattr("tacit.serve.api.read", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr("tacit.serve.app.parse", lambda *_: pytest.fail("it was read"))
+    noted = len(served.people.noted(100))
+    for body, answer in zip(bodies, told, strict=True):
+        for who in (served.ana, served.rea):  # whoever asks, and whatever may be spent
+            assert who.post("/v1/people/ask", json=body).json() == answer
+        assert served.ana.post("/v1/people/cost", json=body).json()["known"]
+    lines = served.people.noted(100)
+    assert [line["who"] for line in lines[: len(lines) - noted]] == ["rea", "ana"] * 2
+    assert all(line["free"] == 1 and line["asked"] for line in lines[:4])
+    revoke_key(served.folder / "tacit.keys", "rea")
+    assert served.rea.post("/v1/people/ask", json=bodies[0]).status_code == 401
+
+
+def test_a_body_is_remembered_for_one_data_set_and_to_the_letter(served: Served) -> None:
+    sql = "SELECT COUNT(*) FROM data WHERE sex = 'M'"
+    plain = served.ask(sql)
+    assert served.ana.post("/v1/nobody/ask", json={"question": sql}).status_code == 404
+    half = plain["error"] / 2
+    sharp = served.ana.post("/v1/people/ask", json={"question": sql, "within": half}).json()["answer"]
+    assert sharp["error"] <= half
+    twice = f'{{"question": "SELECT COUNT(*) FROM data", "question": "{sql}"}}'
+    headers = {"content-type": "application/json"}
+    for _ in range(2):  # what is refused is not remembered
+        assert served.ana.post("/v1/people/ask", content=twice, headers=headers).status_code == 400
+        assert served.ana.post("/v1/people/ask", json={"question": "SELECT age FROM data"}).status_code == 422
+
+
 def test_limits_on_rate_and_requests(serve: Serve) -> None:
     served = serve(limits=Limits(rate=0.001, burst=3))
     served.state.traffic.clock = lambda: 0.0

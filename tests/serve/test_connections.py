@@ -21,7 +21,7 @@ from uvicorn.server import ServerState
 import tacit
 from support import PATIENCE
 from tacit.serve import connections
-from tacit.serve.connections import BACKLOG, SPARE, Complaints, Connection, room
+from tacit.serve.connections import AT_ONCE, BACKLOG, SPARE, Complaints, Connection, Joined, room
 from tacit.store import rows
 
 REQUEST = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n"
@@ -169,3 +169,38 @@ def test_downloads_are_one_file_that_grows(served: Served, tmp_path: Path, monke
 def _saved(path: Path, edition: Any) -> Path:
     path.write_bytes(os.pread(edition.file, edition.size, 0) + edition.last)
     return path
+
+
+class Pipe:
+    """A transport that notes what it is told."""
+
+    def __init__(self) -> None:
+        self.said: list[bytes | str] = []
+
+    def write(self, data: bytes) -> None:
+        self.said.append(data)
+
+    def close(self) -> None:
+        self.said.append("close")
+
+    def is_closing(self) -> bool:
+        return "close" in self.said
+
+
+def test_a_head_goes_with_its_body_and_nothing_is_held_back() -> None:
+    async def scene() -> None:
+        pipe = Pipe()
+        joined = Joined(pipe, asyncio.get_running_loop())  # type: ignore[arg-type]
+        joined.write(b"head ")
+        joined.write(b"body")
+        assert pipe.said == []
+        await asyncio.sleep(0)
+        assert pipe.said == [b"head body"]
+        joined.write(bytes(AT_ONCE + 1))  # the transport has to know at once, so that it can say that it is too much
+        assert len(pipe.said) == 2
+        joined.write(b"last")
+        joined.close()
+        await asyncio.sleep(0)
+        assert pipe.said[2:] == [b"last", "close"]
+
+    played(scene)

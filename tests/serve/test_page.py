@@ -34,7 +34,6 @@ from tacit.model.answer import Answer
 from tacit.model.facts import ANSWER, FREE, Bar, Facts
 from tacit.model.statistic_check import owned
 from tacit.serve.admission import Limits
-from tacit.serve.api import Server
 from tacit.serve.app import LOOPBACK, make_app
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import MAX_SAVED, KeyRing, make_key
@@ -44,6 +43,7 @@ from tacit.serve.page.form import Built, clicked, column, read_built, span
 from tacit.serve.page.link import fields_of, unclicked
 from tacit.serve.page.view import Place, _templates, asset
 from tacit.serve.refusal import Refusal
+from tacit.serve.server import Server
 from tacit.show.chart.paint import GREY
 from tacit.store import rows
 

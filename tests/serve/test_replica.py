@@ -22,11 +22,11 @@ from starlette.testclient import TestClient
 import tacit
 from tacit.cli import main
 from tacit.serve.admission import Limits
-from tacit.serve.api import Server
 from tacit.serve.app import LOOPBACK, make_app
 from tacit.serve.page import routes
 from tacit.serve.postgres.listener import Listener
 from tacit.serve.replica import Replica
+from tacit.serve.server import Server
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "published"
 OWNER = "https://tacit.example.org"

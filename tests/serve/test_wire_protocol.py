@@ -346,9 +346,9 @@ def test_a_server_that_closes_ends_connections_when_they_are_answered(serve: Ser
 
 
 def test_what_is_heavy_is_not_kept_for_a_client(lasting: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tacit.serve.postgres import select
+    from tacit.serve import question
 
-    monkeypatch.setattr(select, "LIGHT", -1)
+    monkeypatch.setattr(question, "LIGHT", -1)
     asked = "SELECT COUNT(*) FROM people WHERE age < 90"
     with Frontend(lasting.wire, "ana", lasting.keys["ana"]) as client:
         assert kinds(client.ask(parse(asked, "s"), describe("s", portal=False), SYNC)) == "1tTZ"

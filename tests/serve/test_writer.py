@@ -28,12 +28,13 @@ from tacit.errors import ConfigError, InvalidQuery, LedgerError
 from tacit.model.ask import Count
 from tacit.model.query import Query
 from tacit.serve import make_key, run
-from tacit.serve.api import Server
 from tacit.serve.app import make_app
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import KeyRing
 from tacit.serve.refusal import INTERNAL, Refusal
-from tacit.serve.writer import SLICE, SLICE_WORK, Steps, Ticket, Writer
+from tacit.serve.server import Server
+from tacit.serve.turns import SLICE, SLICE_WORK, Steps, Ticket
+from tacit.serve.writer import Writer
 
 YES, NO = Count(Query.constant(everyone=True)), Count(Query.constant(everyone=False))
 

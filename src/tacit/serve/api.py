@@ -1,22 +1,16 @@
 """The endpoints of the HTTP API, one function each, and the table that lists them. Called by `serve.app`.
 
 An endpoint gets a `Call` whose key, data set, parameters and body were checked, and returns what becomes JSON. One that
-may take a while is a plain function, and is called in a thread of the pool.
+may take a while is a plain function, and is called in a thread of the pool: see `endpoint`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator
 
-from msgspec import Struct
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from tacit import replies
@@ -24,180 +18,21 @@ from tacit.model.answer import Answer
 from tacit.model.domain import Domain
 from tacit.model.table import Answers
 from tacit.serve import schema
-from tacit.serve.admission import (
-    MAX_BODY,
-    MAX_LOGIN,
-    QUESTIONS_A_TOKEN,
-    Limits,
-    Logins,
-    Traffic,
-    address_of,
-    check_owner,
-    unknown,
-)
+from tacit.serve.admission import MAX_LOGIN, QUESTIONS_A_TOKEN, address_of
+from tacit.serve.endpoint import Call, Endpoint, response_of
 from tacit.serve.formats import Format, sent, wanted
-from tacit.serve.key import Key
+from tacit.serve.forms import as_weights
+from tacit.serve.memory import Remembered
 from tacit.serve.published import download
-from tacit.serve.question import Question, as_weights, check_work, read, read_batch
-from tacit.serve.refusal import Refusal, not_here
+from tacit.serve.question import SHORT_SQL, Question, read, read_batch
 from tacit.serve.schema import Json, encode, given
-from tacit.serve.served import ServedData
 from tacit.show.frames import frame as framed
 
-if TYPE_CHECKING:
-    from tacit.serve.keys import KeyRing
-
-Access = Literal["anyone", "reader", "owner"]
 SHORT = 2_000  # bytes of a body whose question is read at once: a thread would take longer to wake
 SENT_AT_ONCE = 100  # answers of a batch that are one part of the response
 LASTING = "public, max-age=31536000, immutable"  # for caches: an answer that never changes
 BRIEF = "public, max-age=60"  # one that a newer file may change
 HISTORY_TOKENS, PUBLISHED_TOKENS = 4, 10  # more of a key's rate, for reading the whole ledger
-
-
-@dataclass
-class Server:
-    """One server. `hosts` are the names it goes by, None for any; `port` and `secure` are for its cookies.
-
-    A server of published files has no keys: `elsewhere` is then the address of the one that has the data.
-    """
-
-    datasets: Mapping[str, ServedData]
-    keys: KeyRing | None
-    limits: Limits = field(default_factory=Limits)
-    hosts: frozenset[str] | None = None
-    port: int = 0
-    secure: bool = False
-    elsewhere: str = ""
-
-    def __post_init__(self) -> None:
-        self.traffic = Traffic(self.limits)
-        self.logins = Logins(self.keys, self.secure, self.port)
-
-    @property
-    def ring(self) -> KeyRing:
-        """The file of keys; refused where there is none."""
-        if self.keys is None:
-            raise Refusal(403, "no_keys", "This server has no keys: everybody reads what was published.")
-        return self.keys
-
-    def check_owner(self, key: Key) -> None:
-        """Refuse what is for the owner alone; where there is no owner, with the address of the server that has one."""
-        if self.keys is None:
-            raise not_here(self.elsewhere)
-        check_owner(key)
-
-    def find(self, name: str) -> ServedData:
-        """The data set of that name, or a refusal."""
-        if name not in self.datasets:
-            raise Refusal(404, "no_such_dataset", f"The data sets are {', '.join(sorted(self.datasets))}.")
-        return self.datasets[name]
-
-    def recognise(self, secret: str, address: str) -> Key:
-        """Whose key a login shows, or a refusal.
-
-        A key is 256 random bits, so nobody finds one by trying. Wrong ones are counted against the address that they
-        come from, and right ones against the key itself: whatever others send, the right key is let in.
-        """
-        key = self.ring.find(secret)
-        self.traffic.take(address if key is None else key.id)
-        if key is None:
-            raise unknown()
-        return key
-
-    async def ask(
-        self, key: Key, about: ServedData, questions: list[Question], arrived: datetime, *, free: bool = False
-    ) -> list[Answers]:
-        """What a data set answers: at once where all was told before, else when its writer has it. Every way of asking
-        comes through here, so that the work is priced before it is queued; `arrived` is the time that is published.
-        With `free` nothing is spent, whatever the key may spend.
-        """
-        work = sum(question.work for question in questions)
-        check_work(work)
-        with self.traffic.working(key.id, work):
-            found = about.ask(key, questions, arrived, free=free)
-            try:
-                return found if isinstance(found, list) else await asyncio.wrap_future(found)
-            except Refusal as refusal:
-                if refusal.code == "needs_data":
-                    raise not_here(about.elsewhere) from None
-                raise
-
-    def close(self) -> None:
-        """Finish what is queued, and let go of everything."""
-        for dataset in self.datasets.values():
-            dataset.close()
-        if self.keys is not None:
-            self.keys.close()
-
-
-def server_of(request: Request) -> Server:
-    """The server that a request came to."""
-    server = request.app.state.tacit
-    assert isinstance(server, Server)
-    return server
-
-
-@dataclass(frozen=True)
-class Call:
-    """A checked request. `body` is of the endpoint's own kind, or the fields of a page's form."""
-
-    request: Request
-    server: Server
-    key: Key | None
-    dataset: ServedData | None
-    parameters: Mapping[str, int]
-    body: Any
-    texts: Mapping[str, str] = field(default_factory=dict)  # of the address
-    size: int = 0  # of the body, in bytes
-    arrived: datetime = field(default_factory=lambda: datetime.now(UTC))
-
-    @property
-    def asker(self) -> Key:
-        assert self.key is not None
-        return self.key
-
-    @property
-    def about(self) -> ServedData:
-        assert self.dataset is not None
-        return self.dataset
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """One line of the API: who may call it, what it takes and gives; parameters are (least, most, default).
-
-    bad: the code of the refusal of a body that has another shape.
-    most: bytes of the body.
-    tokens: more of a key's rate than other requests take.
-    texts: parameters that are texts, one of which is given.
-    """
-
-    method: Literal["GET", "POST"]
-    path: str
-    access: Access
-    answer: Callable[[Call], Any]
-    body: type[Struct] | None = None
-    result: type[Struct] | None = None  # None: no JSON
-    parameters: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
-    tokens: int = 0
-    bad: str = "bad_json"
-    most: int = MAX_BODY
-    texts: Mapping[str, str] = field(default_factory=dict)  # each with what it is
-    framed: bool = False  # whether the answer is also sent as a table: see `formats`
-
-
-async def outcome(do: Callable[[Call], Any], call: Call, tokens: int = 0) -> Response:
-    """The response of an endpoint or a page."""
-    if tokens:
-        call.server.traffic.take(call.asker.id, tokens)
-    if iscoroutinefunction(do):
-        return _response(await do(call))
-    return await run_in_threadpool(lambda: _response(do(call)))
-
-
-def _response(result: Json | Struct | Response) -> Response:
-    return result if isinstance(result, Response) else Response(encode(result), media_type="application/json")
 
 
 async def health(call: Call) -> replies.HealthReply:
@@ -246,13 +81,15 @@ async def keys(call: Call) -> replies.KeysReply:
 async def ask(call: Call) -> Json | Response:
     """Answer one question."""
     form = wanted(call.request)
-    question = await _question(call)
-    (answer,) = await answers(call, [question])
+    read = await _read(call)
+    (answer,) = await answers(call, [read.question])
     if form != "json":
-        return await run_in_threadpool(sent, answer, form, about_all(question, answer))
+        return await run_in_threadpool(sent, answer, form, about_all(read.question, answer))
     if isinstance(answer, Answer):
-        return {"answer": shown(question, answer)}
-    return await run_in_threadpool(lambda: _response({"answer": shown(question, answer)}))  # it may be large
+        if read.answer is not answer:  # what the data set remembers is one object: its text stays the same
+            read.answer, read.text = answer, encode({"answer": shown(read.question, answer)})
+        return Response(read.text, media_type="application/json")
+    return await run_in_threadpool(lambda: response_of({"answer": shown(read.question, answer)}))  # it may be large
 
 
 async def known(call: Call) -> Response:
@@ -262,7 +99,7 @@ async def known(call: Call) -> Response:
     question = await run_in_threadpool(_read_text, body, call.texts.get("question", ""), domain)
     (answer,) = await call.server.ask(call.asker, call.about, [question], call.arrived, free=True)
     lasts = call.key is not None and call.key.is_visitor and await _lasts(call, question, answer)
-    made = await run_in_threadpool(lambda: _response({"answer": shown(question, answer)}))
+    made = await run_in_threadpool(lambda: response_of({"answer": shown(question, answer)}))
     found = cached(call, made, form, lasts=lasts)
     if form == "json" or found.status_code == 304:
         return found
@@ -328,7 +165,7 @@ def _parts(questions: list[Question], found: list[Answers]) -> Iterator[bytes]:
 
 async def cost(call: Call) -> replies.CostReply:
     """The most that a question could cost if it were asked now. Asks nothing."""
-    found = await asyncio.wrap_future(call.about.price(call.asker, await _question(call)))
+    found = await asyncio.wrap_future(call.about.price(call.asker, (await _read(call)).question))
     total = found.total or call.about.session.total
     return replies.CostReply(
         found.known, found.cost_at_most.to_dict(), total.to_dict(), found.percent or 0.0, found.why
@@ -458,12 +295,18 @@ def about_all(question: Question, answer: Answers) -> Json:
     return {name: value for name, value in shown(question, answer).items() if name not in ("rows", "errors")}
 
 
-async def _question(call: Call) -> Question:
-    body, domain = call.body, call.about.session.domain
-    within = given(body.within)
-    if isinstance(body.question, dict) and call.size <= SHORT and not as_weights(body.question):
-        return read(body.question, domain, within)
-    return await run_in_threadpool(read, body.question, domain, within)
+async def _read(call: Call) -> Remembered:
+    """The question of a body. One that was read before is not read again, and one that takes long is in the pool."""
+    if call.before is not None:
+        return call.before
+    body, domain, within = call.body.question, call.about.session.domain, given(call.body.within)
+    long = len(body) > SHORT_SQL if isinstance(body, str) else isinstance(body, dict) and as_weights(body)
+    if long or len(call.text) > SHORT:
+        return Remembered(await run_in_threadpool(read, body, domain, within))
+    found = Remembered(read(body, domain, within))
+    if found.question.light:
+        call.server.read_before.keep((call.about.name, call.text), found)
+    return found
 
 
 async def answers(call: Call, questions: list[Question]) -> list[Answers]:

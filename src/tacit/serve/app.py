@@ -10,24 +10,25 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tacit.serve.admission import Who, address_of, too_large
-from tacit.serve.api import ENDPOINTS, SHORT, Call, Endpoint, Server, outcome, server_of
+from tacit.serve.api import ENDPOINTS, SHORT
+from tacit.serve.endpoint import Call, Endpoint, outcome
 from tacit.serve.refusal import Refusal, log, refusal_of
-from tacit.serve.schema import MAX_TEXT, parse, shaped
+from tacit.serve.schema import MAX_TEXT, AskBody, parse, shaped
+from tacit.serve.server import Server, server_of
 
 _JSON = re.compile(r'application/json(?:\s*;\s*charset="?utf-8"?)?', re.IGNORECASE)
 _WHOLE = re.compile(r"\d{1,16}", re.ASCII)
@@ -41,6 +42,8 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-store",
 }
+_API = "/v1/"
+_ABOUT = f"{_API}{{dataset}}/"
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]{1,253})(:\d{1,5})?")
 
 
@@ -50,7 +53,7 @@ def make_app(
     pages: Sequence[BaseRoute] = (),
     ready: Callable[[], None] = lambda: None,
     beside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
-) -> Starlette:
+) -> ASGIApp:
     """The application of a server. `pages` are routes beside the API, which find it with `server_of(request)`.
 
     `beside` is another way in that lives as long as the application, on the same event loop.
@@ -68,39 +71,43 @@ def make_app(
     hsts = server.secure and server.hosts is not None and not any(map(is_loopback, server.hosts))
     app = Starlette(
         routes=[*(_route(endpoint) for endpoint in ENDPOINTS), *pages],
-        middleware=[Middleware(Guard, server.hosts, hsts=hsts)],
         exception_handlers={HTTPException: _no_such},
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False  # a redirect would quote the Host header
     app.state.tacit = server
-    return app
+    return Guard(app, server, hsts=hsts)
 
 
 def _route(endpoint: Endpoint) -> Route:
     async def serve(request: Request) -> Response:
-        try:
-            return await _respond(endpoint, request)
-        except Exception as error:
-            return refused(refusal_of(error))
+        return await _serve(endpoint, request, server_of(request), request.path_params.get("dataset", ""))
 
     return Route(endpoint.path, serve, methods=[endpoint.method], name=endpoint.answer.__name__)
 
 
-async def _respond(endpoint: Endpoint, request: Request) -> Response:
-    server = server_of(request)
+async def _serve(endpoint: Endpoint, request: Request, server: Server, name: str) -> Response:
+    try:
+        return await _respond(endpoint, request, server, name)
+    except Exception as error:
+        return refused(refusal_of(error))
+
+
+async def _respond(endpoint: Endpoint, request: Request, server: Server, name: str) -> Response:
+    """The response of an endpoint; `name` is that of a data set, where the address has one."""
     if endpoint.access == "anyone":
         return await _strange(endpoint, request, server)
     key = server.logins.who(request)
     if endpoint.access == "owner":
         server.check_owner(key)
     server.traffic.take(key.id)
-    dataset = server.find(request.path_params["dataset"]) if "{dataset}" in endpoint.path else None
+    dataset = server.find(name) if "{dataset}" in endpoint.path else None
     parameters, texts = _parameters(endpoint, request)
     text = await _text(endpoint, request, server, key.id)
     with server.traffic.slot(key.id):
-        body = await _body(endpoint, text)
-        call = Call(request, server, key, dataset, parameters, body, texts, len(text))
+        before = server.read_before.get((name, text)) if endpoint.body is AskBody else None
+        body = await _body(endpoint, text) if before is None else None
+        call = Call(request, server, key, dataset, parameters, body, texts, text, before)
         return await outcome(endpoint.answer, call, endpoint.tokens)
 
 
@@ -110,7 +117,7 @@ async def _strange(endpoint: Endpoint, request: Request, server: Server) -> Resp
         server.logins.check_origin(request)
     parameters, texts = _parameters(endpoint, request)
     text = await _text(endpoint, request, server, address_of(request))
-    call = Call(request, server, None, None, parameters, await _body(endpoint, text), texts, len(text))
+    call = Call(request, server, None, None, parameters, await _body(endpoint, text), texts, text)
     return await outcome(endpoint.answer, call)
 
 
@@ -174,15 +181,19 @@ async def _no_such(request: Request, error: Exception) -> Response:
 
 
 class Guard:
-    """What every request passes first and every response last, the pages' too: an ASGI middleware.
+    """What every request passes first and every response last, the pages' too: an ASGI application.
 
-    Lets through requests for these hosts (None: any), sets headers that a response has not set itself, and shows no
-    error's own words.
+    Lets through requests for the server's hosts, sets headers that a response has not set itself, and shows no error's
+    own words. Endpoints of a data set are called from here, which is what most requests are for; `app` has the rest.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Collection[str] | None, *, hsts: bool = False) -> None:
-        self._app, self._hosts = app, None if hosts is None else {host.lower() for host in hosts}
-        self._headers = HEADERS | ({"strict-transport-security": "max-age=31536000"} if hsts else {})
+    def __init__(self, app: ASGIApp, server: Server, *, hsts: bool = False) -> None:
+        hosts = server.hosts
+        self._app, self._server, self._hosts = app, server, None if hosts is None else {host.lower() for host in hosts}
+        headers = HEADERS | ({"strict-transport-security": "max-age=31536000"} if hsts else {})
+        self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
+        about = (endpoint for endpoint in ENDPOINTS if endpoint.path.startswith(_ABOUT))
+        self._about = {(endpoint.method, endpoint.path.removeprefix(_ABOUT)): endpoint for endpoint in about}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -195,9 +206,8 @@ class Guard:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                headers = MutableHeaders(scope=message)
-                for name, value in self._headers.items():
-                    headers.setdefault(name, value)
+                has = {name for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(one for one in self._headers if one[0] not in has)]
             try:
                 await send(message)
             except Exception as error:  # the client broke the protocol meanwhile; there is nobody to be told
@@ -206,13 +216,23 @@ class Guard:
 
         try:
             self._check_host(Headers(scope=scope).getlist("host"))
-            await self._app(scope, receive, guarded)
+            await self._respond(scope, receive, guarded)
         except ClientDisconnect:
             return None
         except Exception as error:
             response = refused(refusal_of(error))  # logs what may be logged
             if not started:
                 await response(scope, receive, guarded)
+
+    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
+        _, _, path = scope["path"].partition(_API)
+        name, _, asked = path.partition("/")
+        endpoint = self._about.get((scope["method"], asked))
+        if endpoint is None or not name or scope["path"] != f"{_API}{name}/{asked}":
+            await self._app(scope, receive, send)
+            return
+        response = await _serve(endpoint, Request(scope, receive, send), self._server, name)
+        await response(scope, receive, send)
 
     def _check_host(self, given: list[str]) -> None:
         """A page of another site that has its name resolve to this machine still sends its own name (DNS rebinding)."""

@@ -36,7 +36,8 @@ class Audit:
         lines = (json.dumps({"time": now, **record}, ensure_ascii=False, allow_nan=False) + "\n" for record in records)
         text = "".join(lines).encode()
         with self._lock:
-            if not self._in_place():
+            here = os.fstat(self._file)
+            if not self._in_place(here):
                 # What was in it is gone, or somebody has it elsewhere. The new file begins by saying so.
                 log.error("the audit log %s was taken away; a new one is begun", self.path.name)
                 taken, self._file = self._file, self._open()
@@ -48,7 +49,7 @@ class Audit:
                     "note": "the log before this was taken away",
                 }
                 text = (json.dumps(about) + "\n").encode() + text
-            elif os.fstat(self._file).st_size + len(text) > self._max:
+            elif here.st_size + len(text) > self._max:
                 self._rotate()
             written = 0
             while written < len(text):
@@ -93,10 +94,10 @@ class Audit:
     def _open(self) -> int:
         return os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
-    def _in_place(self) -> bool:
+    def _in_place(self, here: os.stat_result) -> bool:
         """Whether what is written still arrives in the file that the owner reads."""
         try:
-            return os.path.samestat(os.stat(self.path), os.fstat(self._file))
+            return os.path.samestat(os.stat(self.path), here)
         except FileNotFoundError:
             return False
 

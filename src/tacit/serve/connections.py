@@ -20,6 +20,7 @@ BACKLOG = 64  # connections that are taken at a time, before one of them is look
 SPARE = 64  # files that are not connections: ledgers, keys, logs, the data's own
 HEADER_SECONDS = 10.0  # to send the head of a request
 UNREAD_SECONDS = 30.0  # in which a client reads something of what it is sent
+AT_ONCE = 2**16  # bytes of what is written that are sent together
 _MINUTE = 60.0
 
 
@@ -40,6 +41,35 @@ def room(most: int = MAX_CONNECTIONS, others: int = 0) -> int:
     return max(1, most)
 
 
+class Joined:
+    """A transport that sends what is written in one turn of the loop at once: a response's head with its body."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._out: list[bytes] = []
+        self._size = 0
+
+    def write(self, data: bytes) -> None:
+        if not self._out:
+            self._loop.call_soon(self._send)
+        self._out.append(data)
+        self._size += len(data)
+        if self._size > AT_ONCE:  # the transport says when there is too much of it, and has to know
+            self._send()
+
+    def close(self) -> None:
+        self._send()
+        self._transport.close()
+
+    def _send(self) -> None:
+        out, self._out, self._size = self._out, [], 0
+        if out and not self._transport.is_closing():
+            self._transport.write(b"".join(out))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class Connection(H11Protocol):
     """One connection of a client."""
 
@@ -54,7 +84,7 @@ class Connection(H11Protocol):
         return self.cycle is None or self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(Joined(transport, self.loop))  # type: ignore[arg-type]  # it does what one does
         self._since = self.loop.time()
         self._watch()
         if len(self.connections) > self.most:

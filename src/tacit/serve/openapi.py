@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 
 from tacit.replies import ErrorReply
-from tacit.serve.api import ENDPOINTS, Endpoint
+from tacit.serve.api import ENDPOINTS
+from tacit.serve.endpoint import Endpoint
 from tacit.serve.formats import MEDIA
-from tacit.serve.question import KINDS
+from tacit.serve.forms import KINDS
 from tacit.serve.schema import Text
 
 Schema = dict[str, Any]

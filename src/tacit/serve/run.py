@@ -165,9 +165,9 @@ def _run(
     import uvicorn
 
     from tacit.serve.admission import Limits
-    from tacit.serve.api import Server
     from tacit.serve.app import LOOPBACK, is_loopback, make_app
     from tacit.serve.connections import BACKLOG, MAX_CONNECTIONS, Complaints, Connection, room
+    from tacit.serve.server import Server
 
     host, postgres = at.host.strip("[]"), at.postgres
     secure = _check_tls(at.tls_cert, at.tls_key)

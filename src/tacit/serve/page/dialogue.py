@@ -16,7 +16,8 @@ from tacit.model.answer import sure_words
 from tacit.model.ask import Quantile
 from tacit.model.budget import percent_of
 from tacit.model.table import Answers
-from tacit.serve.api import Call, about_all, answers, shown
+from tacit.serve.api import about_all, answers, shown
+from tacit.serve.endpoint import Call
 from tacit.serve.formats import MEDIA, checked, sent
 from tacit.serve.page import view
 from tacit.serve.page.answer import drawing, panel, price_words, sharper, ways

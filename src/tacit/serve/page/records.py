@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
 from tacit.errors import ConfigError
-from tacit.serve.api import Call
+from tacit.serve.endpoint import Call
 from tacit.serve.key import DEFAULT_QUOTA, Role
 from tacit.serve.page import view
 from tacit.serve.page.answer import panel

@@ -18,12 +18,14 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from tacit.serve.admission import MAX_LOGIN, address_of
-from tacit.serve.api import HISTORY_TOKENS, PUBLISHED_TOKENS, Call, Server, outcome, published, server_of
+from tacit.serve.api import HISTORY_TOKENS, PUBLISHED_TOKENS, published
+from tacit.serve.endpoint import Call, outcome
 from tacit.serve.key import PREFIX, Key
 from tacit.serve.page import dialogue, records, view
 from tacit.serve.page.form import last, read_form
 from tacit.serve.page.view import ASSETS, Place, address, asset, page, refused_page
 from tacit.serve.refusal import Refusal, refusal_of
+from tacit.serve.server import Server, server_of
 
 # An address of a page, where somebody who has to log in may go on to.
 _HERE = re.compile(r"/(data/[a-z0-9_-]+(/[a-z]+|/entry/[0-9a-f-]+)*|ask|keys)(\?[!-~]*)?", re.ASCII)

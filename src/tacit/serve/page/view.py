@@ -26,13 +26,14 @@ from tacit.model.entry import Measured
 from tacit.model.statistic_check import offered
 from tacit.model.workload import Marginal
 from tacit.replies import QuotaLine
-from tacit.serve.api import Call, Server
+from tacit.serve.endpoint import Call
 from tacit.serve.key import Key
 from tacit.serve.page.answer import WIDTH, number
 from tacit.serve.page.form import KINDS, Forms, column, span
 from tacit.serve.page.link import fields_of, without, words
 from tacit.serve.refusal import Refusal
 from tacit.serve.served import ServedData
+from tacit.serve.server import Server
 from tacit.session import Session
 from tacit.show.chart import Gauge
 from tacit.show.chart.paint import CSS, FONT, ROLES, Picture, clean

@@ -22,7 +22,6 @@ from tacit.serve.postgres.messages import Field, Malformed
 from tacit.serve.postgres.metadata import DATABASE
 from tacit.serve.postgres.named import ALL, Execution, Fetching
 from tacit.serve.postgres.portals import Named, Names, Portal
-from tacit.serve.postgres.select import SHORT
 from tacit.serve.postgres.source import Statement, split
 from tacit.serve.postgres.sqlstate import (
     CANCELLED,
@@ -38,6 +37,7 @@ from tacit.serve.postgres.sqlstate import (
 from tacit.serve.postgres.statement import NESTED, QUERY, Bound, Explained, NamedStatement, Prepared
 from tacit.serve.postgres.translation import Caller
 from tacit.serve.postgres.types import decode, encoder
+from tacit.serve.question import SHORT_SQL
 
 if TYPE_CHECKING:
     from tacit.serve.postgres.listener import Listener
@@ -264,7 +264,7 @@ class Connection:
         return key
 
     async def _split(self, text: str) -> list[Statement]:
-        if len(text) <= SHORT:
+        if len(text) <= SHORT_SQL:
             return split(text)
         self._take()
         return await asyncio.to_thread(split, text)

@@ -9,12 +9,12 @@ import ssl
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from tacit.model.ask import Count
-from tacit.serve.api import Server
 from tacit.serve.connections import BACKLOG
 from tacit.serve.key import Key
+from tacit.serve.memory import Memory
 from tacit.serve.postgres.answer import Row
 from tacit.serve.postgres.catalogue import Catalogue, Lookup
 from tacit.serve.postgres.channel import WireLimits
@@ -22,20 +22,19 @@ from tacit.serve.postgres.connection import Connection
 from tacit.serve.postgres.login import Door
 from tacit.serve.postgres.messages import Cancel
 from tacit.serve.postgres.metadata import DATABASE
-from tacit.serve.postgres.select import SHORT, TableSelect, table_select
+from tacit.serve.postgres.select import TableSelect, table_select
 from tacit.serve.postgres.source import Statement
 from tacit.serve.postgres.sqlstate import NO_DATABASE, TOO_MANY, WireError
 from tacit.serve.postgres.statement import NESTED, QUERY, Bound, Explained, Prepared, prepare
 from tacit.serve.postgres.types import Value
-from tacit.serve.question import Question
+from tacit.serve.question import SHORT_SQL, Question
 from tacit.serve.served import ServedData
+from tacit.serve.server import Server
 from tacit.session import DryRun
 
 PORT = 5470
 GRACE = 30  # seconds for what is being answered when the server is told to stop
-K = TypeVar("K")
-V = TypeVar("V")
-MAX_KEPT, MAX_KEPT_TEXT = 2_000, 2_000  # statements that need not be read again, and characters of one
+MAX_KEPT_TEXT = 2_000  # characters of a statement that need not be read again
 
 
 class Listener:
@@ -56,8 +55,8 @@ class Listener:
         self._connections: dict[int, Connection] = {}
         self._unknown: OrderedDict[int, Connection] = OrderedDict()
         self._of_key: Counter[int] = Counter()
-        self._kept: OrderedDict[tuple[str, str], Prepared] = OrderedDict()
-        self._bound: OrderedDict[tuple[int, tuple[Value, ...]], Bound] = OrderedDict()
+        self._kept = Memory[tuple[str, str], Prepared]()
+        self._bound = Memory[tuple[int, tuple[Value, ...]], Bound]()
         self._catalogue = Catalogue(server.datasets, seconds=self.limits.lookup_seconds)
 
     @asynccontextmanager
@@ -138,7 +137,7 @@ class Listener:
 
         select = None
         if statement.words[0] in QUERY:
-            short = len(statement.text) <= SHORT
+            short = len(statement.text) <= SHORT_SQL
             select = table_select(statement, find) if short else await asyncio.to_thread(table_select, statement, find)
         if select is not None:
             found = Prepared(select)
@@ -148,7 +147,7 @@ class Listener:
             async with self._catalogue.turn(key.id):
                 found = await asyncio.to_thread(prepare, statement, query)
         if isinstance(found.asked, TableSelect) and not statement.start and len(statement.text) <= MAX_KEPT_TEXT:
-            _keep(self._kept, (connection.database, statement.text), found)
+            self._kept.keep((connection.database, statement.text), found)
         return found
 
     async def bound(self, prepared: Prepared, values: tuple[Value, ...]) -> Bound:
@@ -159,10 +158,10 @@ class Listener:
         kept = id(prepared), values
         found = self._bound.get(kept)
         if found is None or found.prepared is not prepared:
-            short = len(asked.statement.text) <= SHORT
+            short = len(asked.statement.text) <= SHORT_SQL
             found = prepared.bound(values) if short else await asyncio.to_thread(prepared.bound, values)
-            if found.asked is not None and found.asked.light and len(asked.statement.text) <= MAX_KEPT_TEXT:
-                _keep(self._bound, kept, found)
+            if found.asked is not None and found.asked.question.light and len(asked.statement.text) <= MAX_KEPT_TEXT:
+                self._bound.keep(kept, found)
         return found
 
     def known(self, database: str, text: str) -> Prepared | None:
@@ -188,10 +187,3 @@ class Listener:
         """The rows of a look into the catalogues."""
         async with self._catalogue.turn(key.id):
             return iter(await asyncio.to_thread(self._catalogue.rows, lookup, values, connection.caller))
-
-
-def _keep(kept: OrderedDict[K, V], key: K, value: V) -> None:
-    """Keep something, and let the oldest go where there is too much."""
-    kept[key] = value
-    while len(kept) > MAX_KEPT:
-        kept.popitem(last=False)

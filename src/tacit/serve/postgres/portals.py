@@ -79,7 +79,7 @@ class Names:
         self.check_portal(name)
         if len(self._portals) >= MAX_PORTALS and name not in self._portals:
             raise WireError(TOO_LARGE, f"a connection has at most {MAX_PORTALS} portals at once.")
-        if name and portal is not None and portal.bound.asked is not None and not portal.bound.asked.light:
+        if name and portal is not None and portal.bound.asked is not None and not portal.bound.asked.question.light:
             raise WireError(TOO_LARGE, "a question of so much work has no named portal: bind it to the unnamed one.")
         if portal is None:
             self._portals.pop(name, None)

@@ -26,8 +26,6 @@ from tacit.serve.postgres.types import TEXT, UNKNOWN, Value, literal, size_of
 from tacit.serve.question import Question, read
 from tacit.serve.served import ServedData
 
-LIGHT = 2**17  # work of a question that is kept, in cells: see `Question.work`
-SHORT = 500  # characters of a statement that is read at once: a thread would take longer to wake
 STEPS_A_TOKEN, LEAST_STEPS = 60, 3_000  # how often the parser may look at a word, going back and forth
 _PLACE = re.compile(r"\(line (\d+), column (\d+)\)")
 _OPEN, _CLOSE = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
@@ -49,11 +47,6 @@ class SelectAsked:
     question: Question
     fields: tuple[Field, ...]
     places: tuple[Place, ...]
-
-    @property
-    def light(self) -> bool:
-        """Whether it takes little memory: the conditions of a question about wide attributes can take megabytes."""
-        return self.question.work <= LIGHT
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +101,7 @@ def table_select(statement: Statement, find: Callable[[str], ServedData | None])
     parameters = parameters_of(statement, dataset.session.domain)
     asked = None if parameters else _read(statement, Edited.of(statement.text, edits), dataset)
     # What is heavy is read again when it is asked: a client may prepare hundreds of statements.
-    kept = asked if asked is not None and asked.light else None
+    kept = asked if asked is not None and asked.question.light else None
     return TableSelect(dataset, statement, edits, parameters, kept)
 
 
