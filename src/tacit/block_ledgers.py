@@ -7,10 +7,12 @@ budget, however many there are: docs/understand/privacy.md proves it.
 from __future__ import annotations
 
 import os
-import re
 import secrets
-from collections.abc import Callable
-from contextlib import suppress
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +22,8 @@ from msgspec import to_builtins
 from tacit.errors import InvalidQuery, LedgerError, NeedsData, TacitError
 from tacit.load import open_source
 from tacit.manifest import Block, Manifest
-from tacit.model.block import check_label
+from tacit.model.block import check_label, slug
+from tacit.model.budget import Loss
 from tacit.opening import BlockRows, open_session
 from tacit.series_terms import SeriesTerms
 from tacit.session import Session
@@ -32,6 +35,15 @@ if TYPE_CHECKING:
     from tacit.release.hypothesis.prior import Prior
 
 MOST_HELD = 100  # ledgers whose files are held open between questions: five files each
+
+
+class _Conditions(threading.local):
+    """Under which a thread asks blocks: whether it may spend nothing, how much of each, and when it came."""
+
+    free = False
+    most: tuple[Callable[[str], int], Counter[str]] | None = None  # atoms of a block, and what went of them
+    arrived: datetime | None = None
+    paid: Counter[str] | None = None
 
 
 class BlockLedgers:
@@ -53,6 +65,9 @@ class BlockLedgers:
         self._open: dict[str, Session] = {}
         self._with_data: set[str] = set()
         self._held: set[str] = set()
+        self._replaced: list[Session] = []
+        self._lock = threading.RLock()
+        self._thread = _Conditions()
         self.listed = manifest.blocks()
 
     def newest(self) -> list[Block]:
@@ -78,7 +93,7 @@ class BlockLedgers:
             self._manifest.check(label, fingerprint)
             drawn_to = self._prior()
             make_folder(self._folder)
-            ledger = f"{_slug(label)}-{secrets.token_hex(4)}.tacit"
+            ledger = f"{slug(label)}-{secrets.token_hex(4)}.tacit"
             try:
                 if drawn_to is not None:
                     _keep(self._folder / ledger, drawn_to)
@@ -161,11 +176,12 @@ class BlockLedgers:
 
     def light(self, block: Block) -> Session:
         """What a block's ledger knows, without its rows; with them where they are open already."""
-        if block.label not in self._open:
-            prior = None if block.prior is None else _kept(self._folder / block.ledger, block)
-            found = reopen(self._folder / block.ledger, anchor=self._anchor, prior=prior)
-            self._open[block.label] = self._checked(block, found)
-        return self._open[block.label]
+        with self._lock:
+            if block.label not in self._open:
+                prior = None if block.prior is None else _kept(self._folder / block.ledger, block)
+                found = reopen(self._folder / block.ledger, anchor=self._anchor, prior=prior)
+                self._open[block.label] = self._checked(block, found)
+            return self._open[block.label]
 
     def full(self, block: Block) -> Session:
         """The session of a block with its rows."""
@@ -184,11 +200,13 @@ class BlockLedgers:
                 found = self._opened(block.ledger, open_source(block.source, block.table), prior)
             except LedgerError as error:
                 raise _about_block(error, block) from None
-            before = self._open.pop(block.label, None)
-            if before is not None:
-                before.close()
-            self._open[block.label] = self._checked(block, found)
-            self._with_data.add(block.label)
+            found = self._checked(block, found)
+            with self._lock:
+                if block.label in self._open:  # another thread may be reading it
+                    self._replaced.append(self._open[block.label])
+                    self._replaced[-1].rest()
+                self._open[block.label] = found
+                self._with_data.add(block.label)
         return self._open[block.label]
 
     def _checked(self, block: Block, session: Session) -> Session:
@@ -207,7 +225,8 @@ class BlockLedgers:
     def any(self) -> Session:
         if not self.listed:
             raise InvalidQuery("the series has no block yet: append one first.")
-        return next(iter(self._open.values()), None) or self.light(self.listed[-1])
+        with self._lock:
+            return next(iter(self._open.values()), None) or self.light(self.listed[-1])
 
     def rest(self, label: str, session: Session) -> None:
         """Let go of a block's files where so many are held that a process could not hold all of them."""
@@ -216,8 +235,68 @@ class BlockLedgers:
         else:
             session.rest()
 
+    # -- how this thread asks, of whichever block it comes to ----------------------------------------------------------
+
+    @contextmanager
+    def under(self, **conditions: Any) -> Iterator[None]:
+        """What this thread asks within it is asked under these conditions: see `_Conditions`."""
+        before = {name: getattr(self._thread, name) for name in conditions}
+        for name, value in conditions.items():
+            setattr(self._thread, name, value)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                setattr(self._thread, name, value)
+
+    @contextmanager
+    def asked(self, block: Block, session: Session) -> Iterator[None]:
+        """Ask the session of a block under this thread's conditions, and count what is bought before an error."""
+        now = self._thread
+        with ExitStack() as conditions:
+            if now.free:
+                conditions.enter_context(session.free())
+            if now.most is not None:
+                most, gone = now.most
+                left = most(block.label) - gone[block.label]
+                conditions.enter_context(session.spending(Loss(session.total.measure, left)))
+            if now.arrived is not None:
+                conditions.enter_context(session.asked_at(now.arrived))
+            try:
+                yield
+            except TacitError as error:
+                if not error.nothing_spent and error.after is not None:
+                    self.charge(block, sum(atoms for _, atoms in session.bought(error.after)))
+                raise
+
+    def may_spend(self) -> bool:
+        return not self._thread.free
+
+    def charge(self, block: Block, atoms: int) -> None:
+        """Count what a block's ledger was charged for this thread."""
+        for counted in (self._thread.paid, None if self._thread.most is None else self._thread.most[1]):
+            if counted is not None and atoms:
+                counted[block.label] += atoms
+
+    @contextmanager
+    def paying(self) -> Iterator[Counter[str]]:
+        """What blocks are charged for this thread within it, by label; an error that comes meanwhile says so."""
+        outer, paid = self._thread.paid, Counter[str]()
+        self._thread.paid = paid
+        try:
+            yield paid
+        except TacitError as error:
+            if paid and error.nothing_spent:
+                error.nothing_spent = False
+                error.sentence += " What was paid for before that stays spent."
+            raise
+        finally:
+            self._thread.paid = outer
+            if outer is not None:
+                outer.update(paid)
+
     def close(self) -> None:
-        for session in self._open.values():
+        for session in (*self._open.values(), *self._replaced):
             session.close()
         self._manifest.close()
 
@@ -235,11 +314,6 @@ def _about_block(error: LedgerError, block: Block) -> LedgerError:
         f"The rows of the block {block.label} are not those that it was appended with. What was spent on them stays "
         f"spent, so they stay: late rows and corrections are a block of their own, like {block.label}-late."
     )
-
-
-def _slug(label: str) -> str:
-    """A label as part of a file's name."""
-    return re.sub(r"[^A-Za-z0-9.]+", "-", label).strip("-.")[:32] or "block"
 
 
 # -- what a start is drawn to, which cannot be worked out again once more is bought of the block before ----------------

@@ -5,13 +5,16 @@ What is asked over several blocks is the sum of what each of them answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from tacit.block_ledgers import BlockLedgers, folder_of
-from tacit.errors import ConfigError, InvalidQuery, LedgerError, NotStarted
+from tacit.errors import ConfigError, InvalidQuery, LedgerError, NotStarted, WouldSpend
 from tacit.exact.price import total
 from tacit.load.split import split_by
 from tacit.manifest import Block, Manifest
@@ -20,7 +23,9 @@ from tacit.model.block import with_blocks
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.dry_run import DryRun
+from tacit.model.facts import Facts
 from tacit.model.query import Query
+from tacit.model.started import Started
 from tacit.model.status import BlockStatus, Status
 from tacit.model.table import Answers
 from tacit.model.workload import Marginal
@@ -30,7 +35,7 @@ from tacit.release.answering import combine, parts
 from tacit.release.blockwise import BlockTerms, Blockwise
 from tacit.release.estimate import Estimate
 from tacit.release.evidence import FEW, Setting
-from tacit.release.mechanisms import check_names
+from tacit.release.mechanisms import Choice, check_names
 from tacit.release.need import Need, Part
 from tacit.series_terms import SeriesTerms, new_terms
 from tacit.session import Session
@@ -173,17 +178,30 @@ class Series(Questions):
     def status(self) -> Status:
         """Every block: its rows, and what is spent of its budget. No rows are read."""
         blocks, each, name, why = list[BlockStatus](), [0.0], self.terms.settings.get("mechanism", "auto"), ""
-        for block in self._ledgers.newest():
-            session = self._ledgers.light(block)
+        for block, session in zip(self._ledgers.newest(), self._sessions(), strict=False):
             blocks.append(BlockStatus(block.label, block.rows, session.spent, session.total, session.started))
             each.append(session.epsilon_spent)
             name, why = session.choice.mechanism, session.choice.reason
-            self._ledgers.rest(block.label, session)
         whole = self.total
         spent = Loss(whole.measure, max((one.spent.atoms for one in blocks), default=0))
         left = Loss(whole.measure, max(0, whole.atoms - spent.atoms))
         cells, budget = self.domain.size, self.terms.each
         return Status(self.rows, cells, budget, name, why, whole, spent, left, max(each), blocks=tuple(blocks))
+
+    @property
+    def choice(self) -> Choice:
+        """The mechanism of all blocks, and why."""
+        return self._ledgers.any().choice
+
+    @property
+    def rows_per_person(self) -> int:
+        """How many rows of one person in a block are protected together: 1 unless the owner declared more."""
+        return self.terms.rows_per_person or 1
+
+    @property
+    def entries(self) -> int:
+        """How many blocks there are, and entries of their ledgers: another number once anything was added."""
+        return sum(1 + session.entries for session in self._sessions())
 
     # -- blocks -------------------------------------------------------------------------------------------------------
 
@@ -213,13 +231,34 @@ class Series(Questions):
 
     def start(self, label: str | None = None) -> list[str]:
         """Buy what answers start from, of one block or of all that have not: which were started now."""
-        wanted = [block for block in self._ledgers.listed if label in (None, block.label)]
         begun = list[str]()
-        for block in wanted:
-            if not self._ledgers.light(block).started:
-                self._ledgers.full(block).start()
-                begun.append(block.label)
+        with self._ledgers.paying():
+            for block in self._ledgers.newest():
+                if label in (None, block.label) and not self._ledgers.light(block).started:
+                    session = self._ledgers.full(block)
+                    with self._ledgers.asked(block, session):
+                        self._ledgers.charge(block, session.start().cost.atoms)
+                    begun.append(block.label)
+                    self._ledgers.rest(block.label, session)
         return begun
+
+    @property
+    def base(self) -> Started:
+        """What `start` buys of each block that is not started, or what the newest block started from."""
+        new = [session for session in self._sessions() if not session.started]
+        return (new or [self._ledgers.any()])[-1].base
+
+    @property
+    def started(self) -> bool:
+        """Whether nothing has to be bought any more of any block before questions are asked."""
+        return all(session.started for session in self._sessions())
+
+    def _sessions(self) -> Iterator[Session]:
+        """What the ledger of every block knows."""
+        for block in self._ledgers.newest():
+            session = self._ledgers.light(block)
+            yield session
+            self._ledgers.rest(block.label, session)
 
     # -- two verbs ----------------------------------------------------------------------------------------------------
 
@@ -229,9 +268,10 @@ class Series(Questions):
 
     def answer_many(self, asks: Sequence[Ask]) -> list[Answers]:
         blocks, setting, needs = self._bound(asks)
-        found = self._found([need for one in needs for need in one], blocks)
-        own = [{need: found[need] for need in mine} for mine in needs]
-        made = (combine(ask, mine, setting) for ask, mine in zip(asks, own, strict=True))
+        with self._ledgers.paying():
+            found = self._found([need for one in needs for need in one], blocks)
+            own = [{need: found[need] for need in mine} for mine in needs]
+            made = [combine(ask, mine, setting) for ask, mine in zip(asks, own, strict=True)]
         return [
             replace(one, facts=replace(one.facts, total=self.total)) if one.facts.cost.atoms else one for one in made
         ]
@@ -241,11 +281,13 @@ class Series(Questions):
         blocks, setting, (needs,) = self._bound([ask])
         apart = self._apart(needs, blocks)
         wanted = [(block, apart.of_block(place)) for place, block in enumerate(blocks)]
-        each = [self._ledgers.light(block).priced(needs) for block, needs in wanted if needs]
-        if not each:
+        asked = [(self._ledgers.light(block), needs) for block, needs in wanted if needs]
+        if not asked:
             return DryRun(True, setting.free, "it follows from what is declared", self.total)
+        each = [session.priced(needs) for session, needs in asked]
         most = max(each, key=lambda one: (not one.known, one.cost_at_most.atoms))
-        return replace(most, total=self.total)
+        least = min((session.left for session, _ in asked), key=lambda left: left.atoms)
+        return replace(most, total=self.total, left=least)
 
     def _bound(self, asks: Sequence[Ask]) -> tuple[list[Block], Setting, list[tuple[Need, ...]]]:
         """The blocks that questions are about, and what they need: those that there were when they were put.
@@ -307,19 +349,51 @@ class Series(Questions):
             return found
         session = self._ledgers.light(block)
         try:
-            known = session.known(new)
-            if known is None:
-                session = self._ledgers.full(block)
-                found |= session.found(new)
-            else:
-                found |= known
+            with self._ledgers.asked(block, session):
+                known = session.known(new)
+            if known is not None:
                 kept.update({need: part for need, part in known.items() if isinstance(part, Estimate)})
+            elif not self._ledgers.may_spend():  # nor are its rows read
+                raise WouldSpend("The answer is not known yet: it would have to be bought, and here nothing may be.")
+            else:
+                session = self._ledgers.full(block)
+                with self._ledgers.asked(block, session):
+                    known = session.found(new)
+                self._ledgers.charge(block, sum(part.facts.cost.atoms for part in known.values()))
         except NotStarted as error:
             raise NotStarted(f"In the block {block.label}: {error.sentence}") from None
+        found |= known
         if sum(map(len, self._answers.values())) > MOST_KEPT:
             self._answers.clear()
         self._ledgers.rest(block.label, session)
         return found
+
+    # -- as a server asks ---------------------------------------------------------------------------------------------
+
+    def known(self, label: str) -> Session:
+        """What the ledger of one block knows, without its rows."""
+        return self._ledgers.light(self._ledgers.named(label))
+
+    def free(self) -> AbstractContextManager[None]:
+        """While this lasts, what this thread asks is answered if it is known: as `Session.free`, of every block."""
+        return self._ledgers.under(free=True)
+
+    def spending(self, most: Callable[[str], int]) -> AbstractContextManager[None]:
+        """While this lasts, what this thread asks spends no more atoms of a block than `most` says of its label."""
+        return self._ledgers.under(most=(most, Counter()))
+
+    def asked_at(self, arrived: datetime) -> AbstractContextManager[None]:
+        """What this thread asks within it has this time in the ledgers and in what is published."""
+        return self._ledgers.under(arrived=arrived)
+
+    def in_steps(self, ask: Ask, most: int) -> Generator[list[Facts], None, Answers]:
+        """What `answer` gives, in one step: see `Session.in_steps`."""
+        yield from ()
+        return self.answer(ask)
+
+    def paying(self) -> AbstractContextManager[Counter[str]]:
+        """The atoms that each block is charged for what this thread asks within it, whatever comes of it."""
+        return self._ledgers.paying()
 
     def close(self) -> None:
         self._ledgers.close()

@@ -86,6 +86,7 @@ class AnswerLine(Struct, kw_only=True):
     )
     interval: Annotated[list[Any], Meta(min_length=2, max_length=2)] | UnsetType | None = UNSET
     shape: Annotated[list[int], Meta(description="How many values each attribute of a table has.")] | UnsetType = UNSET
+    along: Annotated[str, Meta(description="The attribute whose values follow one another.")] | UnsetType = UNSET
     start: Annotated[Number, Meta(description="Where the first step of a curve begins.")] | UnsetType = UNSET
     ends: Annotated[list[Number], Meta(description="Where each step ends.")] | UnsetType = UNSET
     dated: Annotated[bool, Meta(description="Whether start and ends are days.")] | UnsetType = UNSET
@@ -127,6 +128,9 @@ class CostReply(Closed):
     total: Annotated[Amount, Meta(description="Of the whole budget.")]
     percent: float
     why: str
+    left: Annotated[Amount | None, Meta(description="Of a question about blocks, the least left of any of them.")] = (
+        None
+    )
 
 
 class ExpectedLine(Closed):
@@ -163,7 +167,7 @@ class BudgetLine(Closed):
 
 
 class DomainReply(Closed):
-    """What is public and never changes: the attributes, the number of rows, and how the budget is spent."""
+    """What is public: the attributes, the number of rows, and how the budget is spent. Of a series it grows."""
 
     rows: Whole
     cells: Whole
@@ -174,6 +178,7 @@ class DomainReply(Closed):
     rows_per_person: Whole
     measure: Annotated[Measure, Meta(description="What losses are counted in.")]
     declared: Annotated[str, Meta(description="The attributes as the owner declared them, in TOML.")]
+    blocks: Annotated[str, Meta(description="What the column of blocks is called; empty where there are none.")] = ""
 
 
 class QuotaLine(Closed):
@@ -191,6 +196,16 @@ class ExtensionLine(Closed):
     seal: str
 
 
+class BlockLine(Closed):
+    """One block of a series, and what is spent of its budget."""
+
+    block: str
+    rows: Whole
+    started: bool
+    spent: Amount
+    total: Amount
+
+
 class BudgetReply(Closed):
     budget: BudgetLine
     extensions: list[ExtensionLine]
@@ -202,6 +217,7 @@ class BudgetReply(Closed):
     percent_spent: float
     epsilon_spent: float
     quota: QuotaLine | None
+    blocks: list[BlockLine] = []
 
 
 class HistoryLine(Closed):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from mutant import plant
 
 _BLOCK, _MANIFEST, _LEDGERS, _TERMS = "model/block.py", "manifest.py", "block_ledgers.py", "series_terms.py"
-_WINDOW = "release/window.py"
+_WINDOW, _SERVED = "release/window.py", "serve/series.py"
+_QUOTA = "serve/test_served_series.py::test_a_quota_is_of_each_block"
 _ONCE = "test_series.py::test_a_label_and_rows_stand_once"
 _STAYS = "test_series.py::test_the_budget_of_a_block_stays_what_the_series_promises"
 
@@ -129,5 +130,53 @@ BLOCKS = (
         "left = sure(len(noisy) + bool(centres), confidence)",
         "left = sure(1, confidence)",
         "release/test_window.py::test_other_bars_add_linearly_and_lose_confidence",
+    ),
+    plant(
+        "charges of blocks that are forgotten when a later one refuses",
+        "an error says that nothing was spent only if nothing was",
+        _LEDGERS,
+        "            if paid and error.nothing_spent:",
+        "            if not paid and error.nothing_spent:",
+        "serve/test_served_series.py::test_an_error_here_says_what_was_spent_before_it",
+    ),
+    plant(
+        "a quota of a block that starts anew with every request",
+        "a key spends no more of a block than its quota",
+        _SERVED,
+        "self._allowed_of(key, label) - self._keys.used(*pot) - self._unnoted[pot])",
+        "self._allowed_of(key, label) - self._unnoted[pot])",
+        _QUOTA,
+    ),
+    plant(
+        "a quota of a block that a batch does not count",
+        "a key spends no more of a block than its quota",
+        _LEDGERS,
+        "left = most(block.label) - gone[block.label]",
+        "left = most(block.label)",
+        "serve/test_served_series.py::test_what_one_question_buys_in_parts_stays_within_the_quota",
+    ),
+    plant(
+        "one quota for all blocks",
+        "a quota is of each block",
+        _SERVED,
+        """        return f"{self.name}/{label}", key.name""",
+        """        return f"{self.name}/", key.name""",
+        _QUOTA,
+    ),
+    plant(
+        "a reader who buys of a block",
+        "who may not spend spends nothing",
+        "blocks.py",
+        "            elif not self._ledgers.may_spend():",
+        "            elif self._ledgers.may_spend() is None:",
+        "serve/test_served_series.py::test_a_wrong_price_lets_nobody_spend",
+    ),
+    plant(
+        "blocks that are charged without being counted",
+        "what a name has spent of each block is counted",
+        "blocks.py",
+        "                self._ledgers.charge(block, sum(part.facts.cost.atoms for part in known.values()))",
+        "                self._ledgers.charge(block, 0)",
+        _QUOTA,
     ),
 )

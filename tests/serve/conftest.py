@@ -19,6 +19,7 @@ from tacit.serve.dataset import Dataset
 from tacit.serve.keys import KeyRing, make_key
 from tacit.serve.postgres.channel import WireLimits
 from tacit.serve.postgres.listener import Listener
+from tacit.serve.series import ServedSeries
 from tacit.serve.server import Server
 
 # Limits of time guard a server from its clients. The tests are on a machine that may stop for seconds, and those that
@@ -30,15 +31,21 @@ PATIENT = WireLimits(
 
 @contextmanager
 def running(
-    folder: Path, *, limits: Limits | None = None, wire: WireLimits | None = None, **settings: Any
+    folder: Path,
+    *,
+    limits: Limits | None = None,
+    wire: WireLimits | None = None,
+    series: Path | None = None,
+    **settings: Any,
 ) -> Iterator[Served]:
-    """An application with both ways in; it is shut down in the end."""
-    config = write_config(folder, **settings)
+    """An application with both ways in, of a table or of the series of a configuration; it is shut down in the end."""
+    config = write_config(folder, **settings) if series is None else series
     file = folder / "tacit.keys"
     secrets = {name: make_key(file, name, role, quota) for name, (role, quota) in WHO.items()}
     ring = KeyRing(file)
-    limits = limits or Limits(body_seconds=PATIENCE)
-    state = Server({"people": Dataset.open("people", config, ring)}, ring, limits, LOOPBACK, 8470)
+    kind = Dataset if series is None else ServedSeries
+    data = {config.stem: kind.open(config.stem, config, ring)}
+    state = Server(data, ring, limits or Limits(body_seconds=PATIENCE), LOOPBACK, 8470)
     door = socket.create_server(("127.0.0.1", 0))
     app = make_app(state, beside=lambda: Listener(state, limits=wire or PATIENT).open(door))
     with TestClient(app, base_url="http://127.0.0.1:8470") as lasting:

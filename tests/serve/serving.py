@@ -10,6 +10,7 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from people import CSV, configuration
+from tacit.config import read_config
 from tacit.serve.dataset import Dataset
 from tacit.serve.keys import Role
 from tacit.serve.server import Server
@@ -28,6 +29,44 @@ def write_config(
     path = folder / f"{name}.toml"
     session = {"ledger": f"{name}.tacit", "mechanism": mechanism, "questions": questions, "anchor": f"{name}.anchor"}
     path.write_text(configuration("sex", "age", "active", "pay", start=start, **session, **more))
+    return path
+
+
+SERIES = """
+[budget]
+epsilon = 1.0
+delta = 1e-9
+[session]
+ledger = "stays.tacit"
+anchor = "stays.anchor"
+mechanism = "direct"
+questions = 40
+[blocks]
+[domain.ward]
+kind = "category"
+values = ["a", "b"]
+[domain.stay]
+kind = "integer"
+low = 0
+high = 7
+"""
+
+
+def write_month(folder: Path, number: int, rows: int = 400) -> Path:
+    """The rows of a month: every ward and every stay is in it."""
+    path = folder / f"{number}.csv"
+    lines = (f"{'ab'[i * number % 7 % 2]},{(i * i + number) % 8}" for i in range(rows))
+    path.write_text("\n".join(["ward,stay", *lines]) + "\n")
+    return path
+
+
+def write_series(folder: Path, months: int = 3, more: str = "") -> Path:
+    """A series of so many months, of which nothing is bought yet: its configuration."""
+    path = folder / "stays.toml"
+    path.write_text(SERIES + more)
+    with read_config(path).series() as series:
+        for number in range(1, months + 1):
+            series.append(str(write_month(folder, number)), f"2026-{number:02}")
     return path
 
 

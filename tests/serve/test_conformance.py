@@ -245,7 +245,15 @@ def test_the_wire_tells_what_a_session_tells(doors: Doors, wire: psycopg.Connect
     wire.add_notice_handler(note)
     found = wire.execute(statement).fetchall()
     wire.remove_notice_handler(note)
-    labels = {name: i for i, name in enumerate(getattr(answer, "names", ()))}
+    same_rows(found, answer)
+    assert len(notices) == (0 if answer.source == "public" and not notices else 1)
+    for words in notices:
+        assert words is not None
+        assert words.endswith(bar_words(answer).removeprefix("± 0 ")) or bar_words(answer).split(" · ")[0] in words
+
+
+def same_rows(found: list[Any], answer: Any) -> None:
+    """Whether rows of the wire are those of an answer."""
     if isinstance(answer, Table):
         told = [(*names, value) for names, value in answer.rows()]
     elif isinstance(answer, Listing):
@@ -253,11 +261,7 @@ def test_the_wire_tells_what_a_session_tells(doors: Doors, wire: psycopg.Connect
     else:
         told = [(answer.value,)]
     plain = [tuple(str(v).lower() if isinstance(v, bool) else v for v in row) for row in found]
-    assert sorted(map(_spelled, plain)) == sorted(map(_spelled, told)), labels
-    assert len(notices) == (0 if answer.source == "public" and not notices else 1)
-    for words in notices:
-        assert words is not None
-        assert words.endswith(bar_words(answer).removeprefix("± 0 ")) or bar_words(answer).split(" · ")[0] in words
+    assert sorted(map(_spelled, plain)) == sorted(map(_spelled, told))
 
 
 def _spelled(row: tuple[Any, ...]) -> list[str]:

@@ -68,7 +68,8 @@ def _table(line: AnswerLine, columns: list[str], facts: Facts) -> Table:
         step //= size
         labels.append(tuple(rows[place * step][axis] for place in range(size)))
     values = np.array([row[-1] for row in rows]).reshape(shape)  # whole numbers stay whole
-    return Table(line.question, tuple(columns[:-1]), tuple(labels), values, facts, _limits(_there(line.limits)))
+    along = None if isinstance(line.along, UnsetType) else line.along
+    return Table(line.question, tuple(columns[:-1]), tuple(labels), values, facts, _limits(_there(line.limits)), along)
 
 
 def _listing(line: AnswerLine, errors: Sequence[Sequence[float | None]], facts: Facts) -> Listing:

@@ -22,13 +22,14 @@ from tacit.client.transport import SECONDS, Address, Sent, Transport
 from tacit.errors import ConfigError, InvalidQuery, ServerError, TacitError
 from tacit.model.answer import Answer
 from tacit.model.ask import Ask, check_within
+from tacit.model.block import with_blocks
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.dry_run import DryRun
 from tacit.model.facts import Receipt
 from tacit.model.past import History, Past
 from tacit.model.started import Expected, Started
-from tacit.model.status import Extension, Quota, Status
+from tacit.model.status import BlockStatus, Extension, Quota, Status
 from tacit.model.table import Answers
 from tacit.questions import Asked, Questions, batch_of, number_of
 from tacit.replies import (
@@ -120,13 +121,31 @@ class Client(Questions):
         """The name of the data set."""
         return self._data
 
-    @cached_property
+    @property
     def domain(self) -> Domain:
+        """The declared attributes; of a series also the column of blocks, which are looked up each time."""
+        if not self._described.blocks:
+            return self._declared
+        found = self._grown()
+        first, *others = Domain.from_toml(found.declared).items()
+        return with_blocks(Domain(dict(others)), first[0], found.attributes[0].labels)
+
+    @cached_property
+    def _declared(self) -> Domain:
         return Domain.from_toml(self._described.declared)
 
     @property
+    def blocks(self) -> list[str]:
+        """The labels of the blocks of a series, in order; none of one table."""
+        return self._grown().attributes[0].labels if self._described.blocks else []
+
+    @property
     def rows(self) -> int:
-        return self._described.rows
+        return self._grown().rows
+
+    def _grown(self) -> DomainReply:
+        """What is public, with the blocks that there are by now."""
+        return self._get("domain", DomainReply) if self._described.blocks else self._described
 
     @property
     def rows_per_person(self) -> int:
@@ -149,7 +168,7 @@ class Client(Questions):
 
     def status(self) -> Status:
         """How the budget stands, and the quota of the key, if it has one."""
-        found, terms = self._get("budget", BudgetReply), self._described
+        found, terms = self._get("budget", BudgetReply), self._grown()
         quota = None if found.quota is None else Quota(loss(found.quota.of), loss(found.quota.used))
         return Status(
             rows=terms.rows,
@@ -168,6 +187,9 @@ class Client(Questions):
             continues=found.continues,
             continued_by=found.continued_by,
             quota=quota,
+            blocks=tuple(
+                BlockStatus(one.block, one.rows, loss(one.spent), loss(one.total), one.started) for one in found.blocks
+            ),
         )
 
     @property
@@ -221,7 +243,8 @@ class Client(Questions):
 
     def price(self, ask: Ask | str, *, within: float | None = None) -> DryRun:
         found, _ = self._post("cost", _body(ask, within), CostReply)
-        return DryRun(found.known, loss(found.cost_at_most), found.why, loss(found.total))
+        left = None if found.left is None else loss(found.left)
+        return DryRun(found.known, loss(found.cost_at_most), found.why, loss(found.total), left)
 
     def ask_many(self, questions: Sequence[Asked]) -> list[Answer]:
         """Answer a batch of questions (no GROUP BY), 1,000 with each request. They are checked before any is asked."""

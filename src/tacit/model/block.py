@@ -7,6 +7,7 @@ label. Nothing here is trusted: what is asked of a block is checked, priced and 
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -44,6 +45,11 @@ def check_label(label: object) -> str:
     if not isinstance(label, str) or not 0 < len(label) <= 64 or not label.isprintable() or label != label.strip():
         raise ConfigError(f"a block's label is printable text of 1 to 64 characters, not {label!r}.")
     return label
+
+
+def slug(label: str) -> str:
+    """A label as part of a file's name."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", label).strip("-.")[:32] or "block"
 
 
 def with_blocks(domain: Domain, name: str, labels: Sequence[str]) -> Domain:

@@ -9,12 +9,16 @@ from tacit.model.budget import Loss, percent_of
 
 @dataclass(frozen=True)
 class DryRun:
-    """What would happen if a question were asked now: whether its answer is known already, and the most it can cost."""
+    """What would happen if a question were asked now: whether its answer is known already, and the most it can cost.
+
+    left: of a question about blocks, the least that is left of any of them.
+    """
 
     known: bool
     cost_at_most: Loss
     why: str
     total: Loss | None = None
+    left: Loss | None = None
 
     @property
     def percent(self) -> float | None:

@@ -58,7 +58,8 @@ class Table(Answered):
 
     def _values(self) -> dict[str, Any]:
         rows = [[*labels, value] for labels, value in self.rows()]
-        sizes = {"shape": list(self.values.shape), "limits": ends(self.limits)}
+        sizes: dict[str, Any] = {"shape": list(self.values.shape), "limits": ends(self.limits)}
+        sizes |= {} if self.along is None else {"along": self.along}
         return {"columns": [*self.names, "value"], "rows": rows, "error": self.error, **sizes, "says": self.says}
 
     def frame(self) -> Frame:

@@ -15,6 +15,7 @@ from starlette.responses import Response, StreamingResponse
 
 from tacit import replies
 from tacit.model.answer import Answer
+from tacit.model.block import slug
 from tacit.model.domain import Domain
 from tacit.model.table import Answers
 from tacit.serve import schema
@@ -168,7 +169,12 @@ async def cost(call: Call) -> replies.CostReply:
     found = await asyncio.wrap_future(call.about.price(call.asker, (await _read(call)).question))
     total = found.total or call.about.session.total
     return replies.CostReply(
-        found.known, found.cost_at_most.to_dict(), total.to_dict(), found.percent or 0.0, found.why
+        found.known,
+        found.cost_at_most.to_dict(),
+        total.to_dict(),
+        found.percent or 0.0,
+        found.why,
+        None if found.left is None else found.left.to_dict(),
     )
 
 
@@ -210,13 +216,17 @@ def budget(call: Call) -> replies.BudgetReply:
         percent_spent=100 * now.spent.atoms / now.total.atoms,
         epsilon_spent=now.epsilon_spent,
         quota=call.about.quota(call.asker),
+        blocks=[
+            replies.BlockLine(one.label, one.rows, one.started, one.spent.to_dict(), one.total.to_dict())
+            for one in now.blocks
+        ],
     )
 
 
 def history(call: Call) -> replies.HistoryReply:
     """What was bought so far, oldest first, after an entry of the ledger."""
     after, limit = call.parameters["after"], call.parameters["limit"]
-    found = call.about.session.history_after(after, limit + 1)
+    found = call.about.table(call.texts.get("block", "")).history_after(after, limit + 1)
     page = [
         replies.HistoryLine(p.question, p.kind, p.cost.to_dict(), p.percent, p.receipt.entry, p.receipt.seal)
         for p in found[:limit]
@@ -226,8 +236,9 @@ def history(call: Call) -> replies.HistoryReply:
 
 def published(call: Call) -> Response:
     """All that was ever released, as one file that answers without the data (`tacit.read`)."""
-    found = call.about.published.edition()
-    return download(found, f"{call.about.name}.tacit.jsonl")
+    block = call.texts.get("block", "") or call.request.query_params.get("block", "")
+    name = f"{call.about.name}-{slug(block)}" if block else call.about.name
+    return download(call.about.edition(block), f"{name}.tacit.jsonl")
 
 
 def audit(call: Call) -> Json:
@@ -276,8 +287,9 @@ ENDPOINTS = (
         result=replies.HistoryReply,
         parameters={"after": (0, 2**53, 0), "limit": (1, 1_000, 100)},
         tokens=HISTORY_TOKENS,
+        block=True,
     ),
-    Endpoint("GET", "/v1/{dataset}/published", "reader", published, tokens=PUBLISHED_TOKENS),
+    Endpoint("GET", "/v1/{dataset}/published", "reader", published, tokens=PUBLISHED_TOKENS, block=True),
     Endpoint(
         "GET", "/v1/{dataset}/audit", "owner", audit, result=replies.AuditReply, parameters={"limit": (1, 10_000, 100)}
     ),
@@ -304,7 +316,7 @@ async def _read(call: Call) -> Remembered:
     if long or len(call.text) > SHORT:
         return Remembered(await run_in_threadpool(read, body, domain, within))
     found = Remembered(read(body, domain, within))
-    if found.question.light:
+    if found.question.light and not call.about.grows:  # a new block may change what is meant
         call.server.read_before.keep((call.about.name, call.text), found)
     return found
 

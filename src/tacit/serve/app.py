@@ -124,14 +124,14 @@ async def _strange(endpoint: Endpoint, request: Request, server: Server) -> Resp
 def _parameters(endpoint: Endpoint, request: Request) -> tuple[Mapping[str, int], Mapping[str, str]]:
     """The parameters of the address: whole numbers, and texts, of which there is one where an endpoint takes any."""
     given = request.query_params.multi_items()
-    allowed = endpoint.parameters
+    allowed, worded = endpoint.parameters, (*endpoint.texts, *(["block"] if endpoint.block else []))
     found, texts = {name: unless for name, (_, _, unless) in allowed.items()}, dict[str, str]()
     for name, text in given:
-        if name not in (*allowed, *endpoint.texts) or sum(name == other for other, _ in given) > 1:
-            known = ", ".join((*allowed, *endpoint.texts))
+        if name not in (*allowed, *worded) or sum(name == other for other, _ in given) > 1:
+            known = ", ".join((*allowed, *worded))
             known = f"are {known}, each once" if known else "of this address are none"
             raise Refusal(400, "bad_parameter", f"the parameters {known}.")
-        if name in endpoint.texts:
+        if name in worded:
             if len(text) > MAX_TEXT:
                 raise Refusal(400, "bad_parameter", f"{name} has at most {MAX_TEXT:,} characters.")
             texts[name] = text

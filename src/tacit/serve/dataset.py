@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import to_builtins
 
@@ -37,6 +37,9 @@ from tacit.serve.served import ServedData, check_name, ticket
 from tacit.serve.turns import SLICE, SLICE_WORK, Steps, Ticket
 from tacit.serve.writer import Cut, accounted
 from tacit.session import DryRun, Session
+
+if TYPE_CHECKING:  # a server of published files loads no ledger
+    from tacit.blocks import Series
 
 MAX_REMEMBERED = 10_000  # repeats that need not wait for the writer
 MOST_LOOKED = 16  # questions of one request that are looked at for being answered for ever
@@ -72,7 +75,7 @@ class Dataset(ServedData):
     def __init__(
         self,
         name: str,
-        session: Session,
+        session: Session | Series,
         ledger: Path,
         keys: KeyRing,
         lock: ServerLock,
@@ -83,10 +86,11 @@ class Dataset(ServedData):
         self._keys, self._lock = keys, lock
         self.audit = Audit(Path(f"{os.path.realpath(ledger)}.audit"))
         self._repeats: OrderedDict[str, Answer] = OrderedDict()
-        self._unnoted: Counter[str] = Counter()  # what names have spent on requests that are not finished
+        # What names have spent on requests that are not finished, of the table or of each block.
+        self._unnoted: Counter[tuple[str, str]] = Counter()
         self._mutex = threading.Lock()
         said = to_builtins(about) if about is not None else {}
-        super().__init__(name, session, Published(session), about=said, columns=columns, sync=self._sync)
+        super().__init__(name, session, Published(self.table), about=said, columns=columns, sync=self._sync)
 
     @classmethod
     def open(cls, name: str, config: str | Path | Config, keys: KeyRing) -> Dataset:
@@ -95,7 +99,7 @@ class Dataset(ServedData):
         settings = config if isinstance(config, Config) else read_config(config)
         lock = ServerLock(settings.ledger)
         try:
-            session = settings.open()
+            session = cls.opened(settings)
             # What the first question would load, which takes seconds: before it has reserved anything, not after.
             session.dry_run("SELECT COUNT(*) FROM data")
             import_module("opendp.measurements")
@@ -103,6 +107,11 @@ class Dataset(ServedData):
         except BaseException:
             lock.close()
             raise
+
+    @staticmethod
+    def opened(settings: Config) -> Session | Series:
+        """The session of a configuration."""
+        return settings.open()
 
     def ask(
         self, key: Key, questions: list[Question], arrived: datetime | None = None, *, free: bool = False
@@ -152,7 +161,11 @@ class Dataset(ServedData):
             self._audit([line | ({"cost": cost.to_dict()} if cost.atoms else {"free": 1})], paid=cost.atoms > 0)
             self._count(key, cost.atoms)
 
-        return self.writer.do(lambda: accounted(self.session, self.session.start), note, Ticket(key.id))
+        return self.writer.do(lambda: self._begin(key), note, Ticket(key.id))
+
+    def _begin(self, key: Key) -> Started:
+        session = self.table()
+        return accounted(session, session.start)
 
     def quota(self, key: Key) -> QuotaLine | None:
         """What a key may spend out of the budget, and has spent; None if it may spend all there is."""
@@ -209,7 +222,7 @@ class Dataset(ServedData):
 
     def _claim(self, key: Key, questions: list[Question], claims: Counter[str]) -> bool:
         """Whether plain counts fit into a quota beside what others of the same name claim, whatever they will cost."""
-        if key.of_left and any(self.session.buys_start(question.ask) for question in questions):
+        if key.of_left and any(self.table().buys_start(question.ask) for question in questions):
             return False
         most = sum(price(self.session, question).cost_at_most.atoms for question in questions)
         if not most:
@@ -224,19 +237,19 @@ class Dataset(ServedData):
         def capped(work: Callable[[], T], before: int) -> T:
             left = Loss(self.session.total.measure, self._left(key) + unnoted - before)
             try:
-                with self.session.spending(left):
+                with self.table().spending(left):
                     return accounted(self.session, work, before)
             except WouldSpend as error:
-                raise _past_quota(key, error) from None
+                raise past_quota(key, error) from None
             except Cut as cut:
                 if isinstance(cut.error, WouldSpend):
-                    cut.error = _past_quota(key, cut.error)
+                    cut.error = past_quota(key, cut.error)
                 raise
 
         try:
             while len(answers) < len(questions):
                 rest = questions[len(answers) :]
-                if key.of_left and self.session.buys_start(rest[0].ask):
+                if key.of_left and self.table().buys_start(rest[0].ask):
                     self._start_for(key)
                 if all(question.plain for question in rest[:SLICE]):
                     some = [question.ask for question in rest[:SLICE]]
@@ -246,15 +259,15 @@ class Dataset(ServedData):
                 answers += found
                 more = sum(answer.facts.cost.atoms for answer in found)
                 unnoted += more
-                self._unnoted[key.name] += more
+                self._unnoted[self.name, key.name] += more
                 yield sum(question.work for question in rest[: len(found)])
             return answers
         finally:
-            self._unnoted[key.name] -= unnoted  # from here on the note of the whole request has it
+            self._unnoted[self.name, key.name] -= unnoted  # from here on the note of the whole request has it
 
     def _start_for(self, key: Key) -> None:
         """Buy what the answers start from, where a question may. It is for all, so no default quota is charged."""
-        started = accounted(self.session, self.session.start)
+        started = self._begin(key)
         line = {"who": key.name, "key": key.id, "role": key.role, "question": "start"}
         self._audit([line | {"cost": started.cost.to_dict()}], paid=True)
 
@@ -267,15 +280,18 @@ class Dataset(ServedData):
         return Loss(total.measure, self._keys.granted(self.name, key.name, int(left * share)))
 
     def _left(self, key: Key) -> int:
-        used = self._keys.used(self.name, key.name) + self._unnoted[key.name]
+        used = self._keys.used(self.name, key.name) + self._unnoted[self.name, key.name]
         return max(0, self._allowed(key).atoms - used)
 
-    def _note(self, key: Key, questions: list[Question], result: Any) -> None:
-        """Write down who asked, before anybody is told the answers: paid ones by themselves, free ones together."""
-        who = {"who": key.name, "key": key.id, "role": key.role}
+    def _note(self, key: Key, questions: list[Question], result: Any, charged: dict[str, Any] | None = None) -> None:
+        """Write down who asked, before anybody is told the answers: paid ones by themselves, free ones together.
+
+        `charged` is what else is known of the charges of the request. It stands in its first line.
+        """
+        who: dict[str, Any] = {"who": key.name, "key": key.id, "role": key.role}
         one = _named(questions[0]) if len(questions) == 1 else {"questions": len(questions)}
         if isinstance(result, BaseException):
-            self._note_refused(key, who | one, result)
+            self._note_refused(key, who | one | (charged or {}), result)
             return
         pairs = list(zip(questions, result, strict=True))
         paid = [
@@ -288,7 +304,7 @@ class Dataset(ServedData):
             paid.append(who | _named(free[0][0]) | {"free": 1, **_entry(free[0][1])})
         elif free:
             paid.append(who | {"free": len(free)})
-        self._audit(paid, paid=len(free) < len(pairs))
+        self._audit([paid[0] | (charged or {}), *paid[1:]], paid=len(free) < len(pairs))
         self._count(key, sum(answer.facts.cost.atoms for answer in result))
 
     def _note_refused(self, key: Key, line: dict[str, Any], error: BaseException) -> None:
@@ -320,10 +336,13 @@ class Dataset(ServedData):
 
     def _count(self, key: Key, atoms: int) -> None:
         if atoms:
-            try:
-                self._keys.use(self.name, key.name, atoms)
-            except ConfigError as error:  # fairness only: the charge itself is safe in the ledger
-                log.error("what a quota has used was not counted: %s", error.sentence)
+            self._use(self.name, key.name, atoms)
+
+    def _use(self, pot: str, name: str, atoms: int) -> None:
+        try:
+            self._keys.use(pot, name, atoms)
+        except ConfigError as error:  # fairness only: the charge itself is safe in the ledger
+            log.error("what a quota has used was not counted: %s", error.sentence)
 
     def _recall(self, questions: list[Question]) -> list[Answers] | None:
         with self._mutex:
@@ -341,7 +360,7 @@ class Dataset(ServedData):
         In the writer's thread, as the session is asked. Of many questions at once nobody asks for one soon again.
         """
         looked = pairs if len(pairs) <= MOST_LOOKED else []
-        settled = {q.key for q, one in looked if one.source == "hypothesis" and q.plain and self.session.settles(q.ask)}
+        settled = {q.key for q, one in looked if one.source == "hypothesis" and q.plain and self.table().settles(q.ask)}
         with self._mutex:
             for question, answer in pairs:
                 if question.within is not None and answer.cost.atoms:
@@ -353,13 +372,13 @@ class Dataset(ServedData):
                 self._repeats.popitem(last=False)
 
 
-def _past_quota(key: Key, error: WouldSpend) -> Refusal:
+def past_quota(key: Key, error: WouldSpend) -> Refusal:
     words = f"The question would take {key.name} past its quota ({FAIRNESS}). The owner can give a larger one."
     stays = "" if error.nothing_spent else " What was paid for before that stays spent."
     return Refusal(403, "quota", words + stays, nothing_spent=error.nothing_spent)
 
 
-def price(session: Session, question: Question) -> DryRun:
+def price(session: Session | Series, question: Question) -> DryRun:
     """The price now. `known` means for certain, without the data and for ever: nothing later makes it unknown."""
     with session.free():
         return session.price(question.ask, within=question.within)

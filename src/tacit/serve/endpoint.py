@@ -73,6 +73,7 @@ class Endpoint:
     bad: str = "bad_json"
     most: int = MAX_BODY
     texts: Mapping[str, str] = field(default_factory=dict)  # each with what it is
+    block: bool = False  # whether it takes the label of a block
     framed: bool = False  # whether the answer is also sent as a table: see `formats`
 
 

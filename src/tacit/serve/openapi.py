@@ -90,6 +90,9 @@ def _operation(endpoint: Endpoint) -> Schema:
         {"name": name, "in": "query", "schema": {"type": "string"}, "description": words}
         for name, words in endpoint.texts.items()
     ]
+    if endpoint.block:
+        words = "The label of a block, where the data set is a series: each has a ledger of its own."
+        parameters.append({"name": "block", "in": "query", "schema": {"type": "string"}, "description": words})
     if in_dataset:
         parameters.insert(0, {"name": "dataset", "in": "path", "required": True, "schema": {"type": "string"}})
     statuses = {*_EVERYWHERE, *(_WITH_BODY if endpoint.body else ())}

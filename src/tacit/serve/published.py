@@ -11,7 +11,7 @@ import hashlib
 import os
 import tempfile
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -37,7 +37,7 @@ class Edition(NamedTuple):
 class Published:
     """The file of one session. Safe from any thread."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Callable[[], Session]) -> None:
         self._session, self._lock = session, threading.Lock()
         self._file: IO[bytes] | None = None
         self._size, self._entry, self._digest = 0, 0, hashlib.sha256()
@@ -47,9 +47,10 @@ class Published:
         with self._lock:
             if self._file is None:
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115  # `close` closes it
+            session = self._session()
             if not self._size:
-                self._append(written(header(self._session)))
-            for line in self._session.lines(self._entry):
+                self._append(written(header(session)))
+            for line in session.lines(self._entry):
                 self._append(written(line))
                 self._entry = line.seq
             return Edition(self._file.fileno(), self._size, last_line(self._digest))

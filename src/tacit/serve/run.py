@@ -75,8 +75,10 @@ def serve(
     named = _names(configs)
 
     def opened(undo: ExitStack) -> tuple[dict[str, ServedData], KeyRing]:
+        from tacit.config import read_config
         from tacit.serve.dataset import Dataset
         from tacit.serve.keys import KeyRing
+        from tacit.serve.series import ServedSeries
 
         first = next(iter(named.values()))
         near = first if isinstance(first, Path) else first.ledger
@@ -84,7 +86,9 @@ def serve(
         undo.callback(ring.close)
         datasets: dict[str, ServedData] = {}
         for name, config in named.items():
-            datasets[name] = Dataset.open(name, config, ring)
+            settings = read_config(config) if isinstance(config, Path) else config
+            kind = Dataset if settings.blocks is None else ServedSeries
+            datasets[name] = kind.open(name, settings, ring)
             undo.callback(datasets[name].close)
         return datasets, ring
 

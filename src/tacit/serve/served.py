@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tacit.errors import ConfigError
 from tacit.model.ask import Ask
@@ -20,9 +20,13 @@ from tacit.replies import AttributeLine, DomainReply, QuotaLine
 from tacit.serve.key import Key
 from tacit.serve.published import Edition
 from tacit.serve.question import COUNT_WORK, Question
+from tacit.serve.refusal import Refusal
 from tacit.serve.turns import SLICE, Ticket
 from tacit.serve.writer import Writer
 from tacit.session import DryRun, Session
+
+if TYPE_CHECKING:  # a server of published files loads no ledger
+    from tacit.blocks import Series
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 MAX_LABELS = 10_000  # of one attribute
@@ -42,7 +46,7 @@ class ServedData(ABC):
     def __init__(
         self,
         name: str,
-        session: Session,
+        session: Session | Series,
         published: Download,
         *,
         about: Mapping[str, str] | None = None,
@@ -58,31 +62,39 @@ class ServedData(ABC):
         self.shown_lock = threading.Lock()  # for what is worked out in several steps
 
     @cached_property
+    def _found(self) -> DomainReply:
+        return describe(self.session)
+
+    @property
     def described(self) -> DomainReply:
-        """What may be asked about: the declared attributes. All of it is public and never changes."""
-        session = self.session
-        attributes = [
-            AttributeLine(
-                name=name,
-                kind=attribute.kind,
-                ordered=attribute.ordered,
-                size=attribute.size,
-                labels=[attribute.label(i) for i in range(min(attribute.size, MAX_LABELS))],
-                takes=attribute.takes,
-            )
-            for name, attribute in session.domain.items()
-        ]
-        return DomainReply(
-            rows=session.rows,
-            cells=session.domain.size,
-            attributes=attributes,
-            confidence=session.confidence,
-            mechanism=session.choice.mechanism,
-            reason=session.choice.reason,
-            rows_per_person=session.rows_per_person,
-            measure=session.total.measure,
-            declared=session.domain.to_toml(),
-        )
+        """What may be asked about: the declared attributes. All of it is public; that of one table never changes."""
+        return self._found
+
+    def table(self, block: str = "") -> Session:
+        """The session whose ledger is read: that of the table, or of one block of a series."""
+        assert isinstance(self.session, Session)
+        if block:
+            raise Refusal(404, "no_such_block", f"{self.name} is one table, and has no blocks.")
+        return self.session
+
+    @property
+    def grows(self) -> bool:
+        """Whether it is a series, to which blocks may be added: what is worked out of a question is then not kept."""
+        return not isinstance(self.session, Session)
+
+    @property
+    def newest(self) -> str:
+        """The label of the newest block; empty where there are none."""
+        return ""
+
+    def tables(self) -> Iterator[Session]:
+        """Every session whose ledger is read, the newest block's first."""
+        yield self.table()
+
+    def edition(self, block: str = "") -> Edition:
+        """All that was released so far, of the table or of one block, as a file."""
+        self.table(block)
+        return self.published.edition()
 
     def known(self, ask: Ask, within: float | None = None) -> Answers | None:
         """The answer that a question has already, if it has one. For the writer's thread; nobody is told, so far."""
@@ -142,6 +154,33 @@ class ServedData(ABC):
     @abstractmethod
     def close(self) -> None:
         """Finish what is queued, then let go of everything."""
+
+
+def describe(session: Session | Series) -> DomainReply:
+    """What is public about a session."""
+    attributes = [
+        AttributeLine(
+            name=name,
+            kind=attribute.kind,
+            ordered=attribute.ordered,
+            size=attribute.size,
+            labels=[attribute.label(i) for i in range(min(attribute.size, MAX_LABELS))],
+            takes=attribute.takes,
+        )
+        for name, attribute in session.domain.items()
+    ]
+    return DomainReply(
+        rows=session.rows,
+        cells=session.domain.size,
+        attributes=attributes,
+        confidence=session.confidence,
+        mechanism=session.choice.mechanism,
+        reason=session.choice.reason,
+        rows_per_person=session.rows_per_person,
+        measure=session.total.measure,
+        declared=session.domain.to_toml(),
+        blocks="" if isinstance(session, Session) else session.terms.name,
+    )
 
 
 def ticket(key: Key, questions: Sequence[Question], arrived: datetime | None = None) -> Ticket:

@@ -90,7 +90,7 @@ class Server:
             try:
                 return found if isinstance(found, list) else await asyncio.wrap_future(found)
             except Refusal as refusal:
-                if refusal.code == "needs_data":
+                if refusal.code == "needs_data" and self.keys is None:
                     raise not_here(about.elsewhere) from None
                 raise
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tacit.errors import TacitError
 from tacit.model.ask import Count
@@ -32,6 +32,9 @@ from tacit.model.table import Answers
 from tacit.serve.refusal import Refusal, refusal_of
 from tacit.serve.turns import MAX_WAITING, Job, Note, Steps, Ticket, Turns
 from tacit.session import Session
+
+if TYPE_CHECKING:  # a server of published files loads no ledger
+    from tacit.blocks import Series
 
 T = TypeVar("T")
 
@@ -51,7 +54,12 @@ class Writer:
     """
 
     def __init__(
-        self, session: Session, name: str, *, sync: Callable[[], None] = lambda: None, most_waiting: int = MAX_WAITING
+        self,
+        session: Session | Series,
+        name: str,
+        *,
+        sync: Callable[[], None] = lambda: None,
+        most_waiting: int = MAX_WAITING,
     ) -> None:
         self._session, self._sync = session, sync
         self._turns, self._most = Turns(), most_waiting
@@ -226,7 +234,7 @@ def _cut(job: Job, part: Sequence[Count], error: BaseException, paid: dict[str, 
     return Cut(error, mine) if mine else error
 
 
-def accounted(session: Session, work: Callable[[], T], before: int = 0) -> T:
+def accounted(session: Session | Series, work: Callable[[], T], before: int = 0) -> T:
     """Do it; where it fails after something was paid for, `Cut` says how much that was, and what was paid `before`."""
     try:
         return work()
@@ -246,7 +254,7 @@ def cut_short(error: TacitError | Refusal, before: int) -> int:
     return before
 
 
-def charges(session: Session, error: TacitError, asks: Iterable[Count]) -> dict[str, int]:
+def charges(session: Session | Series, error: TacitError, asks: Iterable[Count]) -> dict[str, int]:
     """What each of the counts had cost, by the key of its core, before a batch of them failed with `error`.
 
     What belongs to no question of its own comes before the answer that it was bought for: a start, and the gate that
@@ -274,9 +282,9 @@ def claimed(
     return shown
 
 
-def _bought(session: Session, error: TacitError) -> list[tuple[str | None, int]]:
-    """What was bought for a question before it failed."""
-    if error.nothing_spent or error.after is None:
+def _bought(session: Session | Series, error: TacitError) -> list[tuple[str | None, int]]:
+    """What was bought for a question before it failed. A series counts that by itself, for each block."""
+    if not isinstance(session, Session) or error.nothing_spent or error.after is None:
         return []
     try:
         return session.bought(error.after)

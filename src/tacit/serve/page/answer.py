@@ -24,10 +24,11 @@ from tacit.model.budget import Loss, percent_of
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.model.table import Answers, CdfAnswer, Listing, Table
+from tacit.questions import Questions
 from tacit.serve.page.form import Built
 from tacit.serve.page.link import drilled, fields_of
 from tacit.serve.schema import Json
-from tacit.session import DryRun, Session
+from tacit.session import DryRun
 from tacit.show.chart import Axis, Chart, Heat, Points, Rule
 from tacit.show.chart.axes import round_number
 from tacit.show.chart.paint import GREY
@@ -58,7 +59,7 @@ class BarRow:
     whisker: bool = True  # it has an error bar, which may be cut down to a point
 
 
-def panel(ask: Ask, answer: Answers, session: Session, built: Built | None = None) -> dict[str, Any]:
+def panel(ask: Ask, answer: Answers, session: Questions, built: Built | None = None) -> dict[str, Any]:
     """The whole answer to a question. `figure` and `error` are there where it is one value.
 
     built: what was clicked, or would have to be: each row of a table then leads to the rows behind it.
@@ -124,11 +125,13 @@ def sharper(ask: Ask, answer: Answers) -> list[float]:
     return [width for part in (2, 5) if (width := round_number(answer.error / part, up=False)) >= 1]
 
 
-def ways(given: str | Json, dataset: str, base: str, within: float | None = None) -> dict[str, str]:
+def ways(
+    given: str | Json, dataset: str, base: str, within: float | None = None, *, published: bool = True
+) -> dict[str, str]:
     """The same answer elsewhere: the name of each way, and its text to copy.
 
     Python and the command line use the published file, which the page offers: what has just been answered is in it, so
-    neither data nor budget are needed.
+    neither data nor budget are needed. A series has one for each block, and is asked here.
     """
     file = f"{dataset}.tacit.jsonl"
     name = "" if isinstance(given, str) else str(given["cdf"])
@@ -138,9 +141,11 @@ def ways(given: str | Json, dataset: str, base: str, within: float | None = None
     words = ["ask", option + _argument(given)] if isinstance(given, str) else ["cdf", _argument(name)]
     asked = {"question": given} if within is None else {"question": given, "within": within}
     body = shlex.quote(json.dumps(asked, ensure_ascii=False))
+    opened = f'tacit.read("{file}")' if published else f'tacit.connect("{base}", data="{dataset}")'
+    option = f"--published {file}" if published else f"--server {base} --data {dataset}"
     return ({"SQL": given} if isinstance(given, str) else {}) | {
-        "Python": f'import tacit\n\nknown = tacit.read("{file}")\nprint(known.{call})\n',
-        "Command line": f"tacit {words[0]} --published {file} {words[1]}\n",
+        "Python": f"import tacit\n\nknown = {opened}\nprint(known.{call})\n",
+        "Command line": f"tacit {words[0]} {option} {words[1]}\n",
         "curl": 'curl -H "Authorization: Bearer $TACIT_KEY" -H "Content-Type: application/json" \\\n'
         f"  -d {body} \\\n  {base}/v1/{dataset}/ask\n",
     }

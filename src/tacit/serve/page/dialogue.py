@@ -64,15 +64,16 @@ async def ask(call: Call) -> Response:
         if do != "ask":  # whoever says nothing spends nothing
             found = await asyncio.wrap_future(call.about.price(call.asker, parsed))
         if do != "ask" and not (do == "look" and found.known):
-            words = price_words(found, session.left, session.total, may_spend=call.asker.may_spend)
+            left = found.left or session.left
+            words = price_words(found, left, session.total, may_spend=call.asker.may_spend)
             title = parsed.ask.words(session.domain)
-            may = call.asker.may_spend and found.cost_at_most <= session.left
+            may = call.asker.may_spend and found.cost_at_most <= left
             return await _show(
                 call, asked, "price.html", within=within, known=found.known, words=words, title=title, may=may
             )
         (answer,) = await answers(call, [parsed])
         told = await run_in_threadpool(panel, parsed.ask, answer, session, asked.built if asked.clicked else None)
-        same = ways(given, call.about.name, _base(call), within)
+        same = ways(given, call.about.name, _base(call), within, published=not call.about.grows)
         offers = await _offers(call, parsed, answer) if isinstance(given, str) else []
         return await _show(
             call, asked, "answer.html", within=within, answer=told, ways=same, given=given, offers=offers
@@ -101,7 +102,7 @@ async def read_question(call: Call, fields: Fields) -> tuple[Forms, str | Json, 
 async def _offers(call: Call, parsed: Question, answer: Answers) -> list[tuple[str, str]]:
     """Sharper answers that can be bought: the half width, and the words of the button."""
     session, found = call.about.session, []
-    for half in sharper(parsed.ask, answer) if call.asker.may_spend else []:
+    for half in sharper(parsed.ask, answer) if call.asker.may_spend and not call.about.grows else []:
         price = await asyncio.wrap_future(call.about.price(call.asker, replace(parsed, within=half)))
         if price.known:
             found.append((f"{half:g}", f"± {half:,g}, known already and free"))
@@ -167,9 +168,10 @@ async def price(call: Call) -> Json:
         told["sql"] = given if asked.clicked and isinstance(given, str) else ""
         parsed = await run_in_threadpool(read, given, session.domain)
         found = await asyncio.wrap_future(call.about.price(call.asker, parsed))
-        told["text"] = price_words(found, session.left, session.total, may_spend=call.asker.may_spend)
+        left = found.left or session.left
+        told["text"] = price_words(found, left, session.total, may_spend=call.asker.may_spend)
         if found.cost_at_most.atoms:
-            told["level"] = "cost" if found.cost_at_most <= session.left and call.asker.may_spend else "much"
+            told["level"] = "cost" if found.cost_at_most <= left and call.asker.may_spend else "much"
     except Exception as error:
         told |= {"text": refusal_of(error).sentence, "level": "wrong"}
     return told

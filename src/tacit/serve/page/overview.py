@@ -119,7 +119,7 @@ def _chosen(built: Built, domain: Domain) -> Query:
 def _look(dataset: ServedData) -> dict[str, Table]:
     session = dataset.session
     entries = session.entries
-    tables = dict[str, Table](dataset.shown.get("columns", (-1, {}))[1])
+    tables = dict[str, Table]() if dataset.grows else dict[str, Table](dataset.shown.get("columns", (-1, {}))[1])
     for name, attribute in session.domain.items():
         if name not in tables and 1 < attribute.size <= MOST_CELLS:
             found = dataset.known(Crosstab(session.domain, (name,)))

@@ -11,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
 from tacit.errors import ConfigError
+from tacit.model.block import slug
 from tacit.serve.endpoint import Call
 from tacit.serve.key import DEFAULT_QUOTA, Role
 from tacit.serve.page import view
@@ -19,6 +20,7 @@ from tacit.serve.page.dialogue import main, read_question
 from tacit.serve.page.form import last, linked
 from tacit.serve.page.view import Place, page, place_of
 from tacit.serve.refusal import Refusal, refusal_of
+from tacit.session import Session
 from tacit.show.events import Event, latest
 from tacit.show.report import page as report_page
 
@@ -32,10 +34,13 @@ _PERCENT = re.compile(r"\d{1,3}(\.\d{1,6})?", re.ASCII)
 
 def history(call: Call) -> Response:
     before, free = _parameter(call, "before", 0, 2**53), "free" in call.request.query_params
-    session = call.about.session
-    who = view.askers(call.about) if call.asker.role == "owner" else None
+    block = _block(call)
+    who = view.askers(call.about) if call.asker.role == "owner" and not block else None
     place = place_of(call, "history")
-    return page("history.html", place, **view.history(session, who, before, place, free=free))
+    found = view.history(call.about.table(block), who, before, place, free=free)
+    session = call.about.session
+    others = [] if isinstance(session, Session) else [one for one in session.blocks if one != block]
+    return page("history.html", place, **found, block=block, others=others)
 
 
 async def entry(call: Call) -> Response:
@@ -43,19 +48,19 @@ async def entry(call: Call) -> Response:
     found = await run_in_threadpool(_receipt, call)
     if call.request.url.query:
         return await main(call)
-    entry = await run_in_threadpool(view.entry, found, call.about.session)
+    entry = await run_in_threadpool(view.entry, *found)
     return page("entry.html", place_of(call, "history"), **entry)
 
 
-def _receipt(call: Call) -> Event:
-    """The entry that the address names, if it is one of this ledger."""
+def _receipt(call: Call) -> tuple[Event, Session]:
+    """The entry that the address names, if it is one of this ledger, or of one block's."""
     number, _, seal = call.request.path_params["receipt"].partition("-")
-    session = call.about.session
     entry = int(number) if _WHOLE.fullmatch(number) else 0
-    found = next(iter(latest(session, 1, entry + 1, free=True)), None)
-    if found is None or found.receipt.entry != entry or not seal or not found.receipt.seal.startswith(seal):
-        raise Refusal(404, "no_such_entry", "The ledger has no such entry: the address may be of another ledger.")
-    return found
+    for session in call.about.tables():
+        found = next(iter(latest(session, 1, entry + 1, free=True)), None)
+        if found is not None and found.receipt.entry == entry and seal and found.receipt.seal.startswith(seal):
+            return found, session
+    raise Refusal(404, "no_such_entry", "The ledger has no such entry: the address may be of another ledger.")
 
 
 def plan(call: Call) -> Response:
@@ -63,9 +68,10 @@ def plan(call: Call) -> Response:
 
 
 def report(call: Call) -> Response:
-    name = call.about.name
+    block = _block(call)
+    name = f"{call.about.name}-{slug(block)}" if block else call.about.name
     attached = {"content-disposition": f'attachment; filename="{name}.html"'}
-    return Response(report_page(call.about.session, name), headers=attached, media_type="text/html")
+    return Response(report_page(call.about.table(block), name), headers=attached, media_type="text/html")
 
 
 def audit(call: Call) -> Response:
@@ -162,6 +168,11 @@ def _share(percent: str) -> float:
     if not _PERCENT.fullmatch(percent) or not 0 < float(percent) <= 100:
         raise Refusal(400, "bad_quota", "A quota is a number of per cent, above 0 and at most 100.")
     return float(percent) / 100
+
+
+def _block(call: Call) -> str:
+    """The block that is meant: the newest unless one is named."""
+    return call.request.query_params.get("block", "") or call.about.newest
 
 
 def _parameter(call: Call, name: str, unless: int, most: int) -> int:

@@ -25,6 +25,7 @@ from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.statistic_check import offered
 from tacit.model.workload import Marginal
+from tacit.questions import Questions
 from tacit.replies import QuotaLine
 from tacit.serve.endpoint import Call
 from tacit.serve.key import Key
@@ -187,11 +188,12 @@ def entry(event: Event, session: Session) -> dict[str, Any]:
 
 def plan(dataset: ServedData) -> dict[str, Any]:
     """The mechanism and why, what to expect of it, and what is promised: from public parameters."""
-    session = dataset.session
+    session = dataset.table(dataset.newest)
     size = f"{session.rows:,} rows, {len(session.domain)} attributes, {session.domain.size:,} cells"
+    which = f"Every block has a budget of its own. In {dataset.newest}, the newest: " if dataset.newest else ""
     return {
-        "about": f"{size}; {session.budget}.",
-        "expected": _once(dataset, "plan", 0, lambda: expectation(session)),  # it takes a moment
+        "about": f"{which}{size}; {session.budget}.",
+        "expected": _once(dataset, "plan", dataset.newest, lambda: expectation(session)),  # it takes a moment
         "session": session,
         "odds": odds(session),
     }
@@ -199,8 +201,8 @@ def plan(dataset: ServedData) -> dict[str, Any]:
 
 def budget(dataset: ServedData, quota: QuotaLine | None) -> dict[str, Any]:
     """The one budget: what is left, what was bought, and a quota if the key has one."""
-    session = dataset.session
-    total, spent = session.total.atoms, session.spent.atoms
+    now = dataset.session.status()
+    total, spent = now.total.atoms, now.spent.atoms
     gauge = _once(dataset, "gauge", (spent, total), lambda: _gauge(dataset))
     used = 0.0
     if quota is not None:
@@ -209,11 +211,12 @@ def budget(dataset: ServedData, quota: QuotaLine | None) -> dict[str, Any]:
     return {
         "left": 1 - min(1.0, spent / total),
         "finished": total - spent < _NEARLY_NOTHING * total,
-        "whole": session.budget,
-        "extensions": session.extensions,
-        "continues": session.continues,
-        "continued_by": session.continued_by,
-        "epsilon_spent": session.epsilon_spent,
+        "whole": now.budget,
+        "extensions": now.extensions,
+        "continues": now.continues,
+        "continued_by": now.continued_by,
+        "epsilon_spent": now.epsilon_spent,
+        "blocks": now.blocks,
         "gauge": gauge,
         "reserved": any(name == "reserved" for name, _ in gauge.parts),
         "quota": quota,
@@ -231,7 +234,10 @@ def _once(dataset: ServedData, name: str, at: object, make: Callable[[], T]) -> 
 
 
 def _gauge(dataset: ServedData) -> Gauge:
-    session = dataset.session
+    if dataset.newest:  # of the block that has spent most
+        now = dataset.session.status()
+        return Gauge("", [("spent", 100 * now.spent.atoms / now.total.atoms)], 100, "% of the budget", width=WIDTH)
+    session = dataset.table()
     with dataset.shown_lock:  # the tally goes on from where it was
         tally = dataset.shown.setdefault("tally", (0, Tally()))[1].catch_up(session)
     parts = [(n, 100 * cost.atoms / session.total.atoms) for n, _, cost in spending(tally, session)]
@@ -271,7 +277,7 @@ def _entry_link(event: Event, place: Place) -> Markup:
     return Markup('<a href="{}">{}</a>').format(link, clean(event.question))
 
 
-def audit(records: Sequence[Mapping[str, Any]], session: Session, address: str) -> list[list[str]]:
+def audit(records: Sequence[Mapping[str, Any]], session: Questions, address: str) -> list[list[str]]:
     """Who asked what, newest first. The log holds no values."""
     total, domain = session.total, session.domain
     return [
@@ -287,7 +293,7 @@ def audit(records: Sequence[Mapping[str, Any]], session: Session, address: str) 
     ]
 
 
-def mine(records: Sequence[Mapping[str, Any]], name: str, session: Session, address: str) -> list[list[str]]:
+def mine(records: Sequence[Mapping[str, Any]], name: str, session: Questions, address: str) -> list[list[str]]:
     """What a name has asked, newest first, each question once."""
     found: dict[str, list[str]] = {}
     for record in records:

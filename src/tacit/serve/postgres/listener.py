@@ -30,7 +30,7 @@ from tacit.serve.postgres.types import Value
 from tacit.serve.question import SHORT_SQL, Question
 from tacit.serve.served import ServedData
 from tacit.serve.server import Server
-from tacit.session import DryRun
+from tacit.session import DryRun, Session
 
 PORT = 5470
 GRACE = 30  # seconds for what is being answered when the server is told to stop
@@ -160,7 +160,8 @@ class Listener:
         if found is None or found.prepared is not prepared:
             short = len(asked.statement.text) <= SHORT_SQL
             found = prepared.bound(values) if short else await asyncio.to_thread(prepared.bound, values)
-            if found.asked is not None and found.asked.question.light and len(asked.statement.text) <= MAX_KEPT_TEXT:
+            light = found.asked is not None and found.asked.question.light and not asked.dataset.grows
+            if light and len(asked.statement.text) <= MAX_KEPT_TEXT:
                 self._bound.keep(kept, found)
         return found
 
@@ -175,9 +176,11 @@ class Listener:
         price: DryRun = await waited(asyncio.wrap_future(dataset.price(key, question)))
         lines = [str(price)[0].upper() + str(price)[1:]]
         base = await asyncio.to_thread(lambda: dataset.session.base)
-        if isinstance(question.ask, Count) and price.cost_at_most.atoms and not base.what:
+        session = dataset.session
+        bought = price.cost_at_most.atoms and not base.what
+        if isinstance(question.ask, Count) and isinstance(session, Session) and bought:
             # Nothing is started from: a count is measured by itself, and the law of its noise is known beforehand.
-            width = dataset.session.bar_for(question.ask, price.cost_at_most)
+            width = session.bar_for(question.ask, price.cost_at_most)
             lines.append(f"± {width:,.0f} rows ({100 * dataset.session.confidence:.10g} %)")
         return lines + [f"± {one.error:,.0f} rows: {one.about}" for one in base.certified or base.expects]
 

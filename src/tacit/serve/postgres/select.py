@@ -100,8 +100,9 @@ def table_select(statement: Statement, find: Callable[[str], ServedData | None])
     edits = tuple(edit for source in sources for edit in source.edits)
     parameters = parameters_of(statement, dataset.session.domain)
     asked = None if parameters else _read(statement, Edited.of(statement.text, edits), dataset)
-    # What is heavy is read again when it is asked: a client may prepare hundreds of statements.
-    kept = asked if asked is not None and asked.question.light else None
+    # What is heavy is read again when it is asked: a client may prepare hundreds of statements. So is what is about a
+    # series, which may have another block by then.
+    kept = asked if asked is not None and asked.question.light and not dataset.grows else None
     return TableSelect(dataset, statement, edits, parameters, kept)
 
 

@@ -1,0 +1,190 @@
+"""A series of blocks as the server holds it: every block has a budget of its own, and so has every key's quota.
+
+The owner appends beside the running server, which sees the new block at the next question: the manifest lists it, and
+what is bought about it is charged to its own ledger, whoever asks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Any, TypeVar
+
+from tacit.blocks import Series
+from tacit.config import Config
+from tacit.errors import InvalidQuery, TacitError, WouldSpend
+from tacit.model.budget import Loss
+from tacit.model.started import Started
+from tacit.model.table import Answers
+from tacit.replies import DomainReply, QuotaLine
+from tacit.serve.dataset import FAIRNESS, Dataset, past_quota
+from tacit.serve.key import Key
+from tacit.serve.published import Edition, Published
+from tacit.serve.question import Question
+from tacit.serve.refusal import Refusal
+from tacit.serve.served import describe, ticket
+from tacit.serve.turns import SLICE, Steps
+from tacit.serve.writer import Cut
+from tacit.session import Session
+
+T = TypeVar("T")
+_NOTE = f"it is a share of each block's budget, and a new block brings a new one; {FAIRNESS}"
+
+
+class ServedSeries(Dataset):
+    """Answers for keys about all blocks of a series. No answer is kept here: a new block may change it."""
+
+    session: Series
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        self._editions: dict[str, Published] = {}
+        self._described: DomainReply | None = None
+        super().__init__(*given, **named)
+
+    @staticmethod
+    def opened(settings: Config) -> Series:
+        return settings.series()
+
+    @property
+    def described(self) -> DomainReply:
+        """What may be asked about, with the blocks that there are by now."""
+        known, blocks = self._described, self.session.blocks
+        if known is None or len(known.attributes[0].labels) != len(blocks):
+            known = self._described = describe(self.session)
+        return known
+
+    def table(self, block: str = "") -> Session:
+        try:
+            return self.session.known(block)
+        except InvalidQuery as error:
+            raise Refusal(404, "no_such_block", f"Every block has a ledger of its own: {error.sentence}") from None
+
+    @property
+    def newest(self) -> str:
+        return self.session.blocks[-1]
+
+    def tables(self) -> Iterator[Session]:
+        return map(self.session.known, reversed(self.session.blocks))
+
+    def edition(self, block: str = "") -> Edition:
+        self.table(block)  # refuses a label that there is not
+        return self._editions.setdefault(block, Published(partial(self.table, block))).edition()
+
+    def close(self) -> None:
+        for one in self._editions.values():
+            one.close()
+        super().close()
+
+    def ask(
+        self, key: Key, questions: list[Question], arrived: datetime | None = None, *, free: bool = False
+    ) -> Future[list[Answers]] | list[Answers]:
+        paid, waits = Counter[str](), ticket(key, questions, arrived)
+
+        def note(result: Any) -> None:
+            self._note(key, questions, result, self._charged(paid))
+            self._count_blocks(key, paid)
+
+        if free or not key.may_spend:
+            return self.writer.do_in_steps(lambda: self._all_free(questions), note, waits)
+        return self.writer.do_in_steps(lambda: self._answered(key, questions, paid), note, waits)
+
+    def _answered(self, key: Key, questions: list[Question], paid: Counter[str]) -> Steps:
+        """Answers for who may spend. `paid` is told what blocks are charged, also where that fails in the end."""
+        answers = list[Answers]()
+        try:
+            while len(answers) < len(questions):
+                some = questions[len(answers) :][:SLICE]
+                some = some if all(question.plain for question in some) else some[:1]
+                answers += self._pay(key, paid, partial(self._ask, some))
+                yield sum(question.work for question in some)
+            return answers
+        finally:
+            for label, atoms in paid.items():  # from here on the note of the whole request has it
+                self._unnoted[self._pot(label, key)] -= atoms
+
+    def _ask(self, questions: list[Question]) -> list[Answers]:
+        if len(questions) == 1:
+            return [self.session.answer(questions[0].ask, within=questions[0].within)]
+        return self.session.answer_many([question.ask for question in questions])
+
+    def _pay(self, key: Key, paid: Counter[str], work: Callable[[], T]) -> T:
+        """Do it, within what the key may spend of each block; what that costs is added to `paid`, whatever happens."""
+        capped = nullcontext() if key.may_spend_all else self.session.spending(partial(self._left_of, key))
+        now = Counter[str]()
+        try:
+            with capped, self.session.paying() as now:
+                return work()
+        except TacitError as error:
+            said = past_quota(key, error) if isinstance(error, WouldSpend) else error
+            if not paid and not now:
+                raise said from None
+            said.nothing_spent = False
+            raise Cut(said, max((paid + now).values())) from None
+        finally:
+            paid.update(now)
+            for label, atoms in now.items():
+                self._unnoted[self._pot(label, key)] += atoms
+
+    def _begin(self, key: Key) -> Started:
+        base, paid = self.session.base, Counter[str]()
+        try:
+            with self.session.paying() as paid:
+                self.session.start()
+        except TacitError as error:
+            if not paid:
+                raise
+            raise Cut(error, max(paid.values())) from None
+        finally:
+            self._count_blocks(key, paid)
+        cost = Loss(self.session.total.measure, max(paid.values(), default=0))
+        return replace(base, cost=cost, bought=base.bought or bool(paid))
+
+    def spent_by(self, key: Key) -> Loss:
+        """What a name has spent of the block of which it has spent most."""
+        used = (self._keys.used(self._pot(label, key)[0], key.name) for label in self.session.blocks)
+        return Loss(self.session.total.measure, max(used, default=0))
+
+    def quota(self, key: Key) -> QuotaLine | None:
+        """What a key may spend of a block's budget, and has spent: of the block of which most is used."""
+        if key.quota is None or key.may_spend_all:
+            return None
+        blocks = self.session.blocks
+        used = {label: self._keys.used(self._pot(label, key)[0], key.name) for label in blocks}
+        touched = [label for label in blocks if used[label]] or blocks[-1:]
+        label = max(touched, key=lambda one: used[one] / max(1, self._allowed_of(key, one)))
+        allowed, total = self._allowed_of(key, label), self.session.total
+        share = allowed / total.atoms if key.of_left else key.quota
+        amounts = (Loss(total.measure, used[label]).to_dict(), Loss(total.measure, allowed).to_dict())
+        return QuotaLine(share, *amounts, _NOTE)
+
+    def _allowed_of(self, key: Key, label: str) -> int:
+        """What a key may spend in all of a block: a share of its budget, or of what was left when it first asked."""
+        session, share = self.session.known(label), 1 if key.quota is None else key.quota
+        if not key.of_left:
+            return int(session.total.atoms * share)
+        return self._keys.granted(self._pot(label, key)[0], key.name, int(session.left.atoms * share))
+
+    def _left_of(self, key: Key, label: str) -> int:
+        pot = self._pot(label, key)
+        return max(0, self._allowed_of(key, label) - self._keys.used(*pot) - self._unnoted[pot])
+
+    def _pot(self, label: str, key: Key) -> tuple[str, str]:
+        """Under which the file of keys counts: no name of a data set has a slash."""
+        return f"{self.name}/{label}", key.name
+
+    def _charged(self, paid: Counter[str]) -> dict[str, Any]:
+        """What blocks were charged, for the audit log."""
+        measure = self.session.total.measure
+        return {"blocks": {label: Loss(measure, atoms).to_dict() for label, atoms in paid.items()}} if paid else {}
+
+    def _count(self, key: Key, atoms: int) -> None:
+        """Nothing: what is counted is what each block was charged."""
+
+    def _count_blocks(self, key: Key, paid: Counter[str]) -> None:
+        for label, atoms in paid.items():
+            self._use(*self._pot(label, key), atoms)
