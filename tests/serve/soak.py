@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 import sqlite3
 import sys
@@ -31,10 +32,12 @@ from fuzzing import Judge, Maker, send_bytes
 from serving import WHO, write_config
 
 from audit_record import FOLDER, record
+from support import until
 from tacit.serve import make_key
 from tacit.show.chart import Axis, Chart, Grid, Polyline
 
 SAMPLES = 240  # of a whole run
+READY = 100  # requests before the first sample: by then every client is connected, however busy the machine is
 PAUSE = 0.01  # seconds between a client's requests, about
 WARM = 0.25  # of a run: caches fill up
 MOST_A_LINE = 4096  # bytes of a file that a line of the ledger, or a request, may cost
@@ -156,7 +159,7 @@ def sample(server: Server, folder: Path, load: Load, began: float) -> Sample:
 
 def unexplained(samples: Sequence[Sample]) -> list[str]:
     """What grew more than the ledger's lines explain, after the caches are warm."""
-    warm = samples[int(WARM * len(samples)) :]  # by number: a busy machine may take the last one much later
+    warm = samples[math.ceil(WARM * len(samples)) :]  # by number: a busy machine may take the last one much later
     first, last = warm[0], warm[-1]
     lines = last.lines - first.lines
     found = []
@@ -198,9 +201,11 @@ def soak(folder: Path, minutes: float, samples: int = SAMPLES, say: Callable[[st
     keys = {name: make_key(folder / "tacit.keys", name, role, quota) for name, (role, quota) in WHO.items()}
     seen = list[Sample]()
     with Server(config, PROGRAM) as server:
-        load, began = Load(server.address, keys), time.perf_counter()
+        load = Load(server.address, keys)
         load.start()
         try:
+            until(lambda: load.judge.statuses.total() >= READY)
+            began = time.perf_counter()
             for number in range(samples + 1):
                 seen.append(sample(server, folder, load, began))
                 if number % max(1, samples // 20) == 0:
