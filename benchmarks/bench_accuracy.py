@@ -1,7 +1,7 @@
 """Accuracy: every way on the same tables, the same questions and the same budgets, beside the best of its peers.
 
     python -m benchmarks.bench_accuracy [--tables adult flights ...] [--epsilon 0.1 1 3 pure] [--ways RP3 auto ...]
-                                        [--runs N] [--quick] [--svg FILE]
+                                        [--runs N] [--quick] [--forecast] [--svg FILE]
 
 One table is printed for each table of rows and budget: a row for each figure of each family of questions, a column for
 each way, and how many times the best peer's error ours has. Errors of counts are in ten-thousandths of all rows, of
@@ -10,6 +10,8 @@ and 3-way cells. Neighbours replace one row; delta = 1e-9, and 0 for `pure`, whi
 once for all questions, so fresh noise and sessions share their budget among all of them; drill-down comes last, and
 asks what its answers make it ask. Tables that are not at hand are skipped, as are MST and AIM where `make peers` has
 not installed them; `--quick` needs neither. MST and AIM run once, whatever the number of runs.
+
+`--forecast` prints instead what `tacit.plan` foretells of a warm start beside what happens: see `accuracy.forecasts`.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from benchmarks.accuracy import ways
 from benchmarks.accuracy.analysts import drill_down
 from benchmarks.accuracy.catalogue import TABLES
+from benchmarks.accuracy.forecasts import HEADING, checked
 from benchmarks.accuracy.questions import Family, Truth, families
 from benchmarks.accuracy.scores import Scores, picture, printed
 from benchmarks.accuracy.synthesis import NotFinished
@@ -48,13 +51,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         except (FileNotFoundError, ImportError) as missing:
             print(f"{name}: skipped, as it is not here ({missing})")
             continue
+        if options.forecast:
+            print(f"\n{table.name}: {table.rows:,} rows, {len(table.domain)} attributes\n{HEADING}")
         for word in options.epsilon:
             budget = Budget(epsilon=1.0, delta=0.0) if word == "pure" else Budget(epsilon=float(word), delta=DELTA)
+            if options.forecast:
+                for line in checked(table, budget, options.runs):
+                    print(line, flush=True)
+                continue
             with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
                 scores = compare(table, budget, chosen, options.runs, 0.1 if options.quick else 1.0, progress)
             sizes = f"{table.rows:,} rows, {len(table.domain)} attributes, {table.domain.size:,} cells"
             print(f"\n{table.name}: {sizes}; {budget}; runs: {options.runs}\n{printed(scores)}", flush=True)
-    if options.svg:
+    if options.svg and not options.forecast:
         note = f"{table.name}; {budget}; points are means of the runs, bars their spread."
         picture("Errors of random boxes, by mechanism", scores, "boxes of 1 to 3", note).save(options.svg)
 
@@ -115,6 +124,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--ways", nargs="+", choices=[way.name for way in ways.WAYS], help="all but the slow ones")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="a tenth of the questions, and neither MST nor AIM")
+    parser.add_argument("--forecast", action="store_true", help="what is foretold beside what happens")
     parser.add_argument("--svg", help="where to draw a picture of the last table")
     return parser.parse_args([] if arguments is None else arguments)
 

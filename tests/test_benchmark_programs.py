@@ -12,6 +12,7 @@ from benchmarks import bench_accuracy, bench_almost_all, writer_queue
 from benchmarks.accuracy import ways
 from benchmarks.accuracy.analysts import conjunctions, drill_down, query_of, stream
 from benchmarks.accuracy.catalogue import independent, parity, tree
+from benchmarks.accuracy.forecasts import breaks_even
 from benchmarks.accuracy.fresh import opendp_rho
 from benchmarks.accuracy.noisy_tables import every, released, size
 from benchmarks.accuracy.questions import Truth, boxes, cells, families
@@ -34,6 +35,7 @@ from tacit.load import open_source
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.model.query import Query
+from tacit.release.forecast import direct
 from tacit.trusted.cells import read_records
 
 DOMAIN = Domain(
@@ -245,6 +247,19 @@ def test_the_program_runs(capsys: pytest.CaptureFixture[str]) -> None:
     told = capsys.readouterr().out
     assert told.count("parity: ") == 2
     assert "3-way cells, largest" in told
+
+
+def test_what_is_foretold_stands_beside_what_happens(capsys: pytest.CaptureFixture[str]) -> None:
+    bench_accuracy.main(["--forecast", "--tables", "tree", "--epsilon", "1"])
+    *_, alone, drawn = capsys.readouterr().out.splitlines()
+    assert (alone.split()[:2], drawn.split()[:2]) == (["1", "none"], ["1", "half"])
+    for line in (alone, drawn):
+        ratios = [float(part.split()[-1].rstrip("*")) for part in line.split("|")[1:4]]
+        assert all(1 / 2.5 < ratio < 2.5 for ratio in ratios)
+
+
+def test_fresh_noise_breaks_even_where_its_law_says() -> None:
+    assert breaks_even(MILD, direct(MILD, questions=700, confidence=0.95).mean) in range(690, 711)
 
 
 def test_one_database_of_a_random_population_is_played() -> None:

@@ -438,7 +438,7 @@ def test_the_histogram_is_bought_once_and_answers_everything(tmp_path: Path) -> 
 
 def test_auto_chooses_by_public_sizes_alone() -> None:
     pure, approximate = tacit.Budget(epsilon=1.0, delta=0.0), tacit.Budget(epsilon=1.0, delta=1e-9)
-    assert choose("auto", DOMAIN, approximate, 1000, {"questions": 5}).mechanism == "direct"  # 60 cells
+    assert choose("auto", DOMAIN, approximate, 1000, {"questions": 3}).mechanism == "direct"  # 60 cells
     assert choose("auto", DOMAIN, approximate, 1000, {"questions": 1000}).mechanism == "histogram"
     assert choose("auto", DOMAIN, pure, 1000, {"questions": 2}).mechanism == "direct"
     assert choose("auto", DOMAIN, pure, 1000, {}).mechanism == "histogram"

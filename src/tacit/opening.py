@@ -160,7 +160,8 @@ def open_session(
         rest = budget
         if before is not None:
             rest = before.left_of(budget, total(budget, before.measure(budget), aside=before.made.aside))
-        choice = choose(mechanism, domain, rest, rows.rows, named, rows_per_person=people)
+        prior_rows = 0 if drawn_to is None else drawn_to.counts_on(domain)
+        choice = choose(mechanism, domain, rest, rows.rows, named, rows_per_person=people, prior_rows=prior_rows)
         confidence = checked(Common, named).confidence
         kept = written(choice, confidence)
         measure = choice.measure(budget) if made is None else made.total.measure
@@ -328,6 +329,7 @@ def choose(
     named: Mapping[str, Any],
     *,
     rows_per_person: int = 1,
+    prior_rows: int = 0,
 ) -> Choice:
     """The mechanism and its settings for these public parameters: as asked for, or as planned."""
     if mechanism != "auto":
@@ -336,7 +338,14 @@ def choose(
     from tacit.release.plan import plan  # only a new ledger is planned for
 
     questions = named.get("questions", 10_000)
-    made = plan(rows=rows, domain=domain, budget=budget, questions=questions, rows_per_person=rows_per_person)
+    made = plan(
+        rows=rows,
+        domain=domain,
+        budget=budget,
+        questions=questions,
+        rows_per_person=rows_per_person,
+        prior_rows=prior_rows,
+    )
     chosen = made.options
     if "warm" in named:  # an owner who names a split divides the budget: nothing else of it is decided here
         chosen.pop("certify", None)

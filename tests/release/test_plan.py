@@ -21,9 +21,10 @@ from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import Query
+from tacit.opening import read_prior
 from tacit.release.forecast import WarmStarted, direct, expected_largest, least_epsilon, mean_size
 from tacit.release.plan import Plan, plan
-from tacit.release.warm_start import warm_start
+from tacit.release.warm_start import fit_all, warm_start
 from tacit.trusted.cells import read_records
 
 MILD, PURE = Budget(epsilon=1.0, delta=1e-9), Budget(epsilon=1.0, delta=0.0)
@@ -122,6 +123,45 @@ def test_choices() -> None:
     assert "median" in wide.forecasts[2].note
 
 
+# The sizes of the flights from New York with 11 attributes, of which no list of cells can be made.
+FLIGHTS = domain_of(12, 10, 16, 3, 7, 7, 7, 8, 41, 7, 31)
+
+
+@pytest.mark.parametrize(("epsilon", "questions"), [(1.0, 2_100), (3.0, 3_000)])
+def test_fresh_noise_loses_where_a_release_is_foretold_less(epsilon: float, questions: int) -> None:
+    """Both were planned as fresh noise, which erred twice as much as the release would have."""
+    budget = Budget(epsilon=epsilon, delta=1e-9)
+    made = plan(rows=336_776, domain=FLIGHTS, budget=budget, questions=questions)
+    assert made.mechanism == "iterative"
+    assert plan(rows=336_776, domain=FLIGHTS, budget=budget, questions=100).mechanism == "direct"
+
+
+@pytest.mark.parametrize("domain", [ADULT, FLIGHTS, domain_of(2, 10), domain_of(12, 6, 4)])
+@pytest.mark.parametrize("budget", [PURE, MILD, Budget(epsilon=0.1, delta=1e-6), Budget(epsilon=8.0, delta=1e-9)])
+def test_fresh_noise_is_planned_just_where_nothing_is_foretold_less(domain: Domain, budget: Budget) -> None:
+    for questions in (1, 5, 30, 200, 1_000, 10_000):
+        made = plan(rows=30_000, domain=domain, budget=budget, questions=questions)
+        means = {one.mechanism: one.mean for one in made.forecasts if one.mean is not None}
+        others = [mean for name, mean in means.items() if name != "direct"]
+        assert (made.mechanism == "direct") == (means["direct"] < min(others))
+        assert made.expected.mean is not None
+        assert made.expected.mean <= means["direct"]
+
+
+def test_a_prior_is_foretold_to_help_the_more_rows_it_has() -> None:
+    loss = total(MILD)
+    means = [WarmStarted(ADULT, 20_000, "gdp", prior_rows=rows).mean(loss) for rows in (0, 100, 20_000, 10**7)]
+    assert means == sorted(means, reverse=True)
+    assert means[2] < 0.9 * means[0]
+    huge = [WarmStarted(FLIGHTS, 20_000, "gdp", prior_rows=rows).mean(loss) for rows in (0, 10**7)]
+    assert huge[1] < 0.9 * huge[0]
+    made = plan(rows=20_000, domain=ADULT, budget=MILD, questions=40, prior_rows=20_000)
+    assert made.mechanism == "iterative"
+    assert plan(rows=20_000, domain=ADULT, budget=MILD, questions=40).mechanism == "direct"
+    assert "a prior of 20,000 rows" in str(made)
+    assert made.to_dict()["prior_rows"] == 20_000
+
+
 def test_adult_gets_a_warm_start_and_a_small_safety_net() -> None:
     made = adult()
     settings = {"warm": made.warm, "certify": made.certify, "hits": made.hits}
@@ -205,6 +245,8 @@ def test_nonsense_is_refused() -> None:
         {"accuracy": 1},
         {"accuracy": math.nan},
         {"confidence": 1.0},
+        {"prior_rows": -1},
+        {"prior_rows": None},
         {"domain": "adult"},
         {"budget": 1.0},
     ]
@@ -223,16 +265,22 @@ CASES = {
     "few": (1_500, (10, 5, 4, 3), 4, 1.0, Budget(epsilon=2.0, delta=1e-6), 105),
     "large": (500_000, (15, 12, 6, 4, 2, 2), 7, 0.8, Budget(epsilon=0.3, delta=1e-9), 106),
 }
-# Its classes differ so much that three attributes together show far more than pairs: nothing public tells that. It is
-# foretold at 0.52, so that a limit of 2 would leave no room for the noise of five runs.
-LARGEST_OFF = {"clinic": 2.2}
+# The classes of these differ so much that three attributes together show far more than pairs: nothing public tells
+# that, and one question in thousands meets it.
+LARGEST_OFF = {"clinic": 2.2, "pure": 2.2}
 
 
 @pytest.mark.parametrize("name", ["survey", "few"])
 def test_figures_of_the_warm_start_are_realistic(name: str, tmp_path: Path) -> None:
     seen, said = measured(name, tmp_path, runs=1), foretold(name)
-    assert 1 / 2.5 < said[0] / seen[0] < 2.5
-    assert 1 / 2.5 < said[1] / seen[1] < 2.5
+    assert all(1 / 2.5 < b / a < 2.5 for a, b in zip(seen, said, strict=True))
+
+
+def test_figures_with_a_prior_are_realistic(tmp_path: Path) -> None:
+    """The prior is another sample of the same population."""
+    seen, said = measured("few", tmp_path, runs=1, prior_rows=50_000), foretold("few", prior_rows=50_000)
+    assert all(1 / 2.5 < b / a < 2.5 for a, b in zip(seen, said, strict=True))
+    assert said[0] < 0.9 * foretold("few")[0]
 
 
 @pytest.mark.parametrize("wrong", [Budget(epsilon=0.1, delta=1e-9), Budget(epsilon=20.0, delta=1e-9)])
@@ -251,31 +299,37 @@ def test_the_table_of_the_planning_page(name: str) -> None:
     shape = " × ".join(map(str, sizes)) if len(set(sizes)) > 1 else f"2^{len(sizes)}"
     figures = " | ".join(f"{a:.5f} | {b:.5f} | {b / a:.2f}" for a, b in zip(seen, said, strict=True))
     print(f"\n| {name} | {rows:,} | {shape} | {classes}, {spread} | {budget} | {figures} |")
-    assert 1 / 2 < said[0] / seen[0] < 2
-    assert 1 / LARGEST_OFF.get(name, 2) < said[1] / seen[1] < 2
+    assert 1 / 1.5 < said[0] / seen[0] < 1.5
+    assert 1 / 1.5 < said[1] / seen[1] < 1.5
+    assert 1 / LARGEST_OFF.get(name, 1.5) < said[2] / seen[2] < 1.5
 
 
-def foretold(name: str, budget: Budget | None = None) -> tuple[float, float]:
+def foretold(name: str, budget: Budget | None = None, prior_rows: int = 0) -> tuple[float, float, float]:
     rows, sizes, _, _, own, _ = CASES[name]
     budget = budget or own
-    start = WarmStarted(domain_of(*sizes), rows, budget.measure)
-    return start.mean(total(budget)) / rows, start.largest(total(budget), 3000) / rows
+    start, loss = WarmStarted(domain_of(*sizes), rows, budget.measure, prior_rows=prior_rows), total(budget)
+    return start.mean(loss) / rows, start.most(loss) / rows, start.largest(loss, 3000) / rows
 
 
-def measured(name: str, folder: Path, runs: int) -> tuple[float, float]:
-    """The mean and the largest error of 3,000 conjunctions after warm starts with the whole budget."""
+def measured(name: str, folder: Path, runs: int, prior_rows: int = 0) -> tuple[float, float, float]:
+    """The mean error of 3,000 conjunctions, what 95 % stay within and the largest, of starts with the whole budget."""
     rows, sizes, classes, spread, budget, seed = CASES[name]
     rng = np.random.Generator(np.random.PCG64(seed))
     domain = domain_of(*sizes)
-    records = read_records(open_source(made_up(rows, sizes, classes, spread, rng)), domain)
+    drawn = made_up(rows + prior_rows, sizes, classes, spread, rng)
+    records = read_records(open_source(drawn[prior_rows:].reset_index(drop=True)), domain)
+    prior = read_prior(drawn[:prior_rows].reset_index(drop=True), domain) if prior_rows else None
     queries = conjunctions(domain, 3000, rng)
     truth = np.array([records.answer(query) for query in queries]) / rows
     errors = []
     for run in range(runs):
         with curating(folder, records, domain, budget, name=str(run)) as curator:
             built = warm_start(public_of(curator), curator, loss=total(budget))
-        errors.append(np.abs(built.hypothesis.answer_many(queries) - truth))
-    return float(np.mean([e.mean() for e in errors])), float(np.mean([e.max() for e in errors]))
+        fitted = fit_all(domain, built.measured, rows, prior=prior)
+        errors.append(np.abs(fitted.hypothesis.answer_many(queries) - truth))
+    figures = [[e.mean(), np.quantile(e, 0.95), e.max()] for e in errors]
+    mean, most, largest = np.mean(figures, axis=0).tolist()
+    return mean, most, largest
 
 
 def made_up(rows: int, sizes: tuple[int, ...], classes: int, spread: float, rng: np.random.Generator) -> pd.DataFrame:

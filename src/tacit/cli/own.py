@@ -71,6 +71,11 @@ def plan(
     if rows is None:
         with waiting("Counting the rows"):
             rows = settings.rows().read().rows
+    prior = settings.options.get("prior")
+    if prior is not None:
+        from tacit.opening import read_prior
+
+        prior = read_prior(prior, settings.domain)
     made = make(
         rows=rows,
         domain=settings.domain,
@@ -79,6 +84,7 @@ def plan(
         accuracy=accuracy,
         confidence=settings.options.get("confidence", 0.95),
         rows_per_person=settings.options.get("rows_per_person", 1),
+        prior_rows=0 if prior is None else prior.counts_on(settings.domain),
     )
     if svg is not None:
         with writing(svg) as file:

@@ -118,11 +118,11 @@ class Allocation:
                     best, least = shares, error
         return best
 
-    def expected(self, measure: Measure, amount: float) -> float:
+    def expected(self, measure: Measure, amount: float, prior_rows: int = 0) -> float:
         """The error to expect of a question after a release for so much of a measure; see `error`."""
         if measure != "epsilon":
-            return self.error(self.precisions(amount))
-        return self.error(self._table_precisions(self.tables(amount), amount))
+            return self.error(self.precisions(amount), prior_rows)
+        return self.error(self._table_precisions(self.tables(amount), amount), prior_rows)
 
     def _by_size(self, scopes: Sequence[tuple[str, ...]], part: float) -> dict[tuple[str, ...], float]:
         weights = [self._size(scope) ** (2 / 9) for scope in scopes]
@@ -140,11 +140,14 @@ class Allocation:
     def _size(self, scope: Sequence[str]) -> int:
         return math.prod(self.sizes[name] for name in scope)
 
-    def error(self, precisions: Floats) -> float:
-        """The root of the mean squared error to expect of a question, in rows."""
-        chances, variances = self._chances, self._variances[self._kind]
+    def error(self, precisions: Floats, prior_rows: int = 0) -> float:
+        """The root of the mean squared error to expect of a question, in rows.
+
+        prior_rows: of a public table that the fit is drawn to, and that is of the same population as the rows.
+        """
+        chances, variances = self._chances, self._drawn(prior_rows)[self._kind]
         left = (chances * variances / (1 + variances * precisions[:, None])).sum(axis=1)
-        return math.sqrt(float((self._counts[self._kind] * left).sum()) + self._unseen)
+        return math.sqrt(float((self._counts[self._kind] * left).sum()) + self._unseen(prior_rows))
 
     # Interactions of attributes with as many values are alike: all that follows is worked out once for each kind.
 
@@ -168,9 +171,26 @@ class Allocation:
     @cached_property
     def _variances(self) -> Floats:
         """Of one number of an interaction, in rows squared, for each strength it may have."""
-        freedom = np.array([math.prod(self.sizes[name] - 1 for name in scope) for scope in self._kinds])
         energies = np.array([strengths(len(scope)) for scope in self._kinds])
-        return np.asarray(energies * (self._reaches / freedom)[:, None] * float(self.rows) ** 2)
+        return np.asarray(energies * self._of_energy[:, None])
+
+    @cached_property
+    def _of_energy(self) -> Floats:
+        """The variance of one number, in rows squared, of an interaction whose energy is 1."""
+        freedom = np.array([math.prod(self.sizes[name] - 1 for name in scope) for scope in self._kinds])
+        return np.asarray(self._reaches / freedom * float(self.rows) ** 2)
+
+    def _drawn(self, prior_rows: int) -> Floats:
+        """The variances that are left once a prior of so many rows is known; see `hypothesis.prior`.
+
+        Two samples of one population are apart by an energy of 1/n + 1/m in every interaction. Where cells cannot be
+        listed, the fit takes single attributes and pairs from a prior, and nothing else.
+        """
+        if not prior_rows:
+            return self._variances
+        apart = (1 / self.rows + 1 / prior_rows) * self._of_energy[:, None]
+        known = np.array([len(scope) <= 2 or math.prod(self.sizes.values()) <= MAX_CELLS for scope in self._kinds])
+        return np.where(known[:, None], self._variances * apart / (self._variances + apart), self._variances)
 
     @cached_property
     def _chances(self) -> Floats:
@@ -197,11 +217,19 @@ class Allocation:
                 sums[place] += sums[place - 1] * other
         return own * sum(total / math.comb(many, len(scope) + i) for i, total in enumerate(sums)) / most
 
-    @cached_property
-    def _unseen(self) -> float:
+    def _unseen(self, prior_rows: int) -> float:
         """The mean squared error of interactions that are not measured whatever the budget; by a public sample."""
+        return sum(every * float((one._counts * one._left(prior_rows))[one._kind].sum()) for every, one in self._others)
+
+    def _left(self, prior_rows: int) -> Floats:
+        """The mean over all strengths of the variances that nothing is measured of."""
+        return np.asarray((self._chances * self._drawn(prior_rows)).sum(axis=1))
+
+    @cached_property
+    def _others(self) -> list[tuple[float, Allocation]]:
+        """Interactions that are not measured, by their number of attributes; each stands for so many of them."""
         rng, names, known = np.random.Generator(np.random.PCG64(1)), sorted(self.sizes), set(self.scopes)
-        found = 0.0
+        found = list[tuple[float, Allocation]]()
         for size in range(2, min(ATTRIBUTES, len(names)) + 1):
             every = math.comb(len(names), size)
             if every <= _LOOKED_AT:
@@ -211,9 +239,7 @@ class Allocation:
                 some = [tuple(names[i] for i in places) for places in drawn]
             left = tuple(scope for scope in some if scope not in known)
             if left:
-                other = Allocation(left, self.sizes, self.rows)
-                each = other._counts * (self._chances * other._variances).sum(axis=1)
-                found += float(each[other._kind].sum()) * every / len(some)
+                found.append((every / len(some), Allocation(left, self.sizes, self.rows)))
         return found
 
     @cached_property

@@ -52,6 +52,7 @@ class Planned:
     promise: str  # what its promised error rests on
     why: str  # it is chosen
     outlook: Callable[[forecast.Sizes], forecast.Look | str]  # or why there is none for these sizes
+    fresh: bool = False  # noise for every question, and no release
     fitted: bool = False  # to runs: its figures are no law, and must be better by more than they can be off by
 
 
@@ -100,6 +101,7 @@ MECHANISMS = {
                 "by the law of the noise",
                 "so few questions are best bought one by one",
                 _late("forecast", "of_direct"),
+                fresh=True,
             ),
         ),
         Mechanism(

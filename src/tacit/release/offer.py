@@ -55,7 +55,8 @@ def of_warm_start(
     what = f"{_tables(public, warm)}{certificate}"
     if not loss.atoms:
         return what, []
-    start, sure = WarmStarted(domain, public.rows, total.measure, people), f"{100 * confidence:.10g} %"
+    prior_rows = 0 if public.prior is None else public.prior.counts_on(domain)
+    start, sure = WarmStarted(domain, public.rows, total.measure, people, prior_rows), f"{100 * confidence:.10g} %"
     if certify.atoms:
         one, at_once = start.bars(warm, certify, confidence)
         about = f"{sure} of questions with a few conditions", f"all of these at once ({sure})"
@@ -63,6 +64,8 @@ def of_warm_start(
         terms = Terms.of(total - warm, hits=settings.hits, confidence=confidence, rows_per_person=people)
         one, at_once = start.mean(warm), terms.shown(terms.threshold(settings.questions))
         about = "the mean of questions with up to three conditions", f"all free answers at once ({sure})"
+    if prior_rows:
+        about = about[0], f"{about[1]}; the prior is taken to be of the same population"
     return what, [Expected(min(e, float(public.rows)), words) for e, words in zip((one, at_once), about, strict=True)]
 
 

@@ -1,7 +1,9 @@
 """Which mechanism, with which settings, and what errors to expect: from public parameters alone. Anybody may call it.
 
-The choice is by the bar that answers will be shown with, because that is what people can rely on. The warm start's is a
-forecast and not a law: so it must be narrower by more than it can be off by.
+Fresh noise is chosen where no release is expected to err less in the mean: a release answers what nobody planned, too,
+and fresh noise keeps back the budget of questions that are never asked. Among releases the choice is by the bar that
+answers will be shown with, because that is what people can rely on. The warm start's is a forecast and not a law: so it
+must be narrower by more than it can be off by.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 MAX_ROWS = 2**40
 THEOREM = "Roth, lecture 12, theorem 7, from a uniform start"
 HEADINGS = ("mechanism", "mean", "largest", "bar", "all at once", "worst case", "epsilon needed")
-MARGIN = 1.2  # a fitted figure is multiplied by this before it is compared
+MARGIN = 1.2  # a fitted bar is multiplied by this before it is compared
 USELESS = 0.25  # of the rows: an expected largest error above this is no answer
 _POINTS, _DRAWN = 25, 1e-3  # of a line in a picture; smaller errors, in rows, leave it
 
@@ -94,6 +96,7 @@ class Plan:
     confidence: float
     forecasts: tuple[Forecast, ...]
     rows_per_person: int = 1
+    prior_rows: int = 0
 
     @property
     def expected(self) -> Forecast:
@@ -115,7 +118,8 @@ class Plan:
     def title(self) -> str:
         sizes = f"{self.rows:,} rows, {len(self.domain)} attributes, {self.domain.size:,} cells"
         people = f"; up to {self.rows_per_person:,} rows a person" if self.rows_per_person > 1 else ""
-        return f"{sizes}{people}; {self.budget}; {self.questions:,} questions"
+        prior = f"; a prior of {self.prior_rows:,} rows" if self.prior_rows else ""
+        return f"{sizes}{people}{prior}; {self.budget}; {self.questions:,} questions"
 
     @property
     def footnotes(self) -> list[str]:
@@ -128,6 +132,8 @@ class Plan:
             f"all at once: with {sure} confidence no answer is farther off: by the law of the noise, or as certified.",
             f"worst case: {THEOREM}.",
         ]
+        if self.prior_rows:
+            found.append("The prior is taken to be of the same population as the rows, and to have all attributes.")
         if self.accuracy is not None:
             wanted = f"{100 * self.accuracy:.10g} %"
             found.append(f"epsilon needed: for ±{wanted} on all questions at once; the warm start's is a forecast.")
@@ -183,7 +189,8 @@ class Plan:
         charts = []
         for title, axis, places, at, here in pictures:
             marks: list[Polyline | Rule] = []
-            sizes = Sizes(self.domain, self.rows, self.budget.measure, self.confidence, self.rows_per_person)
+            people, prior = self.rows_per_person, self.prior_rows
+            sizes = Sizes(self.domain, self.rows, self.budget.measure, self.confidence, people, prior)
             for row in PLANNED.values():
                 look = row.outlook(sizes)
                 if isinstance(look, str):
@@ -201,6 +208,7 @@ class Plan:
             "options": self.options,
             "rows": self.rows,
             "rows_per_person": self.rows_per_person,
+            "prior_rows": self.prior_rows,
             "cells": self.domain.size,
             "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
             "questions": self.questions,
@@ -241,6 +249,7 @@ def plan(
     accuracy: float | None = None,
     confidence: float = 0.95,
     rows_per_person: int = 1,
+    prior_rows: int = 0,
 ) -> Plan:
     """What to open a session with, and what to expect of it. Looks at no data.
 
@@ -248,14 +257,15 @@ def plan(
     questions: how many different questions will be asked, about.
     accuracy: the error that all of them should stay within, as a fraction of the rows: 0.01 for ±1 %.
     rows_per_person: how many rows of one person are protected together, as in `tacit.open`.
+    prior_rows: how many rows a public table has that will be the prior, as in `tacit.open`; 0 where there is none.
 
     >>> from tacit.model.attribute import integer
     >>> small = Domain({"sex": integer(0, 1), "age": integer(0, 99, width=10)})
     >>> plan(rows=50_000, domain=small, budget=Budget(epsilon=1.0, delta=1e-9), questions=10_000).mechanism
     'histogram'
     """
-    _check(rows, domain, budget, questions, accuracy, confidence, rows_per_person)
-    sizes = Sizes(domain, rows, budget.measure, confidence, rows_per_person)
+    _check(rows, domain, budget, questions, accuracy, confidence, rows_per_person, prior_rows)
+    sizes = Sizes(domain, rows, budget.measure, confidence, rows_per_person, prior_rows)
     found: dict[str, Outlook] = {}
     forecasts = []
     for name, row in PLANNED.items():
@@ -274,14 +284,23 @@ def plan(
         forecasts.append(Forecast(name, *errors, row.promise, worst, needed))
     if not found:
         raise ConfigError(f"{budget} is too little for {questions:,} questions by any mechanism.")
+    order = _order(found)
+    best = found[order[0]]
+    given = rows, domain, budget, questions, accuracy, confidence, tuple(forecasts), rows_per_person, prior_rows
+    return Plan(order[0], _reason(order, found, rows, domain), best.warm, best.certify, best.hits, *given)
+
+
+def _order(found: dict[str, Outlook]) -> list[str]:
+    """The mechanisms, the best first: releases that err less than fresh noise, this, and the others."""
 
     def judged(name: str) -> float:
         return found[name].bar * (MARGIN if PLANNED[name].fitted else 1.0)
 
-    order = sorted(found, key=judged)
-    best = found[order[0]]
-    given = rows, domain, budget, questions, accuracy, confidence, tuple(forecasts), rows_per_person
-    return Plan(order[0], _reason(order, found, rows, domain), best.warm, best.certify, best.hits, *given)
+    fresh = [name for name in found if PLANNED[name].fresh]
+    least = min((found[name].mean for name in fresh), default=math.inf)
+    better = [name for name in found if name not in fresh and found[name].mean <= least]
+    rest = [name for name in found if name not in fresh and name not in better]
+    return [*sorted(better, key=judged), *fresh, *sorted(rest, key=lambda name: found[name].mean)]
 
 
 def _needed(look: Look, questions: int, wanted: float, delta: float) -> float | None:
@@ -309,10 +328,14 @@ def _reason(order: Sequence[str], found: dict[str, Outlook], rows: int, domain: 
         )
     else:
         other = PLANNED[order[1]].words
-        ratio = found[order[1]].bar / max(best.bar, 1e-9)  # a huge epsilon may leave no error at all
+        errors = any(PLANNED[name].fresh for name in order[:2])
+        ours, theirs = ((one.mean if errors else one.bar) for one in (best, found[order[1]]))
+        ratio = theirs / max(ours, 1e-9)  # a huge epsilon may leave no error at all
         times = f"{ratio:.2g}" if ratio < 99 else f"{ratio:,.0f}"
-        if ratio < 1:  # the fitted figure is better, but not by enough
+        if ratio < 1:  # the fitted bar is narrower, but not by enough
             words += f": {other} may do better, but not by more than its figures can be off by"
+        elif errors:
+            words += f": the errors to expect of {other}, the next best, are {times} times as large"
         else:
             words += f": the bars of {other}, the next best, are {times} times as wide"
     if best.warm is not None:
@@ -333,15 +356,20 @@ def _check(
     accuracy: float | None,
     confidence: float,
     rows_per_person: int,
+    prior_rows: int,
 ) -> None:
     if not isinstance(domain, Domain):
         raise ConfigError("domain is a tacit.Domain.")
     if not isinstance(budget, Budget):
         raise ConfigError("budget is a tacit.Budget, like tacit.Budget(epsilon=1.0, delta=1e-9).")
-    whole = ("rows", rows, MAX_ROWS), ("questions", questions, MOST_QUESTIONS)
-    for name, given, most in (*whole, ("rows_per_person", rows_per_person, MOST_PER_PERSON)):
-        if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
-            raise ConfigError(f"{name} is a whole number from 1 to {most:,}, not {given!r}.")
+    for name, given, least, most in (
+        ("rows", rows, 1, MAX_ROWS),
+        ("questions", questions, 1, MOST_QUESTIONS),
+        ("rows_per_person", rows_per_person, 1, MOST_PER_PERSON),
+        ("prior_rows", prior_rows, 0, MAX_ROWS),
+    ):
+        if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
+            raise ConfigError(f"{name} is a whole number from {least} to {most:,}, not {given!r}.")
     if accuracy is not None and (not isinstance(accuracy, float) or not 1e-9 <= accuracy <= 1):
         raise ConfigError(f"accuracy is a fraction of the rows, like 0.01 for ±1 %, not {accuracy!r}.")
     if not isinstance(confidence, float) or not 0.5 <= confidence <= 1 - 1e-9:

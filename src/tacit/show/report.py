@@ -230,6 +230,7 @@ def _planned(session: Session) -> Plan | None:
             questions=session.choice.settings.questions,
             confidence=session.confidence,
             rows_per_person=session.rows_per_person,
+            prior_rows=0 if session.prior is None else session.prior.counts_on(session.domain),
         )
     except TacitError:
         return None

@@ -68,6 +68,10 @@ class Prior(Struct, frozen=True, forbid_unknown_fields=True, eq=True):
     def rows(self) -> int:
         return sum(self.counts)
 
+    def counts_on(self, domain: Domain) -> int:
+        """The rows that a forecast may count on: none where the prior lacks an attribute."""
+        return self.rows if set(self.attributes) == set(domain.names) else 0
+
     @property
     def digest(self) -> str:
         return digest(to_builtins(self))
