@@ -155,9 +155,9 @@ def test_a_prior_is_foretold_to_help_the_more_rows_it_has() -> None:
     assert means[2] < 0.9 * means[0]
     huge = [WarmStarted(FLIGHTS, 20_000, "gdp", prior_rows=rows).mean(loss) for rows in (0, 10**7)]
     assert huge[1] < 0.9 * huge[0]
-    made = plan(rows=20_000, domain=ADULT, budget=MILD, questions=40, prior_rows=20_000)
+    made = plan(rows=20_000, domain=ADULT, budget=MILD, questions=52, prior_rows=20_000)
     assert made.mechanism == "iterative"
-    assert plan(rows=20_000, domain=ADULT, budget=MILD, questions=40).mechanism == "direct"
+    assert plan(rows=20_000, domain=ADULT, budget=MILD, questions=52).mechanism == "direct"
     assert "a prior of 20,000 rows" in str(made)
     assert made.to_dict()["prior_rows"] == 20_000
 
