@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browsing import keep_failure
 from serving import WHO, Serve, Served, write_config
 from starlette.testclient import TestClient
 
@@ -55,6 +57,17 @@ def running(
             headers = {"authorization": f"Bearer {secret}"}
             served.clients[name] = TestClient(app, base_url="http://127.0.0.1:8470", headers=headers)
         yield served
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Keep the page at which a test in the browser failed, and say where."""
+    report = yield
+    driver = getattr(item, "funcargs", {}).get("browser")
+    if report.failed and driver is not None:
+        folder = Path(os.environ.get("TACIT_PICTURES", item.config.rootpath / ".browser")) / "failed"
+        report.sections.append(("browser", keep_failure(driver, folder, f"{item.name}-{report.when}")))
+    return report
 
 
 @pytest.fixture

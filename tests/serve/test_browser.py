@@ -1,6 +1,6 @@
 """The pages as people use them: a real server, a real Chromium, by mouse and by keyboard.
 
-Run by `make browser`, which installs Chromium where it is missing.
+Run by `make test` wherever Chromium and its driver are on the path; `make browser` runs them alone and keeps pictures.
 """
 
 from __future__ import annotations
@@ -16,7 +16,24 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from browsing import SCRIPT, Server, chromium, keep_picture, need_chromium, serving, visit
+from browsing import (
+    SCRIPT,
+    Server,
+    choose,
+    chromium,
+    click,
+    keep_picture,
+    many,
+    need_chromium,
+    one,
+    press,
+    serving,
+    text,
+    value,
+    visit,
+    wait,
+    write,
+)
 
 from support import PATIENCE
 
@@ -43,8 +60,8 @@ def picture() -> Picture:
 
 
 @pytest.fixture(scope="module")
-def browser(server: Server) -> Iterator[Any]:
-    with chromium() as driver:
+def browser(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with chromium(tmp_path_factory.mktemp("profile")) as driver:
         yield driver
 
 
@@ -63,50 +80,11 @@ def calm(driver: Any) -> None:
     assert set(loaded) <= {driver.execute_script("return location.origin")}
 
 
-def one(driver: Any, selector: str) -> Any:
-    return driver.find_element("css selector", selector)
-
-
-def text(driver: Any, selector: str) -> str:
-    """The words that stand there now, read in one step: an element that is held may be replaced meanwhile."""
-    words = "const found = document.querySelector(arguments[0]); return found ? found.innerText : ''"
-    return str(driver.execute_script(words, selector))
-
-
-def value(driver: Any, selector: str) -> str:
-    return str(driver.execute_script("return document.querySelector(arguments[0]).value", selector))
-
-
-def many(driver: Any, selector: str) -> int:
-    return int(driver.execute_script("return document.querySelectorAll(arguments[0]).length", selector))
-
-
-def press(driver: Any, *keys: str) -> None:
-    """Keys to whatever has the focus."""
-    from selenium.webdriver import ActionChains
-
-    ActionChains(driver).send_keys(*keys).perform()
-
-
-def together(driver: Any, held: str, key: str) -> None:
-    from selenium.webdriver import ActionChains
-
-    ActionChains(driver).key_down(held).send_keys(key).key_up(held).perform()
-
-
-def wait(driver: Any, found: Callable[[], Any]) -> Any:
-    from selenium.common.exceptions import StaleElementReferenceException
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    waiting = WebDriverWait(driver, PATIENCE, 0.05, ignored_exceptions=[StaleElementReferenceException])
-    return waiting.until(lambda _: found())
-
-
 def enter(driver: Any, server: Server, who: str, dataset: str = "people", *, script: bool = True) -> None:
     driver.get(server.address)
-    one(driver, "#key").send_keys(server.keys[who])
-    one(driver, ".login button").click()
-    one(driver, f".sets a[href='/data/{dataset}']").click()
+    write(driver, "#key", server.keys[who])
+    click(driver, ".login button")
+    click(driver, f".sets a[href='/data/{dataset}']")
     one(driver, "#sql[role=combobox]" if script else "#sql")  # the script, too, is ready for what is typed
 
 
@@ -124,18 +102,10 @@ def ask(driver: Any, statement: str) -> str:
     from selenium.webdriver.common.keys import Keys
 
     driver.execute_script("document.querySelector('#written details').open = true")
-    box = one(driver, "#sql")
-    box.clear()
-    box.send_keys(statement, Keys.ESCAPE)
+    write(driver, "#sql", Keys.CONTROL, "a", Keys.NULL, statement, Keys.ESCAPE)
     with another(driver):
-        one(driver, "[data-ask=sql] [value=ask]").click()
+        click(driver, "[data-ask=sql] [value=ask]")
     return text(driver, "#answer")
-
-
-def choose(driver: Any, selector: str, words: str) -> None:
-    from selenium.webdriver.support.ui import Select
-
-    Select(one(driver, selector)).select_by_visible_text(words)
 
 
 def test_asking_in_sql_with_completion_and_a_price_first(page: Any, server: Server, picture: Picture) -> None:
@@ -145,26 +115,24 @@ def test_asking_in_sql_with_completion_and_a_price_first(page: Any, server: Serv
     picture(page, "login")
     enter(page, server, "ana")
     picture(page, "start")
-    one(page, "#written summary").click()
-    box = one(page, "#sql")
-    box.send_keys("SELECT COUNT(*) FROM data WHERE se")
+    click(page, "#written summary")
+    write(page, "#sql", "SELECT COUNT(*) FROM data WHERE se")
     options = "return [...document.querySelectorAll('[role=option] span')].map(o => o.innerText)"
     wait(page, lambda: page.execute_script(options) == ["sex", "SELECT"])
-    box.send_keys(Keys.ARROW_DOWN, Keys.ENTER)
-    box.send_keys("= ")
+    write(page, "#sql", Keys.ARROW_DOWN, Keys.ENTER, "= ")
     wait(page, lambda: page.execute_script(options) == ["'F'", "'M'"])
     picture(page, "completion")
-    box.send_keys(Keys.ARROW_DOWN)
-    assert box.get_attribute("aria-activedescendant") == "sql-option-0"
-    box.send_keys(Keys.TAB)
+    write(page, "#sql", Keys.ARROW_DOWN)
+    assert one(page, "#sql").get_attribute("aria-activedescendant") == "sql-option-0"
+    write(page, "#sql", Keys.TAB)
     assert value(page, "#sql").strip() == WOMEN
     wait(page, lambda: "At most 2.5 % of the budget" in text(page, "#sql-price"))
     with another(page):
-        one(page, "[data-ask=sql] [value=price]").click()
+        click(page, "[data-ask=sql] [value=price]")
     assert "Nothing was asked" in text(page, "#answer")
     assert "100 %" in text(page, "#budget")
     with another(page):
-        one(page, "#sql").send_keys(Keys.CONTROL, Keys.ENTER)
+        write(page, "#sql", Keys.CONTROL, Keys.ENTER)
     assert "Paid 2.5 % of the budget" in text(page, "#answer")
     assert one(page, "#answer svg").is_displayed()
     assert re.search(r"^\d+ ± \d+$", text(page, "#answer .figure"))
@@ -176,7 +144,7 @@ def test_asking_in_sql_with_completion_and_a_price_first(page: Any, server: Serv
     assert "Free" in ask(page, "select count(*) from data where sex <> 'M'")
     assert text(page, "#answer .figure strong") == told
     picture(page, "repeat")
-    one(page, ".same summary").click()
+    click(page, ".same summary")
     curl = page.execute_script("return [...document.querySelectorAll('.same pre code')].pop().innerText")
     assert curl.startswith("curl")
     again = subprocess.run(
@@ -188,22 +156,22 @@ def test_asking_in_sql_with_completion_and_a_price_first(page: Any, server: Serv
 def test_from_a_column_to_its_table_to_a_bar_and_back(page: Any, server: Server, picture: Picture) -> None:
     enter(page, server, "bob")
     with another(page):
-        one(page, ".list a[href*='by=1']").click()
+        click(page, ".list a[href*='by=1']")
     assert "Ask it" in text(page, "#answer"), "looking buys nothing"
     with another(page):
-        one(page, "#answer [value=ask]").click()
+        click(page, "#answer [value=ask]")
     assert many(page, "#answer .whisker") == 10
     assert many(page, ".list a[aria-current] .small-picture") == 1, "what was bought is drawn in the list"
     picture(page, "column")
     with another(page):
-        page.find_elements("css selector", "#answer td.bar")[4].click()
+        click(page, "#answer tr:nth-child(5) td.bar")
     assert text(page, ".chip summary") == "age: 40 to 49"
     assert value(page, "#sql") == "SELECT COUNT(*) FROM data WHERE age BETWEEN 40 AND 49"
     with another(page):
-        one(page, ".list a[href*='by=0']").click()
+        click(page, ".list a[href*='by=0']")
     assert value(page, "#sql") == "SELECT sex, COUNT(*) FROM data WHERE age BETWEEN 40 AND 49 GROUP BY sex"
     with another(page):
-        one(page, ".chip .away").click()
+        click(page, ".chip .away")
     assert many(page, ".chip") == 0
     with another(page):
         page.back()
@@ -212,6 +180,7 @@ def test_from_a_column_to_its_table_to_a_bar_and_back(page: Any, server: Server,
         page.back()
     assert text(page, "#answer-title") == "Age = 40–49"
     page.refresh()
+    one(page, "#sql[role=combobox]")
     assert text(page, ".chip summary") == "age: 40 to 49", "the address is the question"
 
 
@@ -227,7 +196,7 @@ def test_asking_by_clicking(page: Any, server: Server, picture: Picture) -> None
     statement = "SELECT sex, age, COUNT(*) FROM data WHERE pay >= 10 GROUP BY sex, age"
     wait(page, lambda: text(page, "[data-stands]") == statement)
     with another(page):
-        one(page, "[data-ask=click] [value=ask]").click()
+        click(page, "[data-ask=click] [value=ask]")
     assert "Numbers: 20 rows" in text(page, "#answer")
     assert value(page, "#sql") == statement
     assert many(page, "#answer figure.leads svg g > rect") >= 20
@@ -236,19 +205,19 @@ def test_asking_by_clicking(page: Any, server: Server, picture: Picture) -> None
         cell = "document.querySelectorAll('figure.leads g > rect > title')[14].parentNode"
         page.execute_script(f"{cell}.dispatchEvent(new MouseEvent('click', {{bubbles: true}}))")
     assert value(page, "#sql") == "SELECT COUNT(*) FROM data WHERE sex = 'M' AND age BETWEEN 40 AND 49 AND pay >= 10"
-    one(page, ".brand").click()
-    one(page, ".sets a[href='/data/people']").click()
+    click(page, ".brand")
+    click(page, ".sets a[href='/data/people']")
     one(page, "#sql[role=combobox]")
     choose(page, "#what", "A distribution, up to each value")
     assert not one(page, "[name=by]").is_displayed()
     choose(page, "#of", "age")
     with another(page):
-        one(page, "[data-ask=click] [value=ask]").click()
+        click(page, "[data-ask=click] [value=ask]")
     assert "All of the curve" in text(page, "#answer")
     picture(page, "distribution")
     choose(page, "#what", "A quantile, the median, say")
     with another(page):
-        one(page, "[data-ask=click] [value=ask]").click()
+        click(page, "[data-ask=click] [value=ask]")
     assert "quantile of age" in text(page, "#answer")
     assert "Free" in text(page, "#answer")
     picture(page, "quantile")
@@ -258,10 +227,10 @@ def test_many_columns_are_searched(page: Any, server: Server, picture: Picture) 
     enter(page, server, "ana", "wide")
     seen = "return [...document.querySelectorAll('.list li:not([hidden]) .name')].map(n => n.innerText)"
     assert len(page.execute_script(seen)) == 30
-    one(page, "#search").send_keys("column 17")
+    write(page, "#search", "column 17")
     wait(page, lambda: page.execute_script(seen) == ["column 17"])
     picture(page, "searched")
-    one(page, "#search").send_keys("x")
+    write(page, "#search", "x")
     wait(page, lambda: "No column is called like that." in text(page, "#columns"))
 
 
@@ -284,7 +253,7 @@ def test_what_takes_a_while_says_for_how_long(page: Any, server: Server) -> None
         "window.fetch = (...asked) => new Promise((go) => { window.go = go; }).then(() => plain(...asked));"
     )
     with another(page):
-        one(page, ".list a[href*='by=2']").click()
+        click(page, ".list a[href*='by=2']")
         wait(page, lambda: re.fullmatch(r"Working, [1-9]\d* s", text(page, "#answer .working")))
         assert one(page, "#answer").get_attribute("aria-busy") == "true"
         page.execute_script("window.go()")
@@ -294,18 +263,18 @@ def test_what_takes_a_while_says_for_how_long(page: Any, server: Server) -> None
 def test_keys_and_saved_questions(page: Any, server: Server, picture: Picture) -> None:
     enter(page, server, "olga")
     ask(page, "SELECT sex, COUNT(*) FROM data GROUP BY sex")
-    one(page, "[name=title]").send_keys("Women and men")
-    one(page, ".save button").click()
+    write(page, "[name=title]", "Women and men")
+    click(page, ".save button")
     wait(page, lambda: text(page, ".board h2") == "Women and men")
     assert many(page, ".board .whisker") == 2
     picture(page, "questions")
-    page.find_element("link text", "Keys").click()
-    one(page, "#name").send_keys("zoe")
-    one(page, "#quota").send_keys("10")
-    one(page, "[value=make]").click()
-    assert one(page, ".made code").text.startswith("tacit_")
+    click(page, "a", "Keys")
+    write(page, "#name", "zoe")
+    write(page, "#quota", "10")
+    click(page, "[value=make]")
+    wait(page, lambda: text(page, ".made code").startswith("tacit_"))
     picture(page, "keys")
-    one(page, "[aria-label='Take back the key of zoe']").click()
+    click(page, "[aria-label='Take back the key of zoe']")
     wait(page, lambda: "taken back" in text(page, "main"))
 
 
@@ -313,7 +282,7 @@ def test_a_link_from_elsewhere_finds_who_is_logged_in(page: Any, server: Server)
     enter(page, server, "ana")
     query = urlencode({"data": "people", "sql": "SELECT COUNT(*) FROM data WHERE pay < 10"})
     page.get(f"data:text/html,<a href='{server.address}/ask?{query}'>a letter</a>")
-    one(page, "a").click()
+    click(page, "a")
     wait(page, lambda: text(page, "#answer-title") == "Pay = [0, 10)")
     assert value(page, "#sql") == "SELECT COUNT(*) FROM data WHERE pay < 10"
 
@@ -346,27 +315,26 @@ def test_the_other_pages(page: Any, server: Server, picture: Picture) -> None:
     enter(page, server, "olga")
     ask(page, WOMEN)
     for name, words in (("History", "seal"), ("Plan", "What is guaranteed"), ("Audit log", "role")):
-        page.find_element("link text", name).click()
+        click(page, "a", name)
         wait(page, lambda name=name: text(page, "nav [aria-current]") == name)  # the next page is there
         assert words in text(page, "main")
         picture(page, name.lower().replace(" ", "-"))
 
 
-def test_dark_and_narrow(server: Server, picture: Picture) -> None:
+def test_dark_and_narrow(page: Any, server: Server, picture: Picture) -> None:
     colours = {}
-    with chromium() as driver:  # one of its own: keys once stuck in a browser that had been a telephone before
-        for dark in (False, True):
-            visit(driver, dark=dark, telephone=True)
-            enter(driver, server, "ana")
-            ask(driver, "SELECT sex, COUNT(*) FROM data GROUP BY sex")
-            style = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
-            seen = [("body", "backgroundColor"), ("body", "color"), ("#answer .bar rect", "fill")]
-            colours[dark] = [driver.execute_script(style, *each) for each in seen]
-            wide, room = driver.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
-            assert room == 390
-            assert wide <= room, "the page scrolls sideways on a telephone"
-            picture(driver, f"narrow-{'dark' if dark else 'light'}")
-            calm(driver)
+    for dark in (False, True):
+        visit(page, dark=dark, telephone=True)
+        enter(page, server, "ana")
+        ask(page, "SELECT sex, COUNT(*) FROM data GROUP BY sex")
+        style = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
+        seen = [("body", "backgroundColor"), ("body", "color"), ("#answer .bar rect", "fill")]
+        colours[dark] = [page.execute_script(style, *each) for each in seen]
+        wide, room = page.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+        assert room == 390
+        assert wide <= room, "the page scrolls sideways on a telephone"
+        picture(page, f"narrow-{'dark' if dark else 'light'}")
+        calm(page)
     assert all(light != dark for light, dark in zip(colours[False], colours[True], strict=True))
 
 
@@ -379,13 +347,14 @@ def test_keyboard_alone(page: Any, server: Server, picture: Picture) -> None:
     def tab_to(wanted: str) -> None:
         outline = "return getComputedStyle(document.activeElement).outlineStyle"
         for _ in range(60):
+            before = page.execute_script("return document.activeElement")
             press(page, Keys.TAB)
-            wait(page, lambda: page.execute_script(outline) != "none")  # the focus can be seen, once it has moved
+            wait(page, lambda before=before: page.execute_script("return document.activeElement") != before)
+            wait(page, lambda: page.execute_script(outline) != "none")  # the focus can be seen
             if focus(wanted):
                 return
         raise AssertionError(f"tab never got to {wanted}")
 
-    page.execute_cdp_cmd("Page.bringToFront", {})  # another browser may have had the keyboard
     page.get(server.address)
     wait(page, lambda: focus("[name=key]"))  # from the start, once it is drawn
     press(page, server.keys["ana"], Keys.ENTER)
@@ -394,15 +363,15 @@ def test_keyboard_alone(page: Any, server: Server, picture: Picture) -> None:
     press(page, Keys.ENTER)
     one(page, "#sql[role=combobox]")
     press(page, Keys.TAB)
-    assert focus(".skip")
+    wait(page, lambda: focus(".skip"))
     press(page, Keys.ENTER)
     wait(page, lambda: focus("#main"))
     tab_to("#what")
     press(page, Keys.ARROW_DOWN)  # letters would be quicker, but a list forgets them after a second
-    assert value(page, "#what") == "table"
+    wait(page, lambda: value(page, "#what") == "table")
     tab_to("[aria-label='by column 1']")
     press(page, Keys.ARROW_DOWN)
-    assert value(page, "[aria-label='by column 1']") == "0"
+    wait(page, lambda: value(page, "[aria-label='by column 1']") == "0")
     tab_to("[data-ask=click] [value=ask]")
     with another(page):
         press(page, Keys.ENTER)
@@ -417,10 +386,10 @@ def test_keyboard_alone(page: Any, server: Server, picture: Picture) -> None:
     tab_to("#written summary")
     press(page, Keys.ENTER)
     tab_to("#sql")
-    together(page, Keys.CONTROL, "a")
+    press(page, "a", held=Keys.CONTROL)
     press(page, "SELECT COUNT(*) FROM data WHERE active = TRUE", Keys.ESCAPE)
     with another(page):
-        together(page, Keys.CONTROL, Keys.ENTER)
+        press(page, Keys.ENTER, held=Keys.CONTROL)
     assert focus("#sql")
     assert text(page, ".chip summary") == "active: true"
 
@@ -428,21 +397,21 @@ def test_keyboard_alone(page: Any, server: Server, picture: Picture) -> None:
 def test_without_the_script(page: Any, server: Server, picture: Picture) -> None:
     visit(page, script=False)
     enter(page, server, "ana", script=False)
-    one(page, "#written summary").click()
-    one(page, "#sql").send_keys(WOMEN)
-    one(page, "[data-ask=sql] [value=ask]").click()
+    click(page, "#written summary")
+    write(page, "#sql", WOMEN)
+    click(page, "[data-ask=sql] [value=ask]")
     wait(page, lambda: one(page, "#answer .figure").is_displayed())
-    one(page, ".chip .away").click()
-    wait(page, lambda: one(page, ".chips > span").text == "among all rows")
+    click(page, ".chip .away")
+    wait(page, lambda: text(page, ".chips > span") == "among all rows")
     choose(page, "#what", "A mean, an average")
     choose(page, "#of", "age")
     choose(page, "[name=add]", "sex")
-    one(page, "[value=filter]").click()
-    one(page, "details[open].condition [value='1']").click()
-    one(page, "[data-ask=click] [value=price]").click()
-    wait(page, lambda: "SELECT AVG(age) FROM data WHERE sex = 'M'" in one(page, "#written").text)
-    one(page, "#answer [value=ask]").click()
-    wait(page, lambda: "mean of age" in one(page, "#answer-title").text.lower())
+    click(page, "[value=filter]")
+    click(page, "details[open].condition [value='1']")
+    click(page, "[data-ask=click] [value=price]")
+    wait(page, lambda: "SELECT AVG(age) FROM data WHERE sex = 'M'" in value(page, "#sql"))
+    click(page, "#answer [value=ask]")
+    wait(page, lambda: "mean of age" in text(page, "#answer-title").lower())
     picture(page, "without-script")
 
 
