@@ -18,7 +18,8 @@ from tacit.cli import main
 from tacit.cli.draft import identifies, says_whose
 from tacit.errors import DataError, InvalidDomain, InvalidQuery
 from tacit.load.columns import TableColumn
-from tacit.load.engines import Seen
+from tacit.load.csv_file import CsvFile
+from tacit.load.seen import Seen
 from tacit.model import sql
 from tacit.model.describe import values_of
 
@@ -142,6 +143,17 @@ def test_names_that_say_whose_row_it_is() -> None:
     assert identifies(TableColumn("test_id", "number"), many)
 
 
+def test_a_rare_number_is_no_flag_and_no_outlier(here: Path) -> None:
+    # of the 1,000 values that are nearly all 0 and 1, two lie beyond; a draft of yes or no refused them
+    rows = [f"{i % 2},{i % 2}" for i in range(998)] + ["2,70000"] * 2
+    (here / "few.csv").write_text("answer,count\n" + "\n".join(rows) + "\n")
+    assert tacit("init", "few.csv", "--peek-at-values").exit_code == 0
+    domain = tomllib.loads((here / "tacit.toml").read_text())["domain"]
+    assert [domain["answer"][key] for key in ("kind", "low", "high")] == ["integer", 0, 2]
+    assert [domain["count"][key] for key in ("kind", "low", "high", "clamp")] == ["integer", 0, 1, True]
+    assert tacit("check").exit_code == 0
+
+
 # -- check -------------------------------------------------------------------------------------------------------------
 
 BAD = """
@@ -179,7 +191,7 @@ def test_a_check_lists_everything_at_once(folder: Path) -> None:
     assert shown.exit_code == 1
     text = " ".join(shown.stdout.split())
     assert "For the owner alone" in text
-    assert "ward: 200 rows (33 %) have values that are not declared (other 200)" in text
+    assert "ward: 200 rows (33 %) have values that are not declared (other in 200)" in text
     assert 'ct: 30 rows (5 %) have no value. Add missing = "unknown"' in text
     assert "no column nowhere" in text
     assert "took: 251 rows (42 %) have values that are not declared (50.0 to 1000000.0); clamp" in text
@@ -187,6 +199,20 @@ def test_a_check_lists_everything_at_once(folder: Path) -> None:
     assert "subject_id repeats: 300 different values in 600 rows" in text
     assert "3 problems" in text
     assert not (folder / "visits.tacit").exists()
+
+
+def test_a_check_of_many_columns_makes_one_relation_of_the_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, relation = list[int](), CsvFile.relation
+
+    def noted(file: CsvFile, connection: Any, types: dict[str, str]) -> Any:
+        made.append(len(types))
+        return relation(file, connection, types)
+
+    monkeypatch.setattr(CsvFile, "relation", noted)
+    (folder / "tacit.toml").write_text(BAD.replace("[domain.nowhere]", "[domain.back]"))
+    (folder / "visits.csv").write_text("ward,took,ct,flag,back\nnorth,1,2,3,true\n")
+    assert tacit("check").exit_code == 0
+    assert made == [0, 4], "one to see which columns there are, and one for all of them"
 
 
 def test_a_check_of_people_says_how_many_rows_are_left_out(folder: Path) -> None:

@@ -20,6 +20,7 @@ from sqlglot import exp
 from tacit.errors import DataError
 from tacit.load import Source, open_source
 from tacit.load.columns import TableColumn
+from tacit.load.csv_file import CsvFile
 from tacit.load.engines import DuckDB
 from tacit.model.attribute import boolean, category, date, integer, numeric
 from tacit.model.domain import Domain
@@ -348,3 +349,25 @@ def test_a_csv_file_is_made_a_relation_once(tmp_path: Path) -> None:
     source.engine._relate = noted
     source.coded(Domain({"age": integer(0, 99)}), None)
     assert made == [{"age": "DOUBLE"}]
+
+
+def test_how_a_csv_file_is_divided_is_guessed_once(tmp_path: Path) -> None:
+    # Each guess took a thirtieth of a second of `tacit ask`, and there were four.
+    (tmp_path / "a.csv").write_text("name;age\n'one; two';30\n'it''s';31\n" + "x;32\n" * 50)
+    told, file = list[dict[str, Any]](), CsvFile(str(tmp_path / "a.csv"))
+
+    class Noted:
+        execute = staticmethod(duckdb.execute)
+
+        def read_csv(self, path: str, **form: Any) -> Any:
+            told.append(form)
+            return duckdb.read_csv(path, **form)
+
+    assert file.header(Noted()) == ["name", "age"]
+    rows = file.relation(Noted(), {"age": "DOUBLE"}).fetchall()
+    assert rows[:2] == [("one; two", 30.0), ("it's", 31.0)]
+    assert told == [{"header": True, "dtype": {"age": "DOUBLE"}, "sep": ";", "quotechar": "'", "escapechar": "'"}]
+    (tmp_path / "b.csv").write_text((tmp_path / "a.csv").read_text())
+    several = CsvFile(str(tmp_path / "*.csv"))  # of several files nothing is told beforehand, and they are read
+    assert several.header(Noted()) == ["name", "age"]
+    assert len(several.relation(Noted(), {"age": "DOUBLE"}).fetchall()) == 104

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from tacit.config import Config
     from tacit.load import Source
+    from tacit.load.tally import Fit
     from tacit.model.attribute import Attribute
     from tacit.session import Session
 
@@ -68,6 +69,7 @@ def check(config: str, as_json: bool) -> None:
 
 def _inspect(config: Config, found: Findings) -> None:
     from tacit.load import open_source
+    from tacit.load.tally import fits
 
     try:
         source = open_source(config.data, config.table)
@@ -75,11 +77,11 @@ def _inspect(config: Config, found: Findings) -> None:
     except DataError as error:
         found.problems.append(error.sentence)
         return
-    for name, attribute in config.domain.items():
-        try:
-            _inspect_column(source, name, attribute, found)
-        except DataError as error:
-            found.problems.append(error.sentence)
+    for name, seen in fits(source, config.domain):
+        if isinstance(seen, DataError):
+            found.problems.append(seen.sentence)
+        else:
+            _inspect_column(name, config.domain[name], seen, found)
     person = config.options.get("person")
     try:
         if person is not None:
@@ -90,10 +92,7 @@ def _inspect(config: Config, found: Findings) -> None:
         found.problems.append(error.sentence if isinstance(error, DataError) else f"the table has no column {person}.")
 
 
-def _inspect_column(source: Source, name: str, attribute: Attribute, found: Findings) -> None:
-    from tacit.load.tally import fit
-
-    seen = fit(source, name, attribute)
+def _inspect_column(name: str, attribute: Attribute, seen: Fit, found: Findings) -> None:
     examples = f" ({seen.examples})" if seen.examples else ""
     outside = f"{name}: {_share(seen.outside, seen.rows)} values that are not declared{examples}"
     absent = f"{name}: {_share(seen.missing, seen.rows)} no value"

@@ -183,7 +183,7 @@ def open_source(data: object, table: str | None = None) -> Source:
         return data
     import duckdb
 
-    from tacit.load.engines import DuckDB, Postgres, Spark, selected
+    from tacit.load.engines import DuckDB, Postgres, selected
     from tacit.load.star import Star
 
     if isinstance(data, Star):
@@ -194,6 +194,8 @@ def open_source(data: object, table: str | None = None) -> Source:
         _needs("psycopg", "postgres")
         return Source(Postgres(data, named(table, "postgres"), table))
     if type(data).__module__.startswith("pyspark.sql"):
+        from tacit.load.spark import Spark
+
         return Source(Spark(data))
     if isinstance(data, str | os.PathLike):
         text = os.fspath(data)
@@ -213,7 +215,8 @@ def open_source(data: object, table: str | None = None) -> Source:
 
 
 def _path(text: str, table: str | None) -> Source:
-    from tacit.load.engines import DuckDB, attached, csv_header, is_database
+    from tacit.load.csv_file import CsvFile
+    from tacit.load.engines import DuckDB, attached, is_database
 
     shown = Path(text).name
     if "://" in text:
@@ -234,15 +237,8 @@ def _path(text: str, table: str | None) -> Source:
     if _PARQUET.search(text):
         return Source(DuckDB(shown, lambda connection, _: connection.read_parquet(text), "Parquet"))
     if _CSV.search(text):
-        tabs = {"sep": "\t"} if ".tsv" in text.lower() else {}
-        return Source(
-            DuckDB(
-                shown,
-                lambda connection, types: connection.read_csv(text, header=True, dtype=types or None, **tabs),
-                "CSV",
-                header=lambda connection: csv_header(connection, text, **tabs),
-            )
-        )
+        file = CsvFile(text, "\t" if ".tsv" in text.lower() else None)
+        return Source(DuckDB(shown, file.relation, "CSV", header=file.header))
     raise DataError(f"{shown} is not a kind of file that Tacit reads; give {_ACCEPTED}.")
 
 

@@ -1,12 +1,10 @@
-"""The engines that hold rows: a DuckDB inside this process, a PostgreSQL server, a Spark cluster.
+"""The engines that hold rows: a DuckDB inside this process, a PostgreSQL server; and Spark, in `tacit.load.spark`.
 
-DuckDB reads files, frames and Arrow; the other two do the grouping where the rows are. `look`, through DuckDB, is the
-one unpaid look at the values, for an owner who makes them public.
+DuckDB reads files, frames and Arrow; the other two do the grouping where the rows are.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 import glob
 import hashlib
 import os
@@ -14,10 +12,9 @@ import shutil
 import tempfile
 import uuid
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,21 +24,16 @@ import numpy as np
 from sqlglot import exp
 
 from tacit.errors import DataError
-from tacit.load import Check, Joined, Numbers, Progress, named, open_source, quietly
+from tacit.load import Check, Joined, Numbers, Progress, named, quietly
 from tacit.load.columns import Dialect, TableColumn, csv_type, match, table_column
 from tacit.model.domain import Domain
 
 T = TypeVar("T")
 
-TRIMMED = 0.005  # the share of the values at either end that may be outliers
-FAR = 0.5  # outliers are so far from the others, in the width of those
-MAX_WHOLE = 2.0**52  # whole numbers beyond this are binned as any others
-MAX_LISTED = 50  # more different values than this look like names or identifiers
 MEMORY = "700MB"  # of DuckDB where it works on an encoded copy: with ours, below 1 GB
 DIRECT_BITS = 20  # of the codes that rows are counted by, up to which DuckDB indexes an array and hashes nothing
 _LOOK_EVERY = 0.1  # seconds: how often the engine is asked how far it has come
 _NAME = "tacit_source"
-_MARK = "_tacit"  # Spark takes files that begin so for none of the table's
 _UNREACHED = "the PostgreSQL server could not be reached: check the address, the user and the password."
 _KINDS = "SELECT oid, format_type(oid, NULL), typcategory FROM pg_type WHERE oid = ANY(%s)"
 
@@ -221,14 +213,6 @@ def is_database(path: str) -> bool:
         return file.read(12)[8:] == b"DUCK"
 
 
-def csv_header(connection: Any, path: str, sep: str | None = None) -> list[str]:
-    """The names of a CSV file's columns, as `read_csv` finds them."""
-    tabs = "" if sep is None else ", sep = $sep"
-    given = {"path": path} if sep is None else {"path": path, "sep": sep}
-    sql = f"FROM read_csv($path, header = true, all_varchar = true{tabs}) LIMIT 0"
-    return [name for name, *_ in connection.execute(sql, given).description]
-
-
 def selected(connection: Any, text: str) -> Any:
     """What a query says, if it is one statement that only reads. DuckDB would run all that follows a semicolon, too."""
     statements = connection.extract_statements(text)
@@ -368,165 +352,3 @@ def copied(connection: Any, sql: str) -> Numbers:
     dtype = np.dtype(fields)
     read = np.frombuffer(received, dtype, (len(received) - 21) // dtype.itemsize, offset=19)
     return [read[f"number{i}"].astype(np.int64) for i in range(width)]
-
-
-class Spark:
-    """A Spark DataFrame, under a name that lives as long as a statement runs."""
-
-    dialect: Dialect = "spark"
-    joins: Sequence[Joined] = ()
-    failure = "the Spark DataFrame could not be read."
-
-    def __init__(self, frame: Any) -> None:
-        self.table = exp.table_(f"tacit_{uuid.uuid4().hex}", quoted=True)
-        self.frame = frame
-
-    def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[TableColumn, ...]:
-        return tuple(table_column(name, kind) for name, kind in self.types())
-
-    def types(self) -> list[tuple[str, str]]:
-        """The names and types of the columns."""
-        # Spark's plain timestamp is an instant, shown in the session's time zone; timestamp_ntz has none.
-        zoned = {"timestamp": "TIMESTAMP WITH TIME ZONE"}
-        fields = self.frame.schema.fields
-        return [(field.name, zoned.get(kind := field.dataType.simpleString(), kind)) for field in fields]
-
-    def run(self, statements: Sequence[str], progress: Progress | None) -> list[Numbers]:
-        found = self._named(lambda session: [session.sql(sql).toArrow() for sql in statements])
-        return [[column.to_numpy().astype(np.int64) for column in table.columns] for table in found]
-
-    def fetch(self, statement: str) -> list[tuple[Any, ...]]:
-        return self._named(lambda session: [tuple(row) for row in session.sql(statement).collect()])
-
-    def keep(self, select: str, place: str, about: str, check: Check, progress: Progress | None) -> None:
-        self._named(lambda session: session.sql(select).write.mode("error").parquet(place))
-        try:
-            check(self.kept(place))
-            # Last, in a file that is no part of the table: not every place that Spark writes to can rename a folder.
-            files, mark = self._files(f"{place}/{_MARK}")
-            written = files.create(mark, False)
-            written.write(about.encode())
-            written.close()
-        except BaseException:
-            self.drop(place)
-            raise
-
-    def kept(self, place: str) -> Spark:
-        return Spark(self.frame.sparkSession.read.parquet(place))
-
-    def made_for(self, place: str) -> str | None:
-        files, folder = self._files(place)
-        if not files.exists(folder):
-            return None
-        files, mark = self._files(f"{place}/{_MARK}")
-        if not files.exists(mark):  # a run that was cut short, or nothing of ours
-            return ""
-        opened = files.open(mark)
-        try:
-            return str(self.frame.sparkSession._jvm.org.apache.commons.io.IOUtils.toString(opened, "UTF-8"))
-        finally:
-            opened.close()
-
-    def state(self, place: str) -> str:
-        files, mark = self._files(f"{place}/{_MARK}")
-        return f"{self.made_for(place)} {files.getFileStatus(mark).getModificationTime()}"
-
-    def drop(self, place: str) -> None:
-        files, folder = self._files(place)
-        files.delete(folder, True)
-
-    def _files(self, place: str) -> tuple[Any, Any]:
-        """The file system that a place is in, and the place."""
-        found = self.frame.sparkSession._jvm.org.apache.hadoop.fs.Path(place)
-        return found.getFileSystem(self.frame.sparkSession._jsc.hadoopConfiguration()), found
-
-    def _named(self, work: Callable[[Any], T]) -> T:
-        session = self.frame.sparkSession
-        self.frame.createOrReplaceTempView(self.table.name)
-        try:
-            return work(session)
-        finally:
-            session.catalog.dropTempView(self.table.name)
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What a column was seen to hold: where nearly all of it lies, its values if they are few, how many are different.
-
-    different: about how many values there are, as a share of the rows. 1 for an identifier.
-    """
-
-    low: Any
-    high: Any
-    whole: bool
-    values: tuple[str, ...] | None
-    has_missing: bool
-    different: float = 0.0
-
-
-def look(data: object, table: str | None) -> Mapping[str, Seen]:
-    """Bounds and values of every column, exact: for an owner who makes them public by writing them into a domain."""
-    source = open_source(data, table)
-    if not isinstance(source.engine, DuckDB):
-        raise DataError("values are looked up in files and frames only; declare the domain of this source by hand.")
-    engine = source.engine
-    return quietly(lambda: {column.name: _look(engine, column) for column in engine.columns()}, engine.failure)
-
-
-def _look(engine: DuckDB, column: TableColumn) -> Seen:
-    name = exp.column(column.name, quoted=True)
-    has_missing = exp.func("BOOL_OR", name.is_(exp.null()))
-    many = exp.Div(this=exp.func("APPROX_COUNT_DISTINCT", name), expression=exp.func("COUNT", exp.Star()))
-    different = min(1.0, float(engine.look(exp.select(many))[0] or 0.0))
-    if column.type in ("text", "empty"):
-        kept = exp.Trim(this=exp.cast(name, "TEXT"), expression=exp.Literal.string(" "), position="TRAILING")
-        values = exp.func("LIST", exp.Distinct(expressions=[kept]))
-        few = exp.func("APPROX_COUNT_DISTINCT", name)
-        missing, number = engine.look(exp.select(has_missing, few))
-        listed = sorted(v for v in engine.look(exp.select(values))[0] or [] if v) if number < 200 else []
-        listed = [value for value in listed if value.isprintable()]  # no category lists others; they are its `other`
-        found = tuple(listed) if 0 < len(listed) <= MAX_LISTED else None
-        return Seen(None, None, False, found, bool(missing), different)
-    if column.type in ("number", "decimal"):
-        value = exp.cast(name.copy(), "DOUBLE")
-        inside = exp.Where(this=exp.func("ISFINITE", value))
-        # Not the ends themselves: one outlier would make all other rows share a bin. What lies beyond is clamped.
-        low_share, high_share = (exp.Literal.number(share) for share in (TRIMMED, 1 - TRIMMED))
-        asked = [
-            exp.func("QUANTILE_DISC", value, low_share),
-            exp.func("QUANTILE_DISC", value, high_share),
-            exp.func("MIN", value),
-            exp.func("MAX", value),
-            exp.func("BOOL_AND", exp.EQ(this=exp.func("FLOOR", value), expression=value)),
-        ]
-        absent = exp.func("BOOL_OR", exp.or_(name.is_(exp.null()), exp.func("ISNAN", value)))
-        *ends, is_whole, missing = engine.look(
-            exp.select(*(exp.Filter(this=one, expression=inside) for one in asked), absent)
-        )
-        low, high = _without_outliers(*ends)
-        is_whole = is_whole and max(abs(low), abs(high)) < MAX_WHOLE
-        return Seen(low, high, bool(is_whole), None, bool(missing), different)
-    if column.type in ("date", "timestamp"):
-        origin = dt.date(2000, 1, 1)
-        since = exp.cast(exp.Literal.string(origin.isoformat()), "DATE")
-        days = exp.paren(exp.Sub(this=exp.cast(name, "DATE"), expression=since))
-        finite = exp.Where(this=exp.func("ISFINITE", name.copy()))
-        shares = [exp.func("QUANTILE_DISC", days, exp.Literal.number(share)) for share in (TRIMMED, 1 - TRIMMED)]
-        every = (
-            exp.Filter(this=one, expression=finite) for one in (*shares, exp.func("MIN", days), exp.func("MAX", days))
-        )
-        *ends, missing = engine.look(exp.select(*every, has_missing))
-        # 9999-12-31 stands for no date in many tables: one such row would leave a bin to all others.
-        low, high = (None if end is None else origin + dt.timedelta(days=end) for end in _without_outliers(*ends))
-        return Seen(low, high, False, None, bool(missing))
-    return Seen(None, None, False, None, bool(engine.look(exp.select(has_missing))[0]))
-
-
-def _without_outliers(
-    low: float | None, high: float | None, least: float | None, most: float | None
-) -> tuple[Any, Any]:
-    """The least and the most, each unless it lies far from where nearly all values are."""
-    if low is None or high is None or least is None or most is None:
-        return None, None
-    far = FAR * (high - low)
-    return (low if least < low - far else least), (high if most > high + far else most)

@@ -21,7 +21,8 @@ from sqlglot import exp
 from tacit.errors import ConfigError, DataError
 from tacit.load import Check, Numbers, Progress, Source, open_source
 from tacit.load.columns import BYTE_ORDER, Dialect, TableColumn, csv_type, match, table_column
-from tacit.load.engines import DuckDB, Postgres, Spark, copied
+from tacit.load.engines import DuckDB, Postgres, copied
+from tacit.load.spark import Spark
 from tacit.model.domain import Domain
 
 T = TypeVar("T")

@@ -5,12 +5,14 @@ Like everything in this package it sees rows; unlike the rest it tells numbers o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from tacit.errors import DataError
 from tacit.load import Source
-from tacit.load.columns import coded, match
+from tacit.load.columns import TableColumn, coded, match
 from tacit.load.engines import DuckDB
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
@@ -34,11 +36,23 @@ class Fit:
     examples: str
 
 
-def fit(source: Source, name: str, attribute: Attribute) -> Fit:
-    """How the rows of the column of this name fit the attribute."""
-    bare = replace(attribute, other=None, missing=None, clamp=False)
-    domain = Domain({name: bare})
-    column = match(source.engine.columns(domain), domain, None)[name]
+def fits(source: Source, domain: Domain) -> Iterator[tuple[str, Fit | DataError]]:
+    """How the rows of each attribute's column fit it, or what keeps them from being read."""
+    bare = {name: replace(attribute, other=None, missing=None, clamp=False) for name, attribute in domain.items()}
+    try:
+        found = match(source.engine.columns(Domain(bare)), Domain(bare), None)
+    except DataError:
+        found = {}  # of some column: one by one they say of which
+    for name, attribute in bare.items():
+        try:
+            alone = Domain({name: attribute})
+            column = found.get(name) or match(source.engine.columns(alone), alone, None)[name]
+            yield name, _fit(source, name, attribute, column)
+        except DataError as error:
+            yield name, error
+
+
+def _fit(source: Source, name: str, bare: Attribute, column: TableColumn) -> Fit:
     dialect, table = source.engine.dialect, source.names()[1]
     value, code, _ = coded(name, bare, column, 0, dialect, listed=False)
     data = exp.select(exp.alias_(value, "v0")).from_(table).subquery("data")
@@ -63,10 +77,10 @@ def _examples(source: Source, value: exp.Expr, code: exp.Expr, bare: Attribute) 
     if bare.ordered:
         asked = exp.select(exp.func("MIN", v), exp.func("MAX", v.copy())).from_(data).where(outside)
         low, high = source.engine.fetch(asked.sql("duckdb"))[0]
-        return f"{low} to {high}"
+        return f"{low} to {high}" if low != high else f"{low}"
     asked = exp.select(exp.alias_(exp.cast(v, "text"), "v"), _count("n")).from_(data).where(outside).group_by("v")
     found = source.engine.fetch(asked.order_by("n DESC", "v").limit(MOST_VALUES + 1).sql("duckdb"))
-    named = ", ".join(f"{value} {rows:,}" for value, rows in found[:MOST_VALUES])
+    named = ", ".join(f"{value} in {rows:,}" for value, rows in found[:MOST_VALUES])
     return named + (", …" if len(found) > MOST_VALUES else "")
 
 

@@ -1,0 +1,108 @@
+"""What columns were seen to hold: the one unpaid look at the values, for an owner who makes them public."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+
+from tacit.errors import DataError
+from tacit.load import open_source, quietly
+from tacit.load.columns import TableColumn
+from tacit.load.engines import DuckDB
+
+TRIMMED = 0.005  # the share of the values at either end that may be outliers
+FAR = 0.5  # outliers are so far from the others, in the width of those
+MAX_WHOLE = 2.0**52  # whole numbers beyond this are binned as any others
+MAX_LISTED = 50  # more different values than this look like names or identifiers
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a column was seen to hold: where nearly all of it lies, its values if they are few, how many are different.
+
+    different: about how many values there are, as a share of the rows. 1 for an identifier.
+    flags: numbers that are all 0 or 1.
+    """
+
+    low: Any
+    high: Any
+    whole: bool
+    values: tuple[str, ...] | None
+    has_missing: bool
+    different: float = 0.0
+    flags: bool = False
+
+
+def look(data: object, table: str | None) -> Mapping[str, Seen]:
+    """Bounds and values of every column, exact: for an owner who makes them public by writing them into a domain."""
+    source = open_source(data, table)
+    if not isinstance(source.engine, DuckDB):
+        raise DataError("values are looked up in files and frames only; declare the domain of this source by hand.")
+    engine = source.engine
+    return quietly(lambda: {column.name: _look(engine, column) for column in engine.columns()}, engine.failure)
+
+
+def _look(engine: DuckDB, column: TableColumn) -> Seen:
+    name = exp.column(column.name, quoted=True)
+    has_missing = exp.func("BOOL_OR", name.is_(exp.null()))
+    many = exp.Div(this=exp.func("APPROX_COUNT_DISTINCT", name), expression=exp.func("COUNT", exp.Star()))
+    different = min(1.0, float(engine.look(exp.select(many))[0] or 0.0))
+    if column.type in ("text", "empty"):
+        kept = exp.Trim(this=exp.cast(name, "TEXT"), expression=exp.Literal.string(" "), position="TRAILING")
+        values = exp.func("LIST", exp.Distinct(expressions=[kept]))
+        few = exp.func("APPROX_COUNT_DISTINCT", name)
+        missing, number = engine.look(exp.select(has_missing, few))
+        listed = sorted(v for v in engine.look(exp.select(values))[0] or [] if v) if number < 200 else []
+        listed = [value for value in listed if value.isprintable()]  # no category lists others; they are its `other`
+        found = tuple(listed) if 0 < len(listed) <= MAX_LISTED else None
+        return Seen(None, None, False, found, bool(missing), different)
+    if column.type in ("number", "decimal"):
+        value = exp.cast(name.copy(), "DOUBLE")
+        inside = exp.Where(this=exp.func("ISFINITE", value))
+        # Not the ends themselves: one outlier would make all other rows share a bin. What lies beyond is clamped.
+        low_share, high_share = (exp.Literal.number(share) for share in (TRIMMED, 1 - TRIMMED))
+        asked = [
+            exp.func("QUANTILE_DISC", value, low_share),
+            exp.func("QUANTILE_DISC", value, high_share),
+            exp.func("MIN", value),
+            exp.func("MAX", value),
+            exp.func("BOOL_AND", exp.EQ(this=exp.func("FLOOR", value), expression=value)),
+        ]
+        absent = exp.func("BOOL_OR", exp.or_(name.is_(exp.null()), exp.func("ISNAN", value)))
+        *ends, is_whole, missing = engine.look(
+            exp.select(*(exp.Filter(this=one, expression=inside) for one in asked), absent)
+        )
+        *_, least, most = ends
+        # Few whole numbers have a bin each: none of them takes the room of the others.
+        low, high = (least, most) if is_whole and most - least < MAX_LISTED else _without_outliers(*ends)
+        is_whole = bool(is_whole and max(abs(low), abs(high)) < MAX_WHOLE)
+        flags = is_whole and least >= 0 and most <= 1
+        return Seen(low, high, is_whole, None, bool(missing), different, flags)
+    if column.type in ("date", "timestamp"):
+        origin = dt.date(2000, 1, 1)
+        since = exp.cast(exp.Literal.string(origin.isoformat()), "DATE")
+        days = exp.paren(exp.Sub(this=exp.cast(name, "DATE"), expression=since))
+        finite = exp.Where(this=exp.func("ISFINITE", name.copy()))
+        shares = [exp.func("QUANTILE_DISC", days, exp.Literal.number(share)) for share in (TRIMMED, 1 - TRIMMED)]
+        every = (
+            exp.Filter(this=one, expression=finite) for one in (*shares, exp.func("MIN", days), exp.func("MAX", days))
+        )
+        *ends, missing = engine.look(exp.select(*every, has_missing))
+        # 9999-12-31 stands for no date in many tables: one such row would leave a bin to all others.
+        low, high = (None if end is None else origin + dt.timedelta(days=end) for end in _without_outliers(*ends))
+        return Seen(low, high, False, None, bool(missing))
+    return Seen(None, None, False, None, bool(engine.look(exp.select(has_missing))[0]))
+
+
+def _without_outliers(
+    low: float | None, high: float | None, least: float | None, most: float | None
+) -> tuple[Any, Any]:
+    """The least and the most, each unless it lies far from where nearly all values are."""
+    if low is None or high is None or least is None or most is None:
+        return None, None
+    far = FAR * (high - low)
+    return (low if least < low - far else least), (high if most > high + far else most)
