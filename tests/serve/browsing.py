@@ -20,7 +20,7 @@ from serving import WHO, write_config
 from support import PATIENCE
 from tacit.serve.keys import make_key
 
-# Seconds that a step of a page, or a call of the driver, may take before it counts as hanging. They take a tenth of one.
+# Seconds that a step of a page, or a call of the driver, may take before it counts as hanging. It takes a tenth of one.
 LIMIT = 120.0
 # Memory from the disk, where containers have little shared memory; nothing drawn by a card; no traffic of its own, and
 # timers and frames that go on whatever window is in front.
