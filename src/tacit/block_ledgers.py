@@ -1,7 +1,8 @@
 """The blocks of a series, each with a ledger of its own: appended once, and opened as something is asked of them.
 
 A row is in one block, and what is bought about a block is charged to its ledger alone. So each block has the whole
-budget, however many there are: docs/understand/privacy.md proves it.
+budget, however many there are: docs/understand/privacy.md proves it. Where groups of blocks have ledgers too, a row is
+in one of each level, and these divide that budget.
 """
 
 from __future__ import annotations
@@ -9,41 +10,36 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from datetime import datetime
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from msgspec import to_builtins
 
-from tacit.errors import InvalidQuery, LedgerError, NeedsData, TacitError
+from tacit.block_payments import BlockPayments
+from tacit.block_prior import keep, kept, released
+from tacit.errors import DataError, InvalidQuery, LedgerError, NeedsData, TacitError
+from tacit.exact.price import total
 from tacit.load import open_source
-from tacit.manifest import Block, Manifest
+from tacit.manifest import Block, GroupLedger, Manifest
 from tacit.model.block import check_label, slug
-from tacit.model.budget import Loss
-from tacit.opening import BlockRows, open_session
-from tacit.series_terms import SeriesTerms
+from tacit.opening import BlockRows, choose, open_session
+from tacit.release.group_plan import expected_error, planned
+from tacit.release.groups import ALONE, BlockGroup, Levels, Taken
+from tacit.series_terms import OVER, SeriesTerms
 from tacit.session import Session
 from tacit.store.file import make_folder
 from tacit.terms import MadeWith, reopen
 from tacit.trusted.cells import read_records
+from tacit.trusted.records import MAX_ROWS, Records
 
 if TYPE_CHECKING:
     from tacit.release.hypothesis.prior import Prior
 
 MOST_HELD = 100  # ledgers whose files are held open between questions: five files each
 
-
-class _Conditions(threading.local):
-    """Under which a thread asks blocks: whether it may spend nothing, how much of each, and when it came."""
-
-    free = False
-    most: tuple[Callable[[str], int], Counter[str]] | None = None  # atoms of a block, and what went of them
-    arrived: datetime | None = None
-    paid: Counter[str] | None = None
+Listed = Block | GroupLedger
 
 
 class BlockLedgers:
@@ -62,18 +58,33 @@ class BlockLedgers:
         self.terms, self._manifest = terms, manifest
         self._folder = folder_of(path)
         self._anchor, self._accept_rollback, self._progress = anchor, accept_rollback, progress
-        self._open: dict[str, Session] = {}
+        self._open: dict[str, Session] = {}  # by the names of their ledgers
         self._with_data: set[str] = set()
         self._held: set[str] = set()
         self._replaced: list[Session] = []
         self._lock = threading.RLock()
-        self._thread = _Conditions()
+        self.payments = BlockPayments()
+        self._appended: dict[str, Records] = {}  # the rows that were read here, for groups that are not complete
         self.listed = manifest.blocks()
+        self.groups: dict[BlockGroup, GroupLedger] = {}
+        self.newest()
 
     def newest(self) -> list[Block]:
         """All blocks, with those that this or another process has appended since; `listed` is what it said last."""
         self.listed = self._manifest.blocks()
+        if len(self.groups) != len(groups := self._manifest.groups()):
+            self.groups = {one.group: one for one in groups}
         return self.listed
+
+    @property
+    def levels(self) -> Levels:
+        """How the budget of a row is divided among blocks and groups of them."""
+        return self._manifest.levels()[0]
+
+    @property
+    def why(self) -> str:
+        """Why there are groups, or none; empty where no number of blocks is expected."""
+        return self._manifest.levels()[1]
 
     def append(self, data: Any, label: str, table: str | None, *, start: bool) -> Session:
         check_label(label)
@@ -86,19 +97,17 @@ class BlockLedgers:
                     f"The series was made for {terms.most:,} blocks, among which the budget of a person was divided, "
                     "and it has them. More need a new series, whose loss for the same people adds to this one's."
                 )
-            people = 1 if terms.rows_per_person is None else terms.rows_per_person
-            source = open_source(data, table)
-            rows = read_records(source, terms.domain, person=terms.person, rows_per_person=people)
+            rows = self._read(data, table)
             fingerprint = rows.fingerprint(self._manifest.secret)
             self._manifest.check(label, fingerprint)
+            if not self.listed and terms.expected is not None and not self.why:
+                self._manifest.divide(*self._planned(rows.rows))
             drawn_to = self._prior()
-            make_folder(self._folder)
-            ledger = f"{slug(label)}-{secrets.token_hex(4)}.tacit"
+            ledger = self._new_ledger(label)
             try:
                 if drawn_to is not None:
-                    _keep(self._folder / ledger, drawn_to)
-                new = BlockRows(rows, self._manifest.origin)
-                session = self._opened(ledger, new, drawn_to, **self._settings())
+                    keep(self._folder / ledger, drawn_to)
+                session = self._opened(ledger, self._rows_of(rows), 0, drawn_to, **self._settings())
                 place = data if isinstance(data, str) else os.path.abspath(data) if isinstance(data, Path) else None
                 if isinstance(data, str) and os.path.isfile(data):
                     place = os.path.abspath(data)
@@ -108,18 +117,128 @@ class BlockLedgers:
             except BaseException:
                 self._forget(ledger)
                 raise
-            self._open[label] = session
-            self._with_data.add(label)
+            self._open[ledger] = session
+            self._with_data.add(ledger)
+            if self.levels != ALONE:
+                self._appended[ledger] = rows
             self.newest()
+            self.group_up()
         if start:
             session.start()
-        self.rest(label, session)
+            self.start(label)
+        self.rest(block, session)
         return session
+
+    def _read(self, data: Any, table: str | None) -> Records:
+        people = 1 if self.terms.rows_per_person is None else self.terms.rows_per_person
+        source = open_source(data, table)
+        return read_records(source, self.terms.domain, person=self.terms.person, rows_per_person=people)
+
+    def _rows_of(self, rows: Records) -> BlockRows:
+        return BlockRows(rows, self._manifest.origin)
+
+    def _new_ledger(self, label: str) -> str:
+        make_folder(self._folder)
+        return f"{slug(label)}-{secrets.token_hex(4)}.tacit"
+
+    # -- groups of blocks ---------------------------------------------------------------------------------------------
+
+    def _planned(self, rows: int) -> tuple[Levels, str]:
+        """Whether groups pay, by how many blocks of about so many rows are expected."""
+        terms = self.terms
+        assert terms.expected is not None
+        if terms.protects == OVER:
+            return ALONE, "blocks alone: a person's rows in all blocks of a group would cost a group as many times."
+        named = {key: value for key, value in terms.settings.items() if key != "mechanism"}
+        people = 1 if terms.rows_per_person is None else terms.rows_per_person
+        mechanism = terms.settings.get("mechanism", "auto")
+        choice = choose(mechanism, terms.domain, terms.each, rows, named, rows_per_person=people)
+        whole, warm = total(terms.each, choice.measure(terms.each)), getattr(choice.settings, "warm", 0.0)
+        plan = planned(terms.expected, expected_error(terms.domain, rows, whole, warm, people), terms.windows)
+        return plan.levels, plan.why
+
+    def of(self, group: BlockGroup) -> Listed:
+        return self.groups[group] if group.level else self.listed[group.place]
+
+    def cover(self, first: int, end: int) -> list[Taken]:
+        """The ledgers that the blocks from one place to before another are put together from."""
+        return self.levels.cover(first, end, self._started)
+
+    def _started(self, group: BlockGroup) -> bool:
+        return group in self.groups and self.light(self.groups[group]).started
+
+    def group_up(self) -> None:
+        """Make the ledgers of groups whose blocks are all there, where their rows can be read."""
+        with suppress(NeedsData), self._manifest.turn():
+            for group in self.levels.complete(len(self.newest())):
+                if group not in self.groups:
+                    self._make(group)
+
+    def start(self, label: str | None = None) -> list[str]:
+        """Buy what answers start from, of one block or of all, and of groups, that have not: which were started now."""
+        wanted: list[Listed] = [block for block in self.newest() if label in (None, block.label)]
+        self.group_up()
+        begun = list[str]()
+        with self.payments.paying():
+            for one in (*wanted, *self.groups.values()):
+                # A group whose rows are gone is not missed: its blocks answer in its place.
+                with suppress(*([NeedsData] if one.level else [])):
+                    if not self.light(one).started:
+                        session, labels = self.full(one), self.labels(one)
+                        with self.payments.asked(labels, session):
+                            self.payments.charge(labels, session.start().cost.atoms)
+                        begun.append(one.label)
+                        self.rest(one, session)
+        return begun
+
+    def labels(self, one: Listed) -> list[str]:
+        """The blocks whose rows pay for what is bought in a ledger."""
+        if isinstance(one, Block):
+            return [one.label]
+        return [self.listed[place].label for place in self.levels.blocks(one.group)]
+
+    def _make(self, group: BlockGroup) -> None:
+        places = self.levels.blocks(group)
+        rows = self._joined(group)
+        label = f"{self.listed[places[0]].label} to {self.listed[places[-1]].label}"
+        ledger = self._new_ledger(f"group-{group.level}-{group.place}")
+        try:
+            session = self._opened(ledger, self._rows_of(rows), group.level, None, **self._settings())
+            self._manifest.add_group(GroupLedger(*group, label, session.rows, ledger, session.origin))
+        except BaseException:
+            self._forget(ledger)
+            raise
+        self._open[ledger] = session
+        self._with_data.add(ledger)
+        self.newest()
+
+    def _joined(self, group: BlockGroup) -> Records:
+        """The rows of a group's blocks, as they were appended."""
+        blocks = [self.listed[place] for place in self.levels.blocks(group)]
+        if sum(block.rows for block in blocks) >= MAX_ROWS:
+            raise LedgerError(f"A group has fewer than {MAX_ROWS:,} rows.")
+        first, *others = [self._again(block) for block in blocks]
+        return first.joined(others)
+
+    def _again(self, block: Block) -> Records:
+        """The rows of a block: as they were read here, or read again where they came from, if they are still there."""
+        if block.ledger in self._appended:
+            return self._appended[block.ledger]
+        if block.source is None:
+            raise _needs(block.label)
+        try:
+            rows = self._read(block.source, block.table)
+        except DataError as error:
+            raise NeedsData(f"The rows of the block {block.label} cannot be read again: {error.sentence}") from None
+        if rows.fingerprint(self._manifest.secret) != block.fingerprint:
+            raise NeedsData(_changed(block.label))
+        return rows
 
     def _forget(self, ledger: str) -> None:
         """Remove a ledger that nothing lists: nobody has seen it. Where that cannot be told, it stays."""
         with suppress(TacitError, OSError):
-            if ledger not in (block.ledger for block in self._manifest.blocks()):
+            listed: list[Listed] = [*self._manifest.blocks(), *self._manifest.groups()]
+            if ledger not in (one.ledger for one in listed):
                 for one in self._folder.glob(f"{ledger}*"):
                     one.unlink()
 
@@ -143,27 +262,20 @@ class BlockLedgers:
         return {"mechanism": choice.mechanism, **to_builtins(choice.settings), "confidence": confidence}
 
     def _prior(self) -> Prior | None:
-        """What was released of the newest block that is started, as a public table like the next one."""
-        from tacit.release.hypothesis.prior import MOST_CELLS as MOST
-        from tacit.release.hypothesis.prior import Prior
-
-        settings = self._settings()
-        if not self.terms.prior or not self.listed or not settings.get("warm"):
-            return None
-        for block in reversed(self.listed):
-            session = self.light(block)
-            if session.base.bought:
-                drawn = session.synthetic(min(session.rows, MOST))
-                cells, counts = np.unique(np.stack(drawn.codes).astype(np.intp), axis=1, return_counts=True)
-                return Prior.of(list(drawn.domain), list(cells), counts)
+        """What was released of the newest block that is started."""
+        if self.terms.prior and self.listed and self._settings().get("warm"):
+            for block in reversed(self.listed):
+                session = self.light(block)
+                if session.base.bought:
+                    return released(session)
         return None
 
-    def _opened(self, ledger: str, data: Any, prior: Prior | None, **settings: Any) -> Session:
+    def _opened(self, ledger: str, data: Any, level: int, prior: Prior | None, **settings: Any) -> Session:
         terms = self.terms
         return open_session(
             data=data,
             domain=terms.domain,
-            budget=terms.each,
+            budget=terms.of_level(self.levels, level),
             ledger=self._folder / ledger,
             person=terms.person,
             rows_per_person=terms.rows_per_person,
@@ -174,51 +286,52 @@ class BlockLedgers:
             **settings,
         )
 
-    def light(self, block: Block) -> Session:
-        """What a block's ledger knows, without its rows; with them where they are open already."""
+    def light(self, one: Listed) -> Session:
+        """What a ledger knows, without its rows; with them where they are open already."""
         with self._lock:
-            if block.label not in self._open:
-                prior = None if block.prior is None else _kept(self._folder / block.ledger, block)
-                found = reopen(self._folder / block.ledger, anchor=self._anchor, prior=prior)
-                self._open[block.label] = self._checked(block, found)
-            return self._open[block.label]
+            if one.ledger not in self._open:
+                prior = kept(self._folder / one.ledger, one)
+                found = reopen(self._folder / one.ledger, anchor=self._anchor, prior=prior)
+                self._open[one.ledger] = self._checked(one, found)
+            return self._open[one.ledger]
 
-    def full(self, block: Block) -> Session:
-        """The session of a block with its rows."""
-        if block.label not in self._with_data:
-            if block.source is None:
-                raise NeedsData(
-                    f"The rows of the block {block.label} were not given as a file or an address, so they cannot be "
-                    "read again here."
-                )
-            if not (self._folder / block.ledger).exists():
+    def full(self, one: Listed) -> Session:
+        """The session of a block or a group with its rows."""
+        if one.ledger not in self._with_data:
+            if isinstance(one, Block) and one.source is None:
+                raise _needs(one.label)
+            if not (self._folder / one.ledger).exists():
                 raise LedgerError(
-                    f"The ledger of the block {block.label} is gone: bring it back, with what it has spent."
+                    f"The ledger of the block {one.label} is gone: bring it back, with what it has spent."
                 )
-            prior = None if block.prior is None else _kept(self._folder / block.ledger, block)
+            prior = kept(self._folder / one.ledger, one)
             try:
-                found = self._opened(block.ledger, open_source(block.source, block.table), prior)
+                if isinstance(one, Block):
+                    found = self._opened(one.ledger, open_source(one.source, one.table), 0, prior)
+                else:
+                    found = self._opened(one.ledger, self._rows_of(self._joined(one.group)), one.level, prior)
             except LedgerError as error:
-                raise _about_block(error, block) from None
-            found = self._checked(block, found)
+                raise _about_block(error, one) from None
+            found = self._checked(one, found)
             with self._lock:
-                if block.label in self._open:  # another thread may be reading it
-                    self._replaced.append(self._open[block.label])
+                if one.ledger in self._open:  # another thread may be reading it
+                    self._replaced.append(self._open[one.ledger])
                     self._replaced[-1].rest()
-                self._open[block.label] = found
-                self._with_data.add(block.label)
-        return self._open[block.label]
+                self._open[one.ledger] = found
+                self._with_data.add(one.ledger)
+        return self._open[one.ledger]
 
-    def _checked(self, block: Block, session: Session) -> Session:
+    def _checked(self, one: Listed, session: Session) -> Session:
         """Refuse the ledger of another block in the place of this one's, and one whose budget was raised by itself."""
-        if session.origin != block.origin:
+        if session.origin != one.origin:
             session.close()
-            raise LedgerError(f"The ledger of the block {block.label} is not the one that it was appended with.")
-        if session.budget != self.terms.each:
+            raise LedgerError(f"The ledger of the block {one.label} is not the one that it was appended with.")
+        promised = self.terms.of_level(self.levels, one.level)
+        if session.budget != promised:
             session.close()
             raise LedgerError(
-                f"The budget of the block {block.label} was raised by itself: the series promises {self.terms.each} "
-                "for each block, and cannot keep that."
+                f"The budget of the block {one.label} was raised by itself: the series promises {promised} "
+                "for each, and cannot keep that."
             )
         return session
 
@@ -228,72 +341,12 @@ class BlockLedgers:
         with self._lock:
             return next(iter(self._open.values()), None) or self.light(self.listed[-1])
 
-    def rest(self, label: str, session: Session) -> None:
-        """Let go of a block's files where so many are held that a process could not hold all of them."""
-        if label in self._held or len(self._held) < MOST_HELD:
-            self._held.add(label)
+    def rest(self, one: Listed, session: Session) -> None:
+        """Let go of a ledger's files where so many are held that a process could not hold all of them."""
+        if one.ledger in self._held or len(self._held) < MOST_HELD:
+            self._held.add(one.ledger)
         else:
             session.rest()
-
-    # -- how this thread asks, of whichever block it comes to ----------------------------------------------------------
-
-    @contextmanager
-    def under(self, **conditions: Any) -> Iterator[None]:
-        """What this thread asks within it is asked under these conditions: see `_Conditions`."""
-        before = {name: getattr(self._thread, name) for name in conditions}
-        for name, value in conditions.items():
-            setattr(self._thread, name, value)
-        try:
-            yield
-        finally:
-            for name, value in before.items():
-                setattr(self._thread, name, value)
-
-    @contextmanager
-    def asked(self, block: Block, session: Session) -> Iterator[None]:
-        """Ask the session of a block under this thread's conditions, and count what is bought before an error."""
-        now = self._thread
-        with ExitStack() as conditions:
-            if now.free:
-                conditions.enter_context(session.free())
-            if now.most is not None:
-                most, gone = now.most
-                left = most(block.label) - gone[block.label]
-                conditions.enter_context(session.spending(Loss(session.total.measure, left)))
-            if now.arrived is not None:
-                conditions.enter_context(session.asked_at(now.arrived))
-            try:
-                yield
-            except TacitError as error:
-                if not error.nothing_spent and error.after is not None:
-                    self.charge(block, sum(atoms for _, atoms in session.bought(error.after)))
-                raise
-
-    def may_spend(self) -> bool:
-        return not self._thread.free
-
-    def charge(self, block: Block, atoms: int) -> None:
-        """Count what a block's ledger was charged for this thread."""
-        for counted in (self._thread.paid, None if self._thread.most is None else self._thread.most[1]):
-            if counted is not None and atoms:
-                counted[block.label] += atoms
-
-    @contextmanager
-    def paying(self) -> Iterator[Counter[str]]:
-        """What blocks are charged for this thread within it, by label; an error that comes meanwhile says so."""
-        outer, paid = self._thread.paid, Counter[str]()
-        self._thread.paid = paid
-        try:
-            yield paid
-        except TacitError as error:
-            if paid and error.nothing_spent:
-                error.nothing_spent = False
-                error.sentence += " What was paid for before that stays spent."
-            raise
-        finally:
-            self._thread.paid = outer
-            if outer is not None:
-                outer.update(paid)
 
     def close(self) -> None:
         for session in (*self._open.values(), *self._replaced):
@@ -306,38 +359,21 @@ def folder_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.blocks")
 
 
-def _about_block(error: LedgerError, block: Block) -> LedgerError:
-    """The refusal of a block's ledger, with the way that there is where rows have changed."""
-    if "other terms: data" not in error.sentence:
-        return LedgerError(f"In the block {block.label}: {error.sentence}")
-    return LedgerError(
-        f"The rows of the block {block.label} are not those that it was appended with. What was spent on them stays "
-        f"spent, so they stay: late rows and corrections are a block of their own, like {block.label}-late."
+def _needs(label: str) -> NeedsData:
+    return NeedsData(
+        f"The rows of the block {label} were not given as a file or an address, so they cannot be read again here."
     )
 
 
-# -- what a start is drawn to, which cannot be worked out again once more is bought of the block before ----------------
+def _about_block(error: LedgerError, one: Listed) -> LedgerError:
+    """The refusal of a block's ledger, with the way that there is where rows have changed."""
+    if "other terms: data" not in error.sentence:
+        return LedgerError(f"In the block {one.label}: {error.sentence}")
+    return LedgerError(_changed(one.label))
 
 
-def _keep(ledger: Path, prior: Prior) -> None:
-    path = ledger.with_name(f"{ledger.name}.prior")
-    names = np.array(prior.attributes)
-    with open(path, "xb", opener=lambda file, flags: os.open(file, flags, 0o600)) as file:
-        np.savez_compressed(file, names=names, codes=np.array(prior.codes), counts=np.array(prior.counts))
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _kept(ledger: Path, block: Block) -> Prior:
-    from tacit.release.hypothesis.prior import Prior
-
-    path = ledger.with_name(f"{ledger.name}.prior")
-    try:
-        with np.load(path, allow_pickle=False) as kept:
-            names, codes, counts = kept["names"].tolist(), list(kept["codes"]), kept["counts"]
-        found = Prior.of(names, codes, counts)
-    except (OSError, ValueError, KeyError):
-        raise LedgerError(f"{path.name}, which the block {block.label} was started from, cannot be read.") from None
-    if found.digest != block.prior:
-        raise LedgerError(f"{path.name} is not what the block {block.label} was started from.")
-    return found
+def _changed(label: str) -> str:
+    return (
+        f"The rows of the block {label} are not those that it was appended with. What was spent on them stays "
+        f"spent, so they stay: late rows and corrections are a block of their own, like {label}-late."
+    )

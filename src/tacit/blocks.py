@@ -6,21 +6,20 @@ What is asked over several blocks is the sum of what each of them answers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from tacit.block_ledgers import BlockLedgers, folder_of
-from tacit.errors import ConfigError, InvalidQuery, LedgerError, NotStarted, WouldSpend
+from tacit.block_ledgers import BlockLedgers, Listed
+from tacit.errors import InvalidQuery, NotStarted, WouldSpend
 from tacit.exact.price import total
 from tacit.load.split import split_by
-from tacit.manifest import Block, Manifest
+from tacit.manifest import Block
 from tacit.model.ask import Ask
 from tacit.model.block import with_blocks
-from tacit.model.budget import Budget, Loss
+from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.dry_run import DryRun
 from tacit.model.facts import Facts
@@ -29,96 +28,18 @@ from tacit.model.started import Started
 from tacit.model.status import BlockStatus, Status
 from tacit.model.table import Answers
 from tacit.model.workload import Marginal
-from tacit.opening import choose, declared
 from tacit.questions import Questions
 from tacit.release.answering import combine, parts
 from tacit.release.blockwise import BlockTerms, Blockwise
+from tacit.release.epsilon import epsilon_spent
 from tacit.release.estimate import Estimate
 from tacit.release.evidence import FEW, Setting
-from tacit.release.mechanisms import Choice, check_names
+from tacit.release.mechanisms import Choice
 from tacit.release.need import Need, Part
-from tacit.series_terms import SeriesTerms, new_terms
+from tacit.series_terms import SeriesTerms
 from tacit.session import Session
-from tacit.store.anchor import Anchor
 
 MOST_KEPT = 200_000  # answers of blocks that are kept in memory
-
-
-def open_series(
-    *,
-    ledger: str | Path,
-    domain: Domain | Mapping[str, Any] | str | Path | None = None,
-    budget: Budget | None = None,
-    name: str = "block",
-    protects: str | None = None,
-    most_blocks: int | None = None,
-    person: str | None = None,
-    rows_per_person: int | None = None,
-    prior: bool = True,
-    anchor: str | Path | None = None,
-    accept_rollback: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
-    **settings: Any,
-) -> Series:
-    """Open a table of blocks, each of different rows, that grows by `append`. It is made on the first call.
-
-    Each block has a ledger of its own, with the whole budget. What is asked over blocks is the sum of their answers.
-
-    ledger: the manifest of the series, which lists its blocks. Their ledgers lie beside it, in a folder of its name.
-    domain, budget: as for `tacit.open`; they hold for every block. Left out, they are what the series was made with.
-    name: what the column of blocks is called in questions: `WHERE block BETWEEN '2026-01' AND '2026-06'`.
-    protects: "row" (one row, in its block), "person within a block" (what is known of a person from any one block), or
-        "person over blocks" (from all of them together): then `most_blocks` is how many blocks there may ever be, and
-        each of them has that part of the budget. With a `person`, the second is the default.
-    person, rows_per_person: as for `tacit.open`, in each block.
-    prior: whether a block's start is drawn to what was released of the block before it, as far as its own noisy tables
-        bear that out. It costs nothing.
-    settings: the mechanism, and its settings, for all blocks. What is planned for the first block holds for all.
-
-    >>> months = tacit.series(ledger="stays.tacit", domain=domain, budget=budget)   # doctest: +SKIP
-    >>> months.append("march.csv", label="2026-03")   # doctest: +SKIP
-    >>> months.ask("SELECT block, COUNT(*) FROM data WHERE stay >= 5 GROUP BY block")   # doctest: +SKIP
-    """
-    path, remembered = Path(ledger), Anchor(None if anchor is None else Path(anchor))
-    written = Manifest.terms(path)
-    named = {key: value for key, value in settings.items() if value is not None}
-    mechanism, rest = named.get("mechanism", "auto"), {key: one for key, one in named.items() if key != "mechanism"}
-    check_names(mechanism, rest)
-    if written is None:
-        if domain is None or budget is None:
-            raise ConfigError(f"there is no series {path.name} yet: a new one needs a domain and a budget.")
-        if not isinstance(budget, Budget):
-            raise ConfigError("budget is a tacit.Budget, like tacit.Budget(epsilon=1.0, delta=1e-9).")
-        if mechanism != "auto":
-            choose(mechanism, declared(domain), budget, 1, rest)  # refuses settings that it has not
-        terms = new_terms(declared(domain), budget, name, protects, most_blocks, person, rows_per_person, prior, named)
-    else:
-        terms = SeriesTerms.read(written)
-        given = {
-            "domain": None if domain is None else declared(domain),
-            "budget": budget,
-            "name": name if name != "block" else None,
-            "protects": protects,
-            "most": most_blocks,
-            "person": person,
-            "rows_per_person": rows_per_person,
-            "settings": named or None,
-        }
-        differ = [word for word, value in given.items() if value is not None and value != getattr(terms, word)]
-        if differ:
-            raise LedgerError(
-                f"The series {path.name} was made with another {' and another '.join(differ)}. Open it with what it "
-                "was made with; what is left out is read from it."
-            )
-    if written is None and any(folder_of(path).glob("*.tacit")):
-        raise LedgerError(
-            f"There are ledgers of blocks in {folder_of(path).name}, and {path.name}, the manifest that lists them, is "
-            "gone. Bring it back: a new one would give their rows a second budget. A new series has another name."
-        )
-    manifest = Manifest.open(path, terms.written(), remembered, accept_rollback, make=written is None)
-    return Series(
-        BlockLedgers(path, manifest, terms, anchor=anchor, accept_rollback=accept_rollback, progress=progress)
-    )
 
 
 class Series(Questions):
@@ -172,21 +93,34 @@ class Series(Questions):
 
     @property
     def total(self) -> Loss:
-        """The budget of one block."""
-        return self._ledgers.any().total if self._ledgers.listed else total(self.terms.each)
+        """The budget of one block, with what groups have of it."""
+        return total(self.terms.each, self._ledgers.any().total.measure if self._ledgers.listed else None)
+
+    @property
+    def plan(self) -> str:
+        """Why groups of blocks have ledgers too, or have none; empty where no number of blocks is expected."""
+        return self._ledgers.why
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups of blocks that have ledgers: from which to which block, in the order in which they were made."""
+        self._ledgers.newest()
+        return [one.label for one in self._ledgers.groups.values()]
 
     def status(self) -> Status:
         """Every block: its rows, and what is spent of its budget. No rows are read."""
-        blocks, each, name, why = list[BlockStatus](), [0.0], self.terms.settings.get("mechanism", "auto"), ""
-        for block, session in zip(self._ledgers.newest(), self._sessions(), strict=False):
-            blocks.append(BlockStatus(block.label, block.rows, session.spent, session.total, session.started))
-            each.append(session.epsilon_spent)
+        blocks, groups = list[BlockStatus](), list[BlockStatus]()
+        name, why, spent = self.terms.settings.get("mechanism", "auto"), "", Counter[str]()  # of the rows of each block
+        for one, session in self._sessions():
+            stands = BlockStatus(one.label, one.rows, session.spent, session.total, session.started)
+            (groups if one.level else blocks).append(stands)
             name, why = session.choice.mechanism, session.choice.reason
-        whole = self.total
-        spent = Loss(whole.measure, max((one.spent.atoms for one in blocks), default=0))
-        left = Loss(whole.measure, max(0, whole.atoms - spent.atoms))
-        cells, budget = self.domain.size, self.terms.each
-        return Status(self.rows, cells, budget, name, why, whole, spent, left, max(each), blocks=tuple(blocks))
+            spent.update(dict.fromkeys(self._ledgers.labels(one), session.spent.atoms))
+        whole, cells, budget = self.total, self.domain.size, self.terms.each
+        most = Loss(whole.measure, max(spent.values(), default=0))
+        left, sure = Loss(whole.measure, max(0, whole.atoms - most.atoms)), epsilon_spent(most, budget)
+        found = Status(self.rows, cells, budget, name, why, whole, most, left, sure, blocks=tuple(blocks))
+        return replace(found, groups=tuple(groups))
 
     @property
     def choice(self) -> Choice:
@@ -201,7 +135,7 @@ class Series(Questions):
     @property
     def entries(self) -> int:
         """How many blocks there are, and entries of their ledgers: another number once anything was added."""
-        return sum(1 + session.entries for session in self._sessions())
+        return sum(1 + session.entries for _, session in self._sessions())
 
     # -- blocks -------------------------------------------------------------------------------------------------------
 
@@ -230,35 +164,27 @@ class Series(Questions):
         return self._ledgers.full(self._ledgers.named(label))
 
     def start(self, label: str | None = None) -> list[str]:
-        """Buy what answers start from, of one block or of all that have not: which were started now."""
-        begun = list[str]()
-        with self._ledgers.paying():
-            for block in self._ledgers.newest():
-                if label in (None, block.label) and not self._ledgers.light(block).started:
-                    session = self._ledgers.full(block)
-                    with self._ledgers.asked(block, session):
-                        self._ledgers.charge(block, session.start().cost.atoms)
-                    begun.append(block.label)
-                    self._ledgers.rest(block.label, session)
-        return begun
+        """Buy what answers start from, of one block or of all, and of groups, that have not: which were started now."""
+        return self._ledgers.start(label)
 
     @property
     def base(self) -> Started:
         """What `start` buys of each block that is not started, or what the newest block started from."""
-        new = [session for session in self._sessions() if not session.started]
+        new = [session for _, session in self._sessions() if not session.started]
         return (new or [self._ledgers.any()])[-1].base
 
     @property
     def started(self) -> bool:
         """Whether nothing has to be bought any more of any block before questions are asked."""
-        return all(session.started for session in self._sessions())
+        return all(session.started for _, session in self._sessions())
 
-    def _sessions(self) -> Iterator[Session]:
-        """What the ledger of every block knows."""
-        for block in self._ledgers.newest():
-            session = self._ledgers.light(block)
-            yield session
-            self._ledgers.rest(block.label, session)
+    def _sessions(self) -> Iterator[tuple[Listed, Session]]:
+        """What the ledger of every block and group knows."""
+        listed: list[Listed] = [*self._ledgers.newest(), *self._ledgers.groups.values()]
+        for one in listed:
+            session = self._ledgers.light(one)
+            yield one, session
+            self._ledgers.rest(one, session)
 
     # -- two verbs ----------------------------------------------------------------------------------------------------
 
@@ -268,7 +194,7 @@ class Series(Questions):
 
     def answer_many(self, asks: Sequence[Ask]) -> list[Answers]:
         blocks, setting, needs = self._bound(asks)
-        with self._ledgers.paying():
+        with self._ledgers.payments.paying():
             found = self._found([need for one in needs for need in one], blocks)
             own = [{need: found[need] for need in mine} for mine in needs]
             made = [combine(ask, mine, setting) for ask, mine in zip(asks, own, strict=True)]
@@ -279,15 +205,19 @@ class Series(Questions):
     def price(self, ask: Ask, *, within: float | None = None) -> DryRun:
         _refuse_within(within)
         blocks, setting, (needs,) = self._bound([ask])
-        apart = self._apart(needs, blocks)
-        wanted = [(block, apart.of_block(place)) for place, block in enumerate(blocks)]
-        asked = [(self._ledgers.light(block), needs) for block, needs in wanted if needs]
+        asked = self._apart(needs, blocks).asked()
         if not asked:
             return DryRun(True, setting.free, "it follows from what is declared", self.total)
-        each = [session.priced(needs) for session, needs in asked]
-        most = max(each, key=lambda one: (not one.known, one.cost_at_most.atoms))
-        least = min((session.left for session, _ in asked), key=lambda left: left.atoms)
-        return replace(most, total=self.total, left=least)
+        # A row is in one ledger of each level: what it pays is what the dearest of each of them cost.
+        most, left = dict[int, DryRun](), list[Loss]()
+        for group, wanted in asked.items():
+            session = self._ledgers.light(self._ledgers.of(group))
+            one, before = session.priced(wanted), most.get(group.level)
+            most[group.level] = one if before is None else max(before, one, key=_dearness)
+            left.append(session.left)
+        dearest, atoms = max(most.values(), key=_dearness), sum(one.cost_at_most.atoms for one in most.values())
+        least = min(left, key=lambda one: one.atoms)
+        return replace(dearest, cost_at_most=Loss(least.measure, atoms), total=self.total, left=least)
 
     def _bound(self, asks: Sequence[Ask]) -> tuple[list[Block], Setting, list[tuple[Need, ...]]]:
         """The blocks that questions are about, and what they need: those that there were when they were put.
@@ -323,7 +253,8 @@ class Series(Questions):
 
     def _found(self, needs: Sequence[Need], blocks: Sequence[Block]) -> dict[Need, Part]:
         apart = self._apart(needs, blocks)
-        return apart.put_together([self._told(block, apart.of_block(at)) for at, block in enumerate(blocks)])
+        told = {group: self._told(self._ledgers.of(group), asked) for group, asked in apart.asked().items()}
+        return apart.put_together(told)
 
     def _apart(self, needs: Sequence[Need], blocks: Sequence[Block]) -> Blockwise:
         one, terms = self._ledgers.any(), self.terms
@@ -335,37 +266,38 @@ class Series(Questions):
             assert isinstance(found, Estimate)
             return found
 
-        return Blockwise(needs, BlockTerms(terms.name, terms.domain, sizes, one.learns, one.confidence, free), read)
+        said = BlockTerms(terms.name, terms.domain, sizes, one.learns, one.confidence, free, self._ledgers.cover)
+        return Blockwise(needs, said, read)
 
-    def _told(self, block: Block, needs: Sequence[Need]) -> dict[Need, Part]:
-        """What a block says; it is opened where something is asked of it, with its rows where that is not known.
+    def _told(self, block: Listed, needs: Sequence[Need]) -> dict[Need, Part]:
+        """What a ledger says; it is opened where something is asked of it, with its rows where that is not known.
 
         An answer that is known stays what it is, so it is kept here: most questions need no ledger.
         """
-        kept = self._answers.setdefault(block.label, {})
+        kept = self._answers.setdefault(block.ledger, {})
         new = [need for need in needs if need not in kept]
         found = {need: kept[need] for need in needs if need in kept}
         if not new:
             return found
-        session = self._ledgers.light(block)
+        session, payments, labels = self._ledgers.light(block), self._ledgers.payments, self._ledgers.labels(block)
         try:
-            with self._ledgers.asked(block, session):
+            with payments.asked(labels, session):
                 known = session.known(new)
             if known is not None:
                 kept.update({need: part for need, part in known.items() if isinstance(part, Estimate)})
-            elif not self._ledgers.may_spend():  # nor are its rows read
+            elif not payments.may_spend():  # nor are its rows read
                 raise WouldSpend("The answer is not known yet: it would have to be bought, and here nothing may be.")
             else:
                 session = self._ledgers.full(block)
-                with self._ledgers.asked(block, session):
+                with payments.asked(labels, session):
                     known = session.found(new)
-                self._ledgers.charge(block, sum(part.facts.cost.atoms for part in known.values()))
+                payments.charge(labels, sum(part.facts.cost.atoms for part in known.values()))
         except NotStarted as error:
             raise NotStarted(f"In the block {block.label}: {error.sentence}") from None
         found |= known
         if sum(map(len, self._answers.values())) > MOST_KEPT:
             self._answers.clear()
-        self._ledgers.rest(block.label, session)
+        self._ledgers.rest(block, session)
         return found
 
     # -- as a server asks ---------------------------------------------------------------------------------------------
@@ -376,15 +308,15 @@ class Series(Questions):
 
     def free(self) -> AbstractContextManager[None]:
         """While this lasts, what this thread asks is answered if it is known: as `Session.free`, of every block."""
-        return self._ledgers.under(free=True)
+        return self._ledgers.payments.under(free=True)
 
     def spending(self, most: Callable[[str], int]) -> AbstractContextManager[None]:
         """While this lasts, what this thread asks spends no more atoms of a block than `most` says of its label."""
-        return self._ledgers.under(most=(most, Counter()))
+        return self._ledgers.payments.under(most=(most, Counter()))
 
     def asked_at(self, arrived: datetime) -> AbstractContextManager[None]:
         """What this thread asks within it has this time in the ledgers and in what is published."""
-        return self._ledgers.under(arrived=arrived)
+        return self._ledgers.payments.under(arrived=arrived)
 
     def in_steps(self, ask: Ask, most: int) -> Generator[list[Facts], None, Answers]:
         """What `answer` gives, in one step: see `Session.in_steps`."""
@@ -393,7 +325,7 @@ class Series(Questions):
 
     def paying(self) -> AbstractContextManager[Counter[str]]:
         """The atoms that each block is charged for what this thread asks within it, whatever comes of it."""
-        return self._ledgers.paying()
+        return self._ledgers.payments.paying()
 
     def close(self) -> None:
         self._ledgers.close()
@@ -402,6 +334,10 @@ class Series(Questions):
         blocks = self._ledgers.listed
         labels = f", {blocks[0].label} to {blocks[-1].label}" if blocks else ""
         return f"Series({len(blocks):,} blocks{labels}; {self.rows:,} rows; {self.terms.each} for each)"
+
+
+def _dearness(one: DryRun) -> tuple[bool, int]:
+    return not one.known, one.cost_at_most.atoms
 
 
 def _refuse_within(within: float | None) -> None:

@@ -83,6 +83,8 @@ class BlocksSection(Struct, frozen=True, kw_only=True):
     protects: str | None = None
     most_blocks: int | None = None
     prior: bool = True
+    expected: int | None = None
+    windows: list[int] | None = None
 
 
 S = TypeVar("S", bound=Struct)
@@ -105,12 +107,12 @@ class Config:
 
     def series(self, **more: Any) -> Series:
         """The series of blocks that it describes. `more` are arguments of `tacit.series` beside these."""
-        from tacit.blocks import open_series
+        from tacit.series_opening import open_series
 
         if self.blocks is None:
             raise ConfigError("the configuration has no section [blocks], so its table is one table.")
         said: dict[str, Any] = {"name": self.blocks.name or self.blocks.column or "block", "prior": self.blocks.prior}
-        said |= {"protects": self.blocks.protects, "most_blocks": self.blocks.most_blocks}
+        said |= {name: getattr(self.blocks, name) for name in ("protects", "most_blocks", "expected", "windows")}
         for name in ("held", "copy", "continues"):
             if name in self.options:
                 raise ConfigError(f"{name} is for one table, and not for a series of blocks.")

@@ -1,7 +1,8 @@
 """Which blocks a series has, in order: a log of its own, chained and anchored like a ledger, that spends nothing.
 
 It knows of every block its label, its number of rows, a fingerprint of them, where its ledger is and the hash that the
-ledger's chain starts from. The owner's secret, like the ledgers.
+ledger's chain starts from. It knows the same of ledgers for groups of blocks, and how the budget was divided among
+their levels before there was a block. The owner's secret, like the ledgers.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import LedgerError
+from tacit.release.groups import ALONE, BlockGroup, Levels
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Draft, Line, State, Unsound, canonical
 from tacit.store.log import Log, Transaction, made_of
@@ -35,11 +37,32 @@ class Block:
     table: str | None = None
     prior: str | None = None  # the digest of what its start is drawn to
 
+    level = 0  # of groups of blocks: a block by itself
+
+
+@dataclass(frozen=True)
+class GroupLedger:
+    """The ledger of a group of blocks. `label` names its blocks for people."""
+
+    level: int
+    place: int
+    label: str
+    rows: int
+    ledger: str
+    origin: str
+    prior: str | None = None
+
+    @property
+    def group(self) -> BlockGroup:
+        return BlockGroup(self.level, self.place)
+
 
 def step(state: State, seq: int, line: Draft | Line) -> State:
-    """A manifest has blocks, and overrides; nothing in it costs anything."""
-    if line.kind not in ("block", "override") or line.atoms or line.intent is not None:
+    """A manifest has a division of the budget, blocks, groups and overrides; nothing in it costs anything."""
+    if line.kind not in ("levels", "block", "group", "override") or line.atoms or line.intent is not None:
         raise Unsound("a manifest lists blocks")
+    if line.kind == "levels" and seq > 1:
+        raise Unsound("the budget is divided before there is a block")
     return State(0, {})
 
 
@@ -47,14 +70,17 @@ class Manifest:
     """An open manifest, for several threads and processes.
 
     Guarantee: a label, a set of rows and a ledger stand in one block each, for good; of two processes that append the
-        same at once, one is refused. An old copy is noticed by the anchor, like that of a ledger. Where the owner goes
-        on with it, no block is added any more: the lost ones are not known here, and their rows could be appended again
-        with a new budget, or more blocks than were declared.
+        same at once, one is refused. A group has one ledger. The levels that the budget is divided among are written
+        before the first block, and stay. An old copy is noticed by the anchor, like that of a ledger. Where the owner
+        goes on with it, nothing is added any more: the lost blocks are not known here, and their rows could be appended
+        again with a new budget, or more blocks than were declared.
     """
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._blocks: list[Block] = []
+        self._groups: list[GroupLedger] = []
+        self._levels, self._why = ALONE, ""
         self._read_to = 0
 
     @classmethod
@@ -93,12 +119,43 @@ class Manifest:
 
     def blocks(self) -> list[Block]:
         """All blocks, in the order in which they were appended, by whichever process."""
-        if self._log.head().seq != self._read_to:
-            for line in self._log.lines(self._read_to, ["block"]):
-                self._blocks.append(_read(line))
-                self._read_to = line.seq
-            self._read_to = max(self._read_to, self._log.head().seq)
+        self._catch_up()
         return list(self._blocks)
+
+    def groups(self) -> list[GroupLedger]:
+        """The ledgers of groups of blocks, in the order in which they were made."""
+        self._catch_up()
+        return list(self._groups)
+
+    def levels(self) -> tuple[Levels, str]:
+        """How the budget of a row is divided among blocks and groups, and why."""
+        self._catch_up()
+        return self._levels, self._why
+
+    def _catch_up(self) -> None:
+        if self._log.head().seq == self._read_to:
+            return
+        for line in self._log.lines(self._read_to, ["levels", "block", "group"]):
+            try:
+                said = json.loads(line.body)
+                if line.kind == "block":
+                    self._blocks.append(Block(**said))
+                elif line.kind == "group":
+                    self._groups.append(GroupLedger(**said))
+                else:
+                    self._levels, self._why = Levels(*map(tuple, said["levels"])), said["why"]
+            except (ValueError, TypeError, KeyError):
+                raise LedgerError(f"The manifest is damaged: entry {line.seq} is no {line.kind}.") from None
+            self._read_to = line.seq
+        self._read_to = max(self._read_to, self._log.head().seq)
+
+    def divide(self, levels: Levels, why: str) -> None:
+        """Divide the budget of a row among levels, before there is a block."""
+        body = canonical({"levels": [levels.sizes, levels.weights, levels.spreads], "why": why})
+        with self.turn():
+            if self.blocks() or self.levels() != (ALONE, ""):
+                raise LedgerError("The budget of the series is divided already, and stays so.")
+            self._write(Draft("levels", 0, body, key="levels"))
 
     def check(self, label: str, fingerprint: str) -> None:
         """Refuse a label, or rows, that a block has already, and any where blocks may have been lost."""
@@ -108,18 +165,27 @@ class Manifest:
 
     def add(self, block: Block) -> None:
         """One more block, durable and known to the anchor when it returns."""
+        with self.turn():  # whoever appends asks for it, so nobody adds a block between the check and the line
+            self.check(block.label, block.fingerprint)
+            self._write(Draft("block", 0, canonical(asdict(block)), key=f"block {block.label}"))
 
+    def add_group(self, made: GroupLedger) -> None:
+        """The ledger of a group all of whose blocks are there, and which has none yet."""
+        with self.turn():
+            blocks, (levels, _) = self.blocks(), self.levels()
+            if made.group not in levels.complete(len(blocks)) or made.group in (one.group for one in self.groups()):
+                raise LedgerError("A group has one ledger, and all its blocks are there before it.")
+            self._write(Draft("group", 0, canonical(asdict(made)), key=f"group {made.level} {made.place}"))
+
+    def _write(self, draft: Draft) -> None:
         def work(transaction: Transaction) -> None:
             if transaction.newest("override") is not None:  # who accepts a rollback waits for no turn
                 raise self._went_back()
-            draft = Draft("block", 0, canonical(asdict(block)), key=f"block {block.label}")
             state = step(transaction.state, transaction.at.seq + 1, draft)
             transaction.append(draft, state, time=self._log.time())
 
         self._log.check_room()
-        with self.turn():  # whoever appends asks for it, so nobody adds a block between the check and the line
-            self.check(block.label, block.fingerprint)
-            self._log.write(work)
+        self._log.write(work)
 
     def _went_back(self) -> LedgerError:
         return LedgerError(
@@ -146,10 +212,3 @@ def _check(blocks: list[Block], label: str, fingerprint: str) -> None:
             f"These are the rows of the block {same}: appended twice they would be asked about twice, with twice the "
             "loss. A block has rows of its own."
         )
-
-
-def _read(line: Line) -> Block:
-    try:
-        return Block(**json.loads(line.body))
-    except (ValueError, TypeError):
-        raise LedgerError(f"The manifest is damaged: entry {line.seq} is no block.") from None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from tacit.errors import ConfigError
@@ -13,6 +14,7 @@ from tacit.exact.price import total
 from tacit.model.block import check_name
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
+from tacit.release.groups import Levels
 from tacit.store.chain import canonical
 
 ROW, WITHIN, OVER = "row", "person within a block", "person over blocks"  # what a series can protect
@@ -32,6 +34,8 @@ class SeriesTerms:
     rows_per_person: int | None
     prior: bool
     settings: Mapping[str, Any]  # of the mechanism, as the owner named them
+    expected: int | None = None  # blocks
+    windows: list[int] | None = None  # the lengths, in blocks, of what will be asked about
 
     def written(self) -> dict[str, str]:
         return {
@@ -41,6 +45,8 @@ class SeriesTerms:
                 name: canonical(getattr(self, name))
                 for name in ("name", "protects", "most", "person", "rows_per_person", "prior", "settings")
             },
+            # A series of which no number of blocks is expected has the terms that it always had.
+            **{name: canonical(said) for name in ("expected", "windows") if (said := getattr(self, name)) is not None},
         }
 
     @classmethod
@@ -56,28 +62,37 @@ class SeriesTerms:
         For a person over blocks it is such that all blocks together stay within the whole: in whichever measure a
         ledger counts, a block has at most so much that as many as there may be add up to what the whole budget has.
         """
-        return self.budget if self.protects != OVER or self.most is None else divided(self.budget, self.most)
+        return (
+            self.budget if self.protects != OVER or self.most is None else part_of(self.budget, Fraction(1, self.most))
+        )
+
+    def of_level(self, levels: Levels, level: int) -> Budget:
+        """The budget of a ledger of a level: a row is in one of each, and they add up to that of one block at most."""
+        return part_of(self.each, levels.share(level))
 
 
-def divided(budget: Budget, blocks: int) -> Budget:
-    """The largest budget of which so many, added up in the measure of their ledgers, stay within this one."""
+def part_of(budget: Budget, share: Fraction) -> Budget:
+    """The largest budget that, in the measure of its ledger, is at most this share of another one.
+
+    So budgets whose shares add up to 1 add up, in whichever measure their ledgers count, to no more than the whole.
+    """
+    if share == 1:
+        return budget
     if budget.delta == 0:
-        return Budget(epsilon=math.nextafter(budget.epsilon / blocks, 0.0) if blocks > 1 else budget.epsilon)
+        return Budget(epsilon=math.nextafter(float(Fraction(budget.epsilon) * share), 0.0))
 
     def fits(epsilon: float) -> bool:
         one = Budget(epsilon=epsilon, delta=budget.delta)
-        return all(blocks * total(one, m).atoms <= total(budget, m).atoms for m in ("gdp", "rho"))
+        return all(total(one, m).atoms <= share * total(budget, m).atoms for m in ("gdp", "rho"))
 
     low, high = 0.0, budget.epsilon
-    if fits(high):
-        return budget
     for _ in range(30):
         middle = float(f"{(low + high) / 2:.6g}")  # a budget that can be written down
         if middle in (low, high):
             break
         low, high = (middle, high) if fits(middle) else (low, middle)
     if not low:
-        raise ConfigError(f"{budget} is too small to be divided among {blocks:,} blocks.")
+        raise ConfigError(f"{budget} is too small to be divided: {share} of it is nothing.")
     return Budget(epsilon=low, delta=budget.delta)
 
 
@@ -91,6 +106,8 @@ def new_terms(
     rows_per_person: int | None,
     prior: bool,
     named: Mapping[str, Any],
+    expected: int | None = None,
+    windows: Sequence[int] | None = None,
 ) -> SeriesTerms:
     check_name(name, domain)
     if (person is None) != (rows_per_person is None):
@@ -104,6 +121,15 @@ def new_terms(
         raise ConfigError(f'most_blocks goes with protects = "{OVER}": how many blocks there may ever be.')
     if most is not None and (type(most) is not int or not 1 <= most <= MOST_BLOCKS):
         raise ConfigError(f"most_blocks is a whole number from 1 to {MOST_BLOCKS:,}, not {most!r}.")
-    terms = SeriesTerms(domain, budget, name, protects, most, person, rows_per_person, prior, dict(named))
+    if expected is not None and (type(expected) is not int or not 1 <= expected <= MOST_BLOCKS):
+        raise ConfigError(f"expected is a whole number of blocks from 1 to {MOST_BLOCKS:,}, not {expected!r}.")
+    lengths = None if windows is None else list(windows)
+    if lengths is not None and (
+        expected is None or not lengths or any(type(one) is not int or not 1 <= one <= expected for one in lengths)
+    ):
+        raise ConfigError("windows are lengths in blocks, like [1, 3, 12], and none is longer than expected says.")
+    terms = SeriesTerms(
+        domain, budget, name, protects, most, person, rows_per_person, prior, dict(named), expected, lengths
+    )
     terms.each  # refuses what cannot be divided  # noqa: B018
     return terms

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pytest
 
+from tacit.exact.price import total
 from tacit.model.attribute import integer
 from tacit.model.block import of_each_block, table_of_each_block, with_blocks
 from tacit.model.budget import Budget
@@ -21,7 +23,8 @@ from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import Query
 from tacit.model.workload import marginal
-from tacit.series_terms import divided
+from tacit.release.groups import Levels
+from tacit.series_terms import part_of
 from tacit.trusted.records import Records
 
 DOMAIN = Domain({"age": integer(0, 2), "ill": integer(0, 1)})
@@ -137,14 +140,87 @@ def test_a_question_that_looks_at_another_blocks_rows_is_caught() -> None:
     assert largest_ratio(pairs) > 1.5 * EPSILON
 
 
+GROUPED = Levels((1, 2), (60, 40), (1.0, 1.0))
+
+
+def of_levels(one: Cells, two: Cells, budgets: Sequence[float], group: Sequence[int] = (0, 1)) -> np.ndarray:
+    """The law of what the ledgers of two blocks and of their group say, each question chosen by what was said before.
+
+    The group's is about the rows of both, joined as the series joins them.
+    """
+    said = np.arange(-4, 7)
+    blocks = [records(one), records(two)]
+    joined = blocks[group[0]].joined([blocks[place] for place in group[1:]])
+    questions = [Query.among(DOMAIN, "age", [2]), Query.among(DOMAIN, "ill", [1])]
+
+    def law(rows: Records, query: Query, budget: float) -> np.ndarray:
+        return pmf(Noise("laplace", 1 / budget), said - rows.answer(query))
+
+    first = law(blocks[0], questions[0], budgets[0])
+    then = [law(blocks[1], query, budgets[0]) for query in questions]
+    last = [law(joined, query, budgets[1]) for query in questions]
+    asked = [then[0] if value > 1 else then[1] for value in said]
+    both = np.stack([p * law for p, law in zip(first, asked, strict=True)])
+    third = [last[0] if value > 0 else last[1] for value in said]
+    return np.stack([both[:, [at]] * third[at][None, :] for at in range(len(said))], axis=1)
+
+
+def pairs_of_levels(budgets: Sequence[float], **more: Sequence[int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    fixed = (0, 5)
+    for rows in tables(2):
+        for other in neighbours(rows):
+            yield of_levels(rows, fixed, budgets, **more), of_levels(other, fixed, budgets, **more)
+            yield of_levels(fixed, rows, budgets, **more), of_levels(fixed, other, budgets, **more)
+
+
+def shares(levels: Levels, epsilon: float = EPSILON) -> list[float]:
+    return [part_of(Budget(epsilon=epsilon), levels.share(level)).epsilon for level in range(len(levels.sizes))]
+
+
+def test_ledgers_of_all_levels_are_together_as_private_as_one() -> None:
+    found = largest_ratio(pairs_of_levels(shares(GROUPED)))
+    assert found <= EPSILON + 1e-9
+    assert found > 0.9 * EPSILON
+
+
+def test_a_level_that_is_not_paid_for_is_caught() -> None:
+    assert largest_ratio(pairs_of_levels([EPSILON, EPSILON])) > 1.5 * EPSILON
+    assert largest_ratio(pairs_of_levels([shares(GROUPED)[0], EPSILON])) > 1.2 * EPSILON
+
+
+def test_a_block_that_is_twice_in_a_group_is_caught() -> None:
+    assert largest_ratio(pairs_of_levels(shares(GROUPED), group=(0, 0))) > 1.2 * EPSILON
+
+
+def test_joined_rows_are_those_of_all_parts() -> None:
+    for one, two in product(tables(2), tables(1)):
+        joined = records(one).joined([records(two)])
+        assert joined.rows == 3
+        assert (joined.table(DOMAIN.names) == records([*one, *two]).table(DOMAIN.names)).all()
+        for query in (Query.among(DOMAIN, "age", [2]), ~Query.among(DOMAIN, "ill", [1])):
+            assert joined.answer(query) == records(one).answer(query) + records(two).answer(query)
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [Budget(epsilon=1.0), Budget(epsilon=0.3), Budget(epsilon=1.0, delta=1e-9), Budget(epsilon=4.0, delta=1e-6)],
+)
+@pytest.mark.parametrize("weights", [(100,), (60, 40), (50, 22, 15, 13), (34, 33, 33), (97, 1, 1, 1)])
+def test_the_budgets_of_all_levels_add_up_to_the_whole(budget: Budget, weights: tuple[int, ...]) -> None:
+    levels = Levels(tuple(2**level for level in range(len(weights))), weights, (1.0,) * len(weights))
+    each = [part_of(budget, levels.share(level)) for level in range(len(weights))]
+    for measure in ("epsilon",) if budget.delta == 0 else ("gdp", "rho"):
+        whole = total(budget, measure).atoms
+        assert sum(total(one, measure).atoms for one in each) <= whole
+        assert sum(total(one, measure).atoms for one in each) > 0.999 * whole or measure == "rho"
+
+
 @pytest.mark.parametrize(
     "budget", [Budget(epsilon=1.0), Budget(epsilon=1.0, delta=1e-9), Budget(epsilon=4.0, delta=1e-6)]
 )
 @pytest.mark.parametrize("blocks", [1, 2, 12, 100])
 def test_the_budget_of_a_person_over_blocks_adds_up_to_the_whole(budget: Budget, blocks: int) -> None:
-    from tacit.exact.price import total
-
-    each = divided(budget, blocks)
+    each = part_of(budget, Fraction(1, blocks))
     measures = ("epsilon",) if budget.delta == 0 else ("gdp", "rho")
     for measure in measures:
         assert blocks * total(each, measure).atoms <= total(budget, measure).atoms

@@ -5,7 +5,8 @@ from __future__ import annotations
 from mutant import plant
 
 _BLOCK, _MANIFEST, _LEDGERS, _TERMS = "model/block.py", "manifest.py", "block_ledgers.py", "series_terms.py"
-_WINDOW, _SERVED = "release/window.py", "serve/series.py"
+_WINDOW, _GROUPS, _SERVED = "release/window.py", "release/groups.py", "serve/series.py"
+_PAYMENTS = "block_payments.py"
 _QUOTA = "serve/test_served_series.py::test_a_quota_is_of_each_block"
 _ONCE = "test_series.py::test_a_label_and_rows_stand_once"
 _STAYS = "test_series.py::test_the_budget_of_a_block_stays_what_the_series_promises"
@@ -47,15 +48,15 @@ BLOCKS = (
         "another block's ledger",
         "a block is asked about with its own ledger alone",
         _LEDGERS,
-        "        if session.origin != block.origin:",
-        "        if session.origin == block.ledger:",
+        "        if session.origin != one.origin:",
+        "        if session.origin == one.ledger:",
         "test_series.py::test_another_blocks_ledger_is_not_taken_for_its_own",
     ),
     plant(
         "a budget raised by itself",
         "all blocks together keep what the series promises",
         _LEDGERS,
-        "        if session.budget != self.terms.each:",
+        "        if session.budget != promised:",
         "        if session.budget == self.terms.name:",
         "test_series.py::test_a_block_whose_budget_was_raised_by_itself_is_refused",
     ),
@@ -95,9 +96,73 @@ BLOCKS = (
         "the whole budget for each block of a person",
         "the budget of a person over blocks is divided among as many as there may be",
         _TERMS,
-        "return all(blocks * total(one, m).atoms <= total(budget, m).atoms for",
+        "return all(total(one, m).atoms <= share * total(budget, m).atoms for",
         "return all(total(one, m).atoms <= total(budget, m).atoms for",
         "exact/test_blocks.py::test_the_budget_of_a_person_over_blocks_adds_up_to_the_whole",
+    ),
+    plant(
+        "a level that is not paid for",
+        "the ledgers of all levels divide the budget of a row",
+        _TERMS,
+        "        return part_of(self.each, levels.share(level))",
+        "        return part_of(self.each, levels.share(level) if level == 0 else Fraction(1))",
+        "test_series_groups.py::test_all_ledgers_of_a_row_stay_within_its_budget",
+    ),
+    plant(
+        "levels that cost more than a budget",
+        "the ledgers of all levels divide the budget of a row",
+        _GROUPS,
+        "or sum(self.weights) > WHOLE:",
+        "or sum(self.weights) > 2 * WHOLE:",
+        "release/test_groups.py::test_levels_that_cost_more_than_a_budget_or_overlap_are_refused",
+    ),
+    plant(
+        "a second ledger of a group",
+        "a row is in one ledger of each level",
+        _MANIFEST,
+        "or made.group in (one.group for one in self.groups()):",
+        "and made.group in (one.group for one in self.groups()):",
+        "test_series_groups.py::test_a_group_has_one_ledger_and_levels_are_written_once",
+    ),
+    plant(
+        "the budget divided anew",
+        "the ledgers of all levels divide the budget of a row",
+        _MANIFEST,
+        '            if self.blocks() or self.levels() != (ALONE, ""):',
+        '            if not self.blocks() and self.levels() != (ALONE, ""):',
+        "test_series_groups.py::test_a_group_has_one_ledger_and_levels_are_written_once",
+    ),
+    plant(
+        "groups where a person is protected over blocks",
+        "a ledger is priced for all rows of a person that neighbours differ in",
+        _LEDGERS,
+        "        if terms.protects == OVER:",
+        "        if terms.protects == terms.name:",
+        "test_series_groups.py::test_groups_cost_a_person_over_blocks_too_much",
+    ),
+    plant(
+        "other rows in a group than in its blocks",
+        "a row is in one ledger of each level",
+        _LEDGERS,
+        "        if rows.fingerprint(self._manifest.secret) != block.fingerprint:",
+        "        if rows.fingerprint(self._manifest.secret) == block.ledger:",
+        "test_series_groups.py::test_rows_that_changed_make_no_group",
+    ),
+    plant(
+        "what one level costs for all",
+        "an answer says what a row paid for it",
+        _WINDOW,
+        "sum(most.values()))",
+        "max(most.values()))",
+        "test_series_groups.py::test_what_a_question_costs_is_what_a_row_pays_in_all_its_ledgers",
+    ),
+    plant(
+        "a certified error taken off a sum's",
+        "a bar over blocks holds as often as it says",
+        _WINDOW,
+        "    size = abs(times)",
+        "    size = times",
+        "release/test_window.py::test_what_is_taken_off_a_sum_is_as_unsure_as_what_is_added",
     ),
     plant(
         "the first block's question for all",
@@ -134,7 +199,7 @@ BLOCKS = (
     plant(
         "charges of blocks that are forgotten when a later one refuses",
         "an error says that nothing was spent only if nothing was",
-        _LEDGERS,
+        _PAYMENTS,
         "            if paid and error.nothing_spent:",
         "            if not paid and error.nothing_spent:",
         "serve/test_served_series.py::test_an_error_here_says_what_was_spent_before_it",
@@ -150,9 +215,9 @@ BLOCKS = (
     plant(
         "a quota of a block that a batch does not count",
         "a key spends no more of a block than its quota",
-        _LEDGERS,
-        "left = most(block.label) - gone[block.label]",
-        "left = most(block.label)",
+        _PAYMENTS,
+        "left = min(most(label) - gone[label] for label in labels)",
+        "left = min(most(label) for label in labels)",
         "serve/test_served_series.py::test_what_one_question_buys_in_parts_stays_within_the_quota",
     ),
     plant(
@@ -167,16 +232,16 @@ BLOCKS = (
         "a reader who buys of a block",
         "who may not spend spends nothing",
         "blocks.py",
-        "            elif not self._ledgers.may_spend():",
-        "            elif self._ledgers.may_spend() is None:",
+        "            elif not payments.may_spend():",
+        "            elif payments.may_spend() is None:",
         "serve/test_served_series.py::test_a_wrong_price_lets_nobody_spend",
     ),
     plant(
         "blocks that are charged without being counted",
         "what a name has spent of each block is counted",
         "blocks.py",
-        "                self._ledgers.charge(block, sum(part.facts.cost.atoms for part in known.values()))",
-        "                self._ledgers.charge(block, 0)",
+        "                payments.charge(labels, sum(part.facts.cost.atoms for part in known.values()))",
+        "                payments.charge(labels, 0)",
         _QUOTA,
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -12,7 +13,7 @@ from tacit.model.facts import ANSWER, EXACT, NOISE, Bar, Facts, Receipt
 from tacit.model.noise_law import Noise, pmf
 from tacit.release.estimate import Ceiling, Centre, Estimate
 from tacit.release.hypothesis.noise_sum import Draws, width_of_all
-from tacit.release.window import in_steps, summed
+from tacit.release.window import in_steps, paid, summed
 
 CONFIDENCE = 0.95
 FREE = Loss("gdp", 0)
@@ -132,3 +133,23 @@ def test_a_finer_grid_scales_everything() -> None:
     assert found.ceiling is not None
     assert found.ceiling.least == 12
     assert found.facts.bars[0].width == 20
+
+
+def test_what_is_taken_off_a_sum_is_as_unsure_as_what_is_added() -> None:
+    """A group without its first block: the bars are those of two blocks that are added, around the difference."""
+    for parts in ({"centre": 40}, {"ceiling": 9.0}, {"bar": Bar(12, ANSWER, CONFIDENCE)}):
+        one, other = block(90, **parts), block(40, **parts)  # type: ignore[arg-type]
+        if one.centre is not None:
+            one = replace(one, centre=one.centre._replace(value=90))
+        added, less = summed([one, other], CONFIDENCE), summed([one, in_steps(other, -1)], CONFIDENCE)
+        assert (added.value, less.value) == (130, 50)
+        assert less.facts.bars == added.facts.bars
+        assert added.half_width is not None
+        assert added.half_width > 0
+
+
+def test_a_row_pays_in_one_ledger_of_each_level() -> None:
+    costs = [Facts("measured", Loss("gdp", atoms), CONFIDENCE) for atoms in (3, 5, 7, 11)]
+    assert paid(costs).atoms == 11
+    assert paid(costs, [0, 0, 1, 1]).atoms == 5 + 11
+    assert paid(costs, [0, 1, 2, 2]).atoms == 3 + 5 + 11

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tacit.blocks import Series
-    from tacit.model.status import BlockStatus
+    from tacit.model.status import Status
 
 
 @click.command()
@@ -79,13 +78,15 @@ def _print_added(added: list[str], blocks: Series, started: bool, to: Console) -
             say(f"{base} `tacit start` buys it, of every block that has not got it.")
 
 
-def print_blocks(blocks: Series, status: Sequence[BlockStatus], to: Console) -> None:
-    """All blocks of a series, and what is spent of each one's budget."""
-    to.print(f"[bold]{len(status):,}[/] blocks, [bold]{blocks.rows:,}[/] rows; {blocks.terms.each} for each block")
+def print_blocks(blocks: Series, now: Status, to: Console) -> None:
+    """All blocks of a series, the groups of them that have ledgers, and what is spent of each one's budget."""
+    to.print(f"[bold]{len(now.blocks):,}[/] blocks, [bold]{blocks.rows:,}[/] rows; {blocks.terms.each} for each block")
     to.print(f"what is protected: {blocks.terms.protects}", style="dim")
+    if blocks.plan:
+        to.print(blocks.plan, style="dim")
     rows = (
         (escape(one.label), f"{one.rows:,}", "yes" if one.started else "no", f"{one.spent.atoms / one.total.atoms:.1%}")
-        for one in status
+        for one in (*now.blocks, *now.groups)
     )
     print_grid(to, ("block",), ("rows", "started", "spent"), rows)
 

@@ -184,7 +184,8 @@ def _start_blocks(options: Options, *, yes: bool, dry_run: bool) -> None:
 
     with asked(options) as blocks:
         assert isinstance(blocks, Series)
-        new = [one.label for one in blocks.status().blocks if not one.started]
+        status = blocks.status()
+        new = [one.label for one in (*status.blocks, *status.groups) if not one.started]
         if new and not dry_run:
             said = f"{len(new):,} blocks: {', '.join(new[:8])}{', …' * (len(new) > 8)}."
             if not yes:

@@ -214,10 +214,12 @@ def _show_blocks(options: Options) -> None:
 
     with asked(options) as blocks:
         assert isinstance(blocks, Series)
-        status = blocks.status().blocks
-        each = [one.to_dict() for one in status]
+        status = blocks.status()
+        each, groups = ([one.to_dict() for one in some] for some in (status.blocks, status.groups))
         budget = {"epsilon": blocks.terms.each.epsilon, "delta": blocks.terms.each.delta}
         facts = {"rows": blocks.rows, "budget_of_a_block": budget, "protects": blocks.terms.protects, "blocks": each}
+        if blocks.plan:
+            facts |= {"groups": groups, "plan": blocks.plan}
         show(facts, options.as_json, partial(print_blocks, blocks, status))
 
 

@@ -49,7 +49,8 @@ class BlockStatus(NamedTuple):
 class Status:
     """The one budget of a table: fixed, spent and left; what it is spent on, and how.
 
-    blocks: of a series. Its figures are of one block: the budget of each, and what the one has spent that spent most.
+    blocks, groups: of a series, and groups of its blocks that have ledgers too. Its figures are of one block: the
+        budget of each, and what the one has spent that spent most, with the groups that it is in.
 
     extensions: the owner's decisions to raise the budget, in order.
     continues, continued_by: where the chains of the ledgers start that this one goes on from, and that goes on from it.
@@ -70,6 +71,7 @@ class Status:
     continued_by: str | None = None
     quota: Quota | None = None
     blocks: tuple[BlockStatus, ...] = ()
+    groups: tuple[BlockStatus, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

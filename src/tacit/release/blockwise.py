@@ -1,4 +1,4 @@
-"""Questions about many blocks, taken apart into one for each block and put together from their answers. Public.
+"""Questions about many blocks, taken apart into one for each ledger and put together from their answers. Public.
 
 The column of blocks is known for every row, so a question about all blocks is, for each, the question that is left
 there; counts and tables add up. Used by `tacit.series` alone.
@@ -22,10 +22,11 @@ from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
 from tacit.release.estimate import Estimate, TableEstimate, for_each
+from tacit.release.groups import BlockGroup, Taken, runs
 from tacit.release.hypothesis.noisy_table import CellSums
 from tacit.release.need import Need, Part, RangesOf, Released
 from tacit.release.ranges.flat import FlatTable
-from tacit.release.window import facts_of_blocks, in_steps, stacked, summed, summed_table
+from tacit.release.window import facts_of_blocks, in_steps, paid, stacked, summed, summed_table
 
 MOST_CELLS = 10_000  # of a table, in each block
 
@@ -39,26 +40,54 @@ class BlockTerms(NamedTuple):
     learns: bool  # tables are put together from counts
     confidence: float
     free: Loss
+    cover: Callable[[int, int], Sequence[Taken]]  # the ledgers that some blocks in a row are put together from
+
+
+class LedgerAsk(NamedTuple):
+    """What is asked of one ledger, and whether what it says is added (1) or taken off (-1)."""
+
+    group: BlockGroup
+    sign: int
+    asked: Query | Marginal
+
+
+Told = Mapping[BlockGroup, Mapping[Need, Part]]
 
 
 class Blockwise:
-    """What questions about many blocks ask of each of them, and how the answers are put together again.
+    """What questions about many blocks ask of their ledgers, and how the answers are put together again.
 
-    `read` answers one more count, about something that was just told.
+    Blocks in a row of which the same is asked may be asked as groups of blocks. `read` answers one more count, about
+    something that was just told.
     """
 
     def __init__(self, needs: Sequence[Need], terms: BlockTerms, read: Callable[[Query], Estimate]) -> None:
         self._needs, self._terms, self._read = list(dict.fromkeys(needs)), terms, read
-        self._name, self._domain, self._sizes, self._learns, self._confidence, self._free = terms
-        self._each = {need: self._of_each(need) for need in self._needs}
+        self._name, self._domain, self._sizes, self._learns, self._confidence, self._free, self._cover = terms
+        self._asks = {need: self._of_ledgers(need) for need in self._needs}
 
-    def of_block(self, place: int) -> list[Need]:
-        """What has to be known of one block: nothing where its number of rows says it all."""
-        asked = (one for each in self._each.values() for one in self._spelled(each[place]))
-        return [one for one in dict.fromkeys(asked) if not _is_public(one)]
+    def asked(self) -> dict[BlockGroup, list[Need]]:
+        """What has to be known of each ledger: nothing where numbers of rows say it all."""
+        found = dict[BlockGroup, dict[Need, None]]()
+        for asks in self._asks.values():
+            for group, _, asked in asks:
+                if not _is_public(asked):
+                    found.setdefault(group, {}).update(dict.fromkeys(self._spelled(asked)))
+        return {group: list(needs) for group, needs in found.items()}
 
-    def put_together(self, told: Sequence[Mapping[Need, Part]]) -> dict[Need, Part]:
+    def put_together(self, told: Told) -> dict[Need, Part]:
         return {need: self._whole(need, told) for need in self._needs}
+
+    def _of_ledgers(self, need: Need) -> list[LedgerAsk]:
+        each = self._of_each(need)
+        apart = isinstance(need, Marginal) and self._name in need.names
+        found = list[LedgerAsk]()
+        for first, end in runs(each):
+            if apart or end - first == 1 or _is_public(each[first]):
+                found += [LedgerAsk(BlockGroup(0, place), 1, each[place]) for place in range(first, end)]
+            else:
+                found += [LedgerAsk(group, sign, each[first]) for group, sign in self._cover(first, end)]
+        return found
 
     def _of_each(self, need: Need) -> Sequence[Query | Marginal]:
         name, blocks = self._name, len(self._sizes)
@@ -86,58 +115,59 @@ class Blockwise:
             return [asked]
         return list(asked.queries(self._domain))
 
-    def _whole(self, need: Need, told: Sequence[Mapping[Need, Part]]) -> Part:
-        asked = self._each[need]
+    def _whole(self, need: Need, told: Told) -> Part:
+        asks = self._asks[need]
         if isinstance(need, Query):
-            units = [need.unit // one.unit for one in asked if isinstance(one, Query)]
-            counts = [self._count(one, place, told[place]) for place, one in enumerate(asked)]
-            return summed([in_steps(*one) for one in zip(counts, units, strict=True)], self._confidence)
+            counts, levels = list[Estimate](), [one.group.level for one in asks]
+            for group, sign, asked in asks:
+                assert isinstance(asked, Query)
+                counts.append(in_steps(self._count(asked, group, told), sign * (need.unit // asked.unit)))
+            return summed(counts, self._confidence, levels)
         if isinstance(need, Marginal):
-            return self._table(need, told)
+            return self._table(need, asks, told)
         assert isinstance(need, RangesOf)
-        whole = self._table(Marginal(need.names, Query.constant(everyone=True)), told, asked)
+        whole = self._table(Marginal(need.names, Query.constant(everyone=True)), asks, told)
         if whole.noise is None:
             raise InvalidQuery(f"the blocks tell {need.names[0]} in different ways: ask one block.")
         summed_cells = _SummedCells(CellSums(whole.noise, whole.values, whole.draws))
         flat = FlatTable(summed_cells, need.names[0], self._domain, sum(self._sizes), self._confidence)
         return Released(flat, whole.facts)
 
-    def _count(self, asked: Query | Marginal, place: int, told: Mapping[Need, Part]) -> Estimate:
-        """What a block says about a count. Where every row has the same weight, its number of rows says it."""
-        assert isinstance(asked, Query)
+    def _count(self, asked: Query, group: BlockGroup, told: Told) -> Estimate:
+        """What a ledger says about a count. Where every row has the same weight, a block's number of rows says it."""
         if asked.is_constant:
-            value = int(asked.table((), ()).item()) * self._sizes[place]
+            assert group.level == 0
+            value = int(asked.table((), ()).item()) * self._sizes[group.place]
             return Estimate(value, Facts("public", self._free, self._confidence).within(0, EXACT))
-        found = told[asked]
+        found = told[group][asked]
         assert isinstance(found, Estimate)
         return found
 
-    def _table(
-        self,
-        need: Marginal,
-        told: Sequence[Mapping[Need, Part]],
-        asked: Sequence[Query | Marginal] | None = None,
-    ) -> TableEstimate:
-        asked = self._each[need] if asked is None else asked
+    def _table(self, need: Marginal, asks: Sequence[LedgerAsk], told: Told) -> TableEstimate:
         names = [name for name in need.names if name != self._name]
         shape = tuple(self._domain[name].size for name in names)
         axis = need.names.index(self._name) if self._name in need.names else None
-        if not self._learns and names and not any(isinstance(one, Query) for one in asked):
-            tables = [self._bought(one, place, told[place], shape) for place, one in enumerate(asked)]
+        levels = [one.group.level for one in asks]
+        if not self._learns and names and not any(isinstance(one.asked, Query) for one in asks):
+            tables = [self._bought(one, told, shape) for one in asks]
             if axis is not None:
                 return replace(stacked(tables, axis, self._confidence), read=self._read)
-            noisy = [table for table in tables if table.facts.source != "public"]
-            whole = summed_table(noisy or tables, self._confidence)
+            noisy = [(one, level) for one, level in zip(tables, levels, strict=True) if one.facts.source != "public"]
+            some = noisy or [(one, 0) for one in tables]
+            whole = summed_table([one for one, _ in some], self._confidence, [level for _, level in some])
             if whole is not None:
                 return replace(whole, read=self._read)
             flat = [self._read(cell) for cell in need.queries(self._domain)]  # some cells were told before, by others
-            paid = facts_of_blocks([table.facts for table in tables], self._confidence)
-            return self._of_cells(flat, shape, paid)
+            facts = [table.facts for table in tables]
+            return self._of_cells(
+                flat, shape, replace(facts_of_blocks(facts, self._confidence), cost=paid(facts, levels))
+            )
         cells = [
-            [self._count(cell, place, told[place]) for cell in self._cells_of(one)] for place, one in enumerate(asked)
+            [in_steps(self._count(cell, group, told), sign) for cell in self._cells_of(asked)]
+            for group, sign, asked in asks
         ]
         if axis is None:
-            flat = [summed(each, self._confidence) for each in zip(*cells, strict=True)]
+            flat = [summed(each, self._confidence, levels) for each in zip(*cells, strict=True)]
             return self._of_cells(flat, shape)
         made = self._of_cells([cell for each in cells for cell in each], (len(cells), *shape))
         return replace(made, values=np.ascontiguousarray(np.moveaxis(made.values, 0, axis)))
@@ -152,16 +182,14 @@ class Blockwise:
     def _cells_of(self, asked: Query | Marginal) -> list[Query]:
         return [asked] if isinstance(asked, Query) else list(asked.queries(self._domain))
 
-    def _bought(
-        self, asked: Query | Marginal, place: int, told: Mapping[Need, Part], shape: tuple[int, ...]
-    ) -> TableEstimate:
-        """A table that a block tells as a whole; of no rows it is known."""
-        if _is_public(asked):
+    def _bought(self, ask: LedgerAsk, told: Told, shape: tuple[int, ...]) -> TableEstimate:
+        """A table that a ledger tells as a whole; of no rows it is known."""
+        if _is_public(ask.asked):
             facts = Facts("public", self._free, self._confidence).within(0, EXACT)
             return TableEstimate(np.zeros(shape, dtype=np.int64), facts)
-        found = told[asked]
+        found = told[ask.group][ask.asked]
         assert isinstance(found, TableEstimate)
-        return found
+        return found if ask.sign == 1 else replace(found, values=-found.values)
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """Counts over several blocks: sums of what each block says, and how far off a sum is. Post-processing.
 
-Blocks have ledgers of their own, so their noise is independent. Three bars of a sum are proved.
+Blocks have ledgers of their own, and so have groups of blocks, so their noise is independent. A sum may have terms that
+are taken off: noise is symmetric, and the size of an error is that of its negative. Three bars of a sum are proved.
 
 - By the law of noise. Where a block tells a centre around which its truth lies by the law of some draws, the sum of the
   truths lies around the sum of the centres by the law of all draws together: like the root of the sum of squares. What
@@ -34,23 +35,25 @@ _MANY = 3  # blocks whose notes a sum repeats
 
 
 def in_steps(estimate: Estimate, times: int) -> Estimate:
-    """The same answer on a grid that has so many steps for each of its own."""
+    """The same answer on a grid that has so many steps for each of its own; below 0, as it is taken off a sum."""
     if times == 1:
         return estimate
-    bars = tuple(replace(bar, width=bar.width * times) for bar in estimate.facts.bars)
+    size = abs(times)
+    bars = tuple(replace(bar, width=bar.width * size) for bar in estimate.facts.bars)
     centre, ceiling = estimate.centre, estimate.ceiling
     if centre is not None:
-        centre = Centre(centre.value * times, centre.draws.times(times), centre.rounded * times)
+        centre = Centre(centre.value * times, centre.draws.times(times), centre.rounded * size)
     if ceiling is not None:
-        ceiling = ceiling._replace(least=ceiling.least * times, draws=ceiling.draws.times(times))
+        ceiling = ceiling._replace(least=ceiling.least * size, draws=ceiling.draws.times(times))
     return Estimate(estimate.value * times, replace(estimate.facts, bars=bars), centre, ceiling)
 
 
-def summed(blocks: Sequence[Estimate], confidence: float) -> Estimate:
-    """The count over blocks whose own counts these are, on one grid."""
+def summed(blocks: Sequence[Estimate], confidence: float, levels: Sequence[int] = ()) -> Estimate:
+    """The count over blocks whose own counts these are, on one grid; `levels` are those of their ledgers."""
     noisy = [one for one in blocks if one.facts.bars[:1] == () or one.facts.bars[0].about != EXACT]
     value = sum(one.value for one in blocks)
     facts = facts_of_blocks([one.facts for one in (noisy or blocks)], confidence)
+    facts = replace(facts, cost=paid([one.facts for one in blocks], levels))
     if len(noisy) == 1:  # all else is public: the bars of one block are those of the sum
         return replace(noisy[0], value=value, facts=replace(facts, bars=noisy[0].facts.bars))
     if not noisy:
@@ -95,6 +98,14 @@ def _reach(noisy: Sequence[Estimate], confidence: float) -> float:
     return math.ceil(off + width + sum(centre.rounded for centre in centres))
 
 
+def paid(ledgers: Sequence[Facts], levels: Sequence[int] = ()) -> Loss:
+    """The most that a row's ledgers were charged together: it is in one of each level."""
+    most = dict[int, int]()
+    for one, level in zip(ledgers, levels or [0] * len(ledgers), strict=True):
+        most[level] = max(most.get(level, 0), one.cost.atoms)
+    return Loss(ledgers[0].cost.measure, sum(most.values()))
+
+
 def facts_of_blocks(blocks: Sequence[Facts], confidence: float) -> Facts:
     """The facts of what several ledgers say: the newest source, and the most that any one of them was charged.
 
@@ -102,20 +113,22 @@ def facts_of_blocks(blocks: Sequence[Facts], confidence: float) -> Facts:
     ledger: of several there is none.
     """
     source = min((one.source for one in blocks), key=_FIRST.index)
-    cost = max((one.cost for one in blocks), key=lambda cost: cost.atoms)
     notes = list(dict.fromkeys(one.note for one in blocks if one.note))
     more = f"and {len(notes) - _MANY:,} more notes" if len(notes) > _MANY else ""
     receipt = blocks[0].receipt if len(blocks) == 1 else None
-    return Facts(source, Loss(cost.measure, cost.atoms), confidence, receipt, joined((*notes[:_MANY], more)))
+    return Facts(source, paid(blocks), confidence, receipt, joined((*notes[:_MANY], more)))
 
 
-def summed_table(blocks: Sequence[TableEstimate], confidence: float) -> TableEstimate | None:
+def summed_table(
+    blocks: Sequence[TableEstimate], confidence: float, levels: Sequence[int] = ()
+) -> TableEstimate | None:
     """The table over blocks all whose cells have noise of one law; None where they have not."""
     law = _law(blocks)
     if law is None:
         return None
     draws = sum(one.draws for one in blocks)
     facts = facts_of_blocks([one.facts for one in blocks], confidence)
+    facts = replace(facts, cost=paid([one.facts for one in blocks], levels))
     width = width_of_all([Draws(law, draws, 1.0, draws)], confidence)
     values = np.sum([one.values for one in blocks], axis=0)
     return TableEstimate(values, facts.within(width), law, draws)

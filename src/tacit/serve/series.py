@@ -166,7 +166,7 @@ class ServedSeries(Dataset):
         """What a key may spend in all of a block: a share of its budget, or of what was left when it first asked."""
         session, share = self.session.known(label), 1 if key.quota is None else key.quota
         if not key.of_left:
-            return int(session.total.atoms * share)
+            return int(self.session.total.atoms * share)
         return self._keys.granted(self._pot(label, key)[0], key.name, int(session.left.atoms * share))
 
     def _left_of(self, key: Key, label: str) -> int:

@@ -100,6 +100,12 @@ class Records:
         codes = [place.astype(np.uint32) for place in cells]
         return Records(onto, codes, table[cells], self.rows_per_person)
 
+    def joined(self, others: Sequence[Records]) -> Records:
+        """These rows and others, over one domain. Guarantee: each is one row of it, so as many differ of neighbours."""
+        parts = (self, *others)
+        codes = [np.concatenate([part._codes[name] for part in parts]) for name in self.domain]
+        return Records(self.domain, codes, np.concatenate([part._counts for part in parts]), self.rows_per_person)
+
     def fingerprint(self, key: bytes) -> str:
         """A keyed hash by which a ledger knows its data again.
 
