@@ -140,8 +140,11 @@ class Attribute:
 
     def below(self, name: str, value: Value, *, included: bool = False) -> int:
         """How many bins hold the values `< value` (`<= value` if included). Refuses to cut a bin or leave the range."""
+        return self.cut(name, self.point(name, value), included=included)
+
+    def cut(self, name: str, point: Point, *, included: bool = False) -> int:
+        """The same of a value that was read as a point of the axis."""
         assert not isinstance(self.values, Listed)
-        point = self.point(name, value)
         if included and not self.values.whole:
             shown = self.values.show(point)
             raise InvalidQuery(

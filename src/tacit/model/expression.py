@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -21,7 +21,7 @@ from tacit.errors import InvalidQuery
 from tacit.model.attribute import Attribute
 from tacit.model.block import Labels
 from tacit.model.domain import Domain
-from tacit.model.query import GRID, Query
+from tacit.model.query import GRID, Factor, Query, plain_product
 from tacit.model.statistic import MAX_TEXT, Statistic, Unbound
 from tacit.model.values import Listed, Value
 
@@ -54,6 +54,10 @@ class Expression(ABC):
     def truth(self, domain: Domain, wanted: bool) -> Query:
         """The rows for which this is true (wanted) or false; rows for which it is neither are in no case counted."""
 
+    def factors(self, domain: Domain) -> tuple[Factor, ...]:
+        """Weights whose product says where this is true, for a conjunction: that alone has to be canonical."""
+        return plain_product(self.truth(domain, True))
+
 
 @dataclass(frozen=True)
 class All(Expression):
@@ -62,8 +66,9 @@ class All(Expression):
     parts: tuple[Expression, ...]
 
     def truth(self, domain: Domain, wanted: bool) -> Query:
-        parts = (part.truth(domain, wanted) for part in self.parts)
-        return Query.all(parts) if wanted else Query.any(parts)
+        if wanted:
+            return Query.product((factor for part in self.parts for factor in part.factors(domain)), complement=False)
+        return Query.any(part.truth(domain, False) for part in self.parts)
 
 
 @dataclass(frozen=True)
@@ -77,48 +82,61 @@ class Not(Expression):
 
 
 @dataclass(frozen=True)
-class Among(Expression):
-    """The attribute has one of these values; None stands for the missing value."""
+class OfOne(Expression):
+    """A condition on one attribute: which of its values meet it."""
 
     name: str
-    values: tuple[Value | None, ...]
+
+    @abstractmethod
+    def indices(self, domain: Domain, wanted: bool) -> Iterable[int]:
+        """The values for which this is true (wanted) or false."""
 
     def truth(self, domain: Domain, wanted: bool) -> Query:
+        return Query.among(domain, self.name, self.indices(domain, wanted))
+
+    def factors(self, domain: Domain) -> tuple[Factor, ...]:
+        return (Factor.among(domain, self.name, self.indices(domain, True)),)
+
+
+@dataclass(frozen=True)
+class Among(OfOne):
+    """The attribute has one of these values; None stands for the missing value."""
+
+    values: tuple[Value | None, ...]
+
+    def indices(self, domain: Domain, wanted: bool) -> Iterable[int]:
         attribute = domain[self.name]
         listed = {attribute.find(self.name, value) for value in self.values if value is not None}
         if None in self.values and attribute.missing_index is not None:  # where none is declared, no row is missing
             listed.add(attribute.missing_index)
         if not wanted:  # a missing value is not equal to anything, nor different from it
             listed = set(range(attribute.size)) - listed - {attribute.missing_index}
-        return Query.among(domain, self.name, listed)
+        return listed
 
 
 @dataclass(frozen=True)
-class Compare(Expression):
+class Compare(OfOne):
     """The attribute is below or above a value, which must be an edge of its bins.
 
     A row whose value is missing, or only known to lie outside the bins, is neither.
     """
 
-    name: str
     operator: Comparison
     value: Value
 
-    def truth(self, domain: Domain, wanted: bool) -> Query:
+    def indices(self, domain: Domain, wanted: bool) -> Iterable[int]:
         attribute = domain[self.name]
         if isinstance(attribute.values, Labels):  # which is never missing
-            found = Query.among(domain, self.name, attribute.values.compared(self.name, self.operator, self.value))
-            return found if wanted else ~found
-        cut, below = self.cut(attribute), self.operator.startswith("<") == wanted
-        return Query.among(domain, self.name, range(cut) if below else range(cut, attribute.bins))
-
-    def cut(self, attribute: Attribute) -> int:
-        """How many bins lie below the cut."""
+            found = attribute.values.compared(self.name, self.operator, self.value)
+            return found if wanted else set(range(attribute.size)) - set(found)
         if not attribute.ordered:
-            raise InvalidQuery(
-                f"{self.name} has no order, so {self.name} {self.operator} {self.value!r} has no meaning."
-            )
-        return attribute.below(self.name, self.value, included=self.operator in ("<=", ">"))
+            raise _no_order(self.name, self.operator, self.value)
+        cut = attribute.below(self.name, self.value, included=self.operator in ("<=", ">"))
+        return range(cut) if self.operator.startswith("<") == wanted else range(cut, attribute.bins)
+
+
+def _no_order(name: str, operator: Comparison, value: Value) -> InvalidQuery:
+    return InvalidQuery(f"{name} has no order, so {name} {operator} {value!r} has no meaning.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,39 +179,39 @@ def _condition(name: str, value: Any) -> Expression:
 
 
 @dataclass(frozen=True)
-class Between(Expression):
+class Between(OfOne):
     """A range of whole bins, from `low` on. `upper` says whether `high` itself is in it.
 
     By default it is; for numeric attributes it is not, as their bins are half-open.
     """
 
-    name: str
     low: Value
     high: Value
     upper: Comparison | None = None
 
-    def truth(self, domain: Domain, wanted: bool) -> Query:
+    def indices(self, domain: Domain, wanted: bool) -> Iterable[int]:
         attribute = domain[self.name]
+        values, bins = attribute.values, attribute.bins
         upper: Comparison = self.upper or ("<" if attribute.kind == "numeric" else "<=")
-        if isinstance(attribute.values, Labels):
-            return All((Compare(self.name, ">=", self.low), Compare(self.name, upper, self.high))).truth(domain, wanted)
-        if not isinstance(attribute.values, Listed):  # whoever swaps the ends hears so, before any end cuts a bin
-            ends = [attribute.point(self.name, end) for end in (self.low, self.high)]
-            if ends[0] > ends[1]:
-                low, high = map(attribute.values.show, ends)
-                raise InvalidQuery(
-                    f"a range of {self.name} goes from the lower end to the higher, not from {low} to {high}."
-                )
-        first = Compare(self.name, ">=", self.low).cut(attribute)
-        end = Compare(self.name, upper, self.high).cut(attribute)
+        if isinstance(values, Labels):
+            ends = (values.compared(self.name, *end) for end in ((">=", self.low), (upper, self.high)))
+            inside = set.intersection(*map(set, ends))
+            return inside if wanted else set(range(bins)) - inside
+        if isinstance(values, Listed):
+            raise _no_order(self.name, ">=", self.low)
+        low, high = attribute.point(self.name, self.low), attribute.point(self.name, self.high)
+        if low > high:  # whoever swaps the ends hears so, before any end cuts a bin
+            raise InvalidQuery(
+                f"a range of {self.name} goes from the lower end to the higher, not from {values.show(low)} to "
+                f"{values.show(high)}."
+            )
+        first, end = attribute.cut(self.name, low), attribute.cut(self.name, high, included=upper == "<=")
         if self.upper is None and first >= end:
             raise InvalidQuery(
                 f"{self.name}=({self.low!r}, {self.high!r}) is a range of no values; it is low up to high, high itself "
                 "left out."
             )
-        if wanted:
-            return Query.among(domain, self.name, range(first, end))
-        return Query.among(domain, self.name, [*range(first), *range(end, attribute.bins)])
+        return range(first, end) if wanted else [*range(first), *range(end, bins)]
 
 
 def _plain(value: Any) -> Any:

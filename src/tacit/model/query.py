@@ -58,6 +58,17 @@ class Factor:
             _check_size(self.scope, weights.shape)
         object.__setattr__(self, "weights", frozen(weights, _TYPES[self.unit]))
 
+    @classmethod
+    def among(cls, domain: Domain, name: str, indices: Iterable[int]) -> Factor:
+        """Weight 1 for the listed values of one attribute, and 0 for the others."""
+        name = domain.resolve(name)
+        weights = np.zeros(domain.sizes[name], dtype=np.uint8)
+        if isinstance(indices, range) and indices.start >= 0 and indices.step > 0:  # a million values are one stroke
+            weights[indices.start : indices.stop : indices.step] = 1
+        else:
+            weights[list(indices)] = 1
+        return _factor((name,), weights, 1)
+
     def __reduce__(self) -> tuple[type[Factor], tuple[object, ...]]:
         return Factor, (self.scope, self.weights, self.unit)  # what is unpickled is checked, and frozen, again
 
@@ -102,13 +113,7 @@ class Query:
     @classmethod
     def among(cls, domain: Domain, name: str, indices: Iterable[int]) -> Query:
         """The rows whose value of one attribute is among the listed indices."""
-        name = domain.resolve(name)
-        weights = np.zeros(domain.sizes[name], dtype=np.uint8)
-        if isinstance(indices, range) and indices.start >= 0 and indices.step > 0:  # a million values are one stroke
-            weights[indices.start : indices.stop : indices.step] = 1
-        else:
-            weights[list(indices)] = 1
-        return _canonical([_factor((name,), weights, 1)], complement=False)
+        return _canonical([Factor.among(domain, name, indices)], complement=False)
 
     @classmethod
     def weighted(cls, domain: Domain, names: Sequence[str], weights: ArrayLike) -> Query:

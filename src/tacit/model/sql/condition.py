@@ -7,7 +7,7 @@ import fnmatch
 import glob
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -16,7 +16,7 @@ from sqlglot import exp
 from tacit.errors import InvalidQuery
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
-from tacit.model.expression import All, Among, Between, Compare, Comparison, Expression, Not
+from tacit.model.expression import All, Among, Between, Compare, Comparison, Expression, Not, OfOne
 from tacit.model.query import Query
 from tacit.model.values import Days, Listed, Value
 
@@ -75,15 +75,14 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Matching(Expression):
+class Matching(OfOne):
     """The attribute's listed value is among these. Other values are not known by text, so for them it is neither."""
 
-    name: str
-    indices: Collection[int]
+    matched: Collection[int]
 
-    def truth(self, domain: Domain, wanted: bool) -> Query:
+    def indices(self, domain: Domain, wanted: bool) -> Iterable[int]:
         listed = set(range(domain[self.name].bins))
-        return Query.among(domain, self.name, listed & set(self.indices) if wanted else listed - set(self.indices))
+        return listed & set(self.matched) if wanted else listed - set(self.matched)
 
 
 @dataclass(frozen=True)
