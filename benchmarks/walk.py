@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from inspect import CO_COROUTINE, CO_GENERATOR
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -109,7 +109,7 @@ class Walk:
                 handed = "<locals>" in frame.f_code.co_qualname
                 call = Call(str(Path(name).relative_to(ROOT)), frame.f_code.co_name, handed)
                 (stack[-1].made if stack else self.roots).append(call)
-            if frame.f_code.co_flags & (CO_GENERATOR | CO_COROUTINE):
+            if frame.f_code.co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR):
                 self._begun[frame] = call
             stack.append(call)
         elif event == "return" and stack:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
@@ -304,14 +304,21 @@ class Session(Questions):
         return self._priced(combine(ask, found, plain))
 
     def answer_many(self, asks: Sequence[Ask]) -> list[Answers]:
-        settled = self._settled(asks)
-        if settled is not None:
-            return settled
+        counts = [ask.query for ask in asks if isinstance(ask, Count)]
+        plain = len(counts) == len(asks)
+        settled = self._parts.settled(counts) if plain else []
+        known = [estimate for estimate in settled if estimate is not None]
+        if plain and len(known) == len(asks):  # a certified base answers all of them: no ledger is looked at
+            with no_collection():
+                each = zip(describe_many(counts, self.domain), counts, known, strict=True)
+                return [one_answer(*one, self.rows) for one in each]
         needs = [parts(ask, self._setting) for ask in asks]
         self._check_started(needs)
         with no_collection():
-            found = self._parts.fetch(need for one in needs for need in one)
-        every = zip(asks, _words(asks, self._public.domain), needs, strict=True)
+            found = self._parts.fetch((need for one in needs for need in one), unsettled=plain and not known)
+        # Conditions that several counts share are put into words once.
+        said: Sequence[str | None] = describe_many(counts, self._public.domain) if plain else [None] * len(asks)
+        every = zip(asks, said, needs, strict=True)
         if len(asks) == 1:  # what it needs twice is one part
             return [self._priced(combine(ask, found, self._setting, words)) for ask, words, _ in every]
         answers, given = list[Answers](), set[Need]()
@@ -323,7 +330,7 @@ class Session(Questions):
 
     def settles(self, ask: Ask) -> bool:
         """Whether a certified base answers a count, so that nothing can change its answer any more."""
-        return isinstance(ask, Count) and self._parts.settled([ask.query])[0] is not None
+        return isinstance(ask, Count) and self._mechanism.settled([ask.query])[0] is not None
 
     @property
     def fresh(self) -> bool:
@@ -528,25 +535,6 @@ class Session(Questions):
     def __repr__(self) -> str:
         sizes = f"{self.rows:,} rows, {self.domain.size:,} cells"
         return f"Session({sizes}, {self.choice.mechanism}; {percent_of(self.left, self.total)} left of {self.budget})"
-
-    def _settled(self, asks: Sequence[Ask]) -> list[Answers] | None:
-        """The answers to counts that a certified base answers, all of them or none: no ledger is looked at."""
-        queries = [ask.query for ask in asks if isinstance(ask, Count)]
-        if len(queries) < len(asks):
-            return None
-        found = self._parts.settled(queries)
-        known = [estimate for estimate in found if estimate is not None]
-        if len(known) < len(asks):
-            return None
-        with no_collection():
-            words = describe_many(queries, self.domain)
-            return [one_answer(*one, self.rows) for one in zip(words, queries, known, strict=True)]
-
-
-def _words(asks: Sequence[Ask], domain: Domain) -> Iterable[str | None]:
-    """The questions of a batch of counts in words: conditions that several share are put into words once."""
-    counts = [ask.query for ask in asks if isinstance(ask, Count)]
-    return describe_many(counts, domain) if len(counts) == len(asks) else [None] * len(asks)
 
 
 def _again(part: Part) -> Part:

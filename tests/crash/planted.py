@@ -12,7 +12,7 @@ from crash_workload import ANCHOR, LEDGER
 
 from tacit.store import file as durable
 from tacit.store import rows
-from tacit.store.chain import Line
+from tacit.store.chain import Line, Mark
 from tacit.store.log import Log
 from tacit.trusted.ledger import Ledger, Outcome
 
@@ -46,13 +46,12 @@ class AnchorsBeforeCommit(Ledger):
     def settle(self, reservation: int | None, outcomes: Sequence[Outcome]) -> list[Line]:
         insert = rows.insert
 
-        def early(db: Any, lines: Sequence[Line]) -> None:
-            insert(db, lines)
-            if lines and lines[-1].key == outcomes[-1].key:
+        def early(db: Any, lines: Sequence[Line]) -> Mark:
+            told = insert(db, lines)
+            if lines[-1].key == outcomes[-1].key:
                 anchor, about = self.log._anchor, self.log.identity
-                told = rows.told(db, lines[-1].seq, about.origin)
-                assert told is not None
                 anchor.advance(about.id, told, anchor.newest(about.id))
+            return told
 
         with mock.patch.object(rows, "insert", early):
             return super().settle(reservation, outcomes)
@@ -70,7 +69,7 @@ class ShowsWithoutTelling(Ledger):
     """Shows what another process stored, without telling the anchor for it."""
 
     def find_many(self, keys: Iterable[str]) -> dict[str, Line]:
-        with mock.patch.object(self.log, "_show", self.log._file.read):
+        with mock.patch.object(self.log, "_show", self.log._read):
             return super().find_many(keys)
 
 
@@ -78,10 +77,10 @@ def _weakly_synced(name: str) -> Any:
     """A file that does not sync its commits."""
     whole = durable.DurableFile._open
 
-    def weak(file: durable.DurableFile) -> None:
+    def weak(file: durable.DurableFile) -> Any:
         pragmas = [p.replace("synchronous=FULL", "synchronous=NORMAL") for p in durable._PRAGMAS]
         with mock.patch.object(durable, "_PRAGMAS", pragmas if file.path.name == name else durable._PRAGMAS):
-            whole(file)
+            return whole(file)
 
     return mock.patch.object(durable.DurableFile, "_open", weak)
 

@@ -218,7 +218,7 @@ def compares_nothing(self: Log, told: Mark, path: Path | None = None) -> None:
             return told
         return seen
 
-    newest = self._anchor._ready().transact(work)
+    newest = self._anchor._ready.transact(work)
     if not self._file.read(lambda db: self.identity.knows(db, newest)):
         raise LedgerError("The anchor has seen another history of this ledger meanwhile.")
     self._anchored = max(self._anchored, told.seq)

@@ -20,7 +20,7 @@ from tacit.model.budget import Loss
 from tacit.store import file as durable
 from tacit.store import rows
 from tacit.store.anchor import Anchor
-from tacit.store.chain import Draft, Line, seal
+from tacit.store.chain import Draft, Line, Mark, seal
 from tacit.store.log import now
 from tacit.trusted.ledger import Ledger, Outcome
 
@@ -56,8 +56,9 @@ from tacit.store.file import DurableFile
 opened = DurableFile._open
 
 def say(file):
-    opened(file)
+    db = opened(file)
     print(file.path.name, flush=True)
+    return db
 
 DurableFile._open = say
 with reopen(Path(sys.argv[1])) as ledger:
@@ -75,11 +76,12 @@ def test_a_parent_that_closes_does_not_take_the_log_away(disk: Path, kind: str) 
     (reached, reach), (resumed, resume) = os.pipe(), os.pipe()
     insert = rows.insert
 
-    def slow(db: Any, lines: Sequence[Line]) -> None:
-        insert(db, lines)
+    def slow(db: Any, lines: Sequence[Line]) -> Mark:
+        told = insert(db, lines)
         if lines[0].kind == kind:
             os.write(reach, b"x")
             os.read(resumed, 1)
+        return told
 
     def work() -> bool:
         with mock.patch.object(rows, "insert", slow):

@@ -47,7 +47,7 @@ STORE = (
         "a file replaced under its user",
         "a file replaced while in use is refused",
         _FILE,
-        "elif self._identity != _identity(self.path):",
+        "elif self._identity != found:",
         "elif not self._identity:",
         "trusted/test_anchor.py::test_an_anchor_that_disappears_is_noticed",
     ),

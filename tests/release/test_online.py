@@ -14,6 +14,7 @@ import pytest
 import tacit
 from curators import private_of
 from support import once
+from tacit.model.ask import Count
 from tacit.model.budget import Loss
 from tacit.model.query import Query
 from tacit.release.iterative import Weights
@@ -312,3 +313,23 @@ def test_the_guessed_number_of_questions_doubles_when_it_is_passed(tmp_path: Pat
                 assert purpose["threshold"] == terms.threshold(guessed)
                 seen.add(guessed)
     assert len(seen) > 2
+
+
+def test_a_gate_that_another_process_died_with_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tacit.trusted import gate as gate_module
+
+    noises = iter([2**45, 0, 2**45, 0])  # of a threshold that nothing passes, and of one comparison; twice
+    monkeypatch.setattr(gate_module, "draw_geometric", lambda scale, size: np.full(size, next(noises)))
+    first, second = conjunctions(2, seed=7)
+    with start(tmp_path) as session:
+        session.answer(Count(first))
+        mine = online(session)._open
+        assert mine is not None  # it need not be looked for again
+        spent = session.spent.atoms
+        assert session._ledger.take_private(mine._intent) is not None  # as a process does that dies right after it
+        answer = session.answer(Count(second))
+        assert answer.source == "hypothesis"
+        assert session.spent.atoms == spent + mine.terms.atoms  # for a new gate
+        assert online(session)._open is not mine

@@ -242,7 +242,7 @@ def larger_numbers_win(self: Anchor, ledger: str, mark: Mark, replaces: Mark | N
             db.execute("INSERT OR REPLACE INTO anchors VALUES (?, ?, ?, ?, NULL)", (ledger, *mark))
         return _mark(db, ledger) or mark
 
-    return self._ready().transact(work)
+    return self._ready.transact(work)
 
 
 def test_planted_an_anchor_that_does_not_compare(

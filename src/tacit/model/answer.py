@@ -115,7 +115,7 @@ class Answer(Answered):
         return says(self.value, self.error, self.limits)
 
     def _values(self) -> dict[str, Any]:
-        error = self.error
+        error = self.facts.width
         interval = None if error is None else list(within(self.value, error, self.limits))
         word = says(self.value, error, self.limits)
         value = None if self.value != self.value else self.value  # there is none where something is divided by 0

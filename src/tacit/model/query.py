@@ -416,17 +416,14 @@ def _header(scope: tuple[str, ...], unit: int, shape: tuple[int, ...], kind: str
 
 def write_weights(factor: Factor) -> str | list[int]:
     """The weights in their one JSON form: bits, or runs where an attribute is so wide that they are much shorter."""
-    runs = _runs(factor)
-    if runs is not None:
+    wide = factor.unit == 1 and factor.weights.size >= _WIDE
+    if wide and (runs := _runs(factor.weights.ravel())) is not None:
         return runs
     return np.packbits(factor.weights).tobytes().hex() if factor.unit == 1 else factor.weights.ravel().tolist()
 
 
-def _runs(factor: Factor) -> list[int] | None:
-    """The lengths of the runs of 0 and of 1 by turns, 0 first; None of weights that are few, many-valued or ragged."""
-    flat = factor.weights.ravel()
-    if factor.unit > 1 or flat.size < _WIDE:
-        return None
+def _runs(flat: Weights) -> list[int] | None:
+    """The lengths of the runs of 0 and of 1 by turns, 0 first; None of weights that are ragged."""
     edges = np.flatnonzero(flat[1:] != flat[:-1]) + 1
     if len(edges) > flat.size // _PER_RUN:
         return None

@@ -102,13 +102,13 @@ class Select:
                 raise InvalidQuery("a quantile is asked by itself, without GROUP BY; choose a group with WHERE.")
             if self.groups and not isinstance(column.value, Quantile) and not column.value.formula.parts:
                 raise InvalidQuery(column.value.formula.constant)
-        object.__setattr__(self, "crosstab", self._crosstab(domain))
+        object.__setattr__(self, "crosstab", self._crosstab(domain) if self.groups else None)
 
     def _crosstab(self, domain: Domain) -> Crosstab | None:
         plain = len(self.columns) == 1 and isinstance(self.columns[0].value, Count) and not self.columns[0].named
         # A title that was given is kept, which a table has no place for.
         declared = all(group.title == group.name and group.width is None for group in self.groups)
-        if not plain or not self.groups or not declared:
+        if not plain or not declared:
             return None
         return Crosstab(domain, tuple(group.name for group in self.groups), self.columns[0].value.where)
 

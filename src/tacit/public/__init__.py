@@ -126,6 +126,9 @@ class Transcript:
     def head(self) -> Mark:
         return self._head
 
+    def look(self, keys: Sequence[str]) -> tuple[Mark, dict[str, Line]]:
+        return self._head, self.keyed(keys)
+
     def keyed(self, keys: Sequence[str]) -> dict[str, Line]:
         return {key: self._lines[self._keyed[key]] for key in keys if key in self._keyed}
 

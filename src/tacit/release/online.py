@@ -137,6 +137,7 @@ class Online(Generic[K]):
         self._opened_before = dict[int, int]()  # how many gates were, by an entry that raised the budget
         self.terms = terms
         self._bars: tuple[object, tuple[Bar, ...]] = None, ()  # what the last gate promised, and for what it holds
+        self._open: Gate | None = None  # the gate that let the last answers pass, while nothing else was written since
         self._restart()
 
     def estimate(self, queries: Sequence[Query | Statistic], newest: Mark | None = None) -> list[Estimate]:
@@ -153,7 +154,13 @@ class Online(Generic[K]):
             now = waiting[: self._at_once]
             guesses = self.knowledge.guess(now)
             gate = self._gate(guesses.floor)
-            found = None if gate is None else gate.first_above(now, guesses.lenses)
+            try:
+                found = None if gate is None else gate.first_above(now, guesses.lenses)
+            except InvalidQuery:
+                if self._open is None:
+                    raise
+                self._open = None  # another process died while it held this gate, which leaves no entry
+                continue
             easy = len(now) if found is None else found[0]
             if easy:
                 told |= self._tell(now[:easy], guesses, gate)
@@ -179,7 +186,7 @@ class Online(Generic[K]):
         return None if self._start is None else self._start.base
 
     def settled(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
-        base = self.base
+        base = None if self._start is None else self._start.base
         return [None] * len(queries) if base is None else [base.estimate(query) for query in queries]
 
     def table(self, asked: Marginal) -> None:
@@ -281,7 +288,7 @@ class Online(Generic[K]):
         if self._curator is None:
             gate = Unchecked() if self._public.has_gate(OWNER) else None
         else:
-            gate = self._curator.resume_gate(owner=OWNER)
+            gate = self._open or self._curator.resume_gate(owner=OWNER)
         if gate is not None and self._left < self.terms.answer_loss.atoms:
             gate = None  # a hit could not be answered
         elif gate is None and self.hits_left > 0:
@@ -308,6 +315,7 @@ class Online(Generic[K]):
         ]
         told = self._public.tell(said, gate)
         self._read_to = past(self._read_to, (one.receipt for one in told))
+        self._open = None if isinstance(gate, Unchecked) else gate
         return dict(zip(queries, told, strict=True))
 
     def _promised(self, lens: Lens, threshold: float, unit: int) -> tuple[Bar, ...]:
@@ -361,6 +369,7 @@ class Online(Generic[K]):
         self._read_to = 0
         self._left = 0  # atoms, by the last look and less what was paid since
         self._limits: Limits | None = None  # by the last look: they change by entries alone
+        self._open = None
 
     def _catch_up(self, newest: Mark | None = None, *, buy: bool = True) -> Loss:
         """Learn what this or another process has bought since the last look: a fold over the ledger, in its order.
@@ -373,6 +382,7 @@ class Online(Generic[K]):
                 self.knowledge.learn((), newest.seq)  # voters are stirred by what was only told, too
                 self._left = self._limits.whole - newest.spent
                 return paid
+            self._open = None
             head, news = self._public.since(self._read_to)
             bought = list(news)
             read_to = max([head.seq, *(one.receipt.entry for one in bought)])

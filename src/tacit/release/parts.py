@@ -14,6 +14,7 @@ import numpy as np
 from tacit.errors import InvalidQuery
 from tacit.model.budget import Loss
 from tacit.model.dry_run import DryRun
+from tacit.model.entry import Measured, Told
 from tacit.model.facts import EXACT, Facts, joined, widest
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
@@ -29,6 +30,7 @@ from tacit.store.chain import Mark
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
+Stored = Sequence[Measured | Told | None]  # what was answered before, of each question
 MOST_NOTES = 3  # of a table's cells
 MAX_LOOKED_UP = 10_000  # cells of a table that are looked up one by one, where each is a question of its own
 
@@ -42,8 +44,11 @@ class Parts:
         self._dial = Dial(public, curator, confidence)
         self.ranges = RangeParts(public, curator, mechanism, confidence, self.bought, self.known)
 
-    def fetch(self, needs: Iterable[Need]) -> dict[Need, Part]:
-        """The answer to each need. New questions share one batch, and one turn at the ledger."""
+    def fetch(self, needs: Iterable[Need], *, unsettled: bool = False) -> dict[Need, Part]:
+        """The answer to each need. New questions share one batch, and one turn at the ledger.
+
+        unsettled: as the caller has just found, nothing settles any of them.
+        """
         wanted = list(dict.fromkeys(needs))
         found = dict[Need, Part]()
         asked = list[Query | Statistic]()
@@ -52,19 +57,22 @@ class Parts:
                 found[need] = self._constant(need)
             elif isinstance(need, Query | Statistic):
                 asked.append(need)
-        settled, asked = _parted(asked, self.settled(asked))
-        found |= settled
+        if not unsettled:
+            settled, asked = _parted(asked, self.settled(asked))
+            found |= settled
         if len(found) == len(wanted):
             return found
-        with self._public.turn(), self._public.honest() as newest:
-            self.bought.catch_up(newest)
-            if asked:
-                found |= self._asked(asked, newest)
-            for need in wanted:
-                if isinstance(need, Marginal):
-                    found[need] = self._table(need)
-                elif isinstance(need, RangesOf):
-                    found[need] = self.ranges.fetch(need)
+        with self._public.turn():
+            newest, stored = self._public.look([query.core for query in asked])
+            with self._public.honest(newest):
+                self.bought.catch_up(newest)
+                if asked:
+                    found |= self._asked(asked, newest, stored)
+                for need in wanted:
+                    if isinstance(need, Marginal):
+                        found[need] = self._table(need)
+                    elif isinstance(need, RangesOf):
+                        found[need] = self.ranges.fetch(need)
         return found
 
     def settled(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
@@ -72,20 +80,24 @@ class Parts:
 
         What a release of ranges had told before that is answered by the release.
         """
-        found = self._dial.beside(queries, self._mechanism.settled(queries))
+        found = self._mechanism.settled(queries)
         first = next((one.facts.receipt for one in found if one is not None), None)
         if first is None:
             return found
+        found = self._dial.beside(queries, found)
         self.bought.read_to(first.entry)
         return [
             self.bought.settled(query, one) if isinstance(query, Query) and one is not None else one
             for query, one in zip(queries, found, strict=True)
         ]
 
-    def _asked(self, queries: Sequence[Query | Statistic], newest: Mark | None = None) -> dict[Need, Part]:
+    def _asked(
+        self, queries: Sequence[Query | Statistic], newest: Mark | None = None, stored: Stored | None = None
+    ) -> dict[Need, Part]:
         """The answers to questions that nothing settles: those that they have already, and new ones."""
-        found, new = _parted(queries, self._told(queries))
-        prices = {query: price for query in new if (price := self._by_itself(query)) is not None}
+        found, new = _parted(queries, self._told(queries, stored))
+        alone = [query for query in new if isinstance(query, Statistic)]
+        prices = {one: price for one in alone if (price := self._mechanism.by_itself(one)) is not None}
         for statistic, price in prices.items():
             measured = buyer(self._public, self._curator).measure([statistic], price)[0]
             found[statistic] = of_stored(measured, statistic, self._public.rows, self._confidence, paid_now=True)
@@ -111,16 +123,18 @@ class Parts:
         told = iter(self._told([query for query, one in zip(queries, found, strict=True) if one is None]))
         return [next(told) if one is None else one for one in found]
 
-    def _told(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
-        """The answers that questions which nothing settles have already."""
+    def _told(self, queries: Sequence[Query | Statistic], stored: Stored | None = None) -> list[Estimate | None]:
+        """The answers that questions which nothing settles have already; `stored` is what the ledger has under them."""
         if not queries:
             return []
+        if stored is None:
+            stored = self._public.find([query.core for query in queries])
         found = list[Estimate | None]()
-        for query, stored in zip(queries, self._public.find([query.core for query in queries]), strict=True):
+        for query, one in zip(queries, stored, strict=True):
             if isinstance(query, Query):
-                found.append(self.bought.told(query, stored))
-            elif stored is not None:
-                found.append(of_stored(stored, query, self._public.rows, self._confidence))
+                found.append(self.bought.told(query, one))
+            elif one is not None:
+                found.append(of_stored(one, query, self._public.rows, self._confidence))
             else:
                 found.append(None)
         again = [query.core for query, one in zip(queries, found, strict=True) if one is not None]

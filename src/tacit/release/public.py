@@ -59,6 +59,7 @@ class Lines(Protocol):
 
     def head(self) -> Mark: ...
     def keyed(self, keys: Sequence[str]) -> dict[str, Line]: ...
+    def look(self, keys: Sequence[str]) -> tuple[Mark, dict[str, Line]]: ...
     def lines(self, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Line]: ...
     def since(self, after: int, most: int = ...) -> tuple[Mark, Iterator[Line]]: ...
     def newest(self, before: int, most: int, *, told: bool = ...) -> list[Line]: ...
@@ -180,9 +181,14 @@ class Public:
 
     def find(self, questions: Sequence[Question]) -> list[Measured | Told | None]:
         """What was answered before, for each question."""
+        return self.look(questions)[1]
+
+    def look(self, questions: Sequence[Question]) -> tuple[Mark, list[Measured | Told | None]]:
+        """The newest entry, and what was answered before, for each question."""
         keys = [key(question) for question in questions]
-        found = self._lines.keyed(list(dict.fromkeys(keys)))
-        return [self._read(found[k], q) if k in found else None for k, q in zip(keys, questions, strict=True)]
+        newest, found = self._lines.look(list(dict.fromkeys(keys)))
+        read = [self._read(found[k], q) if k in found else None for k, q in zip(keys, questions, strict=True)]
+        return newest, read
 
     def measured(self, question: Question) -> Measured | None:
         """What was measured for a question, which may have been told for nothing before."""
@@ -312,14 +318,14 @@ class Public:
         return self._lines.turn()
 
     @contextmanager
-    def honest(self) -> Iterator[Mark]:
-        """The newest entry. An error that comes meanwhile says that nothing was spent only if nothing was.
+    def honest(self, newest: Mark | None = None) -> Iterator[None]:
+        """An error that comes meanwhile says that nothing was spent only if nothing was, since the newest entry.
 
         It also says after which entry to look for what was bought before it came.
         """
-        before = self._lines.head()
+        before = self._lines.head() if newest is None else newest
         try:
-            yield before
+            yield
         except TacitError as error:
             try:
                 moved = self._lines.head().spent != before.spent

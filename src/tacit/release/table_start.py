@@ -44,7 +44,7 @@ class TableStart:
         self._public, self._curator, self._knowledge = public, curator, knowledge
         self._warm, self._sure = warm, sure
         self._confidence, self._progress, self._made = confidence, progress, False
-        self.cost = Loss(warm.measure, 0)
+        self.cost = self._nothing = Loss(warm.measure, 0)
         self._base: Base | None = None
         self._found: WarmStart | None = None
 
@@ -58,16 +58,15 @@ class TableStart:
 
     def ahead(self) -> Loss:
         if self._made or self.bought() or not self._warm + self._sure <= self._public.left:
-            return Loss(self._warm.measure, 0)
+            return self._nothing
         return self._warm + self._sure
 
     def bought(self) -> bool:
         return any(one.start is not None for one in self._public.released())
 
     def make(self, *, buy: bool) -> Loss:
-        nothing = Loss(self._warm.measure, 0)
         if self._made:
-            return nothing
+            return self._nothing
         before, found = self._public.spent, self._found
         if found is None:
             found = recalled(self._public, progress=self._progress)
@@ -78,14 +77,14 @@ class TableStart:
             if not begun and not self._warm <= self._public.left:
                 self._knowledge.note = "there was too little left for the warm start"
                 self._made = True
-                return nothing
+                return self._nothing
             found = warm_start(self._public, self._curator, loss=self._warm, progress=self._progress)
         if self._found is None:  # once: what is learned after it stays learned
             self._knowledge.start_from(found, tables=not self._sure.atoms)
             self._found = found
         self._base = certify(self._public, self._curator if buy else None, found, self._sure, self._confidence)
         bought = [*found.measured, *(() if self._base is None else self._base.certificates)]
-        self.cost = Loss(nothing.measure, sum(one.cost.atoms for one in bought))
+        self.cost = Loss(self._warm.measure, sum(one.cost.atoms for one in bought))
         # A start that was cut off before its certificate is made once more, by whoever may buy that.
         self._made = buy or self._base is not None or not self._sure.atoms or self._curator is None
         return self._public.spent - before

@@ -183,7 +183,8 @@ class Traffic:
         if self._work.total() + work > WORK_TOGETHER:
             raise _busy()
         with _counted(self._work, key, WORK_OF_ONE, work):
-            self.take(key, work // WORK_A_TOKEN)
+            if work >= WORK_A_TOKEN:
+                self.take(key, work // WORK_A_TOKEN)
             yield
 
     async def body(self, request: Request, who: Who, most: int = MAX_BODY) -> bytes:
@@ -196,7 +197,8 @@ class Traffic:
             with _counted(self._reading, who, self.limits.together_of_one):
                 async with _in_time(self.limits) as until:
                     text = await _whole(request, most)
-            self.take(who, len(text) // BYTES_A_TOKEN)
+            if len(text) >= BYTES_A_TOKEN:
+                self.take(who, len(text) // BYTES_A_TOKEN)
             return text
         async with _in_time(self.limits) as until:
             self._make_room(who)

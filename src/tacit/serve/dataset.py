@@ -129,12 +129,12 @@ class Dataset(ServedData):
         waits = ticket(key, questions, arrived)
         counts = [question.ask for question in questions if isinstance(question.ask, Count) and question.plain]
         plain = len(counts) == len(questions)
-        if free or not key.may_spend:
-            return self.writer.do_in_steps(lambda: self._all_free(questions), note, waits)
-        if key.may_spend_all:
+        if key.may_spend_all and not free:
             if plain:
                 return self.writer.count(counts, note, waits)
             return self.writer.do_in_steps(lambda: self._all(questions), note, waits)
+        if free or not key.may_spend:
+            return self.writer.do_in_steps(lambda: self._all_free(questions), note, waits)
         within = partial(self._within_quota, key, questions)
         if plain and len(counts) <= SLICE and sum(waits.work) <= SLICE_WORK:
             claim = partial(self._claim, key, questions)
@@ -289,8 +289,8 @@ class Dataset(ServedData):
         `charged` is what else is known of the charges of the request. It stands in its first line.
         """
         who: dict[str, Any] = {"who": key.name, "key": key.id, "role": key.role}
-        one = _named(questions[0]) if len(questions) == 1 else {"questions": len(questions)}
         if isinstance(result, BaseException):
+            one = _named(questions[0]) if len(questions) == 1 else {"questions": len(questions)}
             self._note_refused(key, who | one | (charged or {}), result)
             return
         pairs = list(zip(questions, result, strict=True))
@@ -305,7 +305,8 @@ class Dataset(ServedData):
         elif free:
             paid.append(who | {"free": len(free)})
         self._audit([paid[0] | (charged or {}), *paid[1:]], paid=len(free) < len(pairs))
-        self._count(key, sum(answer.facts.cost.atoms for answer in result))
+        if len(free) < len(pairs):
+            self._count(key, sum(answer.facts.cost.atoms for answer in result))
 
     def _note_refused(self, key: Key, line: dict[str, Any], error: BaseException) -> None:
         if isinstance(error, Cut):  # a part of it was paid for
@@ -360,12 +361,13 @@ class Dataset(ServedData):
         In the writer's thread, as the session is asked. Of many questions at once nobody asks for one soon again.
         """
         looked = pairs if len(pairs) <= MOST_LOOKED else []
-        settled = {q.key for q, one in looked if one.source == "hypothesis" and q.plain and self.table().settles(q.ask)}
+        guessed = [question for question, one in looked if one.facts.source == "hypothesis" and question.plain]
+        settled = {question.key for question in guessed if self.table().settles(question.ask)}
         with self._mutex:
             for question, answer in pairs:
                 if question.within is not None and answer.cost.atoms:
                     self._repeats.clear()  # what was told before stays, but says now that a sharper answer was bought
-                stays = answer.source in ("repeat", "public") or question.key in settled
+                stays = answer.facts.source in ("repeat", "public") or question.key in settled
                 if isinstance(answer, Answer) and question.plain and stays:
                     self._repeats[question.key] = answer
             while len(self._repeats) > MAX_REMEMBERED:
@@ -386,7 +388,8 @@ def price(session: Session | Series, question: Question) -> DryRun:
 
 def _named(question: Question) -> dict[str, str]:
     """A question as the audit log names it: by its key, and as it was asked."""
-    return {"question": question.key} | ({"asked": question.asked} if question.asked else {})
+    asked = question.asked
+    return {"question": question.key} | ({"asked": asked} if asked else {})
 
 
 def _entry(answer: Answers) -> dict[str, int]:

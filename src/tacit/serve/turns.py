@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from tacit.model.ask import Count
@@ -28,7 +29,7 @@ class Ticket:
     work: tuple[int, ...] = ()
     arrived: datetime = field(default_factory=lambda: datetime.now(UTC))
 
-    @property
+    @cached_property
     def second(self) -> int:
         return int(self.arrived.timestamp())
 
@@ -73,13 +74,12 @@ class Turns:
         self._waiting: dict[int, deque[Job]] = {}
         self._had: dict[int, int] = {}
         self._level = 0
-
-    def __len__(self) -> int:
-        return sum(map(len, self._waiting.values()))
+        self.waiting = 0  # how many jobs
 
     def put(self, job: Job, *, again: bool = False) -> None:
         """One more job; one that was interrupted comes `again`, before its key's others."""
         key = job.ticket.key
+        self.waiting += 1
         if key not in self._waiting:
             self._waiting[key] = deque()
             self._had[key] = max(self._had.get(key, 0), self._level)
@@ -125,5 +125,6 @@ class Turns:
 
     def _pop(self, key: int) -> None:
         self._waiting[key].popleft()
+        self.waiting -= 1
         if not self._waiting[key]:
             del self._waiting[key]

@@ -102,7 +102,7 @@ class Writer:
         with self._lock:
             if self._closing:
                 raise Refusal(503, "closing", "The server is closing down.", retry_after=5)
-            if len(self._turns) >= self._most:
+            if self._turns.waiting >= self._most:
                 raise Refusal(503, "queue_full", f"{self._most:,} requests are waiting already.", retry_after=1)
             self._turns.put(job)
             self._lock.notify()
@@ -128,7 +128,7 @@ class Writer:
     def _take(self) -> list[tuple[Job, list[Count]]]:
         """What is done next; nothing when all is over."""
         with self._lock:
-            while not len(self._turns):
+            while not self._turns.waiting:
                 if self._closing:
                     return []
                 self._lock.wait()

@@ -11,6 +11,7 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -49,22 +50,19 @@ class Anchor:
     def __init__(self, path: Path | None = None) -> None:
         self._file = DurableFile(default_path() if path is None else Path(path))
         self.path = self._file.path
-        self._id: str | None = None  # once known, a missing file means that it was taken away
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Which anchor this is: 128 random bits, others in every new file."""
-        if self._id is None:
-            self._id = self._found()
-        return self._id
+        return self._found()  # once known, a missing file means that it was taken away
 
     def newest(self, ledger: str) -> Mark | None:
         """What is known of a ledger: never older than any mark whose `advance` has returned."""
-        return self._ready().read(lambda db: _mark(db, ledger))
+        return self._ready.read(lambda db: _mark(db, ledger))
 
     def at(self, path: Path) -> str | None:
         """The ledger that was opened at `path` with this anchor, and since then neither elsewhere nor another there."""
-        rows = self._ready().read(
+        rows = self._ready.read(
             lambda db: db.execute("SELECT ledger FROM anchors WHERE path = ?", (str(path),)).fetchall()
         )
         return str(rows[0][0]) if rows else None
@@ -93,25 +91,25 @@ class Anchor:
                 db.execute("UPDATE anchors SET path = ? WHERE ledger = ?", (str(path), ledger))
             return mark
 
-        return self._ready().transact(work)
+        return self._ready.transact(work)
 
     def marks(self, ledger: str) -> dict[int, str]:
         """The hash of every mark of a ledger that ever stood here, by its number."""
         query = "SELECT seq, hash FROM marks WHERE ledger = ?"
-        return self._ready().read(lambda db: dict(db.execute(query, (ledger,)).fetchall()))
+        return self._ready.read(lambda db: dict(db.execute(query, (ledger,)).fetchall()))
 
     def check_room(self) -> None:
         """Refuse while the disk is nearly full."""
-        self._ready().check_room()
+        self._ready.check_room()
 
     def close(self) -> None:
         """Let go of the file until it is used again."""
         self._file.release()
 
+    @cached_property
     def _ready(self) -> DurableFile:
         """The file, which is made when it is first asked for."""
-        if self._id is None:
-            self._id = self._found()
+        assert self.id
         return self._file
 
     def _found(self) -> str:

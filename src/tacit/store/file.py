@@ -78,6 +78,7 @@ class DurableFile:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(os.path.realpath(path))  # by any other name SQLite would look for another log
+        self._wal = Path(f"{self.path}-wal")
         self.mutex = threading.RLock()
         self._connection: Any = None
         self._identity: list[tuple[int, int]] = []
@@ -151,13 +152,11 @@ class DurableFile:
                     pass
 
     def turn(self) -> AbstractContextManager[Any]:
-        """Wait for one's turn; those who do not ask for turns may still read and write. A thread may nest its turns.
+        """Wait for one's turn, which this thread does not have; those who do not ask for turns may read and write.
 
         Guarantee: one holder among all threads and processes; refused after a minute, should the holder hang.
         Formula: a lock (flock(2)) on PATH.lock, which ends when the returned file is closed or forgotten.
         """
-        if self.has_turn():
-            return contextlib.nullcontext()
         file = None
         try:
             with self.mutex:  # no fork between opening and noting: a child's copy would keep the lock
@@ -238,15 +237,21 @@ class DurableFile:
     def _connected(self) -> Any:
         if self._closed:
             raise LedgerError(f"{self.path.name} was closed.")
+        db = self._open() if self._connection is None else self._connection
+        # Which files these are, whatever they are called: SQLite keeps the log while anybody is connected.
+        found = [(status.st_dev, status.st_ino) for status in map(os.stat, (self.path, self._wal))]
         if self._connection is None:
-            self._open()
-        elif self._identity != _identity(self.path):
+            if self._identity and found[0] != self._identity[0]:
+                db.close()
+                raise LedgerError(f"{self.path.name} was replaced while it was let go of.")
+            self._connection, self._identity = db, found
+        elif self._identity != found:
             raise LedgerError(f"{self.path.name} was replaced or removed while in use.")
-        elif self._connection.in_transaction:
+        elif db.in_transaction:
             raise LedgerError(f"{self.path.name} is in use further up in this same thread.")
-        return self._connection
+        return db
 
-    def _open(self) -> None:
+    def _open(self) -> Any:
         if str(self.path) in _torn:
             raise LedgerError(f"{self.path.name} was being written when this process was forked; use a new process.")
         os.stat(self.path)  # connecting would make a missing file
@@ -258,15 +263,12 @@ class DurableFile:
             if db.execute("PRAGMA journal_mode").fetchall()[0][0] != "wal":
                 raise LedgerError(f"{self.path.name} is not a file of this program.")
             if not _checkpoint(db, _RECOVER):  # somebody is at it
-                _sync(Path(f"{self.path}-wal"))
+                _sync(self._wal)
                 _sync(self.path.parent)
-            found = _identity(self.path)
-            if self._identity and found[0] != self._identity[0]:
-                raise LedgerError(f"{self.path.name} was replaced while it was let go of.")
         except BaseException:
             db.close()
             raise
-        self._connection, self._identity = db, found
+        return db
 
     def _fault(self, error: Exception, committing: bool = False) -> LedgerError:
         name = getattr(error, "sqlite_errorname", "")
@@ -301,11 +303,6 @@ def _check_names(path: Path) -> None:
                     name.unlink()
     if os.stat(path).st_nlink > 1:
         raise LedgerError(f"{path.name} has another name as well (a hard link): remove one, or make a real copy.")
-
-
-def _identity(path: Path) -> list[tuple[int, int]]:
-    """Which files these are, whatever they are called: SQLite keeps the log while anybody is connected."""
-    return [(status.st_dev, status.st_ino) for status in (os.stat(path), os.stat(f"{path}-wal"))]
 
 
 def _descriptor(number: int) -> tuple[int, int, int]:

@@ -189,9 +189,10 @@ class Log:
             # A settlement is one transaction: what another one has begun does not go on here.
             transaction = Transaction(db, at, state._replace(settling=None, room=0))
             result = work(transaction)
+            if not transaction.new:
+                return transaction, result, None
             self._check_most(transaction.state.spent - state.spent)
-            rows.insert(db, transaction.new)
-            return transaction, result, self._told(db, transaction.at.seq) if transaction.new else None
+            return transaction, result, rows.insert(db, transaction.new)
 
         with self._file.mutex:
             done, result, told = self._file.transact(whole)
@@ -252,12 +253,16 @@ class Log:
 
     def keyed(self, keys: Sequence[str]) -> dict[str, Line]:
         """The lines that have one of these keys."""
-        found = self._show(lambda db: list(rows.keyed(db, keys).values()))
-        return {str(line.key): line for line in found}
+        return self.look(keys)[1]
+
+    def look(self, keys: Sequence[str]) -> tuple[Mark, dict[str, Line]]:
+        """The newest line, and those that have one of these keys, as of one moment."""
+        found, newest = self._show(lambda db: list(rows.keyed(db, keys).values()))
+        return newest, {str(line.key): line for line in found}
 
     def lines(self, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Line]:
         """The history in order, after line `after`, of these kinds or of all."""
-        while page := self._show(partial(rows.page, after=after, kinds=kinds)):
+        while page := self._show(partial(rows.page, after=after, kinds=kinds))[0]:
             yield from page
             after = page[-1].seq
 
@@ -268,31 +273,31 @@ class Log:
         """
 
         def lines(after: int) -> Iterator[Line]:
-            while page := self._show(partial(rows.settled, after=after, most=most)):
+            while page := self._show(partial(rows.settled, after=after, most=most))[0]:
                 yield from page
                 after = page[-1].seq
 
-        return self._read(rows.head) or self.identity.origin, lines(after)
+        return self.head(), lines(after)
 
     def newest(self, before: int, most: int, *, told: bool = False) -> list[Line]:
         """At most so many lines before a number, newest first, that settle an intent, or also were told for nothing."""
-        return self._show(partial(rows.newest, before=before, most=most, told=told))
+        return self._show(partial(rows.newest, before=before, most=most, told=told))[0]
 
     def limits(self) -> list[Line]:
         """The lines that say what may be spent, in order."""
-        return self._show(rows.limits)
+        return self._show(rows.limits)[0]
 
     def unpaid_count(self) -> int:
         """How many lines neither are an intent, nor settle one, nor are an override, nor say what may be spent."""
-        return self._read(rows.unpaid_count)
+        return self._read(rows.unpaid_count)[0]
 
     def open_intents(self) -> list[Line]:
         """The intents without outcome, newest last."""
-        return self._show(lambda db: rows.numbered(db, list(rows.open_by(db, 2**62))))
+        return self._show(lambda db: rows.numbered(db, list(rows.open_by(db, 2**62))))[0]
 
     def kept_intents(self) -> list[Line]:
         """Those beside which private state lies, so that `Transaction.take` would get it. What it is stays unread."""
-        return self._show(lambda db: rows.keeping(db, _HELD))
+        return self._show(lambda db: rows.keeping(db, _HELD))[0]
 
     def snapshot(self) -> tuple[str, list[Line]]:
         """The hash that the chain starts from, and all lines, as of one moment. Nothing private is among them.
@@ -300,7 +305,7 @@ class Log:
         The first hash seals the terms, among them the log's secret of 256 bits: so it tells nothing about what was made
         from the secret, such as a fingerprint of the data.
         """
-        return self.origin, self._show(lambda db: rows.select(db, "ORDER BY seq"))
+        return self.origin, self._show(lambda db: rows.select(db, "ORDER BY seq"))[0]
 
     @property
     def origin(self) -> str:
@@ -309,14 +314,7 @@ class Log:
 
     def head(self) -> Mark:
         """The newest line."""
-
-        def newest(db: Any) -> Mark | None:
-            found = rows.head(db)
-            if found is not None and found != self._known[0]:  # somebody else's: it is what it was sealed as
-                rows.numbered(db, [found.seq])
-            return found
-
-        return self._read(newest) or self.identity.origin
+        return self._read(lambda db: None)[1]
 
     def verify(self) -> int:
         """Derive the whole chain and every running total again: the number of lines."""
@@ -357,7 +355,8 @@ class Log:
         return self._file.read(lambda db: self.identity.problem(db, rows.head(db), self._anchor))
 
     def turn(self) -> AbstractContextManager[Any]:
-        """One holder among all threads and processes; those who do not ask for turns may still read and write.
+        """One holder among all threads and processes; those who do not ask for turns may still read and write. A thread
+        may nest its turns.
 
         All that is written within a turn has the time at which it was asked for, before the wait: see `time`.
         """
@@ -449,21 +448,27 @@ class Log:
     def _derive(self, db: Any, at: Mark, state: State) -> tuple[Mark, State]:
         return follow(rows.unchecked(db, at.seq), at, state, self.step)
 
-    def _read(self, choose: Callable[[Any], T]) -> T:
-        """What `choose` finds, if this is still a history that holds what we have seen."""
-        origin = self.identity.origin
-        found, ours = self._file.read(lambda db: (choose(db), rows.holds(db, self._known[0], origin)))
-        if not ours:
-            raise LedgerError(_REPLACED)
-        return found
+    def _read(self, choose: Callable[[Any], T]) -> tuple[T, Mark]:
+        """What `choose` finds and the newest line, if this is still a history that holds what we have seen."""
+        return self._file.read(lambda db: (choose(db), self._newest(db)))
 
-    def _show(self, choose: Callable[[Any], list[Line]]) -> list[Line]:
-        """Lines that may be shown. Another process may have stored them and died before it could tell the anchor."""
-        lines = self._read(choose)
+    def _newest(self, db: Any) -> Mark:
+        head, known = rows.head(db) or self.identity.origin, self._known[0]
+        if head != known:
+            if not rows.holds(db, known, self.identity.origin):
+                raise LedgerError(_REPLACED)
+            if head.seq:
+                rows.numbered(db, [head.seq])  # somebody else's: it is what it was sealed as
+        return head
+
+    def _show(self, choose: Callable[[Any], list[Line]]) -> tuple[list[Line], Mark]:
+        """Lines that may be shown, and the newest. Another process may have stored them and died before it could tell
+        the anchor."""
+        lines, newest = self._read(choose)
         if any(line.seq > self._anchored for line in lines):
             told, lines = self._file.transact(lambda db: (self._told(db, self._sound(db)[0].seq), choose(db)))
             self._tell_anchor(told)
-        return lines
+        return lines, newest
 
     def _tell_anchor(self, told: Mark, path: Path | None = None) -> None:
         """Move the anchor to the mark of a line, unless it stands further on in this same history already.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from tacit.errors import LedgerError
@@ -204,24 +205,28 @@ def all_told(db: Any) -> Iterator[Mark]:
 _TOLD = "SELECT e.seq, e.hash, e.spent, s.salt FROM entries AS e LEFT JOIN salts AS s ON s.seq = e.seq"
 
 
+@lru_cache(maxsize=64)  # each transaction asks for the newest line's, which the one before had written
 def _told(seq: int, hash: str, spent: int, salt: str | None) -> Mark:
     return Mark(seq, hash if salt is None else digest([hash, salt]), spent)  # lines of an earlier version have no salt
 
 
 def holds(db: Any, known: Mark, origin: Mark) -> bool:
     """Whether this is a point of the history that starts at `origin`, by its hash and its running total."""
-    return known == (point(db, known.seq) if known.seq else origin)
+    if not known.seq:
+        return known == origin
+    return bool(db.execute("SELECT 1 FROM entries WHERE seq = ? AND hash = ? AND spent = ?", known).fetchall())
 
 
-def insert(db: Any, lines: Sequence[Line]) -> None:
-    """Add the lines of one transaction."""
+def insert(db: Any, lines: Sequence[Line]) -> Mark:
+    """Add the lines of one transaction, of which there is at least one: what an anchor is told of them."""
     for start in range(0, len(lines), _AT_ONCE):
         part = lines[start : start + _AT_ONCE]
         rows = [(e.seq, e.kind, e.key, e.intent, e.atoms, e.spent, e.time, e.hash, e.body) for e in part]
         values = [value for row in rows for value in row]
         db.execute(f"INSERT INTO entries VALUES {', '.join([_ROW] * len(part))}", values)
-    if lines:
-        db.execute("INSERT INTO salts VALUES (?, ?)", (lines[-1].seq, secrets.token_hex(16)))
+    last, salt = lines[-1], secrets.token_hex(16)
+    db.execute("INSERT INTO salts VALUES (?, ?)", (last.seq, salt))
+    return _told(last.seq, last.hash, last.spent, salt)
 
 
 def kept(db: Any, seq: int) -> str | None:

@@ -62,7 +62,7 @@ class Records:
         """
         if isinstance(query, Statistic):
             return int(query.evaluate(self.table(query.scope)[None])[0])
-        small = query.scope and math.prod(self.domain[name].size for name in query.scope) <= _REMEMBERED
+        small = query.scope and math.prod(self.domain.sizes[name] for name in query.scope) <= _REMEMBERED
         table = self._tables(query.scope) if small else None
         total = self._from_cells(query) if table is None else weighed(table, query.scope, query.factors)
         return query.unit * self.rows - total if query.complement else total

@@ -104,7 +104,7 @@ def _parse(before: str, statement: str, domain: Domain) -> Ask:
 
 def _check_tokens(tokens: list[Token], domain: Domain) -> None:
     """Refuse a token that is not on the list, and too much nesting; columns named like keywords become identifiers."""
-    columns = {name.lower() for name in domain}
+    columns = {name.lower() for name in domain.names}
     depth, selects = 0, 0
     for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
         kind = token.token_type

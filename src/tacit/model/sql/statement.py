@@ -177,13 +177,14 @@ class Inner:
 
 def _over_data(select: exp.Select, read: Reading, tables: Tables) -> Rows | None:
     where, distinct = select.args.get("where"), select.args.get("distinct")
-    if not distinct and not select.args.get("group") and not any(map(_asks, select.expressions)):
+    counts = _is_count(select)
+    if not counts and not distinct and not select.args.get("group") and not any(map(_asks, select.expressions)):
         raise InvalidQuery(f"{_NO_ROWS} {ALLOWED}")
     chosen: Expression = All(())
     with read.attempt():
         chosen = checked(where.this, read) if where else chosen
     known = len(read.mistakes)
-    if not known and _is_count(select):  # what most statements are: no groups, and nothing to work out
+    if counts and not known:  # what most statements are: no groups, and nothing to work out
         (item,) = select.expressions
         only_one = Column(Count(read.bind(chosen)), _title(item), bool(item.alias))
         return Select(read.domain, (only_one,), (), tuple(dict.fromkeys(read.notes)))

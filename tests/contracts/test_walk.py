@@ -1,0 +1,33 @@
+"""How many calls an easy question makes inside Tacit: in Python and over HTTP.
+
+`python -m benchmarks.walk` prints them. Calls are counted, not timed. The noise is scripted, so that every run takes
+the same way: nothing is hard by chance.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from benchmarks.walk import Walk, in_python, over_http
+
+import tacit.trusted.curator as curator_module
+import tacit.trusted.gate as gate_module
+
+
+@pytest.mark.parametrize(("way", "most"), [(in_python, 300), (over_http, 400)], ids=["python", "http"])
+def test_an_easy_question_through_the_gate_walks_no_further(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Any, most: int
+) -> None:
+    monkeypatch.setattr(curator_module, "add_noise", lambda values, noise: values)
+    monkeypatch.setattr(gate_module, "draw_geometric", lambda scale, size: np.full(size, round(scale)))
+    walk = Walk()
+    way(tmp_path, walk, 0.0)
+    calls = [call for root in walk.roots for _, _, call in root]
+    names = [call.name for call in calls]
+    assert "first_above" in names  # it went through the gate,
+    assert "measure" not in names  # and was found easy
+    assert sum(call.file == "model/sql/__init__.py" and call.name == "parse" for call in calls) == 1
+    assert len(calls) <= most
