@@ -92,6 +92,11 @@ class Domain:
         found = self._attributes.get(name) if type(name) is str else None
         return self._attributes[self.resolve(name)] if found is None else found
 
+    def named(self, name: str) -> tuple[str, Attribute]:
+        """An attribute and its name as it was declared, however it is spelled."""
+        known = self._folded.get(str(name).lower()) or self.resolve(name)  # the declared string, or a refusal
+        return known, self._attributes[known]
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._attributes)
 

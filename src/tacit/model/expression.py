@@ -88,14 +88,15 @@ class OfOne(Expression):
     name: str
 
     @abstractmethod
-    def indices(self, domain: Domain, wanted: bool) -> Iterable[int]:
+    def indices(self, attribute: Attribute, wanted: bool) -> Iterable[int]:
         """The values for which this is true (wanted) or false."""
 
     def truth(self, domain: Domain, wanted: bool) -> Query:
-        return Query.among(domain, self.name, self.indices(domain, wanted))
+        return Query.among(domain, self.name, self.indices(domain[self.name], wanted))
 
     def factors(self, domain: Domain) -> tuple[Factor, ...]:
-        return (Factor.among(domain, self.name, self.indices(domain, True)),)
+        name, attribute = domain.named(self.name)
+        return (Factor.among(name, attribute.size, self.indices(attribute, True)),)
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,7 @@ class Among(OfOne):
 
     values: tuple[Value | None, ...]
 
-    def indices(self, domain: Domain, wanted: bool) -> Iterable[int]:
-        attribute = domain[self.name]
+    def indices(self, attribute: Attribute, wanted: bool) -> Iterable[int]:
         listed = {attribute.find(self.name, value) for value in self.values if value is not None}
         if None in self.values and attribute.missing_index is not None:  # where none is declared, no row is missing
             listed.add(attribute.missing_index)
@@ -124,8 +124,7 @@ class Compare(OfOne):
     operator: Comparison
     value: Value
 
-    def indices(self, domain: Domain, wanted: bool) -> Iterable[int]:
-        attribute = domain[self.name]
+    def indices(self, attribute: Attribute, wanted: bool) -> Iterable[int]:
         if isinstance(attribute.values, Labels):  # which is never missing
             found = attribute.values.compared(self.name, self.operator, self.value)
             return found if wanted else set(range(attribute.size)) - set(found)
@@ -189,8 +188,7 @@ class Between(OfOne):
     high: Value
     upper: Comparison | None = None
 
-    def indices(self, domain: Domain, wanted: bool) -> Iterable[int]:
-        attribute = domain[self.name]
+    def indices(self, attribute: Attribute, wanted: bool) -> Iterable[int]:
         values, bins = attribute.values, attribute.bins
         upper: Comparison = self.upper or ("<" if attribute.kind == "numeric" else "<=")
         if isinstance(values, Labels):

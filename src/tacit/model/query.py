@@ -59,10 +59,9 @@ class Factor:
         object.__setattr__(self, "weights", frozen(weights, _TYPES[self.unit]))
 
     @classmethod
-    def among(cls, domain: Domain, name: str, indices: Iterable[int]) -> Factor:
-        """Weight 1 for the listed values of one attribute, and 0 for the others."""
-        name = domain.resolve(name)
-        weights = np.zeros(domain.sizes[name], dtype=np.uint8)
+    def among(cls, name: str, size: int, indices: Iterable[int]) -> Factor:
+        """Weight 1 for the listed ones of so many values of an attribute, and 0 for the others."""
+        weights = np.zeros(size, dtype=np.uint8)
         if isinstance(indices, range) and indices.start >= 0 and indices.step > 0:  # a million values are one stroke
             weights[indices.start : indices.stop : indices.step] = 1
         else:
@@ -113,7 +112,8 @@ class Query:
     @classmethod
     def among(cls, domain: Domain, name: str, indices: Iterable[int]) -> Query:
         """The rows whose value of one attribute is among the listed indices."""
-        return _canonical([Factor.among(domain, name, indices)], complement=False)
+        known, attribute = domain.named(name)
+        return _canonical([Factor.among(known, attribute.size, indices)], complement=False)
 
     @classmethod
     def weighted(cls, domain: Domain, names: Sequence[str], weights: ArrayLike) -> Query:

@@ -80,8 +80,8 @@ class Matching(OfOne):
 
     matched: Collection[int]
 
-    def indices(self, domain: Domain, wanted: bool) -> Iterable[int]:
-        listed = set(range(domain[self.name].bins))
+    def indices(self, attribute: Attribute, wanted: bool) -> Iterable[int]:
+        listed = set(range(attribute.bins))
         return listed & set(self.matched) if wanted else listed - set(self.matched)
 
 
