@@ -6,6 +6,7 @@ Timers are either so long that they never fire here, or fire at once: nothing is
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import resource
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -36,9 +37,9 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 
 
 @asynccontextmanager
-async def serving(**settings: Any) -> AsyncIterator[tuple[int, ServerState]]:
+async def serving(*, log_level: str = "critical", **settings: Any) -> AsyncIterator[tuple[int, ServerState]]:
     """A server with nothing behind it: its port, and its connections."""
-    config, state = Config(app, log_config=None, log_level="critical"), ServerState()
+    config, state = Config(app, log_config=None, log_level=log_level), ServerState()
     config.load()
     kind = type("Kind", (Connection,), {"header_seconds": 1e6, "unread_seconds": 1e6, **settings})
     loop = asyncio.get_running_loop()
@@ -143,6 +144,32 @@ def test_the_log_has_a_complaint_once(caplog: pytest.LogCaptureFixture) -> None:
     loop.close()
     assert len(caplog.records) == 2
     assert "secret" not in caplog.text
+
+
+def test_a_broken_body_is_in_the_log_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever has no key can send such bytes as often as he likes; an error inside is noted each time."""
+    broken = REQUEST[:-2] + b"transfer-encoding: chunked\r\n\r\nzz\r\n"
+    complain, logger = Complaints(), logging.getLogger("uvicorn.error")
+
+    async def scene() -> None:
+        async with serving(log_level="error") as (port, _):
+            for _ in range(20):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(broken)
+                assert b" 400 " in await reader.read()
+                writer.close()
+
+    played(scene)
+    try:
+        assert len(caplog.records) == 1
+        for _ in range(3):
+            logger.error("ASGI callable returned without completing response.")
+        assert len(caplog.records) == 2
+        for _ in range(3):
+            logger.error("an error inside", exc_info=ValueError())
+        assert len(caplog.records) == 5
+    finally:
+        logger.removeFilter(complain.filter)
 
 
 def test_downloads_are_one_file_that_grows(served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

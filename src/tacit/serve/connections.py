@@ -8,9 +8,12 @@ one. What is being asked and answered is bounded elsewhere (`admission`).
 from __future__ import annotations
 
 import asyncio
+import logging
 import resource
+import time
 from typing import Any
 
+from h11 import LocalProtocolError
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tacit.serve.refusal import log
@@ -139,14 +142,32 @@ class Connection(H11Protocol):
 
 
 class Complaints:
-    """What the event loop complains about, in the log once a minute for each kind, and never in its own words."""
+    """What the event loop and uvicorn complain about, in the log once a minute for each kind.
+
+    Anybody can make them complain, with bytes that are no request: so nobody can fill the log with it.
+    """
 
     def __init__(self) -> None:
         self._last: dict[str, float] = {}
+        logging.getLogger("uvicorn.error").addFilter(self.filter)
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         kind = type(error).__name__ if isinstance(error, BaseException) else "trouble"
-        if loop.time() >= self._last.get(kind, -_MINUTE) + _MINUTE:
-            self._last[kind] = loop.time()
+        if self._due(kind):  # never in the loop's own words
             log.error("the event loop met %s; more of it in this minute is not noted", kind)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a line of uvicorn's is logged. One with an exception is an error of ours, and always is.
+
+        But for that of h11: it does not send a response on a connection whose request broke off meanwhile.
+        """
+        error = record.exc_info[1] if record.exc_info else None
+        return not isinstance(error, LocalProtocolError | None) or self._due(str(record.msg))
+
+    def _due(self, kind: str) -> bool:
+        now = time.monotonic()
+        due = now >= self._last.get(kind, -_MINUTE) + _MINUTE
+        if due:
+            self._last[kind] = now
+        return due

@@ -209,8 +209,10 @@ def _run(
         listener = Listener(server, tls=own, end_point=bound_to, insecure=at.insecure, limits=wire)
         beside = partial(listener.open, door)
 
+    complain = Complaints()
+
     def told() -> None:
-        asyncio.get_running_loop().set_exception_handler(Complaints())
+        asyncio.get_running_loop().set_exception_handler(complain)
         at.ready(address)
         if door is not None:
             at.postgres_ready(f"postgresql://{_shown(door)}")
