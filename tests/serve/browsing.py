@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import WHO, write_config
+from serving import WHO, write_config, write_series
 
 from support import PATIENCE
 from tacit.serve.keys import make_key
@@ -86,13 +86,14 @@ class Server:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[Server]:
-    """A server of three data sets, one of which has a budget for two questions, and one many columns."""
+    """A server of a table, one with a budget for two questions, one with many columns, and a series of blocks."""
     (folder / "tiny.csv").write_text("kind,size\n" + "".join(f"{'plain'},{i % 10}\n" for i in range(80)))
     (folder / "tiny.toml").write_text(TINY)
     rows = [[f"column {i}" for i in range(30)], *([str((i + j) % 3 == 0) for j in range(30)] for i in range(60))]
     (folder / "wide.csv").write_text("\n".join(map(",".join, rows)) + "\n")
     (folder / "wide.toml").write_text(WIDE)
     configs = [str(write_config(folder, questions=40)), str(folder / "tiny.toml"), str(folder / "wide.toml")]
+    configs.append(str(write_series(folder, months=12)))
     keys = {name: make_key(folder / "tacit.keys", name, role, quota) for name, (role, quota) in WHO.items()}
     process = subprocess.Popen([sys.executable, "-c", START, *configs], stdout=subprocess.PIPE, text=True)
     try:

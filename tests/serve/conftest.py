@@ -17,11 +17,10 @@ from starlette.testclient import TestClient
 from support import PATIENCE
 from tacit.serve.admission import Limits
 from tacit.serve.app import LOOPBACK, make_app
-from tacit.serve.dataset import Dataset
 from tacit.serve.keys import KeyRing, make_key
 from tacit.serve.postgres.channel import WireLimits
 from tacit.serve.postgres.listener import Listener
-from tacit.serve.series import ServedSeries
+from tacit.serve.series import open_data
 from tacit.serve.server import Server
 
 # Limits of time guard a server from its clients. The tests are on a machine that may stop for seconds, and those that
@@ -45,9 +44,13 @@ def running(
     file = folder / "tacit.keys"
     secrets = {name: make_key(file, name, role, quota) for name, (role, quota) in WHO.items()}
     ring = KeyRing(file)
-    kind = Dataset if series is None else ServedSeries
-    data = {config.stem: kind.open(config.stem, config, ring)}
-    state = Server(data, ring, limits or Limits(body_seconds=PATIENCE), LOOPBACK, 8470)
+    state = Server(
+        {config.stem: open_data(config.stem, config, ring)},
+        ring,
+        limits or Limits(body_seconds=PATIENCE),
+        LOOPBACK,
+        8470,
+    )
     door = socket.create_server(("127.0.0.1", 0))
     app = make_app(state, beside=lambda: Listener(state, limits=wire or PATIENT).open(door))
     with TestClient(app, base_url="http://127.0.0.1:8470") as lasting:

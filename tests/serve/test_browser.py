@@ -223,6 +223,23 @@ def test_asking_by_clicking(page: Any, server: Server, picture: Picture) -> None
     picture(page, "quantile")
 
 
+@pytest.mark.parametrize("telephone", [False, True])
+def test_a_count_over_time_is_one_click(browser: Any, server: Server, picture: Picture, *, telephone: bool) -> None:
+    visit(browser, telephone=telephone)
+    enter(browser, server, "ana", "stays")
+    assert "12 blocks" in text(browser, ".about")
+    ask(browser, "SELECT COUNT(*) FROM data WHERE stay >= 4")
+    with another(browser):
+        click(browser, "#answer a.chip")
+    assert "2026-11" in one(browser, "#answer .chart").get_attribute("innerHTML")
+    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    picture(browser, f"over-time-{'telephone' if telephone else 'desk'}")
+    with another(browser):
+        click(browser, "#columns a[href*='by=0']")  # the column of blocks itself
+    assert one(browser, "#answer .chart").is_displayed()
+    calm(browser)
+
+
 def test_many_columns_are_searched(page: Any, server: Server, picture: Picture) -> None:
     enter(page, server, "ana", "wide")
     seen = "return [...document.querySelectorAll('.list li:not([hidden]) .name')].map(n => n.innerText)"

@@ -35,7 +35,6 @@ from tacit.model.facts import ANSWER, FREE, Bar, Facts
 from tacit.model.statistic_check import owned
 from tacit.serve.admission import Limits
 from tacit.serve.app import LOOPBACK, make_app
-from tacit.serve.dataset import Dataset
 from tacit.serve.keys import MAX_SAVED, KeyRing, make_key
 from tacit.serve.page import overview, routes
 from tacit.serve.page.answer import _barred, panel, ways
@@ -43,6 +42,7 @@ from tacit.serve.page.form import Built, clicked, column, read_built, span
 from tacit.serve.page.link import fields_of, unclicked
 from tacit.serve.page.view import Place, _templates, asset
 from tacit.serve.refusal import Refusal
+from tacit.serve.series import open_data
 from tacit.serve.server import Server
 from tacit.show.chart.paint import GREY
 from tacit.store import rows
@@ -115,7 +115,7 @@ def started(folder: Path, configs: dict[str, Path]) -> Iterator[Site]:
     file = folder / "tacit.keys"
     keys = {name: make_key(file, name, role, quota) for name, (role, quota) in WHO.items()}
     ring = KeyRing(file)
-    state = Server({n: Dataset.open(n, c, ring) for n, c in configs.items()}, ring, Limits(), LOOPBACK, 8470)
+    state = Server({n: open_data(n, c, ring) for n, c in configs.items()}, ring, Limits(), LOOPBACK, 8470)
     app = make_app(state, pages=routes({"come-in": keys["ana"]}))
     with TestClient(app, base_url=BASE):
         yield Site(state, keys, lambda: TestClient(app, base_url=BASE))

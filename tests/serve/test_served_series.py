@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +15,8 @@ import pytest
 from bridge import bridge
 from serving import Served, write_month, write_series
 from test_conformance import same, same_rows, tried
+from test_page import Site, started
+from test_page import ask as click
 
 import seeded_noise
 import tacit
@@ -298,3 +302,58 @@ def test_a_series_without_blocks_is_not_served(tmp_path: Path) -> None:
     path = write_series(tmp_path, months=0)
     with pytest.raises(tacit.TacitError, match="no block yet"), running(tmp_path, series=path):
         pass
+
+
+# -- pages -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with started(tmp_path, {"stays": write_series(tmp_path)}) as found:
+        yield found
+
+
+def test_a_time_series_is_one_click(site: Site, tmp_path: Path) -> None:
+    ana = site.browser("ana")
+    look = ana.get("/data/stays").text
+    assert "1,200 rows in 3 blocks" in look
+    assert "2026-01 to 2026-03" in look
+    (column,) = re.findall(r'href="(/data/stays\?what=table&amp;by=0)"', look)
+    price = ana.get(html.unescape(column)).text
+    assert "Free" in price  # how many rows a block has is public
+    answer = by_clicking(ana, {"what": "count", "from.2": "4", "to.2": "7"}).text
+    (over,) = re.findall(r'href="([^"]*)" class="chip" data-look>Over time', answer)
+    shown = ana.get(html.unescape(over)).text
+    (figure,) = re.findall(r'<figure class="chart.*?</figure>', shown.partition('id="answer"')[2], re.DOTALL)
+    assert figure.count("<path") == 4  # the grid, the axis, the line and its band
+    assert "2026-02" in figure
+    assert "Over time" not in shown  # it is
+    assert "click its bar" not in re.sub(r"<span[^>]*hidden>.*?</span>", "", shown)
+    with read_config(tmp_path / "stays.toml").series() as series:
+        series.append(str(write_month(tmp_path, 4)), "2026-04")
+    assert "2026-01 to 2026-04" in ana.get("/data/stays").text
+
+
+def test_pages_of_a_series(site: Site) -> None:
+    olga = site.browser("olga")
+    by_clicking(olga, {"what": "count", "from.2": "4", "to.2": "7"})
+    budget = olga.get("/data/stays").text
+    assert "Every block has epsilon = 1" in budget
+    for label in ("2026-01", "2026-03"):
+        assert f"/data/stays/published?block={label}" in budget
+        assert olga.get(f"/data/stays/published?block={label}").status_code == 200
+        assert olga.get(f"/data/stays/report?block={label}").status_code == 200
+    history = olga.get("/data/stays/history").text
+    assert "History of 2026-03" in history
+    (entry,) = re.findall(r'href="(/data/stays/entry/[^"]+)"', history)
+    (other,) = re.findall(
+        r'href="(/data/stays/entry/[^"]+)"', olga.get("/data/stays/history", params={"block": "2026-01"}).text
+    )
+    assert entry != other
+    for one in (entry, other, "/data/stays/plan", "/data/stays/audit", "/data/stays/questions", "/keys"):
+        assert olga.get(one).status_code == 200
+    assert olga.get("/data/stays/history", params={"block": "2027"}).status_code == 404
+
+
+def by_clicking(browser: Any, fields: dict[str, str]) -> Any:
+    return click(browser, {"way": "click", **fields}, "stays")

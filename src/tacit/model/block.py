@@ -57,6 +57,11 @@ def with_blocks(domain: Domain, name: str, labels: Sequence[str]) -> Domain:
     return Domain({name: Attribute(Labels(tuple(labels))), **dict(domain.items())})
 
 
+def column_of_blocks(domain: Domain) -> str | None:
+    """What the column of blocks is called; None in the domain of one table."""
+    return next((name for name, attribute in domain.items() if isinstance(attribute.values, Labels)), None)
+
+
 def check_name(name: str, domain: Domain) -> None:
     """Refuse a name of the column that an attribute has."""
     if name.lower() in (known.lower() for known in domain):

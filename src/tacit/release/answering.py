@@ -26,7 +26,7 @@ from tacit.model.ask import (
     Select,
     Stat,
 )
-from tacit.model.block import Labels
+from tacit.model.block import column_of_blocks
 from tacit.model.derived import identity
 from tacit.model.facts import joined
 from tacit.model.formula import Weighed
@@ -109,7 +109,7 @@ def _combined(ask: Ask, found: Found, setting: Setting, text: str) -> Answers:
 def _table(text: str, ask: Crosstab, found: Found, setting: Setting) -> Table:
     domain = setting.domain
     labels = tuple(tuple(domain[n].label(i) for i in range(domain[n].size)) for n in ask.names)
-    along = next((name for name in ask.names if isinstance(domain[name].values, Labels)), None)
+    along = next((name for name in ask.names if name == column_of_blocks(domain)), None)
     need = need_of_table(ask.table, domain)
     if isinstance(need, Query):
         one = answer_to(text, need, found, setting.rows)

@@ -75,10 +75,8 @@ def serve(
     named = _names(configs)
 
     def opened(undo: ExitStack) -> tuple[dict[str, ServedData], KeyRing]:
-        from tacit.config import read_config
-        from tacit.serve.dataset import Dataset
         from tacit.serve.keys import KeyRing
-        from tacit.serve.series import ServedSeries
+        from tacit.serve.series import open_data
 
         first = next(iter(named.values()))
         near = first if isinstance(first, Path) else first.ledger
@@ -86,9 +84,7 @@ def serve(
         undo.callback(ring.close)
         datasets: dict[str, ServedData] = {}
         for name, config in named.items():
-            settings = read_config(config) if isinstance(config, Path) else config
-            kind = Dataset if settings.blocks is None else ServedSeries
-            datasets[name] = kind.open(name, settings, ring)
+            datasets[name] = open_data(name, config, ring)
             undo.callback(datasets[name].close)
         return datasets, ring
 

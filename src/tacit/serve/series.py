@@ -13,10 +13,11 @@ from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from tacit.blocks import Series
-from tacit.config import Config
+from tacit.config import Config, read_config
 from tacit.errors import InvalidQuery, TacitError, WouldSpend
 from tacit.model.budget import Loss
 from tacit.model.started import Started
@@ -24,6 +25,7 @@ from tacit.model.table import Answers
 from tacit.replies import DomainReply, QuotaLine
 from tacit.serve.dataset import FAIRNESS, Dataset, past_quota
 from tacit.serve.key import Key
+from tacit.serve.keys import KeyRing
 from tacit.serve.published import Edition, Published
 from tacit.serve.question import Question
 from tacit.serve.refusal import Refusal
@@ -34,6 +36,12 @@ from tacit.session import Session
 
 T = TypeVar("T")
 _NOTE = f"it is a share of each block's budget, and a new block brings a new one; {FAIRNESS}"
+
+
+def open_data(name: str, config: str | Path | Config, keys: KeyRing) -> Dataset:
+    """Open what a configuration describes, a table or a series; refused while another server has its ledger."""
+    settings = config if isinstance(config, Config) else read_config(config)
+    return (Dataset if settings.blocks is None else ServedSeries).open(name, settings, keys)
 
 
 class ServedSeries(Dataset):

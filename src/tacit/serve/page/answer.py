@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 from tacit.model.answer import ANY, Answer, Limits, QuantileAnswer, bar_line, sure_words
 from tacit.model.ask import Ask, Count, Crosstab, Quantile, Select, Sum
 from tacit.model.attribute import Attribute
+from tacit.model.block import column_of_blocks
 from tacit.model.budget import Loss, percent_of
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.model.table import Answers, CdfAnswer, Listing, Table
 from tacit.questions import Questions
 from tacit.serve.page.form import Built
-from tacit.serve.page.link import drilled, fields_of
+from tacit.serve.page.link import drilled, fields_of, over_time
 from tacit.serve.schema import Json
 from tacit.session import DryRun
 from tacit.show.chart import Axis, Chart, Heat, Points, Rule
@@ -37,6 +38,7 @@ WIDTH = 780  # pixels of a picture
 NARROW = 560  # of one that has a single line
 MOST_ROWS = 500  # of a table, in numbers
 MOST_DRAWN = 200  # categories along one side
+MOST_POINTS = 2_000  # blocks along a line
 MOST_BARRED = 40  # rows of a table that have their bars beside them; more are drawn in one picture
 Floats = NDArray[np.float64]
 WHY = {
@@ -72,8 +74,13 @@ def panel(ask: Ask, answer: Answers, session: Questions, built: Built | None = N
         cells = islice(product(*places), MOST_ROWS)
         links = [list(fields_of(drilled(built, built.by, cell, session.domain), session.domain)) for cell in cells]
         numbers["links"] = [urlencode(one) for one in links]
+    blocks = column_of_blocks(session.domain)
+    later = None if built is None or blocks is None else over_time(built, blocks)
     return {
         "question": answer.question,
+        "of_blocks": blocks is not None,
+        "over_time": "" if later is None else urlencode(list(fields_of(later, session.domain))),
+        "along": isinstance(answer, Table) and answer.along is not None,
         "figure": _figure(answer),
         "error": number(answer.error) if isinstance(answer, Answer) and answer.error is not None else "",
         "says": answer.says,
@@ -196,7 +203,7 @@ def drawing(answer: Answers, attribute: Attribute | None) -> Chart | None:
         chart = interval(answer)
     elif isinstance(answer, QuantileAnswer) and attribute is not None:
         chart = quantile(answer, attribute)
-    elif isinstance(answer, Table) and len(answer.names) <= 2 and max(answer.values.shape) <= MOST_DRAWN:
+    elif isinstance(answer, Table) and len(answer.names) <= 2 and _fits(answer):
         chart = replace(answer.chart(), note="", width=WIDTH)
     elif isinstance(answer, CdfAnswer):
         curve = answer.chart()  # the band in the colour of its curve
@@ -208,6 +215,12 @@ def drawing(answer: Answers, attribute: Attribute | None) -> Chart | None:
         chart = replace(answer.chart(), note="", width=WIDTH) if known and len(answer.listed) <= MOST_DRAWN else None
     # The page has the title already.
     return None if chart is None else replace(chart, title="")
+
+
+def _fits(table: Table) -> bool:
+    """Whether there is room for all values of each attribute; along blocks they are points of a line."""
+    sizes = zip(table.names, table.values.shape, strict=True)
+    return all(size <= (MOST_POINTS if name == table.along else MOST_DRAWN) for name, size in sizes)
 
 
 def interval(answer: Answer) -> Chart:
@@ -240,7 +253,7 @@ def _numbers(answer: Answers) -> dict[str, Any] | None:
     if isinstance(answer, Table):
         rows = ([*labels, number(value)] for labels, value in answer.rows())
         head, many, labels = [*answer.names, "rows"], answer.values.size, len(answer.names)
-        if labels == 1 and many <= MOST_BARRED:
+        if labels == 1 and many <= MOST_BARRED and answer.along is None:  # what goes on in time is a line
             grey = [answer.says == "nothing"] * many
             bars = _barred(answer.values, np.full(many, answer.error or 0.0), answer.limits, grey)
     elif isinstance(answer, CdfAnswer):

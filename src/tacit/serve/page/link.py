@@ -58,6 +58,13 @@ def of_column(built: Built, name: str) -> Built:
     return Built("table", by=(name,), among=kept.among, ends=kept.ends)
 
 
+def over_time(built: Built, blocks: str) -> Built | None:
+    """The same counts for each block of a series, of all blocks; None where that is no count, or is so already."""
+    if built.what not in ("count", "table") or blocks in built.by or len(built.by) > 1:
+        return None
+    return replace(without(built, blocks), what="table", by=(*built.by, blocks))
+
+
 def without(built: Built, name: str) -> Built:
     """The same without the condition on a column."""
     among = {other: chosen for other, chosen in built.among.items() if other != name}

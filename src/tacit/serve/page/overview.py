@@ -15,6 +15,8 @@ import numpy as np
 from tacit.errors import TacitError
 from tacit.model import sql
 from tacit.model.ask import Count, Crosstab
+from tacit.model.attribute import Attribute
+from tacit.model.block import column_of_blocks
 from tacit.model.describe import values_of
 from tacit.model.domain import Domain
 from tacit.model.query import Query
@@ -132,12 +134,14 @@ def _look(dataset: ServedData) -> dict[str, Table]:
 def listed(dataset: ServedData, built: Built, known: KnownTables) -> list[ListedColumn]:
     """Every column in its declared order; their links keep the conditions that are chosen now."""
     domain, narrowed = dataset.session.domain, known.narrowed or {}
-    tables = known.whole | narrowed
+    tables, blocks = known.whole | narrowed, column_of_blocks(domain)
     return [
         ListedColumn(
             name,
             attribute.kind,
-            values_of(attribute),
+            f"{attribute.label(0)} to {attribute.label(attribute.size - 1)}"
+            if name == blocks
+            else values_of(attribute),
             dataset.columns.get(name, ""),
             urlencode(list(fields_of(of_column(built, name), domain))),
             small(tables[name]) if name in tables else "",
@@ -147,6 +151,10 @@ def listed(dataset: ServedData, built: Built, known: KnownTables) -> list[Listed
         )
         for name, attribute in domain.items()
     ]
+
+
+def _ends(blocks: Attribute) -> str:
+    return f"{blocks.label(0)} to {blocks.label(blocks.size - 1)}"
 
 
 def small(table: Table) -> str:

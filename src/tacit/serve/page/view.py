@@ -56,6 +56,12 @@ HEADERS = {
 PAGE = 50  # lines
 MOST_PICTURES = 30  # of one entry of the ledger
 T = TypeVar("T")
+# What a series protects, after "every single row" or "every person": see `SeriesTerms.protects`.
+WHERE = {
+    "row": ".",
+    "person within a block": " of a block, in each block by itself.",
+    "person over blocks": " of a block, over all blocks together.",
+}
 _NEARLY_NOTHING = 1e-6  # of the budget: nothing that anybody could buy
 ASSETS = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
@@ -147,12 +153,16 @@ def about(dataset: ServedData) -> dict[str, Any]:
         if many == 1
         else f"Protected: every person, with up to {many:,} rows{f', each of which is {row}' if row else ''}."
     )
+    within = ""
+    if not isinstance(session, Session):
+        within = f" in {len(session.blocks):,} blocks"
+        protected = f"{protected.removesuffix('.')}{WHERE[session.terms.protects]}"
     facts = [("Source", said.get("source")), ("Licence", said.get("licence"))]
     return {
         "name": dataset.name,
         "title": said.get("title") or dataset.name,
         "text": said.get("text", ""),
-        "size": f"{session.rows:,} rows, {len(session.domain):,} columns",
+        "size": f"{session.rows:,} rows{within}, {len(session.domain):,} columns",
         "row": row or "one row",
         "protected": protected,
         "facts": [(name, words) for name, words in facts if words],
