@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import hashlib
 import json
@@ -17,7 +18,7 @@ from tacit.errors import InvalidBudget, InvalidQuery
 from tacit.model.attribute import category, integer
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
-from tacit.model.query import GRID, Factor, Query
+from tacit.model.query import GRID, Factor, Query, read_factor, sealed, sealed_digits, write_weights
 from tacit.model.statistic import Statistic
 from tacit.model.workload import MAX_ANSWERS, Convolution, Marginal, Product, Tree, check, marginal
 
@@ -215,6 +216,21 @@ def test_a_key_is_a_hash_of_the_json_of_the_canonical_form() -> None:
             form = [factor.scope, factor.unit, factor.weights.shape, factor.weights.dtype.str]
             digest.update(json.dumps(form).encode() + b"\x00" + factor.weights.tobytes())
         assert query.key == digest.hexdigest()
+
+
+def test_the_seal_of_digits_is_that_of_the_condition_they_spell() -> None:
+    for size in (1, 2, 5, 8, 9):
+        for value in range(2 ** (8 * -(-size // 8))):
+            digits = f"{value:0{2 * -(-size // 8)}x}"
+            factor = read_factor({"scope": ["a"], "shape": [size], "unit": 1, "weights": digits})
+            some_meet_it = 0 < int(factor.weights.sum()) < size
+            one_spelling = write_weights(factor) == digits
+            query = Query((factor,), False)
+            right = (sealed(factor), query.factors[:1] == (factor,)) if some_meet_it and one_spelling else None
+            assert sealed_digits("a", size, digits) == right
+    for digits in ("0", "0F", "0f0", "0f00", " 0", "0f "):  # of another length, or in another spelling
+        with contextlib.suppress(ValueError):
+            assert sealed_digits("a", 8, digits) is None
 
 
 def test_a_root_has_no_more_children_than_it_needs() -> None:

@@ -32,6 +32,7 @@ Weights = NDArray[np.integer[Any]]
 _SHORT = 4096  # digits of weights that are worth keeping
 _WIDE, _PER_RUN = 2**14, 64  # cells from which on a factor is written in runs, where each stands for so many of them
 _MOST_IN_RUNS = MAX_BINS + 2  # cells: the values of the widest attribute, and what is other or missing
+_KEYED = (b"tacit query 1\x00\x00", b"tacit query 1\x00\x01")  # what the key of a query begins with; of a complement
 _TYPES: dict[int, type[np.integer[Any]]] = {1: np.uint8, GRID: np.int32}  # of the canonical form, by its grid
 
 
@@ -345,10 +346,18 @@ def _conjunction(factors: list[Factor], *, complement: bool) -> Query:
     if len(factors) > 1:
         return _query(tuple(sorted(factors, key=lambda factor: factor.scope)), complement)
     (only,) = factors
-    twice = 2 * np.count_nonzero(only.weights)
-    if twice > only.weights.size or (twice == only.weights.size and only.weights.flat[0]):
-        return _query((only.flipped(),), not complement)  # of two halves, the one without the first value comes first
+    if _turned(only.weights):
+        return _query((only.flipped(),), not complement)
     return _query((only,), complement)
+
+
+def _turned(weights: Weights) -> bool:
+    """Whether a lone condition is the complement of its canonical form, which meets fewer values.
+
+    Of two halves, the one without the first value is canonical.
+    """
+    twice = 2 * int(np.count_nonzero(weights))
+    return twice > weights.size or (twice == weights.size and bool(weights.flat[0]))
 
 
 def _size(factor: Factor) -> tuple[int, bytes]:
@@ -398,13 +407,29 @@ def _irreducible(factor: Factor) -> list[Factor]:
 
 def query_key(complement: bool, factors: Iterable[bytes]) -> str:
     """The key of a query by the seals of its factors, in their order."""
-    return hashlib.sha256(b"".join((b"tacit query 1\x00", bytes([complement]), *factors))).hexdigest()
+    return hashlib.sha256(_KEYED[complement] + b"".join(factors)).hexdigest()
 
 
 def sealed(factor: Factor) -> bytes:
     """What a factor adds to the key of a query."""
     weights = factor.weights
     return _header(factor.scope, factor.unit, weights.shape, weights.dtype.str) + weights.tobytes()
+
+
+def sealed_digits(name: str, size: int, digits: str) -> tuple[bytes, bool] | None:
+    """`sealed` of a condition on an attribute of so many values, by its digits, and whether it may stand by itself.
+
+    None unless some values meet it and others do not, and these digits are the one form that `write_weights` gives it.
+    For readers of many questions: a `Factor` takes ten times as long.
+    """
+    packed = bytes.fromhex(digits)
+    bits = np.unpackbits(np.frombuffer(packed, dtype=np.uint8))
+    weights = bits[:size]
+    met = int(np.count_nonzero(weights))
+    whole = len(digits) == _written(size, 1) and packed.hex() == digits and met == int(np.count_nonzero(bits))
+    if not whole or size >= _WIDE or not 0 < met < size:
+        return None
+    return _header((name,), 1, (size,), weights.dtype.str) + weights.tobytes(), not _turned(weights)
 
 
 @lru_cache(maxsize=4096)

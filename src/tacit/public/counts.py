@@ -10,14 +10,13 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-import numpy as np
 from msgspec import MsgspecError, Raw, Struct
 from msgspec.json import Decoder, Encoder
 
 from tacit.errors import TacitError
 from tacit.exact.price import Sensitivity, price
 from tacit.model.noise_law import Noise
-from tacit.model.query import Factor, Query, query_key, read_factor, sealed, write_weights
+from tacit.model.query import query_key, sealed_digits
 from tacit.model.request import Declared
 from tacit.store.chain import Line
 
@@ -75,13 +74,7 @@ class Condition(NamedTuple):
 
     name: str
     sealed: bytes  # what it adds to the key of a question
-    factor: Factor
-
-    @property
-    def alone(self) -> bool:
-        """Whether it is in its canonical orientation, where it is the only one."""
-        query = Query((self.factor,), False)
-        return query.factors[0] is self.factor and not query.complement
+    alone: bool  # whether it is in its canonical orientation, where it is the only one
 
 
 Form = MeasuredCount | ToldCount
@@ -142,18 +135,17 @@ class Counts:
         """A factor, if it is a condition on one attribute of the domain, in its one spelling and in few digits."""
         try:
             form = _read_weights(text)
-            if _encoder.encode(form) != text or len(form.weights) > _DIGITS or len(form.scope) != 1:
+            size = self._public.domain.sizes.get(form.scope[0]) if len(form.scope) == 1 else None
+            if size is None or form.shape != (size,) or len(form.weights) > _DIGITS or _encoder.encode(form) != text:
                 return None
-            factor = read_factor({"scope": form.scope, "shape": form.shape, "unit": form.unit, "weights": form.weights})
-        except (MsgspecError, TacitError, ValueError, OverflowError):
+            found = sealed_digits(form.scope[0], size, form.weights)
+        except (MsgspecError, ValueError):
             return None
-        some = 0 < int(np.count_nonzero(factor.weights)) < factor.weights.size
-        fits = form.shape == (self._public.domain.sizes.get(form.scope[0]),)
-        if not (some and fits and write_weights(factor) == form.weights):
+        if found is None:
             return None
         if len(self._conditions) >= _FACTORS:
             self._conditions.clear()
-        self._conditions[text] = one = Condition(form.scope[0], sealed(factor), factor)
+        self._conditions[text] = one = Condition(form.scope[0], *found)
         return one
 
     def _cost_of(self, kind: str, scale: float) -> int | None:

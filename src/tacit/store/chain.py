@@ -173,16 +173,17 @@ def follow(lines: Iterable[Line], at: Mark, state: State, step: Step) -> tuple[M
     """
     rest = iter(lines)
     while some := list(islice(rest, _CHAINED)):
-        before = at.seq
-        for line, hash in zip(some, chain_hashes(at.hash, some), strict=True):
-            try:
-                state = step(state, line.seq, line)
-            except Unsound:
-                raise damaged(line) from None
-            next_one = line.seq == before + 1 or (line.kind == "override" and line.seq > before)
-            if not next_one or line.spent != state.spent or line.hash != hash:
-                raise damaged(line)
-            before = line.seq
+        before, line = at.seq, some[0]
+        try:
+            for line, hash in zip(some, chain_hashes(at.hash, some), strict=True):
+                seq = line.seq
+                state = step(state, seq, line)
+                next_one = seq == before + 1 or (line.kind == "override" and seq > before)
+                if not next_one or line.spent != state.spent or line.hash != hash:
+                    raise Unsound
+                before = seq
+        except Unsound:
+            raise damaged(line) from None
         at = mark(some[-1])
     return at, state
 

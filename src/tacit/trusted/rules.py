@@ -30,6 +30,14 @@ def step(state: State, seq: int, line: Draft | Line, total: int, *, continues: b
         raise Unsound("nothing gives budget back")
     if (line.kind == "carried") != (continues and seq == 1):
         raise Unsound("what the ledger before has spent comes first, and once")
+    if line.intent is not None and line.kind in PAID + FREE:
+        if line.intent != state.settling:
+            state = _settled(state, line.intent)
+        if line.atoms > state.room:
+            raise Unsound("more is charged than was reserved")
+        # Nearly all lines are such, and somebody waits while they are folded: `_replace` would take four times as long.
+        spent, room = state.spent + line.atoms, state.room - line.atoms
+        return State(spent, state.open, state.settling, room, state.raised, state.closed)
     limit = total + state.raised
     rested = state._replace(settling=None, room=0)  # outcomes that stand apart do not settle together
     if line.kind in ("intent", "carried"):
@@ -48,15 +56,9 @@ def step(state: State, seq: int, line: Draft | Line, total: int, *, continues: b
         return rested._replace(spent=state.spent + line.atoms, closed=True)
     if line.kind not in PAID + FREE:
         raise Unsound("no such kind")
-    if line.intent is None:
-        if line.kind in PAID or line.atoms:
-            raise Unsound("what costs something ends an intent that reserved it")
-        return rested
-    if line.intent != state.settling:
-        state = _settled(state, line.intent)
-    if line.atoms > state.room:
-        raise Unsound("more is charged than was reserved")
-    return state._replace(spent=state.spent + line.atoms, room=state.room - line.atoms)
+    if line.kind in PAID or line.atoms:
+        raise Unsound("what costs something ends an intent that reserved it")
+    return rested
 
 
 def _settled(state: State, intent: int) -> State:
