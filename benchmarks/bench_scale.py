@@ -110,6 +110,32 @@ def start(folder: str, rows: int, certify: float) -> dict[str, Any]:
     return {"opening": opening, "starting": starting, "asking": asking, "steps": steps}
 
 
+def tables(folder: str, rows: int, pairs: int, triples: int, known: bool) -> dict[str, Any]:
+    """What a start reads: the opening, with its fingerprint unless the copy is known, and the counting.
+
+    Of pairs and triples of attributes, all those of so many attributes of the most values.
+    """
+    table = Rows(
+        f"{folder}/table.parquet",
+        DOMAIN,
+        Path(folder, "tables.tacit"),
+        held="engine",
+        copy=f"{folder}/bound0.tacit.codes",
+    )
+    opening, records = measured(table.read)
+    if not known:
+        knowing, _ = measured(lambda: records.fingerprint(bytes(32)))
+        opening = {name: took + knowing[name] for name, took in opening.items()}
+    chosen = [
+        one for many, of in ((2, pairs), (3, triples)) for one in combinations(DOMAIN.names[len(DOMAIN) - of :], many)
+    ]
+    counting, _ = measured(lambda: records.prepare([marginal(DOMAIN, *one) for one in chosen]))
+    place = {name: f"c{i}" for i, name in enumerate(DOMAIN)}
+    names = [set(one) for one in chosen]
+    sets = [sorted(place[name] for name in one) for one in names if not any(one < other for other in names)]
+    return {"opening": opening, "counting": counting, "sets": sets}
+
+
 def own(folder: str, rows: int, sets: Sequence[Sequence[str]]) -> dict[str, Any]:
     """What somebody would write for the engine: one statement for the same tables."""
     connection = _limited(folder)
@@ -166,7 +192,7 @@ def elsewhere(folder: str, rows: int, url: str | None) -> dict[str, Any]:
 
 
 STEPS: dict[str, Callable[..., dict[str, Any]]] = {
-    "make": make, "encode": encode, "start": start, "own": own, "elsewhere": elsewhere,
+    "make": make, "encode": encode, "tables": tables, "start": start, "own": own, "elsewhere": elsewhere,
 }  # fmt: skip
 
 
