@@ -11,6 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "load"))
 from test_star import BIG, CLINICS, INEXACT, JOINED, JOINS, KEYED, PATIENTS, TABLES, TWO_KINDS, UUIDS, cells, star
 
+import tacit
 from tacit.errors import DataError
 from tacit.load import open_source
 from tacit.load.star import Join, Star
@@ -53,6 +54,20 @@ class TestPostgres:
             cells(data)
         with pytest.raises(DataError, match="patients holds people"):
             cells(data, person=None, rows_per_person=1)
+
+    def test_a_column_whose_name_differs_in_case_is_another_person(self, postgres: str) -> None:
+        import psycopg
+
+        with psycopg.connect(postgres) as connection:
+            connection.execute("DROP TABLE IF EXISTS cased_fact, cased_people")
+            connection.execute("""CREATE TABLE cased_fact AS SELECT 1 AS id, 2 AS "ID" """)
+            connection.execute("CREATE TABLE cased_people AS SELECT 2 AS key, 'F' AS sex")
+        domain = tacit.Domain({"sex": tacit.category(["F", "M"], missing="none")})
+        for on, person in (("ID", "id"), ("id", "ID")):
+            joins = [Join(name="people", table="cased_people", on=on, to="key", holds="person")]
+            with pytest.raises(DataError, match="people holds people"):
+                cells(Star(postgres, joins, "cased_fact"), domain, person=person, rows_per_person=1)
+            assert sum(cells(Star(postgres, joins, "cased_fact"), domain, person=on, rows_per_person=1).values()) == 1
 
     def keyed(self, url: str, on: str, value: Any, key: str, *keys: Any) -> Any:
         """What is counted of one row, and of two keys that it may meet."""

@@ -42,8 +42,8 @@ _ACCEPTED = (
 class Joined(Protocol):
     """A table that was joined to the one that is read."""
 
-    def check_person(self, person: str | None) -> None:
-        """Refuse it, if it holds people who would not be protected."""
+    def check_person(self, person: str | None, columns: Sequence[str]) -> None:
+        """Refuse it, if it holds people who would not be protected. `columns` are those of the joined table."""
 
 
 class Engine(Protocol):
@@ -105,9 +105,9 @@ class Source:
 
     def coded(self, domain: Domain, person: str | None) -> tuple[list[Coded], tuple[str, bool] | None]:
         """How each attribute is coded, and the person's column, with whether it holds text rather than numbers."""
-        for join in self.engine.joins:
-            join.check_person(person)
         columns = quietly(lambda: self.engine.columns(domain, person), self.engine.failure)
+        for join in self.engine.joins:
+            join.check_person(person, [column.name for column in columns])
         found = match(columns, domain, person)
         codes = [
             coded(name, attribute, found[name], place, self.engine.dialect)

@@ -61,9 +61,12 @@ class Join:
     def key(self) -> str:
         return self.to or self.on
 
-    def check_person(self, person: str | None) -> None:
+    def check_person(self, person: str | None, columns: Sequence[str]) -> None:
         """Refuse a table of people whose rows are not protected together with the fact table's."""
-        if self.holds == "person" and (person is None or person.lower() != self.on.lower()):
+        alike = [name for name in columns if name.lower() == self.on.lower()]
+        # PostgreSQL may have `id` beside "ID": then only the same spelling is the same column.
+        same = person == self.on or (person is not None and person.lower() == self.on.lower() and len(alike) < 2)
+        if self.holds == "person" and not same:
             raise DataError(
                 f"{self.name} holds people, who have rows under {self.on}: say person = {self.on!r}, so that all that "
                 'is about one of them is protected together. A table that holds nobody\'s own facts says "public".'
