@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -16,6 +18,7 @@ from tacit.model.domain import Domain
 T = TypeVar("T")
 
 _MARK = "_tacit"  # Spark takes files that begin so for none of the table's
+_STATUS = re.compile(r"path=(.*?);.*?length=(\d+);.*?modification_time=(\d+)")  # of a file, in Hadoop's words
 
 
 class Spark:
@@ -76,8 +79,13 @@ class Spark:
             opened.close()
 
     def state(self, place: str) -> str:
-        files, mark = self._files(f"{place}/{_MARK}")
-        return f"{self.made_for(place)} {files.getFileStatus(mark).getModificationTime()}"
+        files, folder = self._files(place)
+        # All files in one call: the folder of a large table has thousands. Reading one changes its access time.
+        listed = self.frame.sparkSession._jvm.scala.collection.mutable.ArraySeq.make(
+            files.listStatus(folder)
+        ).toString()
+        told = str(sorted(_STATUS.findall(listed)))
+        return f"{self.made_for(place)} {hashlib.sha256(told.encode()).hexdigest()}"
 
     def drop(self, place: str) -> None:
         files, folder = self._files(place)
