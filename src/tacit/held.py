@@ -6,11 +6,12 @@ Only public things decide: what the owner says, what the ledger was made with, o
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tacit.errors import ConfigError, LedgerError
+from tacit.errors import ConfigError, DataError, LedgerError
 from tacit.load import Progress, Source, address, is_address, open_source
 from tacit.load.copies import Copy
 from tacit.model.domain import Domain
@@ -53,6 +54,11 @@ class Rows:
         copy = self.copy_in(source)
         if not copy.exists:
             self.encode(source, loading)
+        elif made_with is None and copy.is_older:
+            raise DataError(
+                f"the table was written to since {copy.place} was made of it, and a new ledger would be about the rows "
+                "of then: delete the copy with `tacit forget`, or name another place."
+            )
         copy.progress = loading
         return Counted(copy, self.domain, self.rows_per_person)
 
@@ -90,7 +96,7 @@ class Rows:
         """The copy of the table in `source`, whether it is there or not."""
         ledger = str(self.ledger.absolute())
         of = address(self.data, self.table) or f"what {ledger} is about"  # a frame has no name
-        copy = Copy(source, "", self.domain, self.person, self.rows_per_person, of)
+        copy = Copy(source, "", self.domain, self.person, self.rows_per_person, of, self._file_state())
         if self.copy is not None:
             copy.place = self.copy
         elif source.engine.dialect == "postgres":
@@ -98,6 +104,13 @@ class Rows:
         else:
             copy.place = ledger + ".codes"
         return copy
+
+    def _file_state(self) -> str:
+        """Another one after a file is written to; nothing of what is no single file."""
+        if not isinstance(self.data, str | Path) or not os.path.isfile(self.data):
+            return ""
+        found = os.stat(self.data)
+        return f"{found.st_size} {found.st_mtime_ns}"
 
     @property
     def _whose(self) -> dict[str, Any]:

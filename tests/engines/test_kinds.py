@@ -242,7 +242,7 @@ def copied(folder: Path, rows: Sequence[tuple[int | None, ...]], name: str = "t"
 def opened(folder: Path, path: str, **more: Any) -> tacit.Session:
     return tacit.open(
         data=path, domain=SMALL, budget=BUDGET, ledger=folder / "l.tacit", anchor=folder / "anchor",
-        mechanism="direct", **{"held": "engine", **more},
+        **{"mechanism": "direct", "held": "engine", **more},
     )  # fmt: skip
 
 
@@ -379,6 +379,69 @@ def test_a_copy_that_is_replaced_is_refused_before_and_after_a_scan(tmp_path: Pa
     assert ran == [1]  # while it was counted; and then nothing is
 
 
+@pytest.mark.parametrize("mechanism", ["direct", "iterative"])
+def test_a_copy_that_was_replaced_costs_nothing(tmp_path: Path, mechanism: str) -> None:
+    path = written(tmp_path, [(0, 0), (1, 1), (2, 1)] * 100)
+    with opened(tmp_path, path, mechanism=mechanism) as session:
+        session.ask(tacit.count(b=1))
+        spent = session.spent
+        os.replace(copied(tmp_path, [(0, 1), (1, 0)], "other").place, tmp_path / "l.tacit.codes")
+        for _ in range(2):
+            with pytest.raises(DataError, match="another copy than the one that was opened"):
+                session.ask(tacit.count(a=1, b=1))
+        assert session.spent == spent
+        assert session.ask(tacit.count(b=1)).value is not None  # what is known is told
+
+
+def test_a_new_ledger_refuses_the_copy_of_a_table_that_was_overwritten(tmp_path: Path) -> None:
+    path, place = written(tmp_path, [(0, 0), (1, 1)]), str(tmp_path / "codes")
+    Rows(path, SMALL, tmp_path / "l.tacit", copy=place).encode(open_source(path))
+    opened(tmp_path, path, copy=place).close()
+    written(tmp_path, [(0, 0), (1, 1), (2, 0)])
+    opened(tmp_path, path, copy=place).close()  # the ledger is about the rows of then
+    (tmp_path / "new").mkdir()
+    with pytest.raises(DataError, match="was written to since"):
+        opened(tmp_path / "new", path, copy=place)
+    assert not (tmp_path / "new" / "l.tacit").exists()
+
+
+def test_a_copy_is_on_the_disk_before_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done, fsync, replace = list[str](), os.fsync, os.replace
+
+    def synced(file: int) -> None:
+        done.append("folder" if stat.S_ISDIR(os.fstat(file).st_mode) else "file")
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", lambda *paths: (done.append("named"), replace(*paths)))
+    copied(tmp_path, [(0, 0), (1, 1)])
+    assert done == ["file", "named", "folder"]
+
+
+def test_a_ledger_knows_its_copy_in_one_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = Counted(copied(tmp_path, [(0, 0), (1, 1)]), SMALL)
+    ran, run = list[str](), Source.run
+    monkeypatch.setattr(
+        Source, "run", lambda self, statements, *more: (ran.extend(statements), run(self, statements, *more))[1]
+    )
+    records.fingerprint(bytes(32))
+    assert len(ran) == 1
+
+
+@pytest.mark.spark
+def test_a_part_of_sparks_copy_that_is_replaced_is_noticed(spark: Any, tmp_path: Path) -> None:
+    frame = spark.sql("SELECT 0 AS a, 1 AS b UNION ALL SELECT 1, 0").repartition(1)
+    counted = Rows(frame, SMALL, tmp_path / "l.tacit", held="engine").read()
+    assert counted.table(("a",)).tolist() == [1, 1, 0]
+    (part,) = (tmp_path / "l.tacit.codes").glob("part-*.parquet")
+    content = part.read_bytes()
+    part.unlink()
+    part.write_bytes(content)  # by somebody who knows the folder, and not the mark in it
+    os.utime(part, ns=(0, 0))
+    with pytest.raises(DataError, match="another copy than the one that was opened"):
+        counted.table(("b",))
+
+
 def test_what_is_no_copy_is_not_forgotten(tmp_path: Path) -> None:
     path = written(tmp_path, [(0, 0), (1, 1)])
     rows = Rows(path, SMALL, tmp_path / "l.tacit")
@@ -408,11 +471,11 @@ def test_a_table_is_no_copy_whatever_is_said_of_it(postgres: str, tmp_path: Path
 def test_every_changed_row_changes_the_sums(tmp_path: Path) -> None:
     rows = [(0, 0), (1, 1), (1, 1), (2, 0)]
     key = b"k" * 32
-    sums = copied(tmp_path, rows).sums(key)
+    sums = copied(tmp_path, rows).sums(key)[0]
     for i, other in enumerate([(0, 1), (2, 1)]):
-        assert copied(tmp_path, [other, *rows[1:]], f"changed{i}").sums(key) != sums
-    assert copied(tmp_path, [(0, 1), (1, 0), (1, 1), (2, 0)], "swapped").sums(key) != sums  # the same columns
-    assert copied(tmp_path, rows[::-1], "turned").sums(key) == sums
+        assert copied(tmp_path, [other, *rows[1:]], f"changed{i}").sums(key)[0] != sums
+    assert copied(tmp_path, [(0, 1), (1, 0), (1, 1), (2, 0)], "swapped").sums(key)[0] != sums  # the same columns
+    assert copied(tmp_path, rows[::-1], "turned").sums(key)[0] == sums
 
 
 class _Wrong:

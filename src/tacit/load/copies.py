@@ -65,6 +65,7 @@ class Copy:
 
     place: a file for DuckDB, a table's name for PostgreSQL, a folder for Spark.
     of: which table it is, by its name and address: see `address`.
+    state_of: the state of the table when a copy is made of it, or now, where that is known: a file's is.
     progress: told the share of each scan that is done, where the engine knows it.
     """
 
@@ -74,6 +75,7 @@ class Copy:
     person: str | None = None
     rows_per_person: int = 1
     of: str = ""
+    state_of: str = ""
     progress: Progress | None = None
     _tables: OrderedDict[Key, Counts] = field(default_factory=OrderedDict, repr=False)
     _opened: Source | None = field(default=None, repr=False)
@@ -95,12 +97,22 @@ class Copy:
     def exists(self) -> bool:
         """Whether it is there; refuses one that was made for something else."""
         found = self.made_for
-        if found is not None and found != self.about:
+        if found is not None and found.partition(" ")[0] != self.about:
             raise DataError(
                 f"{self.place} is the copy of another table, domain or bound, or one that was cut short: delete it "
                 "with `tacit forget`, or name another place."
             )
         return found is not None
+
+    @property
+    def is_older(self) -> bool:
+        """Whether the table was written to since the copy was made of it, as far as that is known."""
+        then = (self.made_for or "").partition(" ")[2]
+        return bool(then and self.state_of) and then != self._told_state
+
+    @property
+    def _told_state(self) -> str:
+        return hashlib.sha256(self.state_of.encode()).hexdigest()[:32] if self.state_of else ""
 
     @property
     def state(self) -> str | None:
@@ -123,7 +135,8 @@ class Copy:
             source = Source(written)
             check(self._each(source.names()[1].sql(dialect=engine.dialect), source.run))
 
-        quietly(lambda: engine.keep(sql, self.place, self.about, checked, progress), failure)
+        word = f"{self.about} {self._told_state}".rstrip()
+        quietly(lambda: engine.keep(sql, self.place, word, checked, progress), failure)
 
     def delete(self) -> None:
         self._tables.clear()
@@ -134,9 +147,6 @@ class Copy:
     def rows(self) -> int:
         (((rows,),),) = self._run([f"SELECT CAST(COUNT(*) AS BIGINT) AS n FROM {self._table}"])
         return int(rows)
-
-    def each(self) -> list[Counts]:
-        return self._each(self._table, self._run)
 
     def _each(self, table: str, run: Callable[[Sequence[str]], list[list[Counts]]]) -> list[Counts]:
         found = list[Counts]()
@@ -174,8 +184,10 @@ class Copy:
                 chosen.append(one)
         self._scan(chosen)
 
-    def sums(self, key: bytes) -> list[int]:
-        """Two sums over the rows of products of random numbers below 2^31 - 1, one for each part of a row.
+    def sums(self, key: bytes) -> tuple[list[int], Counts]:
+        """The spans of all codes, and two sums over the rows of products of random numbers below 2^31 - 1.
+
+        A product has a number for each part of a row.
 
         As polynomials in the random numbers, those of two different tables differ (each cell has a product of its own),
         and their degree is the number of parts. So different tables have equal sums with a chance of at most
@@ -185,9 +197,12 @@ class Copy:
         found = [_product(parts, dialect) for parts in (self._random(key, i) for i in range(2))]
         total = "CAST(SUM({}) % {} AS BIGINT) AS s{}"
         wide = "CAST({} AS DECIMAL(38, 0))" if dialect == "spark" else "{}"  # Spark's sums of BIGINT stay BIGINT
-        chosen = ", ".join(total.format(wide.format(one), _PRIME, i) for i, one in enumerate(found))
-        ((first, second),) = self._run([f"SELECT {chosen} FROM {self._table}"])
-        return [int(first[0]), int(second[0])]
+        chosen = [total.format(wide.format(one), _PRIME, i) for i, one in enumerate(found)]
+        for i in range(len(self.domain)):
+            chosen += [f"CAST({told}(c{i}) AS BIGINT) AS {told}{i}" for told in ("COUNT", "MIN", "MAX")]
+        ((*numbers,),) = self._run([f"SELECT {', '.join(chosen)} FROM {self._table}"])
+        first, second, *spans = (int(number[0]) for number in numbers)
+        return [first, second], np.array(spans, dtype=np.int64).reshape(-1, 3)
 
     def _random(self, key: bytes, which: int) -> list[tuple[str, list[int]]]:
         """The parts of a row, some attributes as one number each, and a random number for each value of a part."""
@@ -229,16 +244,16 @@ class Copy:
         engine = self.source.engine
         return quietly(lambda: engine.state(self.place), self._unread)
 
-    def _check_same(self) -> None:
+    def check(self) -> None:
         """Refuse what was put in the place of the copy since it was opened: prices are for that one."""
         if self._state() != self._was:
             raise DataError(f"{self.place} is another copy than the one that was opened: open the session again.")
 
     def _run(self, statements: Sequence[str], progress: Progress | None = None) -> list[list[Counts]]:
         reader = self._reader
-        self._check_same()
+        self.check()
         found = reader.run(statements, progress)
-        self._check_same()
+        self.check()
         return found
 
     def _cells(self, one: Group) -> int:

@@ -197,14 +197,28 @@ class DuckDB:
 
 @contextmanager
 def new_file(place: str) -> Iterator[str]:
-    """A file that only its owner reads, and that comes to its place when all that is done with it here is done."""
+    """A file that only its owner reads, and that comes to its place when all that is done with it here is done.
+
+    It is on the disk by then: a power cut leaves the whole file at its place, or none.
+    """
     made = f"{place}.{uuid.uuid4().hex}.new"
     os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
         yield made
+        _sync(made)
         os.replace(made, place)
+        _sync(os.path.dirname(os.path.abspath(place)))
     finally:
         Path(made).unlink(missing_ok=True)
+
+
+def _sync(path: str) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def is_database(path: str) -> bool:

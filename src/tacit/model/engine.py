@@ -41,8 +41,8 @@ class Countable(Protocol):
     def write(self, kept: str, check: Callable[[Sequence[Counts]], None], progress: Progress | None = None) -> None:
         """Make it, of the rows that a statement selects, each as the words of its codes.
 
-        `check` is given what `each` finds in it, and it comes to be only when that has returned: whatever happens
-        before, there is no copy.
+        `check` is given how many rows have each code of each attribute, the two reserved ones last. The copy comes to
+        be only when that has returned: whatever happens before, there is none.
         """
 
     def delete(self) -> None:
@@ -51,14 +51,17 @@ class Countable(Protocol):
     def rows(self) -> int:
         """How many rows it has."""
 
-    def each(self) -> Sequence[Counts]:
-        """How many rows have each code of each attribute, the two reserved ones last."""
-
     def count(self, one: Group) -> Counts:
         """The table of a group."""
 
     def prepare(self, wanted: Sequence[Group]) -> None:
         """Count all of these in few scans: they will be asked for."""
 
-    def sums(self, key: bytes) -> Sequence[int]:
-        """Numbers that are the same for the same rows in any order, and for other rows only by a rare chance."""
+    def sums(self, key: bytes) -> tuple[Sequence[int], Counts]:
+        """Numbers that are the same for the same rows in any order, and for other rows only by a rare chance.
+
+        And from the same scan, a row for each attribute: how many rows have a code of it, the least and the most code.
+        """
+
+    def check(self) -> None:
+        """Refuse whatever was put in its place since it was opened."""

@@ -9,7 +9,7 @@ whoever has the ledger's lines, or a published file, finds what was chosen befor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -111,18 +111,24 @@ class Declared(NamedTuple):
     rows: int
     rows_per_person: int  # how many rows of one person are protected together
     total: Loss
-    counted: bool = False  # whether rows stay in an engine, so that answers are made of tables
+    counted: Callable[[], None] | None = None  # where rows stay in an engine: refuses a copy of them that was replaced
 
     def check_question(self, question: Question) -> None:
         """Refuse what is no question about this domain, and what would be made of too large a table."""
         check(question, self.domain)
-        if self.counted:
+        if self.counted is not None:
             check_cells(question, self.domain)
+
+    def check_standing(self) -> None:
+        """Refuse everything where the rows are no longer those that the prices are for."""
+        if self.counted is not None:
+            self.counted()
 
     def check(self, loss: Loss, questions: Sequence[Question]) -> None:
         """Refuse what is no amount of this budget's, and what is no question about this domain."""
         if type(loss) is not Loss or loss.measure != self.total.measure:
             raise InvalidBudget(f"a loss is an amount of {self.total.measure}, which this budget is counted in.")
+        self.check_standing()
         for question in questions:
             self.check_question(question)
             if isinstance(question, Certificate) and not question.exact(self.rows):
@@ -183,6 +189,7 @@ class Comparisons:
         cls, declared: Declared, queries: Sequence[Query | Statistic], lenses: Sequence[Lens], threshold: float
     ) -> Comparisons:
         queries, lenses = tuple(queries), tuple(lenses)  # what is checked is what is kept
+        declared.check_standing()
         if not queries or len(queries) != len(lenses):
             raise InvalidQuery("there is at least one question, and every question has one lens.")
         for query, lens in zip(queries, lenses, strict=True):

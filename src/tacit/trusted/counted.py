@@ -29,11 +29,11 @@ _OTHERS = "the rows that were counted are not those of the copy: make it again w
 class Counted:
     """Integer counts over the domain, made when they are asked for; never leaves trusted/."""
 
-    __slots__ = ("_copy", "domain", "rows", "rows_per_person")
-    counted = True  # so that questions of too many cells are refused before they are paid for
+    __slots__ = ("_copy", "counted", "domain", "rows", "rows_per_person")
 
     def __init__(self, copy: Countable, domain: Domain, rows_per_person: int = 1) -> None:
         self._copy, self.domain, self.rows_per_person = copy, domain, rows_per_person
+        self.counted = copy.check  # so that nothing is paid for questions of too many cells, and on a replaced copy
         self.rows = copy.rows()
         if not 0 < self.rows < MAX_ROWS:
             raise DataError(f"the copy of the table has no rows, or {MAX_ROWS:,} and more.")
@@ -60,11 +60,10 @@ class Counted:
         Formula: BLAKE2b (RFC 7693) with `key` over the domain, the number of rows and `Countable.sums`.
         Refuses codes that are not declared: sums would take no notice of them, and a ledger is bound to what they say.
         """
-        found = self._copy.each()
-        if any(int(counts.sum()) != self.rows for counts in found):
+        sums, spans = self._copy.sums(hashlib.blake2b(b"sums of codes", key=key, digest_size=32).digest())
+        if spans.shape != (len(self.domain), 3) or (spans[:, 0] != self.rows).any() or (spans[:, 1] < 0).any():
             raise DataError(_OTHERS)
-        self.domain.check_declared(map(np.flatnonzero, found))
-        sums = self._copy.sums(hashlib.blake2b(b"sums of codes", key=key, digest_size=32).digest())
+        self.domain.check_declared(spans[:, 1:])
         told = f"{self.domain.key} {self.rows} {list(sums)}".encode()
         return hashlib.blake2b(told, key=key, digest_size=32).hexdigest()
 
