@@ -1,4 +1,9 @@
-"""PostgreSQL's clients against this server, where they are installed: psql, asyncpg, SQLAlchemy, pg8000, Java, node."""
+"""PostgreSQL's clients against this server, where they are installed.
+
+psql, asyncpg, SQLAlchemy with psycopg and pg8000, Java, node, R, ODBC, DuckDB's extension, and Superset. Three are
+found by an environment variable: PGJDBC names Java's driver, SUPERSET a Python that has apache-superset,
+and PGDUCKDB one that has duckdb and duckdb-extension-postgres-scanner.
+"""
 
 from __future__ import annotations
 
@@ -102,8 +107,21 @@ public class Ask {
       try (ResultSet r = c.getMetaData().getColumns(null, "public", "people", "%")) {
         while (r.next()) System.out.println(r.getString(4) + " " + r.getString(6));
       }
+      DatabaseMetaData m = c.getMetaData();  // what Metabase, DBeaver and others ask first
+      ResultSet[] asked = {
+        m.getSchemas(), m.getTables(null, "public", "%", new String[] {"TABLE", "VIEW", "PARTITIONED TABLE"}),
+        m.getPrimaryKeys(null, "public", "people"), m.getImportedKeys(null, "public", "people"),
+        m.getIndexInfo(null, "public", "people", false, true), m.getTypeInfo(), m.getCatalogs(), m.getTableTypes()
+      };
+      int[] counts = new int[asked.length];
+      for (int i = 0; i < asked.length; i++) while (asked[i].next()) counts[i]++;
+      System.out.println(counts[0] + " " + counts[1] + " " + counts[2] + " " + counts[3] + " " + counts[4]);
+      System.out.println(!m.getSQLKeywords().isEmpty() + " " + (counts[5] > 20));
+      c.setReadOnly(true);
+      c.setAutoCommit(false);
       for (int i = 0; i < 7; i++)  // from the sixth time on the driver prepares it, and takes binary
         try (PreparedStatement s = c.prepareStatement(a[3])) {
+          s.setFetchSize(1);  // which makes it a portal
           s.setInt(1, 0);
           try (ResultSet r = s.executeQuery()) {
             while (r.next()) System.out.println(r.getString(1) + " " + r.getDouble(2));
@@ -124,7 +142,8 @@ def test_java(lasting: Served, rows: list[tuple[Any, ...]], tmp_path: Path) -> N
         lasting, "java", "-cp", str(JAVA), str(tmp_path / "Ask.java"), address, "ana", lasting.keys["ana"], asked
     )
     assert shown.splitlines()[:4] == ["sex text", "age int8", "active bool", "pay float8"]
-    assert shown.splitlines()[4:] == [f"{sex} {n}" for sex, n in rows] * 7
+    assert shown.splitlines()[4:6] == ["4 1 0 0 0", "true true"]
+    assert shown.splitlines()[6:] == [f"{sex} {n}" for sex, n in rows] * 7
 
 
 SCRIPT = """
@@ -143,3 +162,88 @@ def test_node(lasting: Served, rows: list[tuple[Any, ...]]) -> None:
         pytest.skip("node's pg is not installed")
     shown = run(lasting, "node", "-e", SCRIPT)
     assert shown.strip() == str([{"sex": sex, "n": int(n)} for sex, n in rows]).replace("'", '"').replace(" ", "")
+
+
+STATISTICS = """
+library(DBI)
+driver <- if (requireNamespace("RPostgres", quietly = TRUE)) RPostgres::Postgres() else RPostgreSQL::PostgreSQL()
+con <- dbConnect(driver, host = "127.0.0.1", port = as.integer(Sys.getenv("PGPORT")), user = "ana",
+                 password = Sys.getenv("PGPASSWORD"), dbname = "people")
+cat(dbExistsTable(con, "people"), dbListFields(con, "people"), "\\n")
+counted <- dbGetQuery(con, "SELECT sex, COUNT(*) AS n FROM people WHERE age >= $1 GROUP BY sex", list(0))
+cat(paste(counted$sex, counted$n), sep = "\\n")
+dbDisconnect(con)
+"""
+
+
+@pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed")
+def test_r(lasting: Served, rows: list[tuple[Any, ...]]) -> None:
+    has = 'quit(status = !any(sapply(c("RPostgres", "RPostgreSQL"), requireNamespace, quietly = TRUE)))'
+    if subprocess.run(["Rscript", "-e", has], capture_output=True).returncode:
+        pytest.skip("neither RPostgres nor RPostgreSQL is installed")
+    shown = run(lasting, "Rscript", "-e", STATISTICS).splitlines()
+    assert shown[0].split() == ["TRUE", "sex", "age", "active", "pay"]
+    assert shown[1:3] == [f"{sex} {n:g}" for sex, n in rows]
+
+
+DUCKDB = """
+import os, pathlib, duckdb, duckdb_extension_postgres_scanner as extension
+(file,) = pathlib.Path(extension.__path__[0]).rglob("*.duckdb_extension")
+engine = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+engine.execute(f"LOAD '{file}'")
+engine.execute(f"ATTACH 'host=127.0.0.1 port={os.environ['PGPORT']} dbname=people' AS t (TYPE postgres, READ_ONLY)")
+print(engine.execute("SHOW ALL TABLES").fetchall()[0][3])
+asked = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
+print(engine.execute("SELECT * FROM postgres_query('t', ?)", [asked]).fetchall())
+try:
+    engine.execute("SELECT COUNT(*) FROM t.people")
+except duckdb.Error as error:
+    print("rows are never shown" in str(error))
+"""
+
+
+@pytest.mark.skipif("PGDUCKDB" not in os.environ, reason="PGDUCKDB names no Python with DuckDB's extension")
+def test_duckdb(lasting: Served, rows: list[tuple[Any, ...]]) -> None:
+    shown = run(lasting, os.environ["PGDUCKDB"], "-c", DUCKDB).splitlines()
+    assert shown == ["['sex', 'age', 'active', 'pay']", str(rows), "True"]
+
+
+SUPERSET = """
+import os, pathlib, sys
+settings = pathlib.Path(sys.argv[1]) / "superset_config.py"
+settings.write_text(f"SECRET_KEY = {'x' * 42!r}\\nSQLALCHEMY_DATABASE_URI = 'sqlite://'\\n")
+os.environ["SUPERSET_CONFIG_PATH"] = str(settings)
+from superset.app import create_app
+with create_app().app_context():
+    from superset.models.core import Database
+    from superset.sql.parse import Table
+    database = Database(database_name="t")
+    database.set_sqlalchemy_uri(f"postgresql://ana:{os.environ['PGPASSWORD']}@127.0.0.1:{os.environ['PGPORT']}/people")
+    spec, people = database.db_engine_spec, Table("people", "public")
+    with database.get_inspector() as inspector:
+        print(spec.get_table_names(database, inspector, "public"), spec.get_view_names(database, inspector, "public"))
+        print([(one["column_name"], str(one["type"])) for one in spec.get_columns(inspector, people)])
+    with database.get_raw_connection() as connection:
+        asked = "SELECT COUNT(*) FROM people WHERE age < 30 AND pay < 10"
+        print(sorted(spec.estimate_statement_cost(database, asked, connection.cursor())))
+    asked = "SELECT sex AS sex, COUNT(*) AS n FROM public.people GROUP BY sex LIMIT 1000"
+    frame = database.get_df(asked, schema="public")
+    print(list(frame.itertuples(index=False, name=None)))
+"""
+
+
+@pytest.mark.skipif("SUPERSET" not in os.environ, reason="SUPERSET names no Python with apache-superset")
+def test_superset(lasting: Served, rows: list[tuple[Any, ...]], tmp_path: Path) -> None:
+    shown = run(lasting, os.environ["SUPERSET"], "-c", SUPERSET, str(tmp_path)).splitlines()[-4:]
+    columns = [("sex", "TEXT"), ("age", "BIGINT"), ("active", "BOOLEAN"), ("pay", "DOUBLE_PRECISION")]
+    assert shown == ["{'people'} set()", str(columns), "['Start-up cost', 'Total cost']", str(rows)]
+
+
+@pytest.mark.skipif(shutil.which("isql") is None, reason="unixODBC is not installed")
+def test_odbc(lasting: Served, rows: list[tuple[Any, ...]]) -> None:
+    driver = "PostgreSQL Unicode"
+    if f"[{driver}]" not in subprocess.run(["odbcinst", "-q", "-d"], capture_output=True, text=True).stdout:
+        pytest.skip("psqlODBC is not installed")
+    given = f"Driver={driver};Server=127.0.0.1;Port={lasting.wire};Database=people;UID=ana;PWD={lasting.keys['ana']}"
+    shown = run(lasting, "isql", "-k", "-b", "-d,", given, text=f"{TABLE}\n").splitlines()
+    assert [line.split(",") for line in shown[:2]] == [[sex, f"{n:g}"] for sex, n in rows]

@@ -53,6 +53,7 @@ CREATE MACRO pg.pg_total_relation_size(class) AS 0::BIGINT;
 CREATE MACRO pg.pg_database_size(name) AS 0::BIGINT;
 CREATE MACRO pg.pg_tablespace_size(name) AS 0::BIGINT;
 CREATE MACRO pg.pg_tablespace_location(object) AS '';
+CREATE MACRO pg.pg_stat_get_numscans(class) AS 0::BIGINT;
 CREATE MACRO pg.pg_size_pretty(size) AS concat(size, ' bytes');
 CREATE MACRO pg.pg_encoding_to_char(encoding) AS 'UTF8';
 CREATE MACRO pg.pg_char_to_encoding(name) AS 6;
@@ -85,6 +86,7 @@ CREATE MACRO pg.array_upper(items, dimension) AS CASE WHEN len(items) > 0 THEN l
 CREATE MACRO pg.array_length(items, dimension) AS CASE WHEN len(items) > 0 THEN len(items) END;
 CREATE MACRO pg.cardinality(items) AS len(items);
 CREATE MACRO pg.generate_subscripts(items, dimension) AS unnest(range(1, 1 + len(items)));
+CREATE MACRO pg.parse_ident(name, strict := NULL) AS str_split(replace(name, '"', ''), '.');
 CREATE MACRO pg.current_setting(wanted, missing := NULL) AS
     (SELECT min(setting) FROM pg.pg_settings s WHERE lower(s.name) = lower(wanted));
 CREATE MACRO pg._pg_expandarray(items) AS unnest(list_transform(items, lambda v, i: {'x': v, 'n': i}));

@@ -174,7 +174,8 @@ class Listener:
     ) -> list[str]:
         """The price of a question, and the errors to expect."""
         price: DryRun = await waited(asyncio.wrap_future(dataset.price(key, question)))
-        lines = [str(price)[0].upper() + str(price)[1:]]
+        # In brackets as PostgreSQL has it, for programs that read it there: its unit is one per cent of the budget.
+        lines = [f"{str(price)[0].upper()}{str(price)[1:]} (cost=0.00..{price.percent or 0:.2f})"]
         base = await asyncio.to_thread(lambda: dataset.session.base)
         session = dataset.session
         bought = price.cost_at_most.atoms and not base.what

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from sqlglot.dialects.postgres import Postgres
+
 from tacit.model.attribute import Attribute
 from tacit.serve.postgres.command import DEFAULTS
 from tacit.serve.postgres.types import ARRAY_OF, BOOL, FLOAT8, TEXT, TYPES, UNKNOWN, declared_type, group_type, size_of
@@ -39,6 +41,9 @@ def metadata(datasets: Mapping[str, ServedData], system: Iterable[tuple[str, str
     yield "pg.pg_am", {"oid": 2, "amname": "heap", "amhandler": "heap_tableam_handler", "amtype": "t"}
     for name, value in DEFAULTS.items():
         yield "pg.pg_settings", {"name": name, "setting": value, "context": "user", "vartype": "string"}
+    for word in sorted(Postgres.Tokenizer.KEYWORDS):
+        if word.isalpha():
+            yield "pg.pg_get_keywords", {"word": word.lower(), "catcode": "U", "catdesc": "unreserved"}
     yield from _types()
     for i, (schema, name) in enumerate(sorted(system)):
         kind = "v" if schema == "information" else "r"

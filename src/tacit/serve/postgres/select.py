@@ -97,7 +97,7 @@ def table_select(statement: Statement, find: Callable[[str], ServedData | None])
     if len(datasets) > 1:
         raise Refused(f"a statement is about one data set, not {' and '.join(sorted(datasets))}.", None)
     (dataset,) = datasets.values()
-    edits = tuple(edit for source in sources for edit in source.edits)
+    edits = tuple(sorted(edit for source in sources for edit in source.edits))
     parameters = parameters_of(statement, dataset.session.domain)
     asked = None if parameters else _read(statement, Edited.of(statement.text, edits), dataset)
     # What is heavy is read again when it is asked: a client may prepare hundreds of statements. So is what is about a

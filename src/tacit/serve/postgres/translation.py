@@ -19,6 +19,7 @@ from tacit.serve.postgres.sqlstate import NO_FUNCTION, NO_TABLE, SYNTAX, UNSUPPO
 from tacit.serve.postgres.types import NAMED, TEXT, Value
 
 MAX_TEXT = 20_000  # characters of a statement about catalogues
+KEYWORDS = "pg_get_keywords"  # a function without arguments, whose rows are a table here
 SCHEMAS = {"pg_catalog": "pg", "information_schema": "information", "tacit": "tacit"}
 _TABLE_FUNCTIONS = ("unnest", "generate_series")
 # Called as pg_catalog.lower(…) these are no functions that the parser knows.
@@ -36,8 +37,13 @@ _FUNCTIONS = (
     exp.Concat, exp.ConcatWs, exp.Lower, exp.Upper, exp.Length, exp.Substring, exp.Replace, exp.StrPosition,
     exp.SplitPart, exp.Trim, exp.Left, exp.Right, exp.Initcap, exp.StartsWith, exp.RegexpLike, exp.RegexpILike,
     exp.RegexpReplace, exp.Abs, exp.Round, exp.Floor, exp.Ceil, exp.Greatest, exp.Least, exp.Mod, exp.Extract,
-    exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime, exp.Unnest, exp.GenerateSeries,
-    exp.ExplodingGenerateSeries, exp.Explode, exp.MD5, exp.Anonymous,
+    exp.TimeToStr, exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime, exp.Unnest, exp.GenerateSeries,
+    exp.ExplodingGenerateSeries, exp.Explode, exp.MD5, exp.StringToArray, exp.Anonymous,
+)  # fmt: skip
+_IN_ORDER = {"pg_attribute": "attnum", "columns": "ordinal_position"}
+_WORDS = (  # that name a column after AS
+    TokenType.SELECT, TokenType.UPDATE, TokenType.INSERT, TokenType.DELETE, TokenType.TABLE, TokenType.SCHEMA,
+    TokenType.FROM,
 )  # fmt: skip
 _STATEMENTS = (exp.Select, exp.SetOperation, exp.Values, exp.Subquery)
 _ENGINE = ("duckdb_", "sqlite_", "pragma_", "pg_")  # how names of the engine's own tables begin
@@ -72,8 +78,9 @@ def parsed(text: str) -> exp.Expr:
     try:
         dialect = Postgres()
         tokens = list(dialect.tokenize(text))
-        for before, token in pairwise(tokens):  # tacit.values is a table
-            if before.token_type == TokenType.DOT and token.token_type == TokenType.VALUES:
+        for before, token in pairwise(tokens):
+            table = before.token_type == TokenType.DOT and token.token_type == TokenType.VALUES  # tacit.values
+            if table or (before.token_type == TokenType.ALIAS and token.token_type in _WORDS):
                 token.token_type = TokenType.VAR
         found = [one for one in _Parser(dialect=dialect).parse(tokens, text) if one]
     except Exception:  # text on which the parser itself fails, with whatever error, is a statement that cannot be read
@@ -81,6 +88,7 @@ def parsed(text: str) -> exp.Expr:
     if len(found) != 1 or not isinstance(found[0], _STATEMENTS):
         raise WireError(UNSUPPORTED, "catalogues are asked with one SELECT at a time.")
     _title(found[0])
+    _order(found[0])
     return found[0]
 
 
@@ -94,6 +102,19 @@ def _title(tree: exp.Expr) -> None:
     for item in select.expressions:
         if not isinstance(item, exp.Alias | exp.Column | exp.Star | exp.Aliases):
             item.replace(exp.alias_(item.copy(), title(item), quoted=True))
+
+
+def _order(tree: exp.Expr) -> None:
+    """Columns come in their order where none is asked for, as from PostgreSQL: there are clients that rely on it."""
+    if not isinstance(tree, exp.Select) or any(tree.args.get(part) for part in ("order", "group", "distinct")):
+        return
+    if any(item.find(exp.AggFunc, exp.Window) for item in tree.expressions):
+        return
+    tables = [part.this for part in (tree.args.get("from_"), *tree.args.get("joins", ())) if part is not None]
+    for table in tables:
+        if isinstance(table, exp.Table) and table.name.lower() in _IN_ORDER:
+            number = exp.column(_IN_ORDER[table.name.lower()], table=table.alias_or_name)
+            tree.order_by(number, copy=False)
 
 
 def parameter_types(tree: exp.Expr) -> tuple[int, ...]:
@@ -171,17 +192,26 @@ def _node(node: exp.Expr, caller: Caller, known: Known, names: Collection[str]) 
             return cast(exp.Expr, node.this)
         case exp.Operator():
             return _operator(node)
+        case exp.Format():
+            return _formatted(node)
         case exp.Lock():
             return exp.Lock()
     return _constant(node, caller) or node
 
 
 def _table(node: exp.Table, known: Known, names: Collection[str]) -> exp.Expr:
+    if isinstance(node.this, exp.StringToArray):  # one row, which is called like its column
+        name = node.alias or "string_to_array"
+        return exp.select(exp.alias_(node.this.copy(), name)).subquery(name)
+    if isinstance(node.this, exp.Anonymous) and node.this.name.lower() == KEYWORDS and not node.this.expressions:
+        return exp.table_(KEYWORDS, db="pg", alias=node.alias or KEYWORDS)
     if isinstance(node.this, exp.Func):
         listed = isinstance(node.this, exp.Unnest | exp.Explode | exp.GenerateSeries | exp.ExplodingGenerateSeries)
         if node.this.name.lower() not in _TABLE_FUNCTIONS and not listed:
             raise WireError(NO_FUNCTION, "this function is no table of the catalogues.")
         node.set("db", None)
+        if node.alias and not node.args["alias"].args.get("columns"):  # its one column is called like it
+            node.args["alias"].set("columns", [exp.to_identifier(node.alias)])
         return node
     schema, name = node.db.lower(), node.name.lower()
     if not schema and name in names:
@@ -218,11 +248,31 @@ def _function(node: exp.Anonymous, caller: Caller, known: Known) -> exp.Expr:
         return exp.null()  # of options of columns, and none has any
     if name == "pg_backend_pid":
         return exp.Literal.number(caller.process)
-    if name in _TABLE_FUNCTIONS or name in _PLAIN:
+    if name in _TABLE_FUNCTIONS or name in _PLAIN or name == KEYWORDS:
         return node
+    if name == "all" and len(arguments) == 1:  # of a list
+        items = exp.Anonymous(this="unnest", expressions=[arguments[0].copy()])
+        return exp.All(this=exp.select(items).subquery())
     if name not in known.functions:
         raise WireError(NO_FUNCTION, f"function {name[:60]} does not exist.")
     return exp.Dot(this=exp.to_identifier("pg"), expression=exp.Anonymous(this=name, expressions=arguments))
+
+
+def _formatted(node: exp.Format) -> exp.Expr:
+    """format('%I.%I', a, b), where the pattern is written out."""
+    pattern, given = node.this, list(node.expressions)
+    if not isinstance(pattern, exp.Literal) or not pattern.is_string:
+        raise WireError(NO_FUNCTION, "format takes a pattern that is written out.")
+    kinds = {"I": "quote_ident", "L": "quote_literal"}
+    first, *rest = str(pattern.this).replace("%%", "\0").split("%")
+    parts: list[exp.Expr] = [exp.Literal.string(first.replace("\0", "%"))]
+    for piece in rest:
+        if piece[:1] not in ("I", "L", "s") or not given:
+            raise WireError(NO_FUNCTION, "format takes %I, %L and %s here, and a value for each.")
+        value = exp.cast(given.pop(0), "varchar")
+        parts.append(_ours(kinds[piece[0]], value) if piece[0] in kinds else value)
+        parts.append(exp.Literal.string(piece[1:].replace("\0", "%")))
+    return exp.Concat(expressions=parts)
 
 
 def version(caller: Caller) -> str:
@@ -255,7 +305,7 @@ def _schemas(system: exp.Expr | None = None) -> exp.Expr:
 
 def _cast(node: exp.Cast) -> exp.Expr:
     type = node.to.sql("postgres").lower().rpartition(".")[2].strip('"')
-    text = isinstance(node.this, exp.Literal) and node.this.is_string
+    text = isinstance(node.this, exp.Concat) or (isinstance(node.this, exp.Literal) and node.this.is_string)
     if type in ("regclass", "regtype", "regnamespace"):
         kind = {"regclass": "class", "regtype": "type", "regnamespace": "namespace"}[type]
         if not text and kind == "type":
@@ -279,7 +329,7 @@ def _cast(node: exp.Cast) -> exp.Expr:
         "text",
     ):
         return exp.cast(node.this, "varchar")
-    if type.endswith("[]") and text and str(node.this.this).startswith("{"):
+    if type.endswith("[]") and isinstance(node.this, exp.Literal) and str(node.this.this).startswith("{"):
         items = [item.strip().strip('"') for item in str(node.this.this).strip("{}").split(",") if item.strip()]
         made = exp.Array(expressions=[exp.Literal.string(item) for item in items])
         return exp.cast(made, exp.DataType.build(f"{_element(type)}[]", dialect="duckdb"))
