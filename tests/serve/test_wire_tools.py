@@ -114,9 +114,14 @@ def test_what_is_near_it_is_refused(catalogue: Catalogue, statement: str) -> Non
             "SELECT sex AS sex, COUNT(*) AS count FROM public.people GROUP BY sex ORDER BY count DESC LIMIT 10000",
             "SELECT sex, COUNT(*) AS count FROM data GROUP BY sex ORDER BY count DESC LIMIT 10000",
         ),
+        (
+            'SELECT "public"."people"."sex" AS "sex" FROM "public"."people" GROUP BY "public"."people"."sex" '
+            'ORDER BY "public"."people"."sex" ASC LIMIT 1000',
+            "SELECT DISTINCT sex FROM data ORDER BY sex ASC LIMIT 1000",
+        ),
         ('SELECT AVG("public"."people"."pay") AS "avg" FROM "public"."people"', "SELECT AVG(pay) FROM data"),
     ],
-    ids=["Metabase", "Superset", "Metabase, one number"],
+    ids=["Metabase", "Superset", "values for a filter", "Metabase, one number"],
 )
 def test_columns_may_be_named_with_schema_and_table(lasting: Served, sent: str, asked: str) -> None:
     told = lasting.ask(asked)
@@ -137,3 +142,11 @@ def test_a_price_can_be_read_by_programs(lasting: Served) -> None:
     cost = re.search(r"\(cost=0\.00\.\.([0-9.]+)\)$", first)
     assert cost is not None
     assert float(cost[1]) == pytest.approx(price["percent"], abs=0.005)
+
+
+def test_values_for_a_filter_are_free(lasting: Served) -> None:
+    before = lasting.people.session.spent
+    told = lasting.ask("SELECT sex FROM data GROUP BY sex", who="rea")
+    assert [row[0] for row in told["rows"]] == ["F", "M"]
+    assert told["source"] == "public"
+    assert lasting.people.session.spent == before

@@ -15,10 +15,12 @@ from tacit.model.domain import Domain
 from tacit.model.sql.condition import Reading, place
 from tacit.model.sql.outer import ALLOWED
 from tacit.model.sql.parts import with_attributes
+from tacit.model.sql.simple import simple_count
 from tacit.model.sql.statement import ask_of
 
 __all__ = ["MAX_DEPTH", "MAX_LENGTH", "parse", "parse_where"]
 
+DIALECT = DuckDB()
 MAX_LENGTH = 10_000
 MAX_DEPTH = 40
 MAX_SELECTS = 4  # statements inside each other or beside each other
@@ -78,9 +80,11 @@ def _parse(before: str, statement: str, domain: Domain) -> Ask:
     if len(statement) > MAX_LENGTH:
         raise InvalidQuery(f"a statement has at most {MAX_LENGTH:,} characters; this one has {len(statement):,}.")
     try:
-        tokens = [*DuckDB().tokenize(before), *DuckDB().tokenize(statement)]
+        tokens = [*(DIALECT.tokenize(before) if before else ()), *DIALECT.tokenize(statement)]
         _check_tokens(tokens, domain)
-        statements = DuckDB().parser().parse(tokens, statement)
+        if (plain := simple_count(tokens, domain)) is not None:
+            return plain
+        statements = DIALECT.parser().parse(tokens, statement)
     except InvalidQuery:
         raise
     except ParseError as error:

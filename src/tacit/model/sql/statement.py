@@ -205,7 +205,7 @@ def _over_data(select: exp.Select, read: Reading, tables: Tables) -> Rows | None
             raise InvalidQuery("SELECT DISTINCT a, b FROM data lists the declared values, and takes nothing else.")
     inner.named = {one.title.lower(): one.node for one in shown if one.named}
     outer = ending_of(select, inner, shown)
-    if not distinct and not inner.values and not inner.elsewhere:
+    if not distinct and not inner.values and not inner.elsewhere and not _lists(select, inner, shown):
         read.refuse("" if read.mistakes else f"{_NO_ROWS} {ALLOWED}")
     if len(inner.values) > MAX_VALUES:
         read.refuse(f"a statement has at most {MAX_VALUES} values; this one has {len(inner.values)}.")
@@ -215,6 +215,13 @@ def _over_data(select: exp.Select, read: Reading, tables: Tables) -> Rows | None
     if not plain_count or any(group.width is not None for group in inner.groups):
         check_size(inner.groups, read)
     return _put_together(inner, shown, outer)
+
+
+def _lists(select: exp.Select, inner: Inner, shown: list[Shown]) -> bool:
+    """Whether SELECT a FROM data GROUP BY a lists declared values, as SELECT DISTINCT a does: tools fill filters so."""
+    if any(select.args.get(clause) for clause in ("where", "having")):
+        return False
+    return [one.node for one in shown] == [Given(i) for i in range(len(inner.groups))]
 
 
 def _put_together(inner: Inner, shown: list[Shown], ending: Ending) -> Rows:
