@@ -1,11 +1,19 @@
 """Blocks: a year of months, each with the whole budget, against one ledger at the end, fresh noise, and no prior.
 
-    python -m benchmarks.bench_blocks [year | growth | turbo] [BLOCKS]
+    python -m benchmarks.bench_blocks [year | flights | groups | plan | growth | turbo] [BLOCKS]
 
 *year*: five attributes of Adult's rows, in random order, cut into twelve months. The same 200 conjunctions of one to
 three attributes are asked of every month, quarter and the year; errors are mean absolute errors in rows. Everything
-protects a row at epsilon = 1, delta = 1e-9. "One ledger at the end" has the month as one more attribute. Fresh noise
-buys 200 answers of every month (Gaussian, the whole budget of the month); its mean error is worked out, not drawn.
+protects a row at epsilon = 1, delta = 1e-9. Groups are planned for windows of 1, 3 and 12 of 12 blocks. "One ledger
+at the end" has the month as one more attribute. Fresh noise buys 200 answers of every month (Gaussian, the whole budget
+of the month); its mean error is worked out, not drawn.
+
+*flights*: the same with the twelve real months of the flights from New York in 2013.
+
+*groups*: 12 and 120 blocks (or BLOCKS) of 2,000 rows with a noisy histogram of 64 cells each, with and without groups:
+200 conjunctions about every block, quarter and year (of 12), and about all blocks.
+
+*plan*: which groups are planned for how many blocks, and what is expected of them.
 
 *growth*: 12, 120 and 1,200 blocks (or BLOCKS) of 2,000 rows, each with a noisy histogram of 64 cells: processor time
 and memory of opening, of the first answer over all blocks, of another one, and of the same again.
@@ -19,7 +27,7 @@ import math
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -37,18 +45,24 @@ from tacit.blocks import Series
 from tacit.exact.price import total
 from tacit.model.ask import Count
 from tacit.model.query import Query
+from tacit.release.group_plan import expected_error, planned
 
 BUDGET = tacit.Budget(epsilon=1.0, delta=1e-9)
 MONTHS, QUESTIONS = 12, 200
 ATTRIBUTES = ("age", "education", "sex", "hours", "income")
 SETTINGS = {"mechanism": "iterative", "warm": 0.7, "certify": 0.2, "hits": 5}
 WINDOWS = {"month": 1, "quarter": 3, "year": 12}
+NAMES = [f"{number + 1:02d}" for number in range(MONTHS)]
+OF_FLIGHTS = ("hour", "carrier", "origin", "distance", "dep_delay")
+SMALL = tacit.Domain({"a": tacit.integer(0, 7), "b": tacit.integer(0, 7)})
 Floats = NDArray[np.float64]
+Found = dict[str, tuple[float, float, float]]
 
 
 def main() -> None:
     which = sys.argv[1] if len(sys.argv) > 1 else "all"
-    for name, run in {"year": year, "growth": growth, "turbo": streaming}.items():
+    parts = {"year": year, "flights": flights, "groups": groups, "plan": plans, "growth": growth, "turbo": streaming}
+    for name, run in parts.items():
         if which in (name, "all"):
             run()
 
@@ -64,26 +78,48 @@ def year() -> None:
         return
     rng = np.random.Generator(np.random.PCG64(SEED))
     domain = table.domain.project(ATTRIBUTES)
-    values = {name: np.array([domain[name].typical(place) for place in range(domain[name].size)]) for name in domain}
-    columns = codes(table.records)
-    frame = pd.DataFrame({name: values[name][columns[name]] for name in domain})
-    rows = frame.iloc[rng.permutation(len(frame))].reset_index(drop=True)
-    months = [f"{number + 1:02d}" for number in range(MONTHS)]
-    label = np.array(months)[np.arange(len(rows)) * MONTHS // len(rows)]
+    rows = frame_of(domain, codes(table.records))
+    rows = rows.iloc[rng.permutation(len(rows))].reset_index(drop=True)
+    label = np.array(NAMES)[np.arange(len(rows)) * MONTHS // len(rows)]
+    compared("year", domain, rows, label)
+
+
+def flights() -> None:
+    try:
+        table = TABLES["flights"]()
+    except (FileNotFoundError, ImportError) as missing:
+        print(f"flights: skipped, as they are not here ({missing})")
+        return
+    domain, columns = table.domain.project(OF_FLIGHTS), codes(table.records)
+    compared("flights", domain, frame_of(domain, columns), np.array(NAMES)[columns["month"]])
+
+
+def frame_of(domain: tacit.Domain, columns: Mapping[str, NDArray[np.integer]]) -> pd.DataFrame:
+    values = {name: [domain[name].typical(place) for place in range(domain[name].size)] for name in domain}
+    return pd.DataFrame({name: np.array(values[name], dtype=object)[columns[name]] for name in domain})
+
+
+def compared(name: str, domain: tacit.Domain, rows: pd.DataFrame, label: NDArray[np.str_]) -> None:
     queries = conjunctions(domain, QUESTIONS, np.random.default_rng(SEED))
-    truth = {month: truths(domain, rows[label == month], queries) for month in months}
-    errors = {
-        "blocks, each drawn to the last": blockwise(rows, label, domain, queries, truth, prior=True),
-        "blocks without prior": blockwise(rows, label, domain, queries, truth, prior=False),
-        "one ledger at the end": at_the_end(rows, label, domain, queries, truth),
-        "fresh noise": fresh_noise(),
-    }
-    print(f"year: {len(rows):,} rows in {MONTHS} months, {QUESTIONS:,} conjunctions of 1 to 3 of {len(domain)}")
+    truth = {month: truths(domain, rows[label == month], queries) for month in NAMES}
+    print(f"{name}: {len(rows):,} rows in {MONTHS} months, {QUESTIONS:,} conjunctions of 1 to 3 of {len(domain)}")
     print("attributes; mean absolute errors in rows, the mean half width of bars, and the share that they hold.")
-    print(f"{'':<34}" + "".join(f"{window:>26}" for window in WINDOWS))
-    for name, found in errors.items():
-        cells = (f"{e:9.1f} ± {b:7.1f} {h:6.1%}" if b else f"{e:9.1f}" + " " * 17 for e, b, h in found.values())
-        print(f"{name:<34}" + "".join(f"{cell:>26}" for cell in cells), flush=True)
+    print(f"{'':<38}" + "".join(f"{window:>26}" for window in WINDOWS))
+    grouped = {"expected": MONTHS, "windows": list(WINDOWS.values())}
+    for words, found in {
+        "blocks, each drawn to the last": partial(blockwise, prior=True),
+        "blocks without prior": partial(blockwise, prior=False),
+        "with groups, each drawn to the last": partial(blockwise, prior=True, **grouped),
+        "with groups, without prior": partial(blockwise, prior=False, **grouped),
+        "one ledger at the end": at_the_end,
+        "fresh noise": lambda *_: fresh_noise(),
+    }.items():
+        shown(words, found(rows, label, domain, queries, truth))
+
+
+def shown(words: str, found: Found) -> None:
+    cells = (f"{e:9.1f} ± {b:7.1f} {h:6.1%}" for e, b, h in found.values())
+    print(f"{words:<38}" + "".join(f"{cell:>26}" for cell in cells), flush=True)
 
 
 def truths(domain: tacit.Domain, rows: pd.DataFrame, queries: Sequence[Query]) -> Floats:
@@ -98,13 +134,14 @@ def windows(months: Sequence[str], length: int) -> Iterator[list[str]]:
     return (list(months[at : at + length]) for at in range(0, len(months), length))
 
 
-Found = dict[str, tuple[float, float, float]]
-
-
-def scored(ask: Callable[[Sequence[str]], list[tacit.Answer]], truth: dict[str, Floats]) -> Found:
+def scored(
+    ask: Callable[[Sequence[str]], list[tacit.Answer]],
+    truth: dict[str, Floats],
+    lengths: Mapping[str, int] = WINDOWS,
+) -> Found:
     """The mean error of windows of every length, the mean half width of their bars, and how often these hold."""
     found: Found = {}
-    for name, length in WINDOWS.items():
+    for name, length in lengths.items():
         errors, bars = list[Floats](), list[Floats]()
         for window in windows(list(truth), length):
             answers = ask(window)
@@ -122,19 +159,19 @@ def blockwise(
     domain: tacit.Domain,
     queries: Sequence[Query],
     truth: dict[str, Floats],
-    *,
-    prior: bool,
+    **terms: object,
 ) -> Found:
-    with series(domain, prior=prior, **SETTINGS) as months:
+    with series(domain, **{**SETTINGS, **terms}) as months:
         for month in truth:
             months.append(rows[label == month], month, start=True)
+        if months.plan:
+            print(f"  {months.plan}")
+        return scored(partial(of_window, months, queries), truth)
 
-        def ask(window: Sequence[str]) -> list[tacit.Answer]:
-            places = [months.blocks.index(month) for month in window]
-            chosen = Query.among(months.domain, "block", places)
-            return [answer for one in queries for answer in months.answer_many([Count(one & chosen)])]  # type: ignore[misc]
 
-        return scored(ask, truth)
+def of_window(months: Series, queries: Sequence[Query], window: Sequence[str]) -> list[tacit.Answer]:
+    chosen = Query.among(months.domain, "block", [months.blocks.index(month) for month in window])
+    return [answer for one in queries for answer in months.answer_many([Count(one & chosen)])]  # type: ignore[misc]
 
 
 def at_the_end(
@@ -174,16 +211,56 @@ def fresh_noise() -> Found:
 
 
 @contextmanager
-def series(domain: tacit.Domain, *, prior: bool = True, **settings: object) -> Iterator[Series]:
+def series(domain: tacit.Domain, **settings: object) -> Iterator[Series]:
     with tempfile.TemporaryDirectory() as name:
         given = {"ledger": Path(name) / "s.tacit", "anchor": Path(name) / "anchors.sqlite", **settings}
-        with tacit.series(domain=domain, budget=BUDGET, prior=prior, **given) as made:  # type: ignore[arg-type]
+        with tacit.series(domain=domain, budget=BUDGET, **given) as made:  # type: ignore[arg-type]
             yield made
+
+
+# -- groups of blocks -------------------------------------------------------------------------------------------------
+
+
+def groups() -> None:
+    """The crossover by measurement: the same questions of the same blocks, alone and with groups as planned."""
+    for blocks in [int(sys.argv[2])] if len(sys.argv) > 2 else [12, 120]:
+        lengths = {"block": 1, "quarter": 3, "year": 12, "all": blocks}
+        lengths = {name: length for name, length in lengths.items() if length <= blocks and blocks % length == 0}
+        labels, tables = [f"{number:05d}" for number in range(blocks)], list(small_blocks(blocks))
+        queries = conjunctions(SMALL, QUESTIONS, np.random.default_rng(SEED))
+        truth = {label: truths(SMALL, rows, queries) for label, rows in zip(labels, tables, strict=True)}
+        print(f"groups: {blocks:,} blocks of 2,000 rows; mean absolute errors in rows, bars, the share that they hold")
+        print(f"{'':<38}" + "".join(f"{window:>26}" for window in lengths))
+        for words, terms in {
+            "blocks alone": {},
+            "planned for all lengths": {"expected": blocks},
+            "planned for these windows": {"expected": blocks, "windows": sorted(set(lengths.values()))},
+        }.items():
+            with series(SMALL, mechanism="histogram", **terms) as made:
+                for label, rows in zip(labels, tables, strict=True):
+                    made.append(rows, label, start=True)
+                if made.plan:
+                    print(f"  {made.plan}")
+                shown(words, scored(partial(of_window, made, queries), truth, lengths))
+
+
+def plans() -> None:
+    """What is planned, from public sizes alone: noise alone, and a fit of five attributes in blocks of 4,000 rows."""
+    sizes = {"age": 17, "education": 16, "sex": 2, "hours": 10, "income": 2}  # Adult's, in bins
+    domain = tacit.Domain({name: tacit.integer(0, size - 1) for name, size in sizes.items()})
+    errors = {
+        "Gaussian noise": expected_error(SMALL, 4_000, total(BUDGET), 0.0),
+        "pure epsilon": expected_error(SMALL, 4_000, total(tacit.Budget(epsilon=1.0)), 0.0),
+        "a fit": expected_error(domain, 4_000, total(BUDGET), 0.7),
+    }
+    print("plan: for windows of all lengths, wherever they begin")
+    for name, error in errors.items():
+        for blocks in (6, 12, 24, 36, 60, 120, 365, 1_200, 5_000):
+            print(f"{name:<16}{blocks:>7,} blocks: {planned(blocks, error).why}", flush=True)
 
 
 # -- growth -----------------------------------------------------------------------------------------------------------
 
-SMALL = tacit.Domain({"a": tacit.integer(0, 7), "b": tacit.integer(0, 7)})
 ONE = "SELECT COUNT(*) FROM data WHERE a >= 5 AND b < 4"
 OTHER = "SELECT COUNT(*) FROM data WHERE a >= 3 AND b < 2"
 EACH = "SELECT block, COUNT(*) FROM data WHERE a < 6 GROUP BY block"
@@ -216,11 +293,16 @@ def histograms(given: dict[str, Path]) -> Series:
     return tacit.series(domain=SMALL, budget=BUDGET, mechanism="histogram", **given)  # type: ignore[arg-type]
 
 
-def fill(made: Series, blocks: int) -> None:
+def small_blocks(blocks: int) -> Iterator[pd.DataFrame]:
     rng = np.random.default_rng(0)
-    for number in range(blocks):
+    for _ in range(blocks):
         cells = rng.integers(0, 8, (2, 2_000))
-        made.append(pd.DataFrame({"a": cells[0], "b": cells[1]}), f"{number:05d}", start=True)
+        yield pd.DataFrame({"a": cells[0], "b": cells[1]})
+
+
+def fill(made: Series, blocks: int) -> None:
+    for number, rows in enumerate(small_blocks(blocks)):
+        made.append(rows, f"{number:05d}", start=True)
 
 
 def spent(work: Callable[[], object]) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -64,6 +65,7 @@ class NoisyHistogram:
         self._confidence = confidence
         self._cells = everything(public.domain, public.total.measure)
         self._known: Purchase | None = None
+        self._earlier: frozenset[str] | None = None  # keys of what was told before it
 
     def estimate(self, queries: Sequence[Query | Statistic], newest: Mark | None = None) -> list[Estimate]:
         linear = [query for query in queries if isinstance(query, Query)]  # statistics are bought by themselves
@@ -75,7 +77,20 @@ class NoisyHistogram:
         return estimates
 
     def settled(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
-        return [None] * len(queries)
+        """What the histogram says once it is bought, of all that nothing had told before it: no look at the ledger."""
+        known = self._read()
+        if known is None:
+            return [None] * len(queries)
+        if self._earlier is None:
+            before = takewhile(lambda one: one.receipt.entry < known.entry, self._public.answers())
+            self._earlier = frozenset(one.key for one in before)
+        return [self._own(known, query) for query in queries]
+
+    def _own(self, known: Purchase, query: Query | Statistic) -> Estimate | None:
+        """What the histogram says of a question that only it tells."""
+        if not isinstance(query, Query) or query.is_constant or query.core.key in (self._earlier or ()):
+            return None
+        return known.estimate(query)
 
     def table(self, asked: Marginal) -> TableEstimate:
         bought, cost = self._bought()
