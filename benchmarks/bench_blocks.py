@@ -11,7 +11,7 @@ of the month); its mean error is worked out, not drawn.
 *flights*: the same with the twelve real months of the flights from New York in 2013.
 
 *groups*: 12 and 120 blocks (or BLOCKS) of 2,000 rows with a noisy histogram of 64 cells each, with and without groups:
-200 conjunctions about every block, quarter and year (of 12), and about all blocks.
+50 conjunctions about every block, quarter and year (of 12), and about all blocks.
 
 *plan*: which groups are planned for how many blocks, and what is expected of them.
 
@@ -227,7 +227,7 @@ def groups() -> None:
         lengths = {"block": 1, "quarter": 3, "year": 12, "all": blocks}
         lengths = {name: length for name, length in lengths.items() if length <= blocks and blocks % length == 0}
         labels, tables = [f"{number:05d}" for number in range(blocks)], list(small_blocks(blocks))
-        queries = conjunctions(SMALL, QUESTIONS, np.random.default_rng(SEED))
+        queries = conjunctions(SMALL, QUESTIONS // 4, np.random.default_rng(SEED))
         truth = {label: truths(SMALL, rows, queries) for label, rows in zip(labels, tables, strict=True)}
         print(f"groups: {blocks:,} blocks of 2,000 rows; mean absolute errors in rows, bars, the share that they hold")
         print(f"{'':<38}" + "".join(f"{window:>26}" for window in lengths))

@@ -231,6 +231,23 @@ def test_a_series_keeps_what_was_expected(tmp_path: Path) -> None:
         tacit.series(ledger=tmp_path / "plain.tacit", expected=12)
 
 
+@pytest.mark.parametrize(
+    ("terms", "drawn"),
+    [
+        ({"windows": [1, 3]}, False),
+        ({"windows": [1]}, True),
+        ({"windows": None}, True),
+        ({"windows": [3], "prior": True}, True),
+        ({"windows": None, "prior": False}, False),
+    ],
+)
+def test_blocks_are_drawn_to_each_other_unless_windows_of_several_count(
+    tmp_path: Path, terms: dict[str, object], drawn: bool
+) -> None:
+    with made(tmp_path, months=0, **terms) as series:
+        assert series.terms.prior is drawn
+
+
 def test_what_does_not_pay_is_not_bought(tmp_path: Path) -> None:
     with made(tmp_path, months=1, expected=3, windows=None) as series:
         assert series.plan.startswith("blocks alone: over windows of all lengths")

@@ -82,7 +82,7 @@ class BlocksSection(Struct, frozen=True, kw_only=True):
     column: str | None = None
     protects: str | None = None
     most_blocks: int | None = None
-    prior: bool = True
+    prior: bool | None = None
     expected: int | None = None
     windows: list[int] | None = None
 

@@ -28,7 +28,7 @@ def open_series(
     most_blocks: int | None = None,
     person: str | None = None,
     rows_per_person: int | None = None,
-    prior: bool = True,
+    prior: bool | None = None,
     expected: int | None = None,
     windows: Sequence[int] | None = None,
     anchor: str | Path | None = None,
@@ -48,7 +48,8 @@ def open_series(
         each of them has that part of the budget. With a `person`, the second is the default.
     person, rows_per_person: as for `tacit.open`, in each block.
     prior: whether a block's start is drawn to what was released of the block before it, as far as its own noisy tables
-        bear that out. It costs nothing.
+        bear that out. It costs nothing, and makes single blocks sharper and sums of several less so: by default it is
+        done unless `windows` names longer ones.
     expected: how many blocks there will be, about. From it and public sizes it is planned, when the first block is
         appended, whether groups of blocks get ledgers too, with a part of each block's budget: long windows get sharper
         by them, and single blocks less so. Their rows are read again where the blocks' came from.

@@ -104,7 +104,7 @@ def new_terms(
     most: int | None,
     person: str | None,
     rows_per_person: int | None,
-    prior: bool,
+    prior: bool | None,
     named: Mapping[str, Any],
     expected: int | None = None,
     windows: Sequence[int] | None = None,
@@ -128,6 +128,9 @@ def new_terms(
         expected is None or not lengths or any(type(one) is not int or not 1 <= one <= expected for one in lengths)
     ):
         raise ConfigError("windows are lengths in blocks, like [1, 3, 12], and none is longer than expected says.")
+    if prior is None:
+        # What a start is drawn to makes the errors of blocks alike, so that they add up over a window.
+        prior = lengths is None or max(lengths) == 1
     terms = SeriesTerms(
         domain, budget, name, protects, most, person, rows_per_person, prior, dict(named), expected, lengths
     )
