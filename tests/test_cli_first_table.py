@@ -16,6 +16,7 @@ import tacit as package
 from people import answered, refused, tacit
 from tacit.cli import main
 from tacit.cli.draft import identifies, says_whose
+from tacit.config import read_config
 from tacit.errors import DataError, InvalidDomain, InvalidQuery
 from tacit.load.columns import TableColumn
 from tacit.load.csv_file import CsvFile
@@ -152,6 +153,7 @@ def test_a_rare_number_is_no_flag_and_no_outlier(here: Path) -> None:
     assert [domain["answer"][key] for key in ("kind", "low", "high")] == ["integer", 0, 2]
     assert [domain["count"][key] for key in ("kind", "low", "high", "clamp")] == ["integer", 0, 1, True]
     assert tacit("check").exit_code == 0
+    assert read_config(here / "tacit.toml").about.title == "few", "the page is not called after tacit.toml"
 
 
 # -- check -------------------------------------------------------------------------------------------------------------

@@ -76,6 +76,8 @@ def test_questions_errors_and_commands(session: tacit.Session) -> None:
         "\\c SELECT COUNT(*) FROM data WHERE sex = 'F'",
         "\\c SELECT COUNT(*) FROM data WHERE age < 50",
         "\\d",
+        "\\d A",
+        "\\d town",
         "\\b",
         "\\h",
         "\\x",
@@ -85,7 +87,9 @@ def test_questions_errors_and_commands(session: tacit.Session) -> None:
     assert "repeat, free" in said  # after the error
     assert "free, and known: it is answered already" in said
     assert "% of the budget" in said
-    assert "age integer: 0 to 99" in said
+    assert said.count("age integer: 0 to 99") == 2
+    assert said.count("sex category: ") == 1
+    assert "No column is called like town." in said
     assert "20 % of it is spent" in said
     assert said.count(HELP.splitlines()[0]) == 2
     assert "\\x is not a command here" in said

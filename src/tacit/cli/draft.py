@@ -263,8 +263,9 @@ def draft(
     ]
     likely = next((column.name for column in columns if says_whose(column.name)), "patient_id")
     return made.get_template("tacit.toml").render(
-        source=source, shown=shown, table=table, terms=terms, columns=found, peeked=seen is not None, likely=likely
-    )
+        source=source, shown=shown, table=table, title=Path(terms.ledger).stem, terms=terms, columns=found,
+        peeked=seen is not None, likely=likely,
+    )  # fmt: skip
 
 
 def identifies(column: TableColumn, seen: Seen | None) -> bool:

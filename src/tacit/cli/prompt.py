@@ -26,7 +26,7 @@ MODES = ("table", "csv", "json", "markdown")
 HELP = """\
 SELECT COUNT(*) FROM data WHERE …;     a question, over several lines if you like, up to ; or an empty line
 \\c QUESTION    what it could cost, without asking it
-\\d             the columns that may be asked about, with their values
+\\d             the columns that may be asked about, with their values; \\d WORD: those that have the word in their name
 \\b             the budget
 .mode MODE     how answers are shown: table, csv, json or markdown
 \\timing        say how long each answer took, or no longer
@@ -110,8 +110,12 @@ def _obey(line: str, session: Opened, manner: Manner, to: Console) -> None:
     elif command == "\\d":
         from tacit.model.describe import values_of
 
-        for name, attribute in session.domain.items():
+        part = rest.strip().lower()
+        found = {name: attribute for name, attribute in session.domain.items() if part in name.lower()}
+        for name, attribute in found.items():
             to.print(f"[bold]{escape(name)}[/] {attribute.kind}: {escape(values_of(attribute))}")
+        if not found:
+            to.print(f"No column is called like {escape(part)}.")
     elif command == "\\b":
         from tacit.model.budget import percent_of
 

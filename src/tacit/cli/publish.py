@@ -240,7 +240,7 @@ def _print_status(now: Status, domain: Domain, past: list[Past], units: bool, to
 
     spent = now.spent.atoms / now.total.atoms
     filled = round(40 * spent)
-    to.print(f"[bold]{now.rows:,}[/] rows, [bold]{now.cells:,}[/] cells; {now.budget}")
+    to.print(f"[bold]{now.rows:,}[/] rows, [bold]{len(domain):,}[/] columns; {now.budget}")
     to.print(f"mechanism {now.mechanism} ({escape(now.reason.rstrip('.'))})")
     to.print(f"[red]{'█' * filled}[/][green]{'░' * (40 - filled)}[/] {spent:.1%} spent")
     to.print(f"everything released so far amounts to epsilon = {now.epsilon_spent:.4g}")
