@@ -61,8 +61,11 @@ class Axes:
     def bar(self, places: list[int], values: list[float], *, yerr: Any, capsize: int) -> None:
         self.drawn |= {"places": places, "values": values, "yerr": yerr}
 
-    def set_xticks(self, places: list[int], labels: list[str]) -> None:
-        self.drawn["labels"] = labels
+    def set_xticks(self, places: list[int], labels: list[str], *, rotation: int) -> None:
+        self.drawn |= {"labels": labels, "upright": rotation == 90}
+
+    def set_ylabel(self, words: str) -> None:
+        self.drawn["name"] = words
 
     def set_title(self, words: str) -> None:
         self.drawn["title"] = words
@@ -72,6 +75,9 @@ def test_a_plot_has_the_error_bars(session: tacit.Session) -> None:
     table = session.table("sex")
     drawn = table.plot(ax=Axes()).drawn
     assert drawn["labels"] == ["F", "M"]
+    assert not drawn["upright"]
+    assert session.table("sex", "age").plot(ax=Axes()).drawn["upright"], "twenty labels have no room side by side"
+    assert session.ask("SELECT sex, AVG(age) FROM data GROUP BY sex").plot(ax=Axes()).drawn["name"] == "AVG(age)"
     assert drawn["values"] == table.values.tolist()
     assert drawn["yerr"] == [[table.error] * 2] * 2
     curve = session.cdf("age")
@@ -86,7 +92,7 @@ def test_a_plot_has_the_error_bars(session: tacit.Session) -> None:
 def test_a_plot_by_whichever_library_is_there(session: tacit.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     table, axes = session.table("sex"), Axes()
     matplotlib, pyplot = ModuleType("matplotlib"), ModuleType("matplotlib.pyplot")
-    pyplot.subplots = lambda: (None, axes)  # type: ignore[attr-defined]
+    pyplot.subplots = lambda **form: (None, axes)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "matplotlib", matplotlib)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", pyplot)
     monkeypatch.setattr("tacit.show.plot.find_spec", lambda name: True if name == "matplotlib" else None)

@@ -9,31 +9,37 @@ from typing import Any, NamedTuple
 from tacit.errors import ConfigError, InvalidQuery
 from tacit.show.frames import Frame
 
+MOST_LETTERS = 60  # of the labels below a plot of the usual width; more of them stand upright
+INCHES_A_LABEL = 0.17
 _NOT_VALUES = ("error", "below", "low", "high")
 
 
 class Drawn(NamedTuple):
-    """What is drawn: a label for each value, and how far below and above it its bar reaches."""
+    """What is drawn: a label for each value, how far below and above it its bar reaches, and what the values are."""
 
     labels: list[str]
     values: list[float]
     below: list[float]
     above: list[float]
+    name: str
 
 
 def plot(frame: Frame, title: str, *, ax: Any = None) -> Any:
-    """Values as bars with whiskers. `ax`: matplotlib's axes to draw into."""
+    """Values as bars with whiskers. `ax`: matplotlib's axes to draw into; new ones are as wide as the labels need."""
     if ax is None and find_spec("matplotlib") is None:
         if find_spec("altair") is None:
             raise ConfigError("plot() needs matplotlib or altair: pip install matplotlib. chart() draws without them.")
         return _altair(drawn(frame), title)
     data = drawn(frame)
-    if ax is None:
-        ax = import_module("matplotlib.pyplot").subplots()[1]
     places = list(range(len(data.values)))
+    crowded = sum(map(len, data.labels)) > MOST_LETTERS
+    if ax is None:
+        size = (max(6.4, INCHES_A_LABEL * len(places)) if crowded else 6.4, 4.8)
+        ax = import_module("matplotlib.pyplot").subplots(figsize=size, layout="constrained")[1]
     ax.bar(places, data.values, yerr=[data.below, data.above], capsize=3)
-    ax.set_xticks(places, data.labels)
+    ax.set_xticks(places, data.labels, rotation=90 if crowded else 0)
     ax.set_title(title)
+    ax.set_ylabel(data.name)
     return ax
 
 
@@ -55,14 +61,15 @@ def drawn(frame: Frame) -> Drawn:
     else:
         name = "error" if "error" in plain else f"{value} error"
         below = above = [0.0 if one is None or one != one else float(one) for one in plain[name]]
-    return Drawn(labels, values, below, above)
+    return Drawn(labels, values, below, above, "" if value == "value" else value)
 
 
 def _altair(data: Drawn, title: str) -> Any:
     altair = import_module("altair")
     rows = [
         {"label": label, "value": value, "low": value - below, "high": value + above}
-        for label, value, below, above in zip(*data, strict=True)
+        for label, value, below, above in zip(*data[:4], strict=True)
     ]
     base = altair.Chart(altair.Data(values=rows), title=title).encode(x=altair.X("label:N", sort=None))
-    return base.mark_bar().encode(y="value:Q") + base.mark_rule().encode(y="low:Q", y2="high:Q")
+    bars = base.mark_bar().encode(y=altair.Y("value:Q", title=data.name))
+    return bars + base.mark_rule().encode(y="low:Q", y2="high:Q")
