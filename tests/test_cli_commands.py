@@ -446,6 +446,17 @@ def test_who_stops_a_command_is_told_what_was_spent(folder: Path, monkeypatch: p
     assert late.exit_code == 130
     assert "2.5 % of the budget was spent in this run; what it bought is kept" in late.stderr
     assert spent() > before
+    monkeypatch.setattr(Session, "answer", answer)
+    close = Session.close
+
+    def stop_closing(session: Session) -> None:
+        close(session)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Session, "close", stop_closing)
+    ended = tacit("ask", "SELECT COUNT(*) FROM data WHERE age < 30")
+    assert ended.exit_code == 130
+    assert "2.5 % of the budget was spent in this run" in ended.stderr, "it had answered, and was closing its files"
 
 
 def test_nothing_left_is_an_exhausted_budget_also_after_a_rollback(folder: Path) -> None:

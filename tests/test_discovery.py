@@ -367,6 +367,19 @@ def test_what_cannot_be_sought_is_refused_in_words(table: dict[str, Any], why: s
 # -- the command -------------------------------------------------------------------------------------------------------
 
 
+def test_who_stops_a_discovery_is_not_told_that_nothing_was_spent(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(**terms: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tacit.discovery.discover", stopped)
+    shown = run("discover", "--yes")
+    assert shown.exit_code == 130
+    assert "`tacit status` says what was spent" in shown.output
+    assert "Nothing" not in shown.output
+
+
 def test_the_command_says_its_price_first_and_writes_the_configuration(folder: Path) -> None:
     dry = run("discover", "--dry-run", "--share", "0.2")
     assert dry.exit_code == 0, dry.output

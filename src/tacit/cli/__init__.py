@@ -48,7 +48,8 @@ class Commands(click.Group):
         except (KeyboardInterrupt, click.Abort) as stopped:
             spent = ctx.meta.get(STOPPED, "Nothing was spent.")
             _complain(ctx, f"Stopped. {spent}", "stopped", "Stopped.", nothing_spent=spent.startswith("Nothing"))
-            ctx.exit(EXIT_STOPPED if isinstance(stopped, KeyboardInterrupt) else EXIT_REFUSED)
+            by_hand = isinstance(stopped, KeyboardInterrupt) or isinstance(stopped.__context__, KeyboardInterrupt)
+            ctx.exit(EXIT_STOPPED if by_hand else EXIT_REFUSED)  # 1 for a question that was answered with no
         except BrokenPipeError:  # the reader of our output has gone, as in `tacit ask … | head -1`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(0)

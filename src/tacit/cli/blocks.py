@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tacit.cli.options import config_option, json_option, rollback_option, start_option
+from tacit.cli.options import config_option, json_option, may_spend, rollback_option, start_option
 from tacit.cli.show import advance, escape, print_grid, say, show, waiting
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def append(
     if column is not None and label is not None:
         raise click.UsageError(f"the labels of blocks are the values of {column}: --label is not given.")
     with settings.series(accept_rollback=accept_rollback, progress=advance) as blocks:
+        may_spend()
         with waiting("Reading the rows"):
             if column is not None:
                 added = blocks.append_by(source or settings.data, column, table=table or settings.table, start=start)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tacit.cli.options import at_terminal, check_writable, json_option, rollback_option, writing
+from tacit.cli.options import at_terminal, check_writable, json_option, may_spend, rollback_option, writing
 from tacit.cli.show import escape, print_grid, show, waiting
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def discover(
 
         _print_offer(priced, console(error=True))
         click.confirm("Discover it now?", abort=True, err=True)
+    may_spend()
     with waiting("Looking at the columns"):
         found = buy(data=read.data, table=read.table, **terms, **read.options, accept_rollback=accept_rollback)
     text = with_tables(Path(config).read_text(encoding="utf-8"), found.tables, found.empty)

@@ -153,6 +153,7 @@ def opened(options: Options, *, without_data: bool = False) -> Iterator[Session]
         config = read_config(options.config)
         if options.block is not None:
             with config.series(accept_rollback=options.accept_rollback, progress=advance) as blocks:
+                may_spend()
                 yield blocks.block(options.block)
             return
         known = config.reopen() if without_data and options.accept_rollback is None else None
@@ -191,6 +192,7 @@ def asked(options: Options) -> Iterator[Opened]:
             yield session
         return
     with config.series(accept_rollback=options.accept_rollback, progress=advance) as blocks:
+        may_spend()
         if options.start:
             blocks.start()
         yield blocks
@@ -229,13 +231,19 @@ def _names_config() -> bool:
 
 @contextmanager
 def _telling(session: Opened) -> Iterator[None]:
-    """Whoever stops a run is told what it has spent."""
-    before = spent_here(session)
+    """Whoever stops a run is told what it has spent, also while it closes its files and ends."""
+    before, meta = spent_here(session), click.get_current_context().meta
     try:
         yield
     except (KeyboardInterrupt, click.Abort):
-        click.get_current_context().meta[STOPPED] = _spent_since(session, before)
+        meta[STOPPED] = _spent_since(session, before)
         raise
+    meta[STOPPED] = _spent_since(session, before)
+
+
+def may_spend() -> None:
+    """From here on something may be spent, and whoever stops the run is told where it stands how much."""
+    click.get_current_context().meta[STOPPED] = "What was bought is kept, and `tacit status` says what was spent."
 
 
 def spent_here(session: Opened) -> Loss:
