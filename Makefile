@@ -36,11 +36,13 @@ page: setup .venv/.serve  ## The same in the browser, until Ctrl+C
 
 # Two workers share the cores: threads of each one's linear algebra would only wait for one another. The programs that
 # tests start find Tacit compiled, whatever the environment says about that. A worker takes whole files, and then what the
-# other one has left, so that what the tests of a file share is made once.
+# other one has left, so that what the tests of a file share is made once. The pages are tried in Chromium where it and its
+# driver are on the path; elsewhere those tests are skipped, and say why.
+CHROMIUM := $(shell command -v chromium >/dev/null && command -v chromedriver >/dev/null && echo .venv/.browser)
 test: export OPENBLAS_NUM_THREADS := 1
 test: export PYTHONDONTWRITEBYTECODE :=
-test: dev lint  ## Everything that must hold before a change lands (under 10 minutes)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not audit and not crash and not spark and not browser"
+test: dev lint $(CHROMIUM)  ## Everything that must hold before a change lands (under 10 minutes)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not audit and not crash and not spark"
 
 lint: dev
 	$(BIN)/ruff check .
