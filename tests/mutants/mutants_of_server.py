@@ -273,7 +273,7 @@ SERVER = (
     plant(
         "a revoked key over the wire",
         "a revoked key opens nothing, also where a connection is open",
-        "serve/postgres/connection.py",
+        "serve/postgres/conversation.py",
         "key = self.key if ring is None else ring.get(self.key.id)",
         "key = self.key",
         "serve/test_wire.py::test_a_revoked_key_is_refused_from_the_next_statement_on",

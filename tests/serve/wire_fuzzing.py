@@ -207,7 +207,7 @@ async def _idle(connection: Connection) -> None:
     """Until it waits for more, or has ended."""
     await asyncio.sleep(0)
     while not connection.task.done() and connection.channel._more is None:
-        await asyncio.sleep(0.0002 if connection._asking is not None else 0)
+        await asyncio.sleep(0.0002 if connection._talk.asking is not None else 0)
 
 
 def judge(said: bytes, told: Counter[str]) -> None:

@@ -19,6 +19,7 @@ from tacit.serve.postgres.answer import Row
 from tacit.serve.postgres.catalogue import Catalogue, Lookup
 from tacit.serve.postgres.channel import WireLimits
 from tacit.serve.postgres.connection import Connection
+from tacit.serve.postgres.conversation import Conversation
 from tacit.serve.postgres.login import Door
 from tacit.serve.postgres.messages import Cancel
 from tacit.serve.postgres.metadata import DATABASE
@@ -26,6 +27,7 @@ from tacit.serve.postgres.select import TableSelect, table_select
 from tacit.serve.postgres.source import Statement
 from tacit.serve.postgres.sqlstate import NO_DATABASE, TOO_MANY, WireError
 from tacit.serve.postgres.statement import NESTED, QUERY, Bound, Explained, Prepared, prepare
+from tacit.serve.postgres.translation import Caller
 from tacit.serve.postgres.types import Value
 from tacit.serve.question import SHORT_SQL, Question
 from tacit.serve.served import ServedData
@@ -124,13 +126,13 @@ class Listener:
 
     # -- what connections share ---------------------------------------------------------------------------------------
 
-    async def read(self, statement: Statement, connection: Connection, key: Key) -> Prepared:
+    async def read(self, statement: Statement, talk: Conversation, key: Key) -> Prepared:
         """Read a statement: at once if it is short and about a data set, or a command, else in a thread."""
-        caller = connection.caller
+        caller = talk.caller
 
         def find(name: str) -> ServedData | None:
             datasets = self.server.datasets
-            return datasets.get(name) or (datasets.get(connection.database) if name == "data" else None)
+            return datasets.get(name) or (datasets.get(talk.database) if name == "data" else None)
 
         def query(part: Statement) -> TableSelect | Lookup:
             return table_select(part, find) or self._catalogue.lookup(part, caller)
@@ -147,7 +149,7 @@ class Listener:
             async with self._catalogue.turn(key.id):
                 found = await asyncio.to_thread(prepare, statement, query)
         if isinstance(found.asked, TableSelect) and not statement.start and len(statement.text) <= MAX_KEPT_TEXT:
-            self._kept.keep((connection.database, statement.text), found)
+            self._kept.keep((talk.database, statement.text), found)
         return found
 
     async def bound(self, prepared: Prepared, values: tuple[Value, ...]) -> Bound:
@@ -185,9 +187,7 @@ class Listener:
             lines.append(f"± {width:,.0f} rows ({100 * dataset.session.confidence:.10g} %)")
         return lines + [f"± {one.error:,.0f} rows: {one.about}" for one in base.certified or base.expects]
 
-    async def looked_up(
-        self, lookup: Lookup, values: Sequence[Value], connection: Connection, key: Key
-    ) -> Iterator[Row]:
+    async def looked_up(self, lookup: Lookup, values: Sequence[Value], caller: Caller, key: Key) -> Iterator[Row]:
         """The rows of a look into the catalogues."""
         async with self._catalogue.turn(key.id):
-            return iter(await asyncio.to_thread(self._catalogue.rows, lookup, values, connection.caller))
+            return iter(await asyncio.to_thread(self._catalogue.rows, lookup, values, caller))

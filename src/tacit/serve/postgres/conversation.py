@@ -1,0 +1,235 @@
+"""What the statements of one client do, and what it has said so far: settings, names, a transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tacit.serve.key import Key
+from tacit.serve.postgres import messages
+from tacit.serve.postgres.answer import Row, notice, rows_of
+from tacit.serve.postgres.catalogue import Lookup
+from tacit.serve.postgres.channel import Channel, Gone
+from tacit.serve.postgres.command import REPORTED, TRANSACTIONS, Command, Settings
+from tacit.serve.postgres.messages import Field
+from tacit.serve.postgres.metadata import DATABASE
+from tacit.serve.postgres.named import ALL, Execution, Fetching
+from tacit.serve.postgres.portals import Named, Names, Portal
+from tacit.serve.postgres.sqlstate import CANCELLED, NO_TRANSACTION, NOT_ALLOWED, SHUTDOWN, SYNTAX, WireError
+from tacit.serve.postgres.statement import Bound, Explained, NamedStatement, Prepared
+from tacit.serve.postgres.translation import Caller
+from tacit.serve.postgres.types import decode, encoder
+
+if TYPE_CHECKING:
+    from tacit.serve.postgres.listener import Listener
+
+T = TypeVar("T")
+_QUIET = ("warning", "error", "fatal", "panic")  # settings of client_min_messages that want no notices
+
+
+@dataclass(frozen=True)
+class Result:
+    """What comes of a statement: rows, or only its tag; and what is said beside it."""
+
+    tag: str
+    rows: Iterator[Row] | None = None
+    notices: tuple[str, ...] = ()
+
+
+class Conversation:
+    """One client: who it is, what it has named and set, and what is being asked for it."""
+
+    def __init__(self, listener: Listener, channel: Channel, process: int) -> None:
+        self._listener, self.channel, self.process = listener, channel, process
+        self.key: Key | None = None
+        self.settings = Settings()
+        self.database = ""
+        self.names = Names()
+        self.in_transaction, self._told = False, False
+        self.checked: Key | None = None  # the key as it was when the message was begun
+        self.asking: asyncio.Future[Any] | None = None
+        self.cancelled = False
+
+    @property
+    def caller(self) -> Caller:
+        """What the catalogues know of it."""
+        user = "" if self.key is None else self.key.name
+        return Caller(user, self.database or DATABASE, self.process, self.settings.values)
+
+    def fields(self, bound: Bound) -> tuple[Field, ...] | None:
+        """The columns of what is done: where it uses another statement, they are those of that."""
+        return self.described(bound.prepared) if bound.asked is None else bound.fields
+
+    def described(self, prepared: Prepared) -> tuple[Field, ...] | None:
+        if isinstance(prepared.asked, Execution):
+            used = self.names.statement(prepared.asked.name).prepared
+            return None if used is None else used.fields
+        if isinstance(prepared.asked, Fetching):
+            portal = self.names.portal(prepared.asked.name)
+            return None if portal is None or prepared.asked.moves else portal.bound.fields
+        return prepared.fields
+
+    # -- results ------------------------------------------------------------------------------------------------------
+
+    async def rows(
+        self, fields: Sequence[Field], formats: Sequence[int], rows: Iterator[Row], most: int
+    ) -> tuple[int, bool]:
+        """Send rows, `most` of them unless that is 0. How many they were, and whether the limit ended them."""
+        writers = [encoder(field.type, code) for field, code in zip(fields, formats, strict=True)]
+        count = 0
+
+        def lines() -> Iterator[bytes]:
+            nonlocal count
+            for row in islice(rows, most) if most else rows:
+                count += 1
+                yield messages.row([write(value) for write, value in zip(writers, row, strict=True)])
+
+        await self.channel.say_rows(lines())
+        return count, bool(most) and count == most
+
+    async def copy(self, prepared: Prepared, fields: Sequence[Field], rows: Iterator[Row]) -> int:
+        copies, count = prepared.copies, 0
+        assert copies is not None
+        self.channel.say(messages.copying(len(fields), binary=copies.binary))
+
+        def lines() -> Iterator[bytes]:
+            nonlocal count
+            for data in copies.lines(fields, rows):
+                count += data.rows
+                yield messages.copied(data.line)
+
+        await self.channel.say_rows(lines())
+        self.channel.say(messages.COPY_DONE)
+        return count
+
+    def notice(self, words: str) -> None:
+        if self.settings.values.get("client_min_messages", "").lower() not in _QUIET:
+            self.channel.say(messages.said(b"N", "NOTICE", "00000", words))
+
+    # -- statements ---------------------------------------------------------------------------------------------------
+
+    async def do(self, bound: Bound) -> Result:
+        asked = bound.prepared.asked
+        if isinstance(asked, Command):
+            return self._command(asked)
+        if isinstance(asked, NamedStatement):
+            return await self._name(asked, bound)
+        if isinstance(asked, Execution):
+            return await self.do(await self._executed(asked))
+        if isinstance(asked, Fetching):
+            return await self._fetched(asked)
+        key = self.current_key()
+        with self._listener.server.traffic.slot(key.id):
+            if isinstance(asked, Lookup):
+                return Result("SELECT", await self._listener.looked_up(asked, bound.values, self.caller, key))
+            assert bound.asked is not None
+            if isinstance(asked, Explained):
+                lines = await self._listener.explained(key, asked.select.dataset, bound.asked.question, self._waited)
+                return Result("EXPLAIN", iter([(line,) for line in lines]))
+            answering = self._listener.server.ask(key, asked.dataset, [bound.asked.question], datetime.now(UTC))
+            (answer,) = await self._waited(asyncio.ensure_future(answering))
+            return Result("SELECT", rows_of(bound.asked.places, answer), (notice(answer),))
+
+    async def _name(self, asked: NamedStatement, bound: Bound) -> Result:
+        """PREPARE and DECLARE. Nothing is asked before it is executed or fetched."""
+        named = asked.named
+        if not named.cursor:
+            types = asked.inner.types(named.types)
+            self.names.keep_statement(named.name, Named(asked.inner, types, len(named.inner.text)))
+            return Result("PREPARE")
+        if not (self.in_transaction or named.holds):
+            words = "DECLARE … CURSOR outlives its statement in a transaction, or WITH HOLD."
+            raise WireError(NO_TRANSACTION, words)
+        inner = await self._listener.bound(asked.inner, bound.values)
+        formats = spread((), len(inner.fields or ()))
+        self.names.keep_portal(named.name, Portal(inner, formats, named.holds))
+        return Result("DECLARE CURSOR")
+
+    async def _executed(self, asked: Execution) -> Bound:
+        """The statement that EXECUTE is about, with its values."""
+        named = self.names.statement(asked.name)
+        if len(asked.values) != len(named.types) or named.prepared is None:
+            words = f"the statement takes {len(named.types)} parameters, and {len(asked.values)} were given."
+            raise WireError(SYNTAX, words)
+        given = (None if value is None else value.encode() for value in asked.values)
+        values = tuple(decode(value, type, 0) for value, type in zip(given, named.types, strict=True))
+        return await self._listener.bound(named.prepared, values)
+
+    async def _fetched(self, asked: Fetching) -> Result:
+        portal = self.names.portal(asked.name)
+        assert portal is not None  # a cursor has a name
+        notices = tuple[str, ...]()
+        if portal.rows is None:
+            result = await self.do(portal.bound)
+            notices, portal.rows = result.notices, result.rows or iter(())
+        rows = portal.rows if asked.most == ALL else islice(portal.rows, asked.most)
+        if asked.moves:
+            return Result(f"MOVE {sum(1 for _ in rows)}", None, notices)
+        return Result("FETCH", rows, notices)
+
+    async def _waited(self, asking: asyncio.Future[T]) -> T:
+        """What is waited for, unless the client cancels it or goes away."""
+        self.asking, self.cancelled = asking, False
+        try:
+            return await asking
+        except asyncio.CancelledError:
+            if self.channel.ended:
+                raise Gone from None
+            if not self.cancelled:  # the loop is ending
+                raise
+            words = (
+                "The statement was cancelled. What was asked already is answered all the same, and free to ask again."
+            )
+            raise WireError(CANCELLED, words, nothing_spent=False) from None
+        finally:
+            self.asking = None
+
+    def current_key(self) -> Key:
+        """The key as it was found in this message, or is now: one that was revoked ends the connection."""
+        if self.checked is not None:
+            return self.checked
+        assert self.key is not None
+        ring = self._listener.server.keys
+        key = self.key if ring is None else ring.get(self.key.id)
+        if key is None:
+            raise WireError(NOT_ALLOWED, "The key was revoked.", fatal=True)
+        if self._listener.closing:
+            raise WireError(SHUTDOWN, "The server is closing down.", fatal=True)
+        self.checked = key
+        return key
+
+    def _command(self, command: Command) -> Result:
+        if command.transaction is not None:
+            self.in_transaction = command.transaction
+            if not command.transaction:
+                self.names.end_transaction()
+        notices = () if command.transaction is None or self._told else (TRANSACTIONS,)
+        self._told |= bool(notices)
+        if command.resets:
+            self.settings.reset()
+        for name, value in command.changes.items():
+            changed = self.settings.set(name, value)
+            if changed in REPORTED:
+                self.channel.say(messages.parameter(changed, self.settings.values[changed]))
+        if command.forgets is not None:
+            self.names.forget(command.forgets)
+        if command.closes is not None:
+            self.names.close_cursor(command.closes)
+        if not command.shows:
+            return Result(command.tag, None, notices)
+        if command.shows == "ALL":
+            return Result("SHOW", iter([(name, value, "") for name, value in sorted(self.settings.values.items())]))
+        return Result("SHOW", iter([(self.settings.get(command.shows),)]))
+
+
+def spread(codes: Sequence[int], count: int) -> tuple[int, ...]:
+    """A format for each of so many: none given means text, one given is everybody's."""
+    return tuple(codes) if len(codes) == count else (codes[0] if codes else 0,) * count
+
+
+def tagged(tag: str, fields: Sequence[Field] | None, count: int) -> str:
+    return f"{tag} {count}" if fields is not None and tag in ("SELECT", "COPY", "FETCH") else tag
