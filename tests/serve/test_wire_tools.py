@@ -150,3 +150,12 @@ def test_values_for_a_filter_are_free(lasting: Served) -> None:
     assert [row[0] for row in told["rows"]] == ["F", "M"]
     assert told["source"] == "public"
     assert lasting.people.session.spent == before
+
+
+def test_what_the_audit_log_has_can_be_asked_again(lasting: Served) -> None:
+    sent = "-- a tool's comment\nSELECT COUNT(*)\nFROM data WHERE sex = 'M'"
+    told = lasting.ask(sent)
+    noted = lasting.people.noted(1)[0]["asked"]
+    assert lasting.ask(noted)["value"] == told["value"]
+    lasting.ask("SELECT COUNT(*)\nFROM data WHERE sex = 'M'")
+    assert lasting.people.noted(1)[0]["asked"] == "SELECT COUNT(*) FROM data WHERE sex = 'M'"

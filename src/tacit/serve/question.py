@@ -43,9 +43,12 @@ class Question:
 
     @property
     def asked(self) -> str:
-        """The question as it came, for the audit log: SQL, or JSON on one line; cut short."""
+        """The question as it came, for the audit log: SQL, or JSON, on one line where it can be; cut short."""
         text = self.given if isinstance(self.given, str) else json.dumps(self.given, ensure_ascii=False)
-        return "" if self.given is None else " ".join(text[:MOST_ASKED].split())
+        if self.given is None:
+            return ""
+        # A comment ends with its line: on one line with it, the statement would be a part of it.
+        return text[:MOST_ASKED].strip() if "--" in text else " ".join(text[:MOST_ASKED].split())
 
     @property
     def is_count(self) -> bool:
