@@ -278,4 +278,12 @@ SERVER = (
         "key = self.key",
         "serve/test_wire.py::test_a_revoked_key_is_refused_from_the_next_statement_on",
     ),
+    plant(
+        "a line of the log for all bytes that are no request",
+        "whoever has no key cannot fill the log",
+        "serve/connections.py",
+        "return not isinstance(error, LocalProtocolError | None) or self._due(str(record.msg))",
+        "return True",
+        "serve/test_connections.py::test_a_broken_body_is_in_the_log_once",
+    ),
 )
