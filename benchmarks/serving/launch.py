@@ -6,9 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 PATIENCE = 600.0  # seconds until what hangs is an error, also on a machine that is a hundred times slower
 
@@ -34,11 +35,17 @@ threading.Thread(target=lambda: (os.read(0, 1), os._exit(1)), daemon=True).start
 
 
 class Server:
-    """A running server: `address`, its process's number, and the memory that it holds. `program` is what it runs."""
+    """A running server: `address`, its process's number, and the memory that it holds.
 
-    def __init__(self, config: Path, program: str = PROGRAM) -> None:
+    program: what it runs.
+    log: the file of what it complains about, instead of this process's stderr.
+    """
+
+    def __init__(self, config: Path, program: str = PROGRAM, log: Path | None = None) -> None:
         command = [sys.executable, "-c", _WITH_PARENT + program, str(config)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        with nullcontext() if log is None else log.open("w") as stderr:
+            pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": stderr}
+            self._process = subprocess.Popen(command, text=True, **pipes)
         assert self._process.stdout is not None
         self.address = self._process.stdout.readline().strip()
         if not self.address.startswith("http://127.0.0.1:"):
