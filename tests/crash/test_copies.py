@@ -68,6 +68,8 @@ def epsilon_of_copies(folder: Path, copies: int, killed: random.Random | None = 
         (ready, out), (start, go) = os.pipe(), os.pipe()
         child = os.fork()
         if child == 0:
+            for end in (go, *(one[2] for one in children)):
+                os.close(end)  # so that nobody waits for a test that was ended
             ask_from_a_copy(folder, number, start, out)
         os.close(out)
         os.close(start)

@@ -1,11 +1,13 @@
 """A server for an hour at mixed load: what it holds in memory, descriptors and files over time, and why that grows.
 
     python tests/serve/soak.py [--minutes 60]
+    python tests/serve/soak.py --questions 12500
 
 New questions, repeats, batches, requests from the API's own description (right and wrong), bytes that are no requests,
 logins and downloads, from eight clients at once. What grows is compared with the number of the ledger's lines: a
 file's bytes and the memory may grow with these, and descriptors with nothing. The figures and pictures go to
-`build/audit`; `make audit` puts them into its report.
+`build/audit`; `make audit` puts them into its report. With `--questions`, one client asks so many new ones, and nothing
+else: what they leave in memory is printed, on a busy machine as on a quiet one.
 """
 
 from __future__ import annotations
@@ -196,9 +198,7 @@ def picture(samples: Sequence[Sample]) -> Grid:
 
 def soak(folder: Path, minutes: float, samples: int = SAMPLES, say: Callable[[str], None] = print) -> list[str]:
     """Run it, keep figures and picture, and say what went wrong or grew without a reason."""
-    config = write_config(folder, questions=10_000_000)
-    config.write_text(config.read_text().replace("width = 10", "width = 1"))  # for more questions than can be asked
-    keys = {name: make_key(folder / "tacit.keys", name, role, quota) for name, (role, quota) in WHO.items()}
+    config, keys = prepared(folder)
     seen = list[Sample]()
     with Server(config, PROGRAM) as server:
         load = Load(server.address, keys)
@@ -224,10 +224,38 @@ def soak(folder: Path, minutes: float, samples: int = SAMPLES, say: Callable[[st
     return wrong
 
 
+def ask_new(folder: Path, count: int, say: Callable[[str], None] = print) -> None:
+    """What a server holds after each fifth of so many new questions."""
+    config, keys = prepared(folder)
+    rng = random.Random(0)
+    with Server(config, PROGRAM) as server:
+        load, began = Load(server.address, keys), time.perf_counter()
+        client = Plain(server.address, keys["ana"])
+        step = load.new(0, client, rng)
+        for number in range(1, count + 1):
+            step()
+            if number % max(1, count // 5) == 0:
+                one = sample(server, folder, load, began)
+                say(f"{number:10,} questions {one.lines:10,} lines {one.memory / 2**20:8.1f} MB")
+        client.close()
+
+
+def prepared(folder: Path) -> tuple[Path, dict[str, str]]:
+    """The configuration of a server, and its keys."""
+    config = write_config(folder, questions=10_000_000)
+    config.write_text(config.read_text().replace("width = 10", "width = 1"))  # for more questions than can be asked
+    return config, {name: make_key(folder / "tacit.keys", name, role, quota) for name, (role, quota) in WHO.items()}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--minutes", type=float, default=60.0)
-    minutes = parser.parse_args(arguments).minutes
+    parser.add_argument("--questions", type=int, help="instead: so many new questions, one after another")
+    minutes, count = (given := parser.parse_args(arguments)).minutes, given.questions
+    if count:
+        with tempfile.TemporaryDirectory() as folder:
+            ask_new(Path(folder), count, say=lambda line: print(line, flush=True))
+        return 0
     print(f"a soak of {minutes:g} minutes; the picture goes to {FOLDER.name}/soak.svg", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         wrong = soak(Path(folder), minutes, say=lambda line: print(line, flush=True))

@@ -37,6 +37,13 @@ def test_samples_that_a_busy_machine_takes_late_are_judged_as_others() -> None:
     assert unexplained([*SAMPLES[:2], replace(SAMPLES[2], minutes=1000.0)]) == []
 
 
+def test_what_new_questions_leave_in_memory_is_printed(tmp_path: Path) -> None:
+    said: list[str] = []
+    soak.ask_new(tmp_path, 5, say=said.append)
+    assert len(said) == 5
+    assert "5 questions" in said[-1]
+
+
 def test_a_server_is_loaded_for_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_record, "FOLDER", tmp_path / "audit")
     monkeypatch.setattr(soak, "FOLDER", tmp_path / "audit")
