@@ -206,7 +206,7 @@ def test_a_table_prints_its_rows() -> None:
         f"{EVIL}  0–9       -3",
         f"{EVIL}  10–19   4.25",
         f"{EVIL}  20–29      0",
-        "each ± 7 (95%, for this noise, hypothesis, free)",
+        "each ± 7 (95%, for this noise, worked out, free)",
     ]
     assert list(table().rows())[2] == (("F", "20–29"), 1200.0)
 
@@ -255,11 +255,11 @@ def test_a_receipt_is_short() -> None:
 def test_what_bars_are_about() -> None:
     like = answer(source="hypothesis", cost=FREE)
     like = replace(like, facts=like.facts.within(110, share_of(0.95, 698_648)))
-    assert str(like) == "1,234 ± 110 (95% of 698,648 questions like this one, hypothesis, free)"
+    assert str(like) == "1,234 ± 110 (95% of 698,648 questions like this one, worked out, free)"
     every = replace(like, facts=like.facts.within(243, all_of(698_648)))
-    assert str(every) == "1,234 ± 243 (95%, for all 698,648 questions of this kind at once, hypothesis, free)"
+    assert str(every) == "1,234 ± 243 (95%, for all 698,648 questions of this kind at once, worked out, free)"
     exact = replace(like, facts=like.facts.within(0, EXACT))
-    assert str(exact) == "1,234 ± 0 (exact, hypothesis, free)"
+    assert str(exact) == "1,234 ± 0 (exact, worked out, free)"
     assert share_of(0.95, 698_648) == "95% of 698,648 questions like this one"
     assert all_of(698_648) == "all 698,648 questions of this kind at once"
 

@@ -132,7 +132,7 @@ class Answer(Answered):
         return f"{number(self.value)} {bar_words(self)}"
 
     def _page(self) -> dict[str, Any]:
-        said = f"({sure_words(self)} · {self.source} · {cost_words(self.facts)}){_note(self)}{says_words(self)}"
+        said = f"({sure_words(self)} · {source_words(self)} · {cost_words(self.facts)}){_note(self)}{says_words(self)}"
         bar = _plus_minus(self.error)
         return {"question": self.question, "value": number(self.value), "bar": bar, "small": said}
 
@@ -171,7 +171,7 @@ class QuantileAnswer(Answered):
         return Frame((*said, *fact_columns(self)))
 
     def __str__(self) -> str:
-        said = f"{self.low} to {self.high} at {sure_words(self)}, {self.source}, {cost_words(self.facts)}"
+        said = f"{self.low} to {self.high} at {sure_words(self)}, {source_words(self)}, {cost_words(self.facts)}"
         return f"{self.value} ({said}){says_words(self)}"
 
     def _page(self) -> dict[str, Any]:
@@ -215,7 +215,8 @@ def ends(limits: Limits) -> list[float | None]:
 def bar_words(shown: Answered) -> str:
     """The error bar that is shown and its circumstances in words."""
     start = f"{_plus_minus(shown.error)} ".lstrip()
-    return f"{start}({sure_words(shown)}, {shown.source}, {cost_words(shown.facts)}){_note(shown)}{says_words(shown)}"
+    circumstances = f"({sure_words(shown)}, {source_words(shown)}, {cost_words(shown.facts)})"
+    return f"{start}{circumstances}{_note(shown)}{says_words(shown)}"
 
 
 def bar_line(bar: Bar) -> str:
@@ -236,6 +237,11 @@ def _confident(bar: Bar) -> str:
     sure = f"{100 * bar.confidence:.10g}%"  # 0.999 is not 100%
     # A share of many questions is its own confidence: it is not said twice.
     return bar.about if bar.about == EXACT or bar.about.startswith(f"{sure} of ") else f"{sure}, for {bar.about}"
+
+
+def source_words(shown: Answered) -> str:
+    """Where an answer comes from, in words that say it without the theory."""
+    return "worked out" if shown.source == "hypothesis" else shown.source
 
 
 def says_words(shown: Answered) -> str:
