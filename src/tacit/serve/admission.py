@@ -18,8 +18,9 @@ import secrets
 import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
@@ -169,20 +170,15 @@ class Traffic:
         while len(self._buckets) > _MOST_BUCKETS:
             self._buckets.popitem(last=False)
 
-    @contextmanager
-    def slot(self, key: int) -> Iterator[None]:
+    @cached_property
+    def slot(self) -> Callable[[int], AbstractContextManager[None]]:
         """A place among those being served, for a key whose request has been read."""
-        if self._active.total() >= self.limits.together:
-            raise _busy()
-        with _counted(self._active, key, self.limits.together_of_one):
-            yield
+        return partial(_counted, self._active, most=self.limits.together_of_one, of_all=self.limits.together)
 
     @contextmanager
     def working(self, key: int, work: int) -> Iterator[None]:
         """Room for so much work, which takes more of a key's rate: what is held in memory is bounded by it."""
-        if self._work.total() + work > WORK_TOGETHER:
-            raise _busy()
-        with _counted(self._work, key, WORK_OF_ONE, work):
+        with _counted(self._work, key, work, most=WORK_OF_ONE, of_all=WORK_TOGETHER):
             if work >= WORK_A_TOKEN:
                 self.take(key, work // WORK_A_TOKEN)
             yield
@@ -194,7 +190,7 @@ class Traffic:
         served. Without a key there is little room, but always some: the oldest that has not come whole gives way.
         """
         if isinstance(who, int):
-            with _counted(self._reading, who, self.limits.together_of_one):
+            with _counted(self._reading, who, most=self.limits.together_of_one):
                 async with _in_time(self.limits) as until:
                     text = await _whole(request, most)
             if len(text) >= BYTES_A_TOKEN:
@@ -218,9 +214,9 @@ class Traffic:
 
 
 @contextmanager
-def _counted(among: Counter[int], key: int, most: int, more: int = 1) -> Iterator[None]:
-    """So many more of a key's; refused where it would have too many."""
-    if among[key] + more > most:
+def _counted(among: Counter[int], key: int, more: int = 1, *, most: int, of_all: float = math.inf) -> Iterator[None]:
+    """So many more of a key's; refused where it would have too many, or all of them together."""
+    if among[key] + more > most or among.total() + more > of_all:
         raise _busy()
     among[key] += more
     try:

@@ -311,13 +311,14 @@ async def _read(call: Call) -> Remembered:
     """The question of a body. One that was read before is not read again, and one that takes long is in the pool."""
     if call.before is not None:
         return call.before
-    body, domain, within = call.body.question, call.about.session.domain, given(call.body.within)
+    about, body, within = call.about, call.body.question, given(call.body.within)
+    domain = about.session.domain
     long = len(body) > SHORT_SQL if isinstance(body, str) else isinstance(body, dict) and as_weights(body)
     if long or len(call.text) > SHORT:
         return Remembered(await run_in_threadpool(read, body, domain, within))
     found = Remembered(read(body, domain, within))
-    if found.question.light and not call.about.grows:  # a new block may change what is meant
-        call.server.read_before.keep((call.about.name, call.text), found)
+    if found.question.light and not about.grows:  # a new block may change what is meant
+        call.server.read_before.keep((about.name, call.text), found)
     return found
 
 
