@@ -30,7 +30,8 @@ from benchmarks.bench_large import wide_domain, wide_rows
 from tacit.demo import DOMAIN as DEMO
 from tacit.demo import demo_data
 from tacit.model.certificate import Certificate, Conjunctions
-from tacit.model.query import GRID, Query
+from tacit.model.factor import GRID
+from tacit.model.query import Query
 from tacit.release.base import Base, CertifiedFigure
 from tacit.release.classes import boxes, sample
 from tacit.release.forecast import WarmStarted

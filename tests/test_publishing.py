@@ -24,7 +24,8 @@ from tacit.public import Transcript, knowledge
 from tacit.release import median as median_module
 from tacit.release.iterative import Weights
 from tacit.release.mechanisms import Choice
-from tacit.release.public import UNCHECKED, Recall, buyer
+from tacit.release.public import UNCHECKED
+from tacit.release.recall import Recall, buyer
 from tacit.release.settings import MedianSettings, names_of
 from tacit.session import Session
 from tacit.trusted.curator import Curator

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from benchmarks.accuracy.tables import ONE_COUNT
 from tacit.exact.price import noise_for, total
 from tacit.model.budget import Budget
-from tacit.model.query import GRID, Query
+from tacit.model.factor import GRID
+from tacit.model.query import Query
 from tacit.model.request import Comparisons, Distance
-from tacit.release.online import Terms
+from tacit.release.online_terms import Terms
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 from tacit.trusted.gate import first_passing
 from tacit.trusted.noise import add_noise, draw_geometric

@@ -19,8 +19,9 @@ from benchmarks.coverage.tables import Table, Where, boxes, drawn, some
 from tacit.model.aggregate import Sum
 from tacit.model.answer import Answer, Answered
 from tacit.model.certificate import Certificate, Conjunctions
+from tacit.model.factor import GRID
 from tacit.model.facts import ANSWER, FREE, LIKE, NOISE, Bar
-from tacit.model.query import GRID, Query
+from tacit.model.query import Query
 from tacit.release.base import CertifiedFigure
 from tacit.release.classes import boxes as all_boxes
 from tacit.release.evidence import sure

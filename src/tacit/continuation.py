@@ -20,7 +20,8 @@ from tacit.model.entry import Carried, Closed, decode, encode
 from tacit.release.epsilon import epsilon_spent
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Draft, Line
-from tacit.store.log import Log, Transaction
+from tacit.store.log import Log
+from tacit.store.transaction import Transaction
 from tacit.terms import MadeWith, made_with
 from tacit.trusted.ledger import Ledger
 

@@ -14,7 +14,7 @@ from tacit.model.status import Extension
 from tacit.store.chain import Draft, Unsound
 
 if TYPE_CHECKING:
-    from tacit.store.log import Transaction
+    from tacit.store.transaction import Transaction
     from tacit.trusted.ledger import Ledger
 
 PART_OF = "part_of"  # the term of a block's ledger: the hash that the manifest of its series starts from

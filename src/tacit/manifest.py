@@ -18,7 +18,8 @@ from tacit.errors import LedgerError
 from tacit.release.groups import ALONE, BlockGroup, Levels
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Draft, Line, State, Unsound, canonical
-from tacit.store.log import Log, Transaction, made_of
+from tacit.store.log import Log, made_of
+from tacit.store.transaction import Transaction
 
 SERIES = "series"  # the term by which a manifest is told from a ledger
 FORM = "1"

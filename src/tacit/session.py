@@ -413,7 +413,7 @@ class Session(Questions):
 
     def bar_for(self, ask: Count, cost: Loss) -> float:
         """The half width of the bar that a count has if it is measured by itself for this cost. Spends nothing."""
-        from tacit.release.public import expected_noise
+        from tacit.release.recall import expected_noise
 
         return quantile(expected_noise(self._public, ask.query, cost), self._confidence) / ask.query.unit
 

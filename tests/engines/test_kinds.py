@@ -25,7 +25,8 @@ from tacit.model.attribute import boolean, category, integer, numeric
 from tacit.model.certificate import Certificate, Conjunctions
 from tacit.model.counting import Group
 from tacit.model.domain import Domain
-from tacit.model.query import GRID, Query
+from tacit.model.factor import GRID
+from tacit.model.query import Query
 from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Convolution, Product, Question, Tree, marginal

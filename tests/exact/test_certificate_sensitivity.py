@@ -17,7 +17,8 @@ from tacit.exact.price import Sensitivity
 from tacit.model.attribute import category, integer
 from tacit.model.certificate import Certificate, Conjunctions
 from tacit.model.domain import Domain
-from tacit.model.query import GRID, Factor, Query
+from tacit.model.factor import GRID, Factor
+from tacit.model.query import Query
 from tacit.trusted import sensitivity as trusted
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import order_statistics, sensitivity, truth

@@ -19,9 +19,10 @@ from tacit.errors import BudgetExhausted
 from tacit.exact.price import Sensitivity, noise_for, price
 from tacit.model.budget import Loss
 from tacit.model.entry import FreeAnswer, Measured, Told
+from tacit.model.factor import GRID
 from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise, pmf
-from tacit.model.query import GRID, Query
+from tacit.model.query import Query
 from tacit.model.request import Compared, Disagreement, look
 from tacit.release.rules.median_net import MedianNet
 from tacit.theory.figure_1 import FigureOne, MedianBasic

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tacit.model.budget import Loss
-from tacit.model.query import GRID
-from tacit.release.online import Terms
+from tacit.model.factor import GRID
+from tacit.release.online_terms import Terms
 from tacit.trusted import gate as gate_module
 
 FAR = 400  # steps: what lies beyond has a chance below e^-40

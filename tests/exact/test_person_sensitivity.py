@@ -22,7 +22,8 @@ from tacit.exact.price import Sensitivity
 from tacit.model.attribute import integer
 from tacit.model.budget import Budget, Loss, Measure
 from tacit.model.domain import Domain
-from tacit.model.query import GRID, Query
+from tacit.model.factor import GRID
+from tacit.model.query import Query
 from tacit.model.request import Disagreement, Distance, Lens, look
 from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic

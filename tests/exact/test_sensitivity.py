@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from tacit.exact.price import Sensitivity
 from tacit.model.attribute import boolean, category, integer, numeric
 from tacit.model.domain import Domain
-from tacit.model.query import GRID, Query
+from tacit.model.factor import GRID
+from tacit.model.query import Query
 from tacit.model.workload import Marginal, Question, histogram
 from tacit.trusted.sensitivity import sensitivity
 

@@ -19,7 +19,7 @@ from tacit.exact.charges import choice_terms
 from tacit.exact.price import choice_price
 from tacit.model import statistic_library as library
 from tacit.model.budget import Loss
-from tacit.model.query import GRID
+from tacit.model.factor import GRID
 from tacit.model.request import WorstOf
 from tacit.model.statistic import Statistic
 from tacit.model.statistic_check import refute

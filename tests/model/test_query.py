@@ -20,7 +20,8 @@ from support import calls
 from tacit.errors import InvalidQuery
 from tacit.model.attribute import category, integer
 from tacit.model.domain import Domain
-from tacit.model.query import GRID, Query
+from tacit.model.factor import GRID
+from tacit.model.query import Query
 
 Cell = dict[str, int]
 

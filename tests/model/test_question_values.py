@@ -18,7 +18,8 @@ from tacit.errors import InvalidBudget, InvalidQuery
 from tacit.model.attribute import category, integer
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
-from tacit.model.query import GRID, Factor, Query, read_factor, sealed, sealed_digits, write_weights
+from tacit.model.factor import GRID, Factor, read_factor, sealed, sealed_digits, write_weights
+from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import MAX_ANSWERS, Convolution, Marginal, Product, Tree, check, marginal
 
@@ -200,7 +201,8 @@ def test_the_everyday_way_comes_to_the_general_canonical_form(monkeypatch: pytes
     forms = []
     for general in (False, True):
         if general:
-            monkeypatch.setattr("tacit.model.query._everyday", lambda factor: False)
+            monkeypatch.setattr("tacit.model.query.everyday", lambda factor: False)
+            monkeypatch.setattr("tacit.model.factor.everyday", lambda factor: False)
         rng = np.random.default_rng(2)
         made = [some(rng) for _ in range(400)]
         forms.append([(query.key, query.complement, query.scope) for query in made])
@@ -252,7 +254,7 @@ def test_planted_weights_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_planted_weights_not_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.model.query.frozen", lambda weights, kind: weights)
+    monkeypatch.setattr("tacit.model.factor.frozen", lambda weights, kind: weights)
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         test_weights_are_nobodys_to_write()
 

@@ -16,7 +16,7 @@ import tacit
 from tacit.errors import InvalidQuery
 from tacit.model.describe import describe
 from tacit.model.domain import Domain
-from tacit.model.query import GRID
+from tacit.model.factor import GRID
 from tacit.model.sql import parse
 from tacit.model.statistic import Statistic, Unbound, definition
 from tacit.model.workload import from_dict, key, to_dict

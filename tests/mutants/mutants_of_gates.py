@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutant import plant
 
 _GATE, _CURATOR, _LEDGER, _LOG = "trusted/gate.py", "trusted/curator.py", "trusted/ledger.py", "store/log.py"
+_TRANSACTION = "store/transaction.py"
 _FRESH = "trusted/test_gate.py::test_every_comparison_has_a_draw_of_its_own"
 _COMPARES = "trusted/test_gate.py::test_compares_what_it_says"
 
@@ -93,7 +94,7 @@ GATES = (
     plant(
         "a gate resumed while another holds it",
         "of all who hold a gate one compares",
-        _LOG,
+        _TRANSACTION,
         "rows.keep(self.db, seq, held.token)\n        return held",
         "return held",
         "trusted/test_gate.py::test_held_until_what_it_said_is_stored_and_then_the_same",
@@ -101,7 +102,7 @@ GATES = (
     plant(
         "a gate put back twice",
         "what was taken out of a gate is put back once",
-        _LOG,
+        _TRANSACTION,
         "if not ours or not rows.swap(self.db, held.seq, held.token, held.value):",
         "rows.keep(self.db, held.seq, held.value)\n        if not ours:",
         "trusted/test_gate.py::test_a_copy_of_a_held_gate_cannot_put_it_back_twice",

@@ -145,8 +145,8 @@ SERVER = (
         "any number at once",
         "a key has so many requests at once",
         _ADMISSION,
-        "with _counted(self._active, key, self.limits.together_of_one):",
-        "with _counted(self._active, key, self.limits.together):",
+        "partial(_counted, self._active, most=self.limits.together_of_one, of_all",
+        "partial(_counted, self._active, most=self.limits.together, of_all",
         "serve/test_api.py::test_too_many_at_once_are_turned_away",
     ),
     plant(

@@ -18,7 +18,8 @@ import tacit
 from support import once
 from tacit.errors import ConfigError
 from tacit.model.certificate import Certificate
-from tacit.model.query import GRID, Factor, Query
+from tacit.model.factor import GRID, Factor
+from tacit.model.query import Query
 from tacit.release import base as base_module
 from tacit.release import classes
 from tacit.release.base import Base, CertifiedFigure, Miss, Side, of_the_base

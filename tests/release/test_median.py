@@ -19,7 +19,8 @@ from tacit.model.request import Disagreement, look
 from tacit.release import median as median_module
 from tacit.release import samplers
 from tacit.release.median import Voters
-from tacit.release.online import OWNER, Online, Terms, farthest
+from tacit.release.online import OWNER, Online
+from tacit.release.online_terms import Terms, farthest
 from tacit.release.samplers.databases import Ensemble
 from tacit.release.samplers.fractions import Fractions
 from tacit.release.settings import MedianSettings

@@ -18,7 +18,8 @@ from tacit.model.ask import Count
 from tacit.model.budget import Loss
 from tacit.model.query import Query
 from tacit.release.iterative import Weights
-from tacit.release.online import OWNER, Online, Terms
+from tacit.release.online import OWNER, Online
+from tacit.release.online_terms import Terms
 from tacit.release.public import Public
 from tacit.session import Session
 from tacit.trusted.curator import Curator

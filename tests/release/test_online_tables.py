@@ -21,7 +21,8 @@ from tacit.release import iterative
 from tacit.release.hypothesis.noisy_table import NoisyTable, half_width_within
 from tacit.release.iterative import Weights
 from tacit.release.online import Online, measure_around
-from tacit.release.public import Public, expected_noise
+from tacit.release.public import Public
+from tacit.release.recall import expected_noise
 from tacit.session import Session
 from tacit.trusted.ledger import Ledger
 

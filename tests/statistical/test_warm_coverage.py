@@ -23,7 +23,7 @@ from benchmarks.bench_coverage import CASES, Case, Coverage, coverage, play
 from benchmarks.coverage import analysts
 from benchmarks.coverage.analysts import ALL_EASY, CONFIDENCE, EACH, EASY, FEW_COUNTS, HARD, INTERVAL, Promise
 
-from tacit.release.online import Terms
+from tacit.release.online_terms import Terms
 
 FALSE_ALARM = 1e-6  # of each check
 BY_NAME = {case.name: case for case in CASES}

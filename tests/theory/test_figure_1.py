@@ -20,8 +20,9 @@ from curators import public_of
 from support import once
 from tacit.errors import BudgetExhausted, ConfigError, InvalidQuery
 from tacit.load import Source
+from tacit.model.factor import GRID
 from tacit.model.noise_law import Noise
-from tacit.model.query import GRID, Query
+from tacit.model.query import Query
 from tacit.theory.figure_1 import FigureOne, MedianBasic, MedianDoubling
 from tacit.theory.median_paper import PaperConstants, Phase, Thresholds
 from tacit.trusted import curator as curator_module

@@ -17,10 +17,12 @@ from tacit.exact.price import Sensitivity
 from tacit.model.attribute import category, integer
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
+from tacit.model.factor import GRID, Factor
 from tacit.model.noise_law import Noise
-from tacit.model.query import GRID, Factor, Query
+from tacit.model.query import Query
 from tacit.model.workload import Convolution, Marginal, Tree, histogram, marginal
-from tacit.release.public import Public, expected_noise
+from tacit.release.public import Public
+from tacit.release.recall import expected_noise
 from tacit.trusted import curator as curator_module
 from tacit.trusted import gate as gate_module
 from tacit.trusted.curator import Curator

@@ -19,7 +19,8 @@ from tacit.model.attribute import category, integer
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import FreeAnswer
-from tacit.model.query import GRID, Query
+from tacit.model.factor import GRID
+from tacit.model.query import Query
 from tacit.model.request import Distance, WorstOf
 from tacit.model.workload import Tree, marginal
 from tacit.store.anchor import Anchor

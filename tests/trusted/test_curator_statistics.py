@@ -20,14 +20,15 @@ from tacit.model import statistic as registry
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import FreeAnswer, Measured, Told
+from tacit.model.factor import GRID
 from tacit.model.facts import ANSWER, Bar
-from tacit.model.query import GRID, Query
+from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import check, marginal
 from tacit.release.direct import Direct
 from tacit.release.estimate import Estimate
 from tacit.release.parts import Parts
-from tacit.release.public import expected_noise
+from tacit.release.recall import expected_noise
 from tacit.trusted import curator as curator_module
 from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator

@@ -19,7 +19,8 @@ from tacit.model.attribute import category, integer
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import FreeAnswer, GateTerms, Intent, decode
-from tacit.model.query import GRID, Query
+from tacit.model.factor import GRID
+from tacit.model.query import Query
 from tacit.model.request import Disagreement, Distance
 from tacit.model.workload import marginal
 from tacit.store.chain import Line

@@ -20,8 +20,9 @@ from tacit.model import request as lens_module
 from tacit.model.attribute import category
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
+from tacit.model.factor import GRID
 from tacit.model.noise_law import Noise, pmf
-from tacit.model.query import GRID, Query
+from tacit.model.query import Query
 from tacit.model.request import Disagreement, Distance, Lens, look
 from tacit.trusted import curator as curator_module
 from tacit.trusted.curator import Curator

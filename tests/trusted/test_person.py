@@ -28,8 +28,8 @@ from tacit.load import open_source
 from tacit.model.attribute import category, integer
 from tacit.model.domain import Domain
 from tacit.model.workload import histogram
-from tacit.release.online import Terms
-from tacit.release.public import expected_noise
+from tacit.release.online_terms import Terms
+from tacit.release.recall import expected_noise
 from tacit.trusted import cells as cells_module
 from tacit.trusted.cells import read_records
 

@@ -16,7 +16,8 @@ from tacit.errors import InvalidQuery
 from tacit.load import open_source
 from tacit.model.attribute import category, integer
 from tacit.model.domain import Domain
-from tacit.model.query import GRID, Query
+from tacit.model.factor import GRID
+from tacit.model.query import Query
 from tacit.trusted import records as module
 from tacit.trusted.cells import read_records
 from tacit.trusted.records import Records

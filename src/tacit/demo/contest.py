@@ -19,7 +19,8 @@ from tacit.errors import BudgetExhausted
 from tacit.model import sql
 from tacit.model.answer import Answer
 from tacit.model.ask import Count
-from tacit.model.query import Factor, Query
+from tacit.model.factor import Factor
+from tacit.model.query import Query
 from tacit.release.hypothesis.dense import Dense
 from tacit.release.iterative import Weights
 from tacit.session import Session

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from tacit.exact.price import Sensitivity, choice_price, choice_scale, gate_price, gate_scales, noise_for, price
 from tacit.model.budget import Loss
+from tacit.model.factor import GRID
 from tacit.model.noise_law import Noise
-from tacit.model.query import GRID
 from tacit.model.request import Comparisons, WorstOf
 from tacit.model.workload import Marginal
 from tacit.store.chain import digest

@@ -24,7 +24,7 @@ from tacit.load import Engine, Progress, Source, quietly
 from tacit.load.columns import Dialect
 from tacit.model.counting import Group
 from tacit.model.domain import Domain
-from tacit.model.query import Factor
+from tacit.model.factor import Factor
 
 Counts = NDArray[np.int64]
 

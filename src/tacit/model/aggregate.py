@@ -20,9 +20,10 @@ from tacit.errors import InvalidQuery
 from tacit.model import span
 from tacit.model.describe import describe
 from tacit.model.domain import Domain
+from tacit.model.factor import MAX_TABLE
 from tacit.model.facts import joined
 from tacit.model.formula import Figure, Formula, Middles, Weighed, check_unweighted, ratio
-from tacit.model.query import MAX_TABLE, Query
+from tacit.model.query import Query
 from tacit.model.values import Days
 
 Floats = NDArray[np.float64]

@@ -16,7 +16,8 @@ import numpy as np
 from tacit.errors import ConfigError, InvalidQuery
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
-from tacit.model.query import Factor, Query
+from tacit.model.factor import Factor
+from tacit.model.query import Query
 from tacit.model.values import Listed, Value
 from tacit.model.workload import Marginal
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
-from tacit.model.query import GRID, frozen
+from tacit.model.factor import GRID, frozen
 
 MAX_LISTED = 2**25  # questions of one list
 MOST_STEPS = 2**51  # grid steps of all rows: sums over them, and over a guess, stay below 2^53

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.certificate import Certificate
 from tacit.model.domain import Domain
-from tacit.model.query import Factor, Query
+from tacit.model.factor import Factor
+from tacit.model.query import Query
 from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, Product, Question

@@ -10,7 +10,8 @@ import numpy as np
 from tacit.model.attribute import Attribute
 from tacit.model.certificate import Certificate
 from tacit.model.domain import Domain
-from tacit.model.query import Factor, Query, Weights
+from tacit.model.factor import Factor, Weights
+from tacit.model.query import Query
 from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
 from tacit.model.values import Days, Listed, Reals

@@ -21,7 +21,8 @@ from tacit.errors import InvalidQuery
 from tacit.model.attribute import Attribute
 from tacit.model.block import Labels
 from tacit.model.domain import Domain
-from tacit.model.query import GRID, Factor, Query, plain_product
+from tacit.model.factor import GRID, Factor
+from tacit.model.query import Query, plain_product
 from tacit.model.statistic import MAX_TEXT, Statistic, Unbound
 from tacit.model.values import Listed, Value
 

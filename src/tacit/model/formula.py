@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
+from tacit.model.factor import GRID, MAX_TABLE
 from tacit.model.facts import joined
-from tacit.model.query import GRID, MAX_TABLE, Query
+from tacit.model.query import Query
 from tacit.model.values import Days, Listed
 
 Floats = NDArray[np.float64]

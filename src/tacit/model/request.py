@@ -22,8 +22,9 @@ from tacit.model.certificate import Certificate
 from tacit.model.counting import check_cells
 from tacit.model.domain import Domain
 from tacit.model.entry import Comparison, Selection, decode
+from tacit.model.factor import GRID, frozen
 from tacit.model.facts import Receipt
-from tacit.model.query import GRID, Query, frozen
+from tacit.model.query import Query
 from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, Question, check, key

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
-from tacit.model.query import GRID
+from tacit.model.factor import GRID
 from tacit.model.statistic import Statistic, apply, plain_words, register
 from tacit.model.statistic_library import Arguments, Definition, Tables
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
-from tacit.model.query import GRID
+from tacit.model.factor import GRID
 
 Argument = int | str
 Arguments = tuple[Argument, ...]

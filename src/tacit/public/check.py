@@ -44,8 +44,9 @@ from tacit.model.entry import (
     discovery_key,
     encode,
 )
+from tacit.model.factor import GRID, read_factor, write_weights
 from tacit.model.noise_law import Noise
-from tacit.model.query import GRID, Query, read_factor, write_weights
+from tacit.model.query import Query
 from tacit.model.request import Declared
 from tacit.model.statistic import Statistic, definition
 from tacit.model.workload import Question, key, unit

@@ -15,8 +15,9 @@ from msgspec.json import Decoder, Encoder
 
 from tacit.errors import TacitError
 from tacit.exact.price import Sensitivity, price
+from tacit.model.factor import sealed_digits
 from tacit.model.noise_law import Noise
-from tacit.model.query import query_key, sealed_digits
+from tacit.model.query import query_key
 from tacit.model.request import Declared
 from tacit.store.chain import Line
 

@@ -22,9 +22,10 @@ from tacit.model.budget import Loss
 from tacit.model.certificate import Certificate, Conjunctions
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
+from tacit.model.factor import GRID, Factor
 from tacit.model.facts import Bar, Facts, all_of, share_of
 from tacit.model.noise_law import quantile
-from tacit.model.query import GRID, Factor, Query
+from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.release.bought import split
 from tacit.release.classes import (

@@ -23,8 +23,8 @@ from tacit.model.attribute import Attribute
 from tacit.model.certificate import MOST_WEIGHTED_STEPS, Conjunctions
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
+from tacit.model.factor import GRID
 from tacit.model.noise_law import Noise, variance
-from tacit.model.query import GRID
 from tacit.model.residuals import Residuals
 from tacit.model.workload import Marginal, Question, Tree
 from tacit.release.hypothesis.dense import Dense

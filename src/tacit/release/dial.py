@@ -24,7 +24,8 @@ from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.release.estimate import Estimate, of_stored
-from tacit.release.public import Public, buyer
+from tacit.release.public import Public
+from tacit.release.recall import buyer
 from tacit.trusted.sensitivity import noise_of, price_of
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
 from tacit.release.estimate import Estimate, TableEstimate, of_stored
-from tacit.release.public import Public, buyer
+from tacit.release.public import Public
+from tacit.release.recall import buyer
 from tacit.store.chain import Mark
 
 if TYPE_CHECKING:

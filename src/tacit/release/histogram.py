@@ -25,9 +25,10 @@ from tacit.model.workload import MAX_ANSWERS, Marginal, Strategy, histogram, lea
 from tacit.release.bought import Purchase
 from tacit.release.estimate import Estimate, TableEstimate
 from tacit.release.hypothesis.noisy_table import NoisyTable
-from tacit.release.public import Public, buyer
+from tacit.release.public import Public
 from tacit.release.ranges.choice import choose
 from tacit.release.ranges.distribution import Distribution
+from tacit.release.recall import buyer
 from tacit.store.chain import Mark
 
 if TYPE_CHECKING:

@@ -22,8 +22,10 @@ from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.hypothesis.noisy_table import half_width_within
 from tacit.release.knowledge import Guesses
 from tacit.release.offline import learn
-from tacit.release.online import Online, Terms
-from tacit.release.public import Public, expected_noise
+from tacit.release.online import Online
+from tacit.release.online_terms import Terms
+from tacit.release.public import Public
+from tacit.release.recall import expected_noise
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 from tacit.release.settings import IterativeSettings
 from tacit.release.table_start import TableStart

@@ -34,7 +34,8 @@ from tacit.release import samplers
 from tacit.release.hypothesis.dense import MAX_CELLS
 from tacit.release.hypothesis.mixture import MAX_VALUES
 from tacit.release.knowledge import Guesses
-from tacit.release.online import Online, Terms
+from tacit.release.online import Online
+from tacit.release.online_terms import Terms
 from tacit.release.public import Public
 from tacit.release.settings import MedianSettings
 from tacit.release.table_start import TableStart

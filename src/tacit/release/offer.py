@@ -12,10 +12,11 @@ from tacit.model.started import Expected
 from tacit.model.workload import Convolution, Marginal, Tree
 from tacit.release.forecast import WarmStarted
 from tacit.release.histogram import everything
-from tacit.release.online import Terms
-from tacit.release.public import Public, expected_noise
+from tacit.release.online_terms import Terms
+from tacit.release.public import Public
 from tacit.release.ranges.band import band
 from tacit.release.ranges.decoder import Decoder
+from tacit.release.recall import expected_noise
 from tacit.release.settings import HistogramSettings, IterativeSettings, MedianSettings
 from tacit.release.warm_start import wanted
 

@@ -18,16 +18,18 @@ from tacit.errors import BudgetExhausted, InvalidQuery
 from tacit.exact.price import choice_scale, gate_scales
 from tacit.model.budget import Loss, percent_of
 from tacit.model.entry import FreeAnswer, Measured
+from tacit.model.factor import GRID
 from tacit.model.facts import Bar
 from tacit.model.noise_law import quantile
-from tacit.model.query import GRID, Query
+from tacit.model.query import Query
 from tacit.model.request import Candidate
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
 from tacit.release.bought import split
 from tacit.release.estimate import Estimate
 from tacit.release.hypothesis.dense import Dense
-from tacit.release.public import Public, Recall, buyer, expected_noise
+from tacit.release.public import Public
+from tacit.release.recall import Recall, buyer, expected_noise
 from tacit.release.rules import H, Hypothesis, TableRule, UpdateRule
 from tacit.release.rules.median_net import Databases
 

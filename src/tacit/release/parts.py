@@ -23,8 +23,9 @@ from tacit.release.bought import Bought, Purchase
 from tacit.release.dial import Dial, Wanted
 from tacit.release.estimate import Answerer, Estimate, TableEstimate, for_each, of_stored, repeated
 from tacit.release.need import Need, Part, RangesOf
-from tacit.release.public import Public, buyer
+from tacit.release.public import Public
 from tacit.release.range_parts import RangeParts
+from tacit.release.recall import buyer
 from tacit.store.chain import Mark
 
 if TYPE_CHECKING:

@@ -18,10 +18,11 @@ from tacit.model.workload import Strategy, leaves, marginal
 from tacit.release.bought import Bought, Purchase, Ranged
 from tacit.release.estimate import Answerer, Estimate
 from tacit.release.need import Interval, RangesOf, Released
-from tacit.release.public import Public, buyer
+from tacit.release.public import Public
 from tacit.release.ranges.choice import choose, rung, signal
 from tacit.release.ranges.distribution import Distribution
 from tacit.release.ranges.rectangles import choose_product
+from tacit.release.recall import buyer
 
 if TYPE_CHECKING:
     from tacit.trusted.curator import Curator

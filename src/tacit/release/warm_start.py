@@ -26,8 +26,9 @@ from tacit.release.hypothesis.fit_mixture import FittedMixture, fit_mixture
 from tacit.release.hypothesis.kept import packed, unpacked
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.hypothesis.prior import Prior
-from tacit.release.public import Public, buyer, expected_noise
+from tacit.release.public import Public
 from tacit.release.ranges.choice import two_levels
+from tacit.release.recall import buyer, expected_noise
 from tacit.store.chain import digest
 
 if TYPE_CHECKING:

@@ -7,11 +7,9 @@ the lines that name it settle it. What else may follow what is the business of t
 from __future__ import annotations
 
 import os
-import secrets
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -20,78 +18,12 @@ from typing import Any, TypeVar
 from tacit.errors import LedgerError, WouldSpend
 from tacit.store import rows
 from tacit.store.anchor import Anchor, Binding, Identity, make_log, refusal
-from tacit.store.chain import Draft, Line, Mark, State, Step, Unsound, canonical, follow, mark, seal
+from tacit.store.chain import Draft, Line, Mark, State, Step, canonical, follow, mark, seal
 from tacit.store.file import DurableFile
+from tacit.store.transaction import HELD, Transaction
 
 T = TypeVar("T")
 _REPLACED = "The ledger was replaced by another copy while in use."
-_HELD = "held "  # begins what stands in the place of private state that was taken
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Private state taken out of the file: whose it is, the token left in its place, and what it is."""
-
-    seq: int
-    token: str
-    value: str
-
-
-@dataclass
-class Transaction:
-    """What may be done inside one transaction of a log."""
-
-    db: Any
-    at: Mark
-    state: State
-    new: list[Line] = field(default_factory=list)
-
-    def append(self, draft: Draft, state: State, *, time: str) -> Line:
-        """One more line, after which the state is this one, by the step.
-
-        The caller has asked the step, and refuses in its own words what may not follow. A reader asks it again.
-        """
-        line = seal(self.at, draft, state.spent, time)
-        self.at, self.state = mark(line), state
-        self.new.append(line)
-        return line
-
-    def keyed(self, keys: Sequence[str]) -> dict[str, Line]:
-        return rows.keyed(self.db, keys)
-
-    def newest(self, kind: str) -> Line | None:
-        """The last line of a kind."""
-        found = rows.select(self.db, "WHERE kind = ? ORDER BY seq DESC LIMIT 1", kind)
-        return found[0] if found else None
-
-    def time_of(self, seq: int) -> str:
-        """When a line was written."""
-        found = rows.numbered(self.db, [seq])
-        if not found:
-            raise Unsound(f"there is no line {seq}")
-        return found[0].time
-
-    def keep(self, seq: int, value: str) -> None:
-        """Keep private state beside an intent, outside everything that is hashed or shown."""
-        rows.keep(self.db, seq, value)
-
-    def forget(self, seq: int) -> None:
-        rows.forget(self.db, [seq])
-
-    def take(self, seq: int) -> Held | None:
-        """Take private state out of the file, unless another has it; a token stands in its place."""
-        value = rows.kept(self.db, seq) if seq in self.state.open else None
-        if value is None or value.startswith(_HELD):
-            return None
-        held = Held(seq, _HELD + secrets.token_hex(16), value)
-        rows.keep(self.db, seq, held.token)
-        return held
-
-    def put_back(self, held: Held) -> None:
-        """Put back what was taken, once, while its token stands there."""
-        ours = held.token.startswith(_HELD) and held.seq in self.state.open
-        if not ours or not rows.swap(self.db, held.seq, held.token, held.value):
-            raise LedgerError("What was taken is not held any more, so it is not put back.")
 
 
 class Log:
@@ -297,7 +229,7 @@ class Log:
 
     def kept_intents(self) -> list[Line]:
         """Those beside which private state lies, so that `Transaction.take` would get it. What it is stays unread."""
-        return self._show(lambda db: rows.keeping(db, _HELD))[0]
+        return self._show(lambda db: rows.keeping(db, HELD))[0]
 
     def snapshot(self) -> tuple[str, list[Line]]:
         """The hash that the chain starts from, and all lines, as of one moment. Nothing private is among them.

@@ -19,9 +19,10 @@ from tacit.errors import BudgetExhausted, ConfigError, InvalidQuery
 from tacit.exact.price import Sensitivity, noise_for
 from tacit.model.budget import Loss, Measure
 from tacit.model.entry import FreeAnswer
+from tacit.model.factor import GRID
 from tacit.model.facts import ANSWER, Bar
 from tacit.model.noise_law import quantile
-from tacit.model.query import GRID, Query
+from tacit.model.query import Query
 from tacit.model.request import Disagreement
 from tacit.release.estimate import Estimate, of_stored
 from tacit.release.public import Public

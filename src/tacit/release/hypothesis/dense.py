@@ -21,7 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.domain import Domain
-from tacit.model.query import Factor, Query
+from tacit.model.factor import Factor
+from tacit.model.query import Query
 from tacit.release.hypothesis.arrays import MEMORY, Device, room, torch_device
 
 MAX_CELLS = 2**27  # one gigabyte

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.domain import Domain
-from tacit.model.query import Factor, Query
+from tacit.model.factor import Factor
+from tacit.model.query import Query
 from tacit.release.hypothesis.dense import Array, even_places
 
 MAX_VALUES = (

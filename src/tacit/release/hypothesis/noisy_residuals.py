@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
+from tacit.model.factor import Factor
 from tacit.model.facts import Facts
 from tacit.model.noise_law import Noise, variance
-from tacit.model.query import Factor, Query
+from tacit.model.query import Query
 from tacit.model.residuals import Residuals, residual
 from tacit.model.workload import Marginal, marginal
 from tacit.release.estimate import Centre, Estimate, TableEstimate

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
+from tacit.model.factor import Factor
 from tacit.model.facts import Facts
 from tacit.model.noise_law import Noise, quantile_of_sum
-from tacit.model.query import Factor, Query, plain_product
+from tacit.model.query import Query, plain_product
 from tacit.model.workload import Marginal
 from tacit.release.estimate import Centre, Estimate, TableEstimate
 from tacit.release.hypothesis.noise_sum import Draws

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
-from tacit.model.query import Factor, Query, multiply
+from tacit.model.factor import Factor, multiply
+from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.release.samplers import check_tables
 from tacit.release.samplers.diagnostics import NOT_MIXED, Diagnostics, diagnose, probes

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
-from tacit.model.query import Factor, Query
+from tacit.model.factor import Factor
+from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.release.samplers.diagnostics import MOST_MEMORY, NOT_MIXED, PROBES, Diagnostics, diagnose, memory, probes
 from tacit.release.samplers.pairs import pair_step

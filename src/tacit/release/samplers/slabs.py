@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
-from tacit.model.query import Factor, Query
+from tacit.model.factor import Factor
+from tacit.model.query import Query
 
 Codes = NDArray[np.unsignedinteger[Any]]
 Words = NDArray[np.uint64]

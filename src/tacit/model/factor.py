@@ -1,0 +1,253 @@
+"""Trusted words: the weights of a question over a few attributes, of which queries are products.
+
+Weights live on an integer grid (0 and 1 for predicates, multiples of 2^-20 otherwise), so that true answers are exact
+integers. What was made cannot change: the weights are views of bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InvalidQuery
+from tacit.model.attribute import MAX_BINS
+
+GRID = 2**20  # grid steps in a weight of 1, for queries that are not predicates
+MAX_TABLE = 2**20  # entries of one factor
+MAX_JOINED = 8  # attributes of one factor: the search for its irreducible parts tries their subsets
+Weights = NDArray[np.integer[Any]]
+_SHORT = 4096  # digits of weights that are worth keeping
+_WIDE, _PER_RUN = 2**14, 64  # cells from which on a factor is written in runs, where each stands for so many of them
+_MOST_IN_RUNS = MAX_BINS + 2  # cells: the values of the widest attribute, and what is other or missing
+TYPES: dict[int, type[np.integer[Any]]] = {1: np.uint8, GRID: np.int32}  # of the canonical form, by its grid
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Factor:
+    """Weights over a small scope: integers from 0 to `unit`, one axis for each attribute, the scope in sorted order."""
+
+    scope: tuple[str, ...]
+    weights: Weights
+    unit: int
+
+    def __post_init__(self) -> None:
+        if type(self.unit) is not int or self.unit not in (1, GRID):
+            raise InvalidQuery("the weights of a question are whole steps of its grid.")
+        named = type(self.scope) is tuple and all(type(name) is str for name in self.scope)
+        if not named or list(self.scope) != sorted(set(self.scope)):
+            raise InvalidQuery("the weights of a question are about attributes, each named once and in order.")
+        weights = np.array(self.weights)
+        if weights.ndim != len(self.scope) or not weights.size or weights.dtype.kind not in "iu":
+            raise InvalidQuery("the weights of a question are whole numbers, with an axis for each attribute.")
+        if weights.min() < 0 or weights.max() > self.unit:
+            raise InvalidQuery("the weights of a question lie between 0 and 1, all of them.")
+        if len(self.scope) > 1:
+            check_size(self.scope, weights.shape)
+        object.__setattr__(self, "weights", frozen(weights, TYPES[self.unit]))
+
+    @classmethod
+    def among(cls, name: str, size: int, indices: Iterable[int]) -> Factor:
+        """Weight 1 for the listed ones of so many values of an attribute, and 0 for the others."""
+        weights = np.zeros(size, dtype=np.uint8)
+        if isinstance(indices, range) and indices.start >= 0 and indices.step > 0:  # a million values are one stroke
+            weights[indices.start : indices.stop : indices.step] = 1
+        else:
+            weights[list(indices)] = 1
+        return unchecked((name,), weights, 1)
+
+    def __reduce__(self) -> tuple[type[Factor], tuple[object, ...]]:
+        return Factor, (self.scope, self.weights, self.unit)  # what is unpickled is checked, and frozen, again
+
+    def flipped(self) -> Factor:
+        return unchecked(self.scope, self.unit - self.weights, self.unit)
+
+
+def frozen(values: NDArray[Any], kind: type[np.integer[Any]]) -> NDArray[Any]:
+    """A copy that is a view of bytes, which nobody can make writable: what is checked is what is looked at.
+
+    numpy lets dtype and shape of any array be set, also of this one: `Query.fits` refuses what came of that.
+    """
+    return np.frombuffer(values.astype(kind).tobytes(), dtype=kind).reshape(values.shape)
+
+
+def unchecked(scope: tuple[str, ...], weights: NDArray[Any], unit: int) -> Factor:
+    """A factor of weights that were worked out here, and need no check."""
+    made = object.__new__(Factor)
+    object.__setattr__(made, "scope", scope)
+    object.__setattr__(made, "weights", frozen(weights, TYPES[unit]))
+    object.__setattr__(made, "unit", unit)
+    return made
+
+
+def multiply(a: NDArray[Any], unit_a: int, b: NDArray[Any], unit_b: int) -> tuple[NDArray[np.int64], int]:
+    """The product of two arrays of weights on their grids, rounded to the grid: the one rounding rule everywhere."""
+    product = np.multiply(a, b, dtype=np.int64)
+    if unit_a > 1 and unit_b > 1:
+        return (product + GRID // 2) // GRID, GRID
+    return product, max(unit_a, unit_b)
+
+
+def join(a: Factor, b: Factor) -> Factor:
+    """The product of two factors as one table over both scopes."""
+    scope = tuple(sorted({*a.scope, *b.scope}))
+    sizes = dict(zip(a.scope, a.weights.shape, strict=True)) | dict(zip(b.scope, b.weights.shape, strict=True))
+    check_size(scope, [sizes[name] for name in scope])
+    spread = [f.weights.reshape([sizes[n] if n in f.scope else 1 for n in scope]) for f in (a, b)]
+    weights, unit = multiply(spread[0], a.unit, spread[1], b.unit)
+    return unchecked(scope, weights, unit)
+
+
+def check_size(scope: Sequence[str], shape: Sequence[int]) -> None:
+    if len(scope) > 1 and (len(scope) > MAX_JOINED or math.prod(shape) > MAX_TABLE):  # one attribute is no tie
+        raise InvalidQuery(
+            f"the question ties {len(scope)} attributes together ({', '.join(scope)}: {math.prod(shape):,} values); "
+            f"at most {MAX_JOINED} attributes and {MAX_TABLE:,} values can be. A conjunction has no such limit."
+        )
+
+
+def everyday(factor: Factor) -> bool:
+    """Whether this is a condition on one attribute that some of its values meet and others do not."""
+    weights = factor.weights
+    return len(factor.scope) == 1 and factor.unit == 1 and 0 < int(np.count_nonzero(weights)) < weights.size
+
+
+def turned(weights: Weights) -> bool:
+    """Whether a lone condition is the complement of its canonical form, which meets fewer values.
+
+    Of two halves, the one without the first value is canonical.
+    """
+    twice = 2 * int(np.count_nonzero(weights))
+    return twice > weights.size or (twice == weights.size and bool(weights.flat[0]))
+
+
+def rank(factor: Factor) -> tuple[int, bytes]:
+    """Orders a table and its complement: the one that selects fewer comes first, and no two compare equal."""
+    return int(factor.weights.sum(dtype=np.int64)), factor.weights.tobytes()
+
+
+ONE = unchecked((), np.ones(()), 1)
+
+
+def reduced(factor: Factor) -> Factor:
+    """Without the attributes on which the weights do not depend, and as 0/1 where they are."""
+    scope, weights = list(factor.scope), factor.weights
+    if everyday(factor):
+        return factor
+    for axis in reversed(range(len(scope))):
+        first = weights.take([0], axis)
+        if (weights == first).all():
+            weights = first.squeeze(axis)
+            del scope[axis]
+    if factor.unit > 1 and ((weights == 0) | (weights == factor.unit)).all():
+        return unchecked(tuple(scope), weights > 0, 1)
+    return unchecked(tuple(scope), weights, factor.unit)
+
+
+def irreducible(factor: Factor) -> list[Factor]:
+    """The finest product of 0/1 tables that a 0/1 table is; weighted tables stay whole.
+
+    A set is a product over a split of its attributes exactly when its size is the product of its projections' sizes.
+    The finest such split is unique, so it does not matter in which order splits are tried.
+    """
+    if factor.unit > 1 or len(factor.scope) < 2:
+        return [factor]
+    axes, total = range(len(factor.scope)), int(np.count_nonzero(factor.weights))
+    for size in range(1, len(axes) // 2 + 1):
+        for some in combinations(axes, size):
+            rest = tuple(axis for axis in axes if axis not in some)
+            onto_some, onto_rest = (factor.weights.max(axis=axis) for axis in (rest, some))
+            if np.count_nonzero(onto_some) * np.count_nonzero(onto_rest) == total:
+                return [
+                    part
+                    for kept, weights in ((some, onto_some), (rest, onto_rest))
+                    for part in irreducible(unchecked(tuple(factor.scope[a] for a in kept), weights, 1))
+                ]
+    return [factor]
+
+
+def sealed(factor: Factor) -> bytes:
+    """What a factor adds to the key of a query."""
+    weights = factor.weights
+    return _header(factor.scope, factor.unit, weights.shape, weights.dtype.str) + weights.tobytes()
+
+
+def sealed_digits(name: str, size: int, digits: str) -> tuple[bytes, bool] | None:
+    """`sealed` of a condition on an attribute of so many values, by its digits, and whether it may stand by itself.
+
+    None unless some values meet it and others do not, and these digits are the one form that `write_weights` gives it.
+    For readers of many questions: a `Factor` takes ten times as long.
+    """
+    packed = bytes.fromhex(digits)
+    bits = np.unpackbits(np.frombuffer(packed, dtype=np.uint8))
+    weights = bits[:size]
+    met = int(np.count_nonzero(weights))
+    whole = len(digits) == _written(size, 1) and packed.hex() == digits and met == int(np.count_nonzero(bits))
+    if not whole or size >= _WIDE or not 0 < met < size:
+        return None
+    return _header((name,), 1, (size,), weights.dtype.str) + weights.tobytes(), not turned(weights)
+
+
+@lru_cache(maxsize=4096)
+def _header(scope: tuple[str, ...], unit: int, shape: tuple[int, ...], kind: str) -> bytes:
+    """What a factor's weights are, as JSON, before the weights themselves."""
+    names = ", ".join(map(json.dumps, scope))
+    return f"[[{names}], {unit}, [{', '.join(map(str, shape))}], {json.dumps(kind)}]\x00".encode()
+
+
+def write_weights(factor: Factor) -> str | list[int]:
+    """The weights in their one JSON form: bits, or runs where an attribute is so wide that they are much shorter."""
+    wide = factor.unit == 1 and factor.weights.size >= _WIDE
+    if wide and (runs := _runs(factor.weights.ravel())) is not None:
+        return runs
+    return np.packbits(factor.weights).tobytes().hex() if factor.unit == 1 else factor.weights.ravel().tolist()
+
+
+def _runs(flat: Weights) -> list[int] | None:
+    """The lengths of the runs of 0 and of 1 by turns, 0 first; None of weights that are ragged."""
+    edges = np.flatnonzero(flat[1:] != flat[:-1]) + 1
+    if len(edges) > flat.size // _PER_RUN:
+        return None
+    lengths: list[int] = np.diff(edges, prepend=0, append=flat.size).tolist()
+    return [0, *lengths] if flat[0] else lengths
+
+
+def _of_runs(scope: tuple[str, ...], shape: tuple[int, ...], runs: list[int]) -> Factor:
+    whole = all(type(length) is int and length >= 0 for length in runs)
+    if not whole or sum(runs) != math.prod(shape) or sum(runs) > _MOST_IN_RUNS:
+        raise InvalidQuery("the weights of a question do not have its shape.")
+    bits = np.repeat(np.arange(len(runs), dtype=np.uint8) % 2, runs)
+    return Factor(scope, bits.reshape(shape), 1)
+
+
+def _written(cells: int, unit: int) -> int:
+    """How many hexadecimal digits, or numbers, so many weights are written with."""
+    return 2 * -(-cells // 8) if unit == 1 else cells
+
+
+def read_factor(form: dict[str, Any]) -> Factor:
+    """A factor of its JSON form; see `Query.to_dict`."""
+    shape, unit = tuple(form["shape"]), form["unit"]
+    whole = all(type(number) is int for number in (*shape, unit)) and min(shape, default=1) >= 1
+    if whole and unit == 1 and isinstance(form["weights"], list):
+        return _of_runs(tuple(form["scope"]), shape, form["weights"])
+    if not whole or len(form["weights"]) != _written(math.prod(shape), unit):
+        raise InvalidQuery("the weights of a question do not have its shape.")  # before any array is made of them
+    if unit == 1:
+        # Many questions have the same conditions, and a factor cannot be changed: so they may share it.
+        make = _of_bits if len(form["weights"]) <= _SHORT else _of_bits.__wrapped__
+        return make(tuple(form["scope"]), shape, form["weights"])
+    return Factor(tuple(form["scope"]), np.array(form["weights"]).reshape(shape), unit)
+
+
+@lru_cache(maxsize=4096)
+def _of_bits(scope: tuple[str, ...], shape: tuple[int, ...], digits: str) -> Factor:
+    bits = np.unpackbits(np.frombuffer(bytes.fromhex(digits), dtype=np.uint8), count=math.prod(shape))
+    return Factor(scope, bits.reshape(shape), 1)

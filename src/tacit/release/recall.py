@@ -1,0 +1,82 @@
+"""What stands in the place of a curator where there are no data: what was bought before, read back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from numpy.typing import ArrayLike
+
+from tacit.errors import NeedsData
+from tacit.exact.charges import Charge, choice_terms, far_terms
+from tacit.model.budget import Loss
+from tacit.model.entry import Measured
+from tacit.model.noise_law import Noise
+from tacit.model.query import Query
+from tacit.model.request import Candidate, Chosen, WorstOf, far
+from tacit.model.statistic import Statistic
+from tacit.model.workload import Question, check
+from tacit.release.public import Public
+from tacit.trusted.sensitivity import noise_of
+
+if TYPE_CHECKING:
+    from tacit.trusted.curator import Curator
+
+
+class Recall:
+    """In the place of a curator where there are no data: what was bought before is read back, the rest is refused."""
+
+    def __init__(self, public: Public) -> None:
+        self._public = public
+
+    def measure(
+        self,
+        questions: Sequence[Question],
+        loss: Loss,
+        start: object = None,
+        *,
+        anew: bool = False,
+    ) -> list[Measured]:
+        if anew:
+            _refuse()
+        found = [self._public.measured(question) for question in questions]
+        return [one if one is not None else _refuse() for one in found]
+
+    def select_worst(
+        self,
+        candidates: Sequence[Candidate],
+        guesses: Sequence[ArrayLike],
+        loss: Loss,
+        penalties: Sequence[float] | None = None,
+    ) -> Chosen:
+        declared = self._public.declared
+        declared.check(loss, ())
+        worst = WorstOf.of(declared, candidates, guesses, penalties)
+        return self._chosen(choice_terms(worst, loss, declared.rows_per_person)[0], loss)
+
+    def first_far(
+        self, queries: Sequence[Query | Statistic], guesses: Sequence[float], threshold: float, loss: Loss
+    ) -> Chosen:
+        declared = self._public.declared
+        declared.check(loss, ())
+        asked = far(declared, queries, guesses, threshold)
+        return self._chosen(far_terms(asked, loss, declared.rows_per_person)[0], loss)
+
+    def _chosen(self, terms: Charge, loss: Loss) -> Chosen:
+        line = self._public.line(terms.key)
+        return _refuse() if line is None else Chosen.of(line, Loss(loss.measure, 0))
+
+
+def _refuse() -> NoReturn:
+    raise NeedsData("This question has to be bought, which needs the data; here is only what was published.")
+
+
+def buyer(public: Public, curator: Curator | None) -> Curator | Recall:
+    """The curator, where there is one; else what was bought before. A published file never gets any further."""
+    return Recall(public) if curator is None else curator
+
+
+def expected_noise(public: Public, question: Question, loss: Loss) -> Noise:
+    """The noise that `loss` buys for a question, as the curator will draw it. It follows from what is public."""
+    check(question, public.domain)
+    return noise_of(question, public.domain, loss, public.rows_per_person)
