@@ -82,7 +82,7 @@ class Call:
     @property
     def room(self) -> str:
         room = self.file.split("/")[0].removesuffix(".py")
-        return "session" if room == "questions" else room  # a session's own methods, in two files
+        return "session" if room in ("questions", "standing") else room  # a session's own methods, in three files
 
     @property
     def layer(self) -> int:

@@ -177,17 +177,12 @@ class Inner:
 
 def _over_data(select: exp.Select, read: Reading, tables: Tables) -> Rows | None:
     where, distinct = select.args.get("where"), select.args.get("distinct")
-    counts = _is_count(select)
-    if not counts and not distinct and not select.args.get("group") and not any(map(_asks, select.expressions)):
+    if not distinct and not select.args.get("group") and not any(map(_asks, select.expressions)):
         raise InvalidQuery(f"{_NO_ROWS} {ALLOWED}")
     chosen: Expression = All(())
     with read.attempt():
         chosen = checked(where.this, read) if where else chosen
     known = len(read.mistakes)
-    if counts and not known:  # what most statements are: no groups, and nothing to work out
-        (item,) = select.expressions
-        only_one = Column(Count(read.bind(chosen)), _title(item), bool(item.alias))
-        return Select(read.domain, (only_one,), (), tuple(dict.fromkeys(read.notes)))
     inner = Inner(read, tables, All(()) if known else chosen, groups_of(select, read))
     inner.partial = len(read.mistakes) > known
     shown = list[Shown]()
@@ -379,14 +374,6 @@ def _over_rows(select: exp.Select, source: Rows, read: Reading, tables: Tables) 
         having = chosen if having is None else Operation("and", (chosen, having))
     others = tuple(scope.elsewhere)
     return Derived(over, tuple(shown), having, tuple(ending.sort), ending.limit, ending.offset, others, source.notes)
-
-
-def _is_count(select: exp.Select) -> bool:
-    """Whether a statement is COUNT(*), with or without a WHERE."""
-    counted = select.expressions[0].unalias()
-    if len(select.expressions) > 1 or not isinstance(counted, exp.Count) or not isinstance(counted.this, exp.Star):
-        return False
-    return only(select, "expressions", "from_", "where") and only(counted, "this", "big_int") and only(counted.this)
 
 
 def _asks(item: exp.Expr) -> bool:
