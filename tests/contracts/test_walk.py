@@ -17,7 +17,7 @@ import tacit.trusted.curator as curator_module
 import tacit.trusted.gate as gate_module
 
 
-@pytest.mark.parametrize(("way", "most"), [(in_python, 300), (over_http, 400)], ids=["python", "http"])
+@pytest.mark.parametrize(("way", "most"), [(in_python, 292), (over_http, 398)], ids=["python", "http"])
 def test_an_easy_question_through_the_gate_walks_no_further(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Any, most: int
 ) -> None:

@@ -50,9 +50,10 @@ class _Words:
 
     def rows(self, domain: Domain) -> Expression:
         """The condition of the whole statement."""
-        head = [self._next() for _ in _HEAD]
+        head = self._tokens[: len(_HEAD)]
         if tuple(token.token_type for token in head) != _HEAD or head[1].text.lower() != "count":
             raise _Other
+        self._at = len(_HEAD)
         self._alias()
         self._expect(TokenType.FROM)
         if self._expect(TokenType.VAR).text.lower() != "data":
@@ -114,10 +115,10 @@ class _Words:
         return self._tokens[self._at - 1]
 
     def _expect(self, *kinds: TokenType) -> Token:
-        token = self._next()
-        if token.token_type not in kinds:
+        if self._at == len(self._tokens) or self._tokens[self._at].token_type not in kinds:
             raise _Other
-        return token
+        self._at += 1
+        return self._tokens[self._at - 1]
 
     def _met(self, kind: TokenType) -> bool:
         """Whether the next word is of this kind; then it is passed."""
