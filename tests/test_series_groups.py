@@ -77,6 +77,28 @@ def test_a_window_is_put_together_from_groups_where_they_are_sharper(series: Ser
     assert table.values.tolist() == months
 
 
+def test_a_group_is_asked_and_published_by_itself(series: Series, tmp_path: Path) -> None:
+    quarter = series.block("2026-01 to 2026-03")
+    assert value(quarter, LONG) == value(series, f"{LONG} AND block <= '2026-03'")
+    quarter.publish(tmp_path / "quarter.jsonl")
+    with tacit.read(tmp_path / "quarter.jsonl") as published:
+        assert value(published, LONG) == value(quarter, LONG)
+
+
+def test_a_histogram_that_is_known_is_asked_without_its_ledger(series: Series, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a window over more blocks than have their files open costs no file."""
+    session = series._ledgers.light(series._ledgers.listed[0])
+    session.ask(LONG)
+    before = value(session, "SELECT COUNT(*) FROM data WHERE stay < 3")
+
+    def read(*_: object) -> None:
+        raise AssertionError("the ledger was looked at")
+
+    monkeypatch.setattr("tacit.store.log.Log._read", read)
+    assert value(session, "SELECT COUNT(*) FROM data WHERE stay < 3") == before
+    assert value(session, "SELECT COUNT(*) FROM data WHERE stay < 2 AND ward = 'a'") is not None
+
+
 def test_a_groups_rows_are_those_of_its_blocks(tmp_path: Path) -> None:
     with made(tmp_path, budget=tacit.Budget(epsilon=500.0)) as series:
         rows = pd.concat([month(number) for number in range(3)])

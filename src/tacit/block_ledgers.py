@@ -242,12 +242,14 @@ class BlockLedgers:
                 for one in self._folder.glob(f"{ledger}*"):
                     one.unlink()
 
-    def named(self, label: str) -> Block:
-        found = next((block for block in self.newest() if block.label == label), None)
-        if found is None:
-            some = ", ".join(block.label for block in self.listed[:8])
-            raise InvalidQuery(f"there is no block {label!r}; there are {some or 'none yet'}.")
-        return found
+    def named(self, label: str) -> Listed:
+        """A block, or a group by its first and last block: "2026-01 to 2026-12"."""
+        found: list[Listed] = [*self.newest(), *self.groups.values()]
+        for one in found:
+            if one.label == label:
+                return one
+        some = ", ".join(block.label for block in self.listed[:8])
+        raise InvalidQuery(f"there is no block {label!r}; there are {some or 'none yet'}.")
 
     def _settings(self) -> dict[str, Any]:
         """The mechanism and settings of a new block: as named, or as they were planned for the first block."""

@@ -160,7 +160,7 @@ class Series(Questions):
         return begun
 
     def block(self, label: str) -> Session:
-        """The session of one block, with its rows where they can be read."""
+        """The session of one block, or of a group like "2026-01 to 2026-12", with its rows where they can be read."""
         return self._ledgers.full(self._ledgers.named(label))
 
     def start(self, label: str | None = None) -> list[str]:

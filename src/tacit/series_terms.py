@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from tacit.errors import ConfigError
@@ -71,6 +72,7 @@ class SeriesTerms:
         return part_of(self.each, levels.share(level))
 
 
+@lru_cache(maxsize=256)  # asked for whenever a ledger is opened
 def part_of(budget: Budget, share: Fraction) -> Budget:
     """The largest budget that, in the measure of its ledger, is at most this share of another one.
 
