@@ -55,6 +55,7 @@ WINDOWS = {"month": 1, "quarter": 3, "year": 12}
 NAMES = [f"{number + 1:02d}" for number in range(MONTHS)]
 OF_FLIGHTS = ("hour", "carrier", "origin", "distance", "dep_delay")
 SMALL = tacit.Domain({"a": tacit.integer(0, 7), "b": tacit.integer(0, 7)})
+CUBE = tacit.Domain({name: tacit.integer(0, 3) for name in "abc"})
 Floats = NDArray[np.float64]
 Found = dict[str, tuple[float, float, float]]
 
@@ -226,9 +227,9 @@ def groups() -> None:
     for blocks in [int(sys.argv[2])] if len(sys.argv) > 2 else [12, 120]:
         lengths = {"block": 1, "quarter": 3, "year": 12, "all": blocks}
         lengths = {name: length for name, length in lengths.items() if length <= blocks and blocks % length == 0}
-        labels, tables = [f"{number:05d}" for number in range(blocks)], list(small_blocks(blocks))
-        queries = conjunctions(SMALL, QUESTIONS // 4, np.random.default_rng(SEED))
-        truth = {label: truths(SMALL, rows, queries) for label, rows in zip(labels, tables, strict=True)}
+        labels, tables = [f"{number:05d}" for number in range(blocks)], list(small_blocks(blocks, CUBE))
+        queries = conjunctions(CUBE, QUESTIONS // 4, np.random.default_rng(SEED))
+        truth = {label: truths(CUBE, rows, queries) for label, rows in zip(labels, tables, strict=True)}
         print(f"groups: {blocks:,} blocks of 2,000 rows; mean absolute errors in rows, bars, the share that they hold")
         print(f"{'':<38}" + "".join(f"{window:>26}" for window in lengths))
         for words, terms in {
@@ -236,7 +237,7 @@ def groups() -> None:
             "planned for all lengths": {"expected": blocks},
             "planned for these windows": {"expected": blocks, "windows": sorted(set(lengths.values()))},
         }.items():
-            with series(SMALL, mechanism="histogram", **terms) as made:
+            with series(CUBE, mechanism="histogram", **terms) as made:
                 for label, rows in zip(labels, tables, strict=True):
                     made.append(rows, label, start=True)
                 if made.plan:
@@ -293,15 +294,14 @@ def histograms(given: dict[str, Path]) -> Series:
     return tacit.series(domain=SMALL, budget=BUDGET, mechanism="histogram", **given)  # type: ignore[arg-type]
 
 
-def small_blocks(blocks: int) -> Iterator[pd.DataFrame]:
+def small_blocks(blocks: int, domain: tacit.Domain) -> Iterator[pd.DataFrame]:
     rng = np.random.default_rng(0)
     for _ in range(blocks):
-        cells = rng.integers(0, 8, (2, 2_000))
-        yield pd.DataFrame({"a": cells[0], "b": cells[1]})
+        yield pd.DataFrame({name: rng.integers(0, domain[name].size, 2_000) for name in domain})
 
 
 def fill(made: Series, blocks: int) -> None:
-    for number, rows in enumerate(small_blocks(blocks)):
+    for number, rows in enumerate(small_blocks(blocks, SMALL)):
         made.append(rows, f"{number:05d}", start=True)
 
 
