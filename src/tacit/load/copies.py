@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from tacit.errors import DataError
 from tacit.load import Engine, Progress, Source, quietly
 from tacit.load.columns import Dialect
+from tacit.load.scan import Scan, bits_of
 from tacit.model.counting import Group
 from tacit.model.domain import Domain
 from tacit.model.factor import Factor
@@ -34,7 +35,6 @@ _COLUMNS = 62  # of one scan: a bit each
 _FEW = 2**12  # cells of a table that is remembered although it follows from another
 _JOINT = 18  # bits of the codes of a joint table: see `_joined`
 _MOST_TRIED = 50_000  # tables times attributes, beyond which joint tables are not looked for
-_WORD = 62  # bits
 _PRIME = 2**31 - 1
 _TABLED = 2**12  # entries of one random table: see `sums`
 # A number out of a list by its place. As one text: thousands of numbers by themselves take seconds to parse.
@@ -53,7 +53,6 @@ _TYPES: dict[Dialect, tuple[tuple[int, str], ...]] = {
     "postgres": ((2**15, "SMALLINT"), (2**31, "INTEGER")),
     "spark": ((2**7, "TINYINT"), (2**15, "SMALLINT"), (2**31, "INT")),
 }
-_DAMAGED = "the copy of the table is damaged: make it again with `tacit encode`."
 
 Where = tuple[tuple[str, bytes], ...]
 Key = tuple[frozenset[str], Where]
@@ -152,7 +151,7 @@ class Copy:
         found = list[Counts]()
         for first in range(0, len(self.domain), _COLUMNS):
             sizes = {f"c{i + first}": size + 2 for i, size in enumerate(self.domain.shape[first : first + _COLUMNS])}
-            scan = _Scan([[column] for column in sizes], sizes)
+            scan = Scan([[column] for column in sizes], sizes)
             found += scan.tables(*run([scan.sql(table)]))
         return found
 
@@ -278,7 +277,7 @@ class Copy:
         for five attributes as for two; `GROUPING SETS` hashes every row once for each set. Each time the largest table
         that is left is joined with the attributes that bring the most others along.
         """
-        bits = [_bits(size) for size in self.domain.shape]
+        bits = [bits_of(size) for size in self.domain.shape]
         place = {name: i for i, name in enumerate(self.domain)}
         scopes = {sum(1 << place[name] for name in one.names) for one in groups}
         left = sorted(scopes, key=lambda scope: -_sum(scope, bits))
@@ -309,7 +308,7 @@ class Copy:
             scans[-1].append(one)
         return scans
 
-    def _scan_of(self, groups: Sequence[Group]) -> _Scan:
+    def _scan_of(self, groups: Sequence[Group]) -> Scan:
         place = {name: f"c{i}" for i, name in enumerate(self.domain)}
         used = {name for one in groups for name in one.names}
         sizes = {place[name]: self.domain.sizes[name] for name in self.domain if name in used}
@@ -320,7 +319,7 @@ class Copy:
                 mark = marks.setdefault(_key(one)[1], f"m{len(marks)}")
                 sizes[mark], met[mark] = 2, _conditions(one.where, place)
                 sets[-1].append(mark)
-        return _Scan(sets, sizes, met)
+        return Scan(sets, sizes, met)
 
     def _share(self, done: int, scans: int) -> Progress | None:
         told = self.progress
@@ -348,81 +347,9 @@ class Copy:
         return np.asarray(found.transpose(*axes, *([len(axes)] if where else [])))
 
 
-@dataclass(frozen=True)
-class _Scan:
-    """One statement that counts by several sets of columns at once, and the tables that its result holds.
-
-    sizes: how many values each column has. met: columns that say whether a row meets conditions, 0 or 1.
-    """
-
-    sets: list[list[str]]
-    sizes: dict[str, int]
-    met: dict[str, str] = field(default_factory=dict)
-
-    def sql(self, table: str) -> str:
-        """A code that a set does not have is the size of its column, which no row has."""
-        words, by = list[str](), ", ".join(self.sizes)
-        for word in self._words():
-            words.append(" + ".join(f"COALESCE(CAST({c} AS BIGINT), {self.sizes[c]}) * {2**s}" for c, s in word))
-        chosen = ", ".join(f"{word} AS w{w}" for w, word in enumerate(words))
-        rows = table
-        if self.met:
-            columns = [*(c for c in self.sizes if c not in self.met), *(f"{sql} AS {c}" for c, sql in self.met.items())]
-            rows = f"(SELECT {', '.join(columns)} FROM {table}) AS rows_of"
-        sets = ", ".join(f"({', '.join(one)})" for one in self.sets)
-        grouped = by if len(self.sets) == 1 else f"GROUPING SETS ({sets})"
-        counted = f"SELECT {by}, COUNT(*) AS n FROM {rows} GROUP BY {grouped}"
-        return f"SELECT {chosen}, CAST(n AS BIGINT) AS n FROM ({counted}) AS counted"
-
-    def tables(self, result: Sequence[Counts]) -> list[Counts]:
-        """The table of each set, in order; its axes are the set's columns."""
-        *words, counts = result
-        codes = dict[str, Counts]()
-        for word, packed in zip(words, self._words(), strict=True):
-            for column, shift in packed:
-                codes[column] = (word >> shift) & (2 ** _bits(self.sizes[column]) - 1)
-        has = np.zeros(len(counts), dtype=np.int64)
-        alone = len(self.sets) == 1  # then a code of every column is there, however many they are
-        for bit, (column, size) in enumerate(self.sizes.items()):
-            if len(counts) and int(codes[column].max()) > size - alone:
-                raise DataError(_DAMAGED)
-            if not alone:
-                has |= (codes[column] < size).astype(np.int64) << bit
-        order = np.argsort(has, kind="stable")
-        sorted_has = has[order]
-        found = list[Counts]()
-        for one in self.sets:
-            bits = 0 if alone else sum(1 << bit for bit, column in enumerate(self.sizes) if column in one)
-            rows = order[slice(*np.searchsorted(sorted_has, [bits, bits + 1]))]
-            places = np.zeros(len(rows), dtype=np.int64)
-            for column in one:
-                places = places * self.sizes[column] + codes[column][rows]
-            shape = [self.sizes[column] for column in one]
-            # The sums are below 2**53, so floats hold them exactly.
-            sums = np.bincount(places, weights=counts[rows], minlength=math.prod(shape))
-            found.append(sums.astype(np.int64).reshape(shape))
-        return found
-
-    def _words(self) -> list[list[tuple[str, int]]]:
-        """Which columns are packed into which word, and above how many bits."""
-        words: list[list[tuple[str, int]]] = [[]]
-        shift = 0
-        for column, size in self.sizes.items():
-            if shift + _bits(size) > _WORD:
-                words.append([])
-                shift = 0
-            words[-1].append((column, shift))
-            shift += _bits(size)
-        return words
-
-
 def _sum(scope: int, bits: Sequence[int]) -> int:
     """The bits of the attributes in a scope, which is a set of places as a number."""
     return sum(many for i, many in enumerate(bits) if scope >> i & 1)
-
-
-def _bits(size: int) -> int:
-    return size.bit_length()  # of the codes, and of one more: the size itself
 
 
 def _key(one: Group) -> Key:
