@@ -11,6 +11,7 @@ The engine's own statement counts the same `GROUPING SETS` of the same file, in 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import resource
@@ -37,6 +38,8 @@ from tacit.model.workload import marginal
 SIZES = (2, 3, 5, 7, 8, 9, 10, 12, 16, 20, 25, 40)
 ROWS = 10_000_000
 THREADS = 2
+FIGURES: Path | None = None  # what the steps have found so far
+HEAP = "1g"  # of Spark, a tenth of which is for what it sorts and groups: it has to spill
 EACH = 4  # rows of a person, on average; 2 of them count
 BUDGET = tacit.Budget(epsilon=1.0, delta=1e-9)
 DOMAIN = Domain({f"x{i}": tacit.integer(0, size - 1) for i, size in enumerate(SIZES)})
@@ -152,13 +155,13 @@ def _limited(folder: str) -> duckdb.DuckDBPyConnection:
 
 
 def elsewhere(folder: str, rows: int, url: str | None) -> dict[str, Any]:
-    """The tables of all pairs and of some triples, in PostgreSQL or in a local Spark of 1 GB, and its own statement."""
+    """The tables of all pairs and of some triples, in PostgreSQL or in a small local Spark, and its own statement."""
     names = DOMAIN.names
     groups = [Group(one) for one in (*combinations(names, 2), *combinations(names[:6], 3))]
     columns = ", ".join(f"c{i}" for i in range(len(SIZES)))
     by = ", ".join(f"({', '.join(f'c{names.index(name)}' for name in one.names)})" for one in groups)
     by_hand = f"SELECT {columns}, COUNT(*) AS n FROM bench_codes GROUP BY GROUPING SETS ({by})"
-    ledger = Path(folder, "l.tacit")
+    ledger, more = Path(folder, "l.tacit"), dict[str, Any]()
     if url is not None:
         import psycopg
 
@@ -174,7 +177,8 @@ def elsewhere(folder: str, rows: int, url: str | None) -> dict[str, Any]:
     else:
         from pyspark.sql import SparkSession
 
-        settings = {"ui.enabled": "false", "driver.memory": "1g", "sql.shuffle.partitions": "8", "local.dir": folder}
+        settings = {"ui.enabled": "false", "driver.memory": HEAP, "sql.shuffle.partitions": "8", "local.dir": folder}
+        settings |= {"memory.fraction": "0.1", "eventLog.enabled": "true", "eventLog.dir": folder}
         builder = SparkSession.builder.master(f"local[{THREADS}]")
         for name, value in settings.items():
             builder = builder.config(f"spark.{name}", value)
@@ -187,8 +191,21 @@ def elsewhere(folder: str, rows: int, url: str | None) -> dict[str, Any]:
         session.read.parquet(copy.place).createOrReplaceTempView("bench_codes")
         own_way, _ = measured(lambda: session.sql(by_hand).toArrow())
         size = sum(file.stat().st_size for file in Path(copy.place).rglob("*.parquet"))
+        whose = Rows(table.data, DOMAIN, ledger, person="who", rows_per_person=2, held="engine", copy=f"{folder}/bound")
+        bounded, _ = measured(lambda: whose.encode(open_source(table.data)))
         session.stop()
-    return {"written": written, "counted": counted, "own": own_way, "size": size, "tables": len(groups)}
+        more = {"bounded": bounded, "spilled": _spilled(folder)}
+    return more | {"written": written, "counted": counted, "own": own_way, "size": size, "tables": len(groups)}
+
+
+def _spilled(folder: str) -> int:
+    """The bytes that Spark's tasks wrote to the disk for want of memory, by its log of events."""
+    found = 0
+    for log in Path(folder).rglob("events_*"):
+        for line in log.read_text().splitlines():
+            metrics = json.loads(line).get("Task Metrics") or {}
+            found += metrics.get("Disk Bytes Spilled", 0)
+    return found
 
 
 STEPS: dict[str, Callable[..., dict[str, Any]]] = {
@@ -196,11 +213,20 @@ STEPS: dict[str, Callable[..., dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def child(step: str, *given: Any) -> dict[str, Any]:
-    """A step in a process of its own, with its largest memory."""
-    command = [sys.executable, "-m", "benchmarks.bench_scale", "--step", step, json.dumps(given)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+def child(step: str, folder: str, *given: Any) -> dict[str, Any]:
+    """A step in a process of its own, with its largest memory. With `--figures` it is not done twice."""
+    name = json.dumps([step, *given])
+    done = FIGURES.read_text().splitlines() if FIGURES is not None and FIGURES.exists() else []
+    for line in done:
+        if (kept := json.loads(line))["step"] == name:
+            return dict(kept)
+    command = [sys.executable, "-m", "benchmarks.bench_scale", "--step", step, json.dumps([folder, *given])]
+    told = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    found = dict(json.loads(told.splitlines()[-1]))
+    if FIGURES is not None:
+        with FIGURES.open("a") as file:
+            file.write(json.dumps({"step": name} | found) + "\n")
+    return found
 
 
 def shown(name: str, took: dict[str, Any], memory: float | None = None, more: str = "") -> None:
@@ -209,20 +235,26 @@ def shown(name: str, took: dict[str, Any], memory: float | None = None, more: st
     print(f"  {name:<44}{figures}{held}{more}", flush=True)
 
 
-def one_size(folder: str, rows: int, *, bound: bool, most: int, certify: float) -> dict[str, float]:
+def one_size(
+    folder: str, rows: int, *, bound: bool, most: int, certify: float, pairs: int, only: bool
+) -> dict[str, float]:
     print(f"{rows:,} rows of {len(SIZES)} attributes, {DOMAIN.size:.1e} cells")
     print(f"  {'':<44}{'s':>8}{'cpu s':>8}{'GB read':>8}{'GB held':>8}")
     step = child("make", folder, rows)
     shown("made by DuckDB", step, step["memory"], f"  {step['bytes'] / 1e9:.2f} GB of Parquet")
     plain = child("encode", folder, rows)
     shown("tacit encode", plain, plain["memory"], f"  {plain['bytes'] / rows:.1f} bytes a row")
-    started = child("start", folder, rows, certify)
-    shown("open: count and fingerprint", started["opening"])
-    shown("start: tables, certificate and fit", started["starting"], started["memory"])
-    shown("a free answer", started["asking"])
-    for counting in started["steps"]:
+    counted = child("tables", folder, rows, pairs, min(6, pairs), False)
+    shown("open: count and fingerprint", counted["opening"])
+    steps = [counted["counting"] | {"sets": counted["sets"], "memory": counted["memory"]}]
+    if not only:
+        started = child("start", folder, rows, certify)
+        shown("start: tables, certificate and fit", started["starting"], started["memory"])
+        shown("a free answer", started["asking"])
+        steps += started["steps"]
+    for counting in steps:
         sets = counting["sets"]
-        shown(f"of the start, {len(sets)} tables of {len(sets[0])} attributes", counting)
+        shown(f"{len(sets)} tables of {len(sets[0])} to {len(sets[-1])} attributes", counting, counting.get("memory"))
         if len(sets) <= most:
             by_hand = child("own", folder, rows, sets)
             clock, work = (counting[unit] / by_hand[unit] for unit in ("seconds", "processor"))
@@ -232,20 +264,22 @@ def one_size(folder: str, rows: int, *, bound: bool, most: int, certify: float) 
         kept = child("encode", folder, rows, 2)
         more = f"  {kept['processor'] / plain['processor']:.1f} times the work; {kept['kept']:,} rows kept"
         shown("tacit encode, 2 rows of each person", kept, kept["memory"], more)
-        os.unlink(f"{folder}/bound2.tacit.codes")
+        Path(folder, "bound2.tacit.codes").unlink(missing_ok=True)
     for name in ("table.parquet", "bound0.tacit.codes"):
-        os.unlink(f"{folder}/{name}")
-    work = sum(counting["processor"] for counting in started["steps"])
-    return {"rows": rows, "counting": work, "memory": started["memory"]}
+        Path(folder, name).unlink(missing_ok=True)
+    return {"rows": rows, "counting": steps[0]["processor"], "memory": steps[0]["memory"]}
 
 
 def other_engine(folder: str, rows: int, url: str | None) -> None:
     took = child("elsewhere", folder, rows, url)
-    where = "Spark, 1 GB" if url is None else "PostgreSQL"
+    where = f"Spark, a heap of {HEAP}" if url is None else "PostgreSQL"
     print(f"{where}: {rows:,} rows; by the clock, as the work is in another process")
     print(f"  {'tacit encode':<44}{took['written']['seconds']:>8.1f}  {took['size'] / rows:.1f} bytes a row")
     print(f"  {str(took['tables']) + ' tables in one scan':<44}{took['counted']['seconds']:>8.1f}")
     print(f"  {'its own GROUPING SETS':<44}{took['own']['seconds']:>8.1f}")
+    if "bounded" in took:
+        spilled = f"  {took['spilled'] / 1e6:,.0f} MB were spilled"
+        print(f"  {'tacit encode, 2 rows of each person':<44}{took['bounded']['seconds']:>8.1f}{spilled}")
     print(
         f"  ratio {took['counted']['seconds'] / took['own']['seconds']:.2f}; our process held {took['memory']:.2f} GB"
     )
@@ -258,6 +292,9 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--bound", action="store_true", help="also with 2 rows of each person")
     parser.add_argument("--most", type=int, default=1000, help="tables that the engine is asked for by hand")
     parser.add_argument("--certify", type=float, default=0.1, help="0: without the tables of a certificate")
+    parser.add_argument("--pairs", type=int, default=len(SIZES), help="attributes whose pairs are counted")
+    parser.add_argument("--only", action="store_true", help="these tables, and no session")
+    parser.add_argument("--figures", type=Path, help="a file for what is found, so that a run can go on: give a folder")
     parser.add_argument("--postgres", metavar="URL", help="through this PostgreSQL server instead")
     parser.add_argument("--spark", action="store_true", help="through a local Spark instead")
     parser.add_argument("--step", nargs=2, help=argparse.SUPPRESS)
@@ -267,13 +304,25 @@ def main(arguments: Sequence[str] = ()) -> None:
         held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         print(json.dumps(facts | {"memory": held}))
         return
-    with tempfile.TemporaryDirectory(dir=chosen.folder) as folder:
+    global FIGURES
+    FIGURES = chosen.figures
+    kept = contextlib.nullcontext(chosen.folder) if FIGURES and chosen.folder else None
+    with kept or tempfile.TemporaryDirectory(dir=chosen.folder) as folder:
         if chosen.postgres or chosen.spark:
             for rows in chosen.rows:
                 other_engine(folder, rows, chosen.postgres)
             return
         found = [
-            one_size(folder, rows, bound=chosen.bound, most=chosen.most, certify=chosen.certify) for rows in chosen.rows
+            one_size(
+                folder,
+                rows,
+                bound=chosen.bound,
+                most=chosen.most,
+                certify=chosen.certify,
+                pairs=chosen.pairs,
+                only=chosen.only,
+            )
+            for rows in chosen.rows
         ]
     for small, large in pairwise(found):
         times = [large[name] / small[name] for name in ("rows", "counting", "memory")]
