@@ -1,12 +1,13 @@
 """Servers of one published file: answers a second of one and of two, and that they say what the session says.
 
-    python -m benchmarks.bench_replicas [--questions 100_000] [--seconds 10] [--clients 16]
+    python -m benchmarks.bench_replicas [--questions 100_000] [--seconds 10] [--clients 16] [--certified]
 
 A session on a made table answers random counts of one to three attributes, and publishes what it has released. Then it
 is asked the same counts once more, and so is a server of the file, in a process without data and ledger: the JSON of
 each answer has to be the same bytes. Then one server, and two servers that share nothing, are asked these counts in
 random order by a process with so many clients, one at a time and in batches of 100. The clients run on the same
-processors, so the answers for each second of the servers' processor time are printed as well.
+processors, so the answers for each second of the servers' processor time are printed as well. With `--certified` the
+session has bought a certificate first, so that it tells most of these counts for nothing and writes none of them down.
 """
 
 from __future__ import annotations
@@ -50,12 +51,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--questions", type=int, default=QUESTIONS)
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--clients", type=int, default=CLIENTS)
+    parser.add_argument("--certified", action="store_true", help="from a base that was certified")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as made:
         folder, asked = Path(made), list(islice(table.easy(3), options.questions))
         path = folder / "people.json"
         start = time.perf_counter()
-        digest = published(folder, asked, path)
+        digest = published(folder, asked, path, certified=options.certified)
         took = time.perf_counter() - start
         print(f"load average {os.getloadavg()[0]:.1f}; {len(asked):,} questions asked twice in {took:.0f} s")
         print(reading(path))
@@ -70,9 +72,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     print(measured(two[:count], asked, batch, options.clients, options.seconds))
 
 
-def published(folder: Path, asked: Asked, path: Path) -> str:
+def published(folder: Path, asked: Asked, path: Path, *, certified: bool) -> str:
     """Ask everything, publish, and ask everything again: the digest of what was said then."""
-    with read_config(table.write(folder, "iterative", len(asked))).open() as session:
+    config = table.write(folder, "iterative", len(asked))
+    if certified:
+        config.write_text(config.read_text().replace("[session]", "[session]\nwarm = 0.7\ncertify = 0.2"))
+    with read_config(config).open() as session:
         questions = [read(one, session.domain) for one in asked]
         for _ in answered(session, questions):
             pass
