@@ -458,6 +458,21 @@ def test_what_is_no_copy_is_not_forgotten(tmp_path: Path) -> None:
 
 
 @pytest.mark.postgres
+def test_postgresql_knows_the_size_of_a_copy_when_it_plans(postgres: str, tmp_path: Path) -> None:
+    import psycopg
+
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE planned AS SELECT i % 3 AS a, i % 2 AS b FROM generate_series(1, 5000) AS t(i)"
+        )
+        rows = Rows(postgres, SMALL, tmp_path / "l.tacit", "planned", held="engine")
+        place = rows.encode(open_source(postgres, "planned")).place
+        known = "SELECT CAST(reltuples AS INT) FROM pg_class WHERE oid = CAST(%s AS regclass)"
+        assert connection.execute(known, (place,)).fetchall() == [(5000,)]
+    rows.forget()
+
+
+@pytest.mark.postgres
 def test_a_table_is_no_copy_whatever_is_said_of_it(postgres: str, tmp_path: Path) -> None:
     import psycopg
 
