@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
+from tacit.block_budgets import BlockBudgets, Listed
 from tacit.block_payments import BlockPayments
 from tacit.block_prior import keep, kept, released
 from tacit.errors import DataError, InvalidQuery, LedgerError, NeedsData, TacitError
@@ -24,6 +25,9 @@ from tacit.exact.price import total
 from tacit.load import open_source
 from tacit.manifest import Block, GroupLedger, Manifest
 from tacit.model.block import check_label, slug
+from tacit.model.budget import Budget
+from tacit.model.facts import Receipt
+from tacit.model.status import Extension
 from tacit.opening import BlockRows, choose, open_session
 from tacit.release.group_plan import expected_error, planned
 from tacit.release.groups import ALONE, BlockGroup, Levels, Taken
@@ -38,8 +42,6 @@ if TYPE_CHECKING:
     from tacit.release.hypothesis.prior import Prior
 
 MOST_HELD = 100  # ledgers whose files are held open between questions: five files each
-
-Listed = Block | GroupLedger
 
 
 class BlockLedgers:
@@ -57,6 +59,7 @@ class BlockLedgers:
     ) -> None:
         self.terms, self._manifest = terms, manifest
         self._folder = folder_of(path)
+        self.budgets = BlockBudgets(terms, manifest, self._folder, anchor)
         self._anchor, self._accept_rollback, self._progress = anchor, accept_rollback, progress
         self._open: dict[str, Session] = {}  # by the names of their ledgers
         self._with_data: set[str] = set()
@@ -108,6 +111,7 @@ class BlockLedgers:
                 if drawn_to is not None:
                     keep(self._folder / ledger, drawn_to)
                 session = self._opened(ledger, self._rows_of(rows), 0, drawn_to, **self._settings())
+                self.budgets.finish(ledger, 0)
                 place = data if isinstance(data, str) else os.path.abspath(data) if isinstance(data, Path) else None
                 if isinstance(data, str) and os.path.isfile(data):
                     place = os.path.abspath(data)
@@ -140,6 +144,19 @@ class BlockLedgers:
     def _new_ledger(self, label: str) -> str:
         make_folder(self._folder)
         return f"{slug(label)}-{secrets.token_hex(4)}.tacit"
+
+    def extensions(self) -> tuple[Extension, ...]:
+        """The decisions to raise the budget: of one block, and where they stand in the manifest."""
+        measure = self.any().total.measure if self.listed else None
+        each = [(self.terms.of_block(budget), line) for budget, line in self._manifest.raised()]
+        return tuple(Extension(one, total(one, measure), at.time, Receipt(at.seq, at.hash)) for one, at in each)
+
+    def extend(self, budget: Budget) -> None:
+        with self._manifest.turn():
+            every: list[Listed] = [*self.newest(), *self.groups.values()]
+            self._manifest.check("", "")
+            measure = self.any().total.measure if self.listed else self.budgets.each.measure
+            self.budgets.extend(budget, every, measure)
 
     # -- groups of blocks ---------------------------------------------------------------------------------------------
 
@@ -204,6 +221,7 @@ class BlockLedgers:
         ledger = self._new_ledger(f"group-{group.level}-{group.place}")
         try:
             session = self._opened(ledger, self._rows_of(rows), group.level, None, **self._settings())
+            self.budgets.finish(ledger, group.level)
             self._manifest.add_group(GroupLedger(*group, label, session.rows, ledger, session.origin))
         except BaseException:
             self._forget(ledger)
@@ -277,7 +295,7 @@ class BlockLedgers:
         return open_session(
             data=data,
             domain=terms.domain,
-            budget=terms.of_level(self.levels, level),
+            budget=self.budgets.of(ledger, level),
             ledger=self._folder / ledger,
             person=terms.person,
             rows_per_person=terms.rows_per_person,
@@ -293,6 +311,7 @@ class BlockLedgers:
         with self._lock:
             if one.ledger not in self._open:
                 prior = kept(self._folder / one.ledger, one)
+                self.budgets.catch_up(one.ledger, one.level)
                 found = reopen(self._folder / one.ledger, anchor=self._anchor, prior=prior)
                 self._open[one.ledger] = self._checked(one, found)
             return self._open[one.ledger]
@@ -307,6 +326,7 @@ class BlockLedgers:
                     f"The ledger of the block {one.label} is gone: bring it back, with what it has spent."
                 )
             prior = kept(self._folder / one.ledger, one)
+            self.budgets.catch_up(one.ledger, one.level)
             try:
                 if isinstance(one, Block):
                     found = self._opened(one.ledger, open_source(one.source, one.table), 0, prior)
@@ -328,13 +348,11 @@ class BlockLedgers:
         if session.origin != one.origin:
             session.close()
             raise LedgerError(f"The ledger of the block {one.label} is not the one that it was appended with.")
-        promised = self.terms.of_level(self.levels, one.level)
-        if session.budget != promised:
+        try:
+            self.budgets.check(one, session)
+        except LedgerError:
             session.close()
-            raise LedgerError(
-                f"The budget of the block {one.label} was raised by itself: the series promises {promised} "
-                "for each, and cannot keep that."
-            )
+            raise
         return session
 
     def any(self) -> Session:

@@ -12,20 +12,21 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from tacit.block_ledgers import BlockLedgers, Listed
+from tacit.block_budgets import Listed
+from tacit.block_ledgers import BlockLedgers
 from tacit.errors import InvalidQuery, NotStarted, WouldSpend
 from tacit.exact.price import total
 from tacit.load.split import split_by
 from tacit.manifest import Block
 from tacit.model.ask import Ask
 from tacit.model.block import with_blocks
-from tacit.model.budget import Loss
+from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.dry_run import DryRun
 from tacit.model.facts import Facts
 from tacit.model.query import Query
 from tacit.model.started import Started
-from tacit.model.status import BlockStatus, Status
+from tacit.model.status import BlockStatus, Extension, Status
 from tacit.model.table import Answers
 from tacit.model.workload import Marginal
 from tacit.questions import Questions
@@ -92,9 +93,36 @@ class Series(Questions):
         return self._ledgers.any().confidence
 
     @property
+    def each(self) -> Budget:
+        """The budget of one block as it is now."""
+        return self._ledgers.budgets.each
+
+    @property
+    def budget_of_all(self) -> Budget:
+        """The budget of the guarantee as it is now: of each block, or of a person over all blocks together."""
+        return self._ledgers.budgets.decided()[-1]
+
+    @property
+    def extensions(self) -> tuple[Extension, ...]:
+        """The owner's decisions to raise the budget, in order: of one block, and where they stand in the manifest."""
+        return self._ledgers.extensions()
+
+    def extend(self, budget: Budget) -> Extension:
+        """Raise the budget of the series, to this: of every block that there is, and of those to come.
+
+        It is a line of the manifest and of the ledger of every block, shown wherever the budget is, and never undone.
+        Nothing that was bought changes, and prices stay as they were. Where it is cut short, blocks have less until
+        they are opened next, or until it is asked for again: see `Session.extend` for what is given up by it.
+
+        >>> months.extend(tacit.Budget(epsilon=2.0, delta=1e-9))   # doctest: +SKIP
+        """
+        self._ledgers.extend(budget)
+        return self.extensions[-1]
+
+    @property
     def total(self) -> Loss:
         """The budget of one block, with what groups have of it."""
-        return total(self.terms.each, self._ledgers.any().total.measure if self._ledgers.listed else None)
+        return total(self.each, self._ledgers.any().total.measure if self._ledgers.listed else None)
 
     @property
     def plan(self) -> str:
@@ -116,11 +144,11 @@ class Series(Questions):
             (groups if one.level else blocks).append(stands)
             name, why = session.choice.mechanism, session.choice.reason
             spent.update(dict.fromkeys(self._ledgers.labels(one), session.spent.atoms))
-        whole, cells, budget = self.total, self.domain.size, self.terms.each
+        whole, cells, budget = self.total, self.domain.size, self.each
         most = Loss(whole.measure, max(spent.values(), default=0))
         left, sure = Loss(whole.measure, max(0, whole.atoms - most.atoms)), epsilon_spent(most, budget)
         found = Status(self.rows, cells, budget, name, why, whole, most, left, sure, blocks=tuple(blocks))
-        return replace(found, groups=tuple(groups))
+        return replace(found, groups=tuple(groups), extensions=self.extensions)
 
     @property
     def choice(self) -> Choice:
@@ -333,7 +361,7 @@ class Series(Questions):
     def __repr__(self) -> str:
         blocks = self._ledgers.listed
         labels = f", {blocks[0].label} to {blocks[-1].label}" if blocks else ""
-        return f"Series({len(blocks):,} blocks{labels}; {self.rows:,} rows; {self.terms.each} for each)"
+        return f"Series({len(blocks):,} blocks{labels}; {self.rows:,} rows; {self.each} for each)"
 
 
 def _dearness(one: DryRun) -> tuple[bool, int]:

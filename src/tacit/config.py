@@ -113,7 +113,7 @@ class Config:
             raise ConfigError("the configuration has no section [blocks], so its table is one table.")
         said: dict[str, Any] = {"name": self.blocks.name or self.blocks.column or "block", "prior": self.blocks.prior}
         said |= {name: getattr(self.blocks, name) for name in ("protects", "most_blocks", "expected", "windows")}
-        for name in ("held", "copy", "continues"):
+        for name in ("held", "copy"):
             if name in self.options:
                 raise ConfigError(f"{name} is for one table, and not for a series of blocks.")
         options = {key: value for key, value in self.options.items() if key not in ("prior", "start")}

@@ -21,18 +21,20 @@ PART_OF = "part_of"  # the term of a block's ledger: the hash that the manifest 
 _MOST = 2**62  # atoms: SQLite counts to 2^63, and an override may carry twice the total
 
 
-def extend(ledger: Ledger, first: Budget, budget: Budget) -> Extension:
+def extend(ledger: Ledger, first: Budget, budget: Budget, *, series: str | None = None) -> Extension:
     """Raise the budget of an open ledger, which was made with `first`, to `budget`.
+
+    series: where the manifest starts that has this decision, if the ledger is one of a series.
 
     Guarantee: of several who raise it at once, each adds to what stands when its turn comes, and a budget that is not
         more than that is refused. Nothing is added where an accepted rollback may have lost the line that closed it.
-        Durable, and known to the anchor, when it returns. The budget of a block is the series' promise, and stays.
+        Durable, and known to the anchor, when it returns. The budget of a block is raised by its series alone.
     Formula: `exact.price.extension`, by the total and the budget that stand in the same transaction.
     """
     if not isinstance(budget, Budget):
         raise ConfigError("budget is a tacit.Budget, like tacit.Budget(epsilon=2.0, delta=1e-9).")
 
-    if PART_OF in ledger.log.identity.terms:
+    if ledger.log.identity.terms.get(PART_OF) != series:
         raise in_series(ledger.log.path)
 
     def work(transaction: Transaction) -> Extension:
@@ -76,5 +78,6 @@ def in_series(path: Path) -> LedgerError:
     """The refusal of a block's ledger, whose budget the series has promised to each block alike."""
     return LedgerError(
         f"{path.name} is the ledger of a block, and the series promises the same budget for each block: it is not "
-        "raised, and no ledger continues it. Other budgets and other terms are those of a new series."
+        "raised by itself, and no ledger continues it. `tacit extend`, or series.extend, raises that of all blocks; "
+        "other terms are those of a new series."
     )

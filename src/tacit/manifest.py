@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import LedgerError
+from tacit.model.budget import Budget
+from tacit.model.entry import Extended, decisions, encode
 from tacit.release.groups import ALONE, BlockGroup, Levels
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Draft, Line, State, Unsound, canonical
@@ -59,8 +61,11 @@ class GroupLedger:
 
 
 def step(state: State, seq: int, line: Draft | Line) -> State:
-    """A manifest has a division of the budget, blocks, groups and overrides; nothing in it costs anything."""
-    if line.kind not in ("levels", "block", "group", "override") or line.atoms or line.intent is not None:
+    """A manifest has a division of the budget, blocks, groups, decisions to raise the budget, and overrides.
+
+    Nothing in it costs anything, or adds to what may be spent: that is for the ledgers.
+    """
+    if line.kind not in ("levels", "block", "group", "extended", "override") or line.atoms or line.intent is not None:
         raise Unsound("a manifest lists blocks")
     if line.kind == "levels" and seq > 1:
         raise Unsound("the budget is divided before there is a block")
@@ -82,6 +87,7 @@ class Manifest:
         self._blocks: list[Block] = []
         self._groups: list[GroupLedger] = []
         self._levels, self._why = ALONE, ""
+        self._raised: list[tuple[Budget, Line]] = []
         self._read_to = 0
 
     @classmethod
@@ -133,13 +139,21 @@ class Manifest:
         self._catch_up()
         return self._levels, self._why
 
+    def raised(self) -> list[tuple[Budget, Line]]:
+        """The decisions to raise the budget of the series, in order, and where they stand."""
+        self._catch_up()
+        return list(self._raised)
+
     def _catch_up(self) -> None:
         if self._log.head().seq == self._read_to:
             return
-        for line in self._log.lines(self._read_to, ["levels", "block", "group"]):
+        for line in self._log.lines(self._read_to, ["levels", "block", "group", "extended"]):
             try:
                 said = json.loads(line.body)
-                if line.kind == "block":
+                if line.kind == "extended":
+                    ((budget, _),) = decisions([line])
+                    self._raised.append((budget, line))
+                elif line.kind == "block":
                     self._blocks.append(Block(**said))
                 elif line.kind == "group":
                     self._groups.append(GroupLedger(**said))
@@ -170,6 +184,12 @@ class Manifest:
             self.check(block.label, block.fingerprint)
             self._write(Draft("block", 0, canonical(asdict(block)), key=f"block {block.label}"))
 
+    def extend(self, budget: Budget) -> None:
+        """The owner's decision that the budget of the series is this from now on. It is for all ledgers, one by one."""
+        kind, body = encode(Extended(budget))
+        with self.turn():
+            self._write(Draft(kind, 0, body))
+
     def add_group(self, made: GroupLedger) -> None:
         """The ledger of a group all of whose blocks are there, and which has none yet."""
         with self.turn():
@@ -192,8 +212,8 @@ class Manifest:
         return LedgerError(
             f"The series {self._log.path.name} went on from an older copy, or in the place of another, and which "
             "blocks were lost is not known: their rows could be appended again with a new budget. So it takes no more "
-            "blocks; it answers about those that it lists. New blocks need a new series, under another name, and its "
-            "loss adds to this one's for people who are in both."
+            "blocks, and no more budget; it answers about those that it lists. New blocks need a new series, under "
+            "another name, and its loss adds to this one's for people who are in both."
         )
 
     def close(self) -> None:

@@ -64,6 +64,11 @@ def open_series(
     written = Manifest.terms(path)
     named = {key: value for key, value in settings.items() if value is not None}
     mechanism, rest = named.get("mechanism", "auto"), {key: one for key, one in named.items() if key != "mechanism"}
+    if "continues" in named:
+        raise ConfigError(
+            "a series continues nothing: continues is for the ledger of one table. Other bins or another mechanism are "
+            "a new series, with its blocks appended again; for people who are in both, the losses add up."
+        )
     check_names(mechanism, rest)
     if written is None:
         if domain is None or budget is None:
@@ -89,7 +94,6 @@ def open_series(
         terms = SeriesTerms.read(written)
         given = {
             "domain": None if domain is None else declared(domain),
-            "budget": budget,
             "name": name if name != "block" else None,
             "protects": protects,
             "most": most_blocks,
@@ -111,6 +115,12 @@ def open_series(
             "gone. Bring it back: a new one would give their rows a second budget. A new series has another name."
         )
     manifest = Manifest.open(path, terms.written(), remembered, accept_rollback, make=written is None)
-    return Series(
-        BlockLedgers(path, manifest, terms, anchor=anchor, accept_rollback=accept_rollback, progress=progress)
-    )
+    ledgers = BlockLedgers(path, manifest, terms, anchor=anchor, accept_rollback=accept_rollback, progress=progress)
+    now = ledgers.budgets.decided()[-1]
+    if budget not in (None, now):
+        ledgers.close()
+        raise LedgerError(
+            f"The series {path.name} was made with another budget: it is {now}, not {budget}. A budget is raised by a "
+            "decision of its own, `tacit extend` or series.extend; what is left out is read from the series."
+        )
+    return Series(ledgers)

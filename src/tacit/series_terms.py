@@ -58,18 +58,20 @@ class SeriesTerms:
 
     @property
     def each(self) -> Budget:
-        """The budget of one block.
+        """The budget that one block was made with."""
+        return self.of_block(self.budget)
+
+    def of_block(self, budget: Budget) -> Budget:
+        """The budget of one block, where this is that of the series.
 
         For a person over blocks it is such that all blocks together stay within the whole: in whichever measure a
         ledger counts, a block has at most so much that as many as there may be add up to what the whole budget has.
         """
-        return (
-            self.budget if self.protects != OVER or self.most is None else part_of(self.budget, Fraction(1, self.most))
-        )
+        return budget if self.protects != OVER or self.most is None else part_of(budget, Fraction(1, self.most))
 
-    def of_level(self, levels: Levels, level: int) -> Budget:
+    def of_level(self, levels: Levels, level: int, budget: Budget | None = None) -> Budget:
         """The budget of a ledger of a level: a row is in one of each, and they add up to that of one block at most."""
-        return part_of(self.each, levels.share(level))
+        return part_of(self.of_block(budget or self.budget), levels.share(level))
 
 
 @lru_cache(maxsize=256)  # asked for whenever a ledger is opened

@@ -208,11 +208,24 @@ def extend(ledger: str | Path, budget: Budget, *, anchor: str | Path | None = No
 
     >>> tacit.extend("people.tacit", tacit.Budget(epsilon=2.0, delta=1e-9))   # doctest: +SKIP
     """
-    path = Path(ledger)
+    return raise_budget(Path(ledger), budget, anchor)
+
+
+def raise_budget(path: Path, budget: Budget, anchor: str | Path | None, series: str | None = None) -> Extension:
+    """The same, for a ledger of the series whose manifest starts there and has the decision."""
     made = made_with(path)
     log = Log.open(path, None, Anchor(None if anchor is None else Path(anchor)), made.rules)
     with Ledger(log, made.total, made.aside) as book:
-        return write_extension(book, made.budget, budget)
+        return write_extension(book, made.budget, budget, series=series)
+
+
+def went_back_before(path: Path, anchor: str | Path | None) -> bool:
+    """Whether the owner of a ledger has ever gone on from an older copy of it."""
+    log = Log.open(path, None, Anchor(None if anchor is None else Path(anchor)), made_with(path).rules)
+    try:
+        return any(log.lines(kinds=["override"]))
+    finally:
+        log.close()
 
 
 def reopen(

@@ -35,13 +35,17 @@ Crash = Callable[[Path, int, int], tuple[int, list[str]]]
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[Series]:
-    """A series whose rows are the numbers that `append` is given: no engine, which a fork could not have."""
+def opened(folder: Path, *, raised: bool = False) -> Iterator[Series]:
+    """A series whose rows are the numbers that `append` is given: no engine, which a fork could not have.
+
+    raised: its budget may be another one by now.
+    """
 
     def read(source: int, *_: object, **__: object) -> Records:
         return Records(DOMAIN, [np.array([0, 1], dtype=np.uint8)], np.array([source + 1, source + 2]))
 
     given = {"domain": DOMAIN, "budget": tacit.Budget(epsilon=1.0), "mechanism": "direct", "questions": 4}
+    given = {} if raised else given
     with (
         mock.patch.object(block_ledgers, "open_source", lambda data, *_: data),
         mock.patch.object(block_ledgers, "read_records", read),

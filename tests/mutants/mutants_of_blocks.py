@@ -7,6 +7,8 @@ from mutant import plant
 _BLOCK, _MANIFEST, _LEDGERS, _TERMS = "model/block.py", "manifest.py", "block_ledgers.py", "series_terms.py"
 _WINDOW, _GROUPS, _SERVED = "release/window.py", "release/groups.py", "serve/series.py"
 _PAYMENTS = "block_payments.py"
+_BUDGETS = "block_budgets.py"
+_EXTENDED = "test_series_extension.py::test_every_block_and_those_to_come_have_the_new_budget"
 _QUOTA = "serve/test_served_series.py::test_a_quota_is_of_each_block"
 _ONCE = "test_series.py::test_a_label_and_rows_stand_once"
 _STAYS = "test_series.py::test_the_budget_of_a_block_stays_what_the_series_promises"
@@ -55,17 +57,17 @@ BLOCKS = (
     plant(
         "a budget raised by itself",
         "all blocks together keep what the series promises",
-        _LEDGERS,
-        "        if session.budget != promised:",
-        "        if session.budget == self.terms.name:",
+        _BUDGETS,
+        "        if has != self.promised(one.level)[: len(has)]:",
+        "        if has == self.promised(one.level)[: len(has)] + has:",
         "test_series.py::test_a_block_whose_budget_was_raised_by_itself_is_refused",
     ),
     plant(
         "a block's budget raised in an open series",
         "all blocks together keep what the series promises",
         "extension.py",
-        "    if PART_OF in ledger.log.identity.terms:",
-        "    if PART_OF == ledger.log.identity.terms:",
+        "    if ledger.log.identity.terms.get(PART_OF) != series:",
+        "    if series and ledger.log.identity.terms.get(PART_OF) != series:",
         _STAYS,
     ),
     plant(
@@ -104,8 +106,8 @@ BLOCKS = (
         "a level that is not paid for",
         "the ledgers of all levels divide the budget of a row",
         _TERMS,
-        "        return part_of(self.each, levels.share(level))",
-        "        return part_of(self.each, levels.share(level) if level == 0 else Fraction(1))",
+        "        return part_of(self.of_block(budget or self.budget), levels.share(level))",
+        "        return part_of(self.of_block(budget or self.budget), Fraction(1) if level else levels.share(level))",
         "test_series_groups.py::test_all_ledgers_of_a_row_stay_within_its_budget",
     ),
     plant(
@@ -243,5 +245,53 @@ BLOCKS = (
         "                payments.charge(labels, sum(part.facts.cost.atoms for part in known.values()))",
         "                payments.charge(labels, 0)",
         _QUOTA,
+    ),
+    plant(
+        "a decision that stands in no manifest",
+        "a raised budget is that of every block, and of those to come",
+        _BUDGETS,
+        "            self._manifest.extend(budget)\n        for one in every:\n",
+        "            pass\n        for one in every:\n",
+        _EXTENDED,
+    ),
+    plant(
+        "a new block with the first budget alone",
+        "a raised budget is that of every block, and of those to come",
+        _LEDGERS,
+        "                self.budgets.finish(ledger, 0)\n",
+        "                pass\n",
+        _EXTENDED,
+    ),
+    plant(
+        "a person's new budget for each block",
+        "the budget of a person over blocks is divided among as many as there may be",
+        _BUDGETS,
+        "return [self._terms.of_level(levels, level, budget) for budget in self.decided()]",
+        "return [self._terms.of_level(levels, level), *self.decided()[1:]]",
+        "test_series_extension.py::test_of_a_person_over_blocks_all_blocks_stay_within_the_new_budget",
+    ),
+    plant(
+        "a raised series whose manifest went back",
+        "a series that went back takes no more budget",
+        _LEDGERS,
+        """            self._manifest.check("", "")\n""",
+        """            pass\n""",
+        "test_series_extension.py::test_a_series_that_went_back_is_not_extended",
+    ),
+    plant(
+        "a raised series of which a block's ledger went back",
+        "after an accepted rollback no budget is raised",
+        _BUDGETS,
+        "            if went_back_before(self._folder / one.ledger, self._anchor):",
+        "            if went_back_before(self._folder / one.ledger, self._anchor) is None:",
+        "test_series_extension.py::test_a_series_with_a_ledger_that_went_back_is_not_extended",
+    ),
+    plant(
+        "the decision of a block's ledger that stands in no manifest",
+        "all blocks together keep what the series promises",
+        _BUDGETS,
+        "            if done != wanted[: len(done)]:",
+        "            if done != done[: len(done)]:",
+        "test_series_extension.py::test_a_ledger_that_was_raised_by_other_decisions_is_refused",
     ),
 )

@@ -72,7 +72,7 @@ def _print_added(added: list[str], blocks: Series, started: bool, to: Console) -
     sizes = blocks.sizes
     for label in added:
         to.print(f"[bold]{escape(label)}[/]: {sizes[label]:,} rows")
-    to.print(f"{len(sizes):,} blocks, {blocks.rows:,} rows; {blocks.terms.each} for each block")
+    to.print(f"{len(sizes):,} blocks, {blocks.rows:,} rows; {blocks.each} for each block")
     if added and not started:
         base = blocks.block(added[-1]).base
         if base.cost.atoms:
@@ -81,7 +81,7 @@ def _print_added(added: list[str], blocks: Series, started: bool, to: Console) -
 
 def print_blocks(blocks: Series, now: Status, to: Console) -> None:
     """All blocks of a series, the groups of them that have ledgers, and what is spent of each one's budget."""
-    to.print(f"[bold]{len(now.blocks):,}[/] blocks, [bold]{blocks.rows:,}[/] rows; {blocks.terms.each} for each block")
+    to.print(f"[bold]{len(now.blocks):,}[/] blocks, [bold]{blocks.rows:,}[/] rows; {blocks.each} for each block")
     to.print(f"what is protected: {blocks.terms.protects}", style="dim")
     if blocks.plan:
         to.print(blocks.plan, style="dim")

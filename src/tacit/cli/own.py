@@ -24,6 +24,8 @@ from tacit.cli.show import escape, say, show, waiting
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tacit.config import Config
+    from tacit.model.budget import Budget
     from tacit.model.started import Started
     from tacit.release.plan import Plan
 
@@ -154,6 +156,9 @@ def extend(config: str, epsilon: float, delta: float | None, yes: bool, as_json:
     from tacit.terms import made_with
 
     settings = read_config(config)
+    if settings.blocks is not None:
+        _extend_blocks(settings, config, epsilon, delta, yes=yes, as_json=as_json)
+        return
     made = made_with(settings.ledger)
     budget = Budget(epsilon=epsilon, delta=made.now.delta if delta is None else delta)
     whole = made.whole + extension(made.whole, made.now, budget, aside=made.aside)
@@ -173,6 +178,41 @@ def extend(config: str, epsilon: float, delta: float | None, yes: bool, as_json:
         "seal": done.receipt.seal,
     }
     show(facts, as_json, lambda to: to.print(f"{what} It is entry {done.receipt.entry} of {settings.ledger.name}."))
+    _say_budget(settings, config, budget)
+
+
+def _extend_blocks(
+    settings: Config, config: str, epsilon: float, delta: float | None, *, yes: bool, as_json: bool
+) -> None:
+    """The same for every block of a series, and for those to come."""
+    from tacit.model.budget import Budget
+    from tacit.series_opening import open_series
+
+    with open_series(ledger=settings.ledger, anchor=settings.options.get("anchor")) as blocks:
+        now = blocks.budget_of_all
+        budget = Budget(epsilon=epsilon, delta=now.delta if delta is None else delta)
+        what = f"From {now} to {budget}, of {len(blocks.blocks):,} blocks and those to come, for everything released."
+        if not yes:
+            if not at_terminal():
+                raise click.UsageError(f"say --yes to raise the budget: {what} Nothing was changed.")
+            say(what)
+            click.confirm("Raise it for good?", abort=True, err=True)
+        done = blocks.extend(budget)
+        each = {"epsilon": done.budget.epsilon, "delta": done.budget.delta}
+        facts = {
+            "budget": {"epsilon": budget.epsilon, "delta": budget.delta},
+            "budget_of_a_block": each,
+            "total": done.total.to_dict(),
+            "entry": done.receipt.entry,
+            "seal": done.receipt.seal,
+        }
+        name = settings.ledger.name
+        show(facts, as_json, lambda to: to.print(f"{what} It is entry {done.receipt.entry} of {name}."))
+    _say_budget(settings, config, budget)
+
+
+def _say_budget(settings: Config, config: str, budget: Budget) -> None:
+    """What has to be written into the configuration now."""
     if settings.budget != budget:
         delta_line = f" and delta = {budget.delta:g}" if budget.delta != settings.budget.delta else ""
         say(f"Write epsilon = {budget.epsilon:g}{delta_line} into [budget] of {config}: it opens with nothing else.")

@@ -216,7 +216,7 @@ def _show_blocks(options: Options) -> None:
         assert isinstance(blocks, Series)
         status = blocks.status()
         each, groups = ([one.to_dict() for one in some] for some in (status.blocks, status.groups))
-        budget = {"epsilon": blocks.terms.each.epsilon, "delta": blocks.terms.each.delta}
+        budget = {"epsilon": blocks.each.epsilon, "delta": blocks.each.delta}
         facts = {"rows": blocks.rows, "budget_of_a_block": budget, "protects": blocks.terms.protects, "blocks": each}
         if blocks.plan:
             facts |= {"groups": groups, "plan": blocks.plan}

@@ -1,0 +1,114 @@
+"""What the ledgers of a series may spend: what they were made with, and what the owner has raised that to since.
+
+A decision to raise the budget is a line of the manifest first, and then of every ledger that the manifest lists, one
+after the other. There is no transaction over all of them, so the order decides: a run that is cut short leaves ledgers
+that may spend less than the series promises, and never one that may spend more. Whoever opens such a ledger finishes
+it, and a ledger that is made later gets all decisions before it is listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from tacit.errors import ConfigError, InvalidBudget, LedgerError
+from tacit.exact.price import extension, total
+from tacit.manifest import Block, GroupLedger, Manifest
+from tacit.model.budget import Budget, Measure
+from tacit.model.entry import decisions
+from tacit.series_terms import SeriesTerms
+from tacit.session import Session
+from tacit.store.log import made_of
+from tacit.terms import raise_budget, went_back_before
+
+Listed = Block | GroupLedger
+
+
+class BlockBudgets:
+    """The budgets of a series, of each level of its ledgers."""
+
+    def __init__(self, terms: SeriesTerms, manifest: Manifest, folder: Path, anchor: str | Path | None) -> None:
+        self._terms, self._manifest, self._folder, self._anchor = terms, manifest, folder, anchor
+
+    def decided(self) -> list[Budget]:
+        """The budgets of the guarantee: the one that the series was made with, and what it was raised to, in order."""
+        return [self._terms.budget, *(budget for budget, _ in self._manifest.raised())]
+
+    @property
+    def each(self) -> Budget:
+        """The budget of one block as it is now, with what groups have of it."""
+        return self._terms.of_block(self.decided()[-1])
+
+    def promised(self, level: int) -> list[Budget]:
+        """The same for a ledger of a level: a row is in one of each, and they add up to that of one block at most."""
+        levels = self._manifest.levels()[0]
+        return [self._terms.of_level(levels, level, budget) for budget in self.decided()]
+
+    def of(self, ledger: str, level: int) -> Budget:
+        """The budget that a ledger has by now. It may be behind what is promised."""
+        promised = self.promised(level)
+        return promised[min(len(self._lines(ledger)), len(promised) - 1)]
+
+    def finish(self, ledger: str, level: int) -> None:
+        """Write the decisions into a ledger that it has not got: each a line of its own, in their order.
+
+        Guarantee: a decision is written once, whoever else does the same; and none that the manifest does not have.
+        """
+        wanted = self.promised(level)[1:]
+        while (done := self._lines(ledger)) != wanted:
+            if done != wanted[: len(done)]:
+                raise LedgerError(f"{ledger} was raised by itself, by other decisions than those of its series.")
+            try:
+                path = self._folder / ledger
+                raise_budget(path, wanted[len(done)], self._anchor, self._manifest.origin)
+            except InvalidBudget:
+                if self._lines(ledger) == done:  # else another process has just written it
+                    raise
+
+    def catch_up(self, ledger: str, level: int) -> None:
+        """The same on the way to a question: where it cannot be written, the ledger has less, and answers within it."""
+        if len(self.decided()) > 1:
+            with suppress(LedgerError):
+                self.finish(ledger, level)
+
+    def check(self, one: Listed, session: Session) -> None:
+        """Refuse a ledger whose budget was raised by itself: the series promises what its manifest says."""
+        has = [session.made_with[0], *(one.budget for one in session.extensions)]
+        if has != self.promised(one.level)[: len(has)]:
+            raise LedgerError(
+                f"The budget of the block {one.label} was raised by itself: the series promises "
+                f"{self.promised(one.level)[-1]} for each, and cannot keep that."
+            )
+
+    def extend(self, budget: Budget, ledgers: Iterable[Listed], measure: Measure) -> None:
+        """Raise the budget of the series, for the ledgers that there are; within the manifest's turn.
+
+        Guarantee: everything that can be refused is refused before the first line is written. From that line on, the
+            ledgers of all blocks and levels add up to what the new budget is worth, for every row, and those that were
+            reached have it. Asked for again after it was cut short, it writes what is missing.
+        """
+        if not isinstance(budget, Budget):
+            raise ConfigError("budget is a tacit.Budget, like tacit.Budget(epsilon=2.0, delta=1e-9).")
+        every = list(ledgers)
+        for one in every:
+            if went_back_before(self._folder / one.ledger, self._anchor):
+                raise LedgerError(
+                    f"The ledger of the block {one.label} went on from an older copy, and which decisions were lost "
+                    "with the newer one is not known. So the budget of the series is not raised: what was promised "
+                    "before holds, and a new series promises what you like, beside this one."
+                )
+        behind = [one for one in every if len(self._lines(one.ledger)) < len(self.decided()) - 1]
+        if budget != self.decided()[-1] or not behind:
+            levels = self._manifest.levels()[0]
+            for level in range(len(levels.sizes)):
+                now = self.promised(level)[-1]
+                extension(total(now, measure), now, self._terms.of_level(levels, level, budget))
+            self._manifest.extend(budget)
+        for one in every:
+            self.finish(one.ledger, one.level)
+
+    def _lines(self, ledger: str) -> list[Budget]:
+        """The decisions that stand in a ledger."""
+        found = made_of(self._folder / ledger)
+        return [] if found is None else [budget for budget, _ in decisions(found[1])]
