@@ -245,7 +245,7 @@ class Connection:
 
     async def _read(self, statement: Statement) -> Prepared:
         """Read what was not read before, which takes one of the key's requests unless it is a command."""
-        key = self._take() if statement.words[0] in (*QUERY, *NESTED, "EXECUTE") else self._talk.current_key()
+        key = self._take() if statement.first in (*QUERY, *NESTED, "EXECUTE") else self._talk.current_key()
         return await self._listener.read(statement, self._talk, key)
 
     async def _bind(self, message: messages.Bind) -> None:

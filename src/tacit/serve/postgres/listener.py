@@ -138,12 +138,12 @@ class Listener:
             return table_select(part, find) or self._catalogue.lookup(part, caller)
 
         select = None
-        if statement.words[0] in QUERY:
+        if statement.first in QUERY:
             short = len(statement.text) <= SHORT_SQL
             select = table_select(statement, find) if short else await asyncio.to_thread(table_select, statement, find)
         if select is not None:
             found = Prepared(select)
-        elif statement.words[0] not in (*QUERY, *NESTED):
+        elif statement.first not in (*QUERY, *NESTED):
             found = prepare(statement, query)
         else:
             async with self._catalogue.turn(key.id):

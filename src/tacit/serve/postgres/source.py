@@ -17,7 +17,14 @@ from sqlglot.errors import TokenError
 
 MAX_TEXT = 100_000  # characters of what a client sends at once
 MAX_STATEMENTS = 100  # in one text
-_QUOTED = (TokenType.STRING, TokenType.HEREDOC_STRING, TokenType.RAW_STRING, TokenType.BYTE_STRING)
+_DIALECT = DuckDB()
+_QUOTED = (
+    TokenType.STRING,
+    TokenType.HEREDOC_STRING,
+    TokenType.RAW_STRING,
+    TokenType.BYTE_STRING,
+    TokenType.IDENTIFIER,
+)
 
 
 class _Words(DuckDB.Tokenizer):
@@ -41,8 +48,12 @@ class Statement:
     @cached_property
     def words(self) -> tuple[str, ...]:
         """Its words in capitals; what stands in quotes is "", for it is no word of SQL."""
-        quoted = (*_QUOTED, TokenType.IDENTIFIER)
-        return tuple("" if token.token_type in quoted else token.text.upper() for token in self.tokens)
+        return tuple(map(_word, self.tokens))
+
+    @property
+    def first(self) -> str:
+        """The first of them."""
+        return _word(self.tokens[0])
 
     def begins(self, *words: str) -> bool:
         return self.words[: len(words)] == words
@@ -56,9 +67,13 @@ class Statement:
         return Statement(self.text[start:end], tokens_of(self.text[start:end]), self.start + start)
 
 
+def _word(token: Token) -> str:
+    return "" if token.token_type in _QUOTED else token.text.upper()
+
+
 def tokens_of(text: str) -> tuple[Token, ...]:
     try:
-        return tuple(_Words(dialect=DuckDB()).tokenize(text))
+        return tuple(_Words(dialect=_DIALECT).tokenize(text))
     except (TokenError, ValueError, RecursionError):
         raise Unreadable(
             "the statement ends inside a quote or a comment, or has a character that is no word."
