@@ -196,6 +196,7 @@ def test_a_ledger_that_was_raised_by_other_decisions_is_refused(tmp_path: Path) 
         block_budgets.raise_budget(ledgers(tmp_path)[0], Budget(epsilon=1.5, delta=1e-9), None, origin)
         with pytest.raises(tacit.LedgerError, match="by other decisions"):
             series.extend(MORE)
+        assert series.extensions == ()
     with tacit.series(ledger=tmp_path / "stays.tacit") as again, pytest.raises(tacit.LedgerError, match="raised by"):
         again.ask(LONG)
 

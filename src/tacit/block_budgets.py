@@ -55,16 +55,19 @@ class BlockBudgets:
 
         Guarantee: a decision is written once, whoever else does the same; and none that the manifest does not have.
         """
-        wanted = self.promised(level)[1:]
-        while (done := self._lines(ledger)) != wanted:
-            if done != wanted[: len(done)]:
-                raise LedgerError(f"{ledger} was raised by itself, by other decisions than those of its series.")
+        while missing := self._missing(ledger, level):
             try:
-                path = self._folder / ledger
-                raise_budget(path, wanted[len(done)], self._anchor, self._manifest.origin)
+                raise_budget(self._folder / ledger, missing[0], self._anchor, self._manifest.origin)
             except InvalidBudget:
-                if self._lines(ledger) == done:  # else another process has just written it
+                if self._missing(ledger, level) == missing:  # else another process has just written it
                     raise
+
+    def _missing(self, ledger: str, level: int) -> list[Budget]:
+        """The decisions that a ledger has not got; refused where it has others than those of its series."""
+        done, wanted = self._lines(ledger), self.promised(level)[1:]
+        if done != wanted[: len(done)]:
+            raise LedgerError(f"{ledger} was raised by itself, by other decisions than those of its series.")
+        return wanted[len(done) :]
 
     def catch_up(self, ledger: str, level: int) -> None:
         """The same on the way to a question: where it cannot be written, the ledger has less, and answers within it."""
@@ -98,7 +101,7 @@ class BlockBudgets:
                     "with the newer one is not known. So the budget of the series is not raised: what was promised "
                     "before holds, and a new series promises what you like, beside this one."
                 )
-        behind = [one for one in every if len(self._lines(one.ledger)) < len(self.decided()) - 1]
+        behind = [one for one in every if self._missing(one.ledger, one.level)]
         if budget != self.decided()[-1] or not behind:
             levels = self._manifest.levels()[0]
             for level in range(len(levels.sizes)):

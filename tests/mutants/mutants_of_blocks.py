@@ -247,11 +247,11 @@ BLOCKS = (
         _QUOTA,
     ),
     plant(
-        "a decision that stands in no manifest",
+        "a decision that reaches the first ledger alone",
         "a raised budget is that of every block, and of those to come",
         _BUDGETS,
-        "            self._manifest.extend(budget)\n        for one in every:\n",
-        "            pass\n        for one in every:\n",
+        "        for one in every:\n            self.finish(one.ledger, one.level)",
+        "        for one in every[:1]:\n            self.finish(one.ledger, one.level)",
         _EXTENDED,
     ),
     plant(
@@ -290,8 +290,8 @@ BLOCKS = (
         "the decision of a block's ledger that stands in no manifest",
         "all blocks together keep what the series promises",
         _BUDGETS,
-        "            if done != wanted[: len(done)]:",
-        "            if done != done[: len(done)]:",
+        "        if done != wanted[: len(done)]:",
+        "        if done != done[: len(done)]:",
         "test_series_extension.py::test_a_ledger_that_was_raised_by_other_decisions_is_refused",
     ),
 )
