@@ -20,16 +20,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.domain import Domain
+
+# A question and its weights are imported from here.
+from tacit.model.factor import GRID as GRID
 from tacit.model.factor import (
-    GRID,
     ONE,
     TYPES,
-    Factor,
     check_size,
     everyday,
     irreducible,
     join,
-    multiply,
     rank,
     read_factor,
     reduced,
@@ -38,6 +38,8 @@ from tacit.model.factor import (
     unchecked,
     write_weights,
 )
+from tacit.model.factor import Factor as Factor
+from tacit.model.factor import multiply as multiply
 
 _KEYED = (b"tacit query 1\x00\x00", b"tacit query 1\x00\x01")  # what the key of a query begins with; of a complement
 

@@ -20,7 +20,9 @@ from tacit.store import rows
 from tacit.store.anchor import Anchor, Binding, Identity, make_log, refusal
 from tacit.store.chain import Draft, Line, Mark, State, Step, canonical, follow, mark, seal
 from tacit.store.file import DurableFile
-from tacit.store.transaction import HELD, Transaction
+from tacit.store.transaction import HELD
+from tacit.store.transaction import Held as Held  # what a ledger works with is imported from here
+from tacit.store.transaction import Transaction as Transaction
 
 T = TypeVar("T")
 _REPLACED = "The ledger was replaced by another copy while in use."

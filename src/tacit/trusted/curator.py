@@ -27,9 +27,8 @@ from tacit.model.entry import (
     encode,
     released,
 )
-from tacit.model.factor import GRID
 from tacit.model.noise_law import Noise
-from tacit.model.query import Query
+from tacit.model.query import GRID, Query
 from tacit.model.request import Candidate, Chosen, Compared, Comparisons, Declared, Lens, WorstOf, far
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Question, key, unit

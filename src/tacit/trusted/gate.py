@@ -13,9 +13,8 @@ from tacit.errors import AnswerWithheld, InvalidQuery
 from tacit.exact.price import Sensitivity, gate_price, gate_scales
 from tacit.model.budget import Loss
 from tacit.model.entry import FreeAnswer, GateTerms, Intent, Shut, decode, encode
-from tacit.model.factor import GRID
 from tacit.model.facts import Receipt
-from tacit.model.query import Query
+from tacit.model.query import GRID, Query
 from tacit.model.request import Comparisons, Declared, Lens, count, look
 from tacit.model.statistic import Statistic
 from tacit.store.chain import Line

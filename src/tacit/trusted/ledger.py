@@ -18,8 +18,7 @@ from tacit.model.budget import Budget, Loss, exhausted
 from tacit.model.entry import Dropped, GateTerms, Intent, encode
 from tacit.store.anchor import Anchor, Binding
 from tacit.store.chain import Draft, Line, Unsound, canonical
-from tacit.store.log import Log
-from tacit.store.transaction import Held, Transaction
+from tacit.store.log import Held, Log, Transaction
 from tacit.trusted.rules import step
 
 

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from tacit.model.counting import check_table, weighed
 from tacit.model.domain import Domain
-from tacit.model.factor import GRID, Factor, multiply
-from tacit.model.query import Query
+from tacit.model.query import GRID, Factor, Query, multiply
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Question
 

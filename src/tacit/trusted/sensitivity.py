@@ -19,9 +19,8 @@ from tacit.exact.price import Sensitivity, noise_for, price
 from tacit.model.budget import Loss, Measure
 from tacit.model.certificate import Certificate, Conjunctions
 from tacit.model.domain import Domain
-from tacit.model.factor import GRID
 from tacit.model.noise_law import Noise
-from tacit.model.query import Query
+from tacit.model.query import GRID, Query
 from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Convolution, Marginal, Product, Question, Tree, kernel, leaf_counts, leaves, unit
