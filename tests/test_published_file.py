@@ -28,7 +28,7 @@ from tacit.errors import TacitError
 from tacit.model.budget import Loss
 from tacit.model.request import Declared
 from tacit.public import file
-from tacit.public.counts import Counts
+from tacit.public.counts import CountJudge
 from tacit.session import Session
 from tacit.store.chain import Line, canonical, chain_hash
 from tacit.trusted.ledger import Outcome
@@ -721,15 +721,15 @@ def test_counts_are_judged_the_quick_way_only_where_the_slow_way_takes_them(coun
         found = file.load(path)
         declared = Declared(found.domain, found.header.rows, found.header.rows_per_person, found.header.total)
         lines = list(found.lines)
-        right = Counts(declared).judged(lines)
+        right = CountJudge(declared).judged(lines)
         quick.update(line.kind for line, yes in zip(lines, right, strict=True) if yes)
         for line, yes in zip(lines, right, strict=True):
             assert not yes or slowly(line, declared)
         for line in [line for line, yes in zip(lines, right, strict=True) if yes][:6]:
             for other in changed_counts(line):
-                (yes,) = Counts(declared).judged([other])
+                (yes,) = CountJudge(declared).judged([other])
                 assert not yes or slowly(other, declared), other
-                together = Counts(declared).judged([line, other, line])  # however they stand beside each other
+                together = CountJudge(declared).judged([line, other, line])  # however they stand beside each other
                 assert together[1] <= slowly(other, declared)
     assert quick["measured"] >= 5
     assert quick["told"] >= 5

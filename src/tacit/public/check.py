@@ -51,7 +51,7 @@ from tacit.model.request import Declared
 from tacit.model.statistic import Statistic, definition
 from tacit.model.workload import Question, key, unit
 from tacit.model.workload import check as check_question
-from tacit.public.counts import Counts
+from tacit.public.counts import CountJudge
 from tacit.public.file import Contents, Lines, refuse
 from tacit.store.chain import Line, Mark, Override, State, canonical, follow
 from tacit.trusted.rules import step
@@ -102,7 +102,7 @@ class _Entries:
         ]()  # among how many an intent shares its delta, and how many there were
         self._intents, self._keyed, self._keys = dict[int, _Intended](), set[int](), set[str]()
         self._unpaid = dict[int, int]()  # what of a settled intent no outcome was charged
-        self._counts = Counts(public)
+        self._counts = CountJudge(public)
 
     def check(self, lines: Sequence[Line]) -> None:
         right = self._counts.judged(lines)

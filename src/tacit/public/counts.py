@@ -28,7 +28,7 @@ _LEAST, _MOST = 1e-3, 1e15  # between which msgspec spells a number as `canonica
 _LONG = 2**63  # whole numbers are of 64 bits
 
 
-class Weights(Struct, forbid_unknown_fields=True):
+class WrittenFactor(Struct, forbid_unknown_fields=True):
     """A factor as it is written, in the order of names."""
 
     scope: tuple[str, ...]
@@ -37,14 +37,14 @@ class Weights(Struct, forbid_unknown_fields=True):
     weights: str
 
 
-class Scale(Struct, forbid_unknown_fields=True, gc=False):
+class WrittenNoise(Struct, forbid_unknown_fields=True, gc=False):
     """Noise as it is written."""
 
     kind: str
     scale: float
 
 
-class Asked(Struct, forbid_unknown_fields=True, gc=False):
+class WrittenQuestion(Struct, forbid_unknown_fields=True, gc=False):
     """A question as it is written; each factor is looked at once, however many questions have it."""
 
     complement: bool
@@ -55,8 +55,8 @@ class Asked(Struct, forbid_unknown_fields=True, gc=False):
 class MeasuredCount(Struct, forbid_unknown_fields=True, gc=False):
     """What is written of a single count that was bought."""
 
-    noise: Scale
-    question: Asked
+    noise: WrittenNoise
+    question: WrittenQuestion
     unit: Literal[1]
     values: list[int]
 
@@ -66,7 +66,7 @@ class ToldCount(Struct, forbid_unknown_fields=True, gc=False):
 
     bars: list[tuple[int, str, float]]
     note: str
-    question: Asked
+    question: WrittenQuestion
     told: int
 
 
@@ -81,10 +81,10 @@ class Condition(NamedTuple):
 Form = MeasuredCount | ToldCount
 Read = Callable[[str], Sequence[Form]]
 _KINDS: dict[str, Read] = {"measured": Decoder(MeasuredCount).decode_lines, "told": Decoder(ToldCount).decode_lines}
-_read_weights, _encoder = Decoder(Weights).decode, Encoder()
+_read_weights, _encoder = Decoder(WrittenFactor).decode, Encoder()
 
 
-class Counts:
+class CountJudge:
     """Judges the counts among lines, about what was declared."""
 
     def __init__(self, public: Declared) -> None:
@@ -109,7 +109,7 @@ class Counts:
                     right[i] = lines[i].key == self._key(form.question) and lines[i].atoms == self._atoms(form)
         return right
 
-    def _key(self, asked: Asked) -> str | None:
+    def _key(self, asked: WrittenQuestion) -> str | None:
         """The key of a question, if its factors are conditions on different attributes as a query has them."""
         factors, one, before, seals = asked.factors, None, "", list[bytes]()
         for factor in factors:

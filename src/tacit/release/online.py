@@ -45,7 +45,7 @@ _NO_CHANCE = 1e-9  # of being wrong: what is left of it where all gates were ope
 K = TypeVar("K", bound=Knowledge)
 
 
-class Limits(NamedTuple):
+class Spendable(NamedTuple):
     """What may be spent in all, in atoms, and the decisions by which it was raised."""
 
     whole: int
@@ -311,7 +311,7 @@ class Online(Generic[K]):
         self.knowledge: K = knowledge
         self._read_to = 0
         self._left = 0  # atoms, by the last look and less what was paid since
-        self._limits: Limits | None = None  # by the last look: they change by entries alone
+        self._limits: Spendable | None = None  # by the last look: they change by entries alone
         self._open = None
 
     def _catch_up(self, newest: Mark | None = None, *, buy: bool = True) -> Loss:
@@ -331,7 +331,7 @@ class Online(Generic[K]):
             read_to = max([head.seq, *(one.receipt.entry for one in bought)])
             self.knowledge.learn(bought, read_to)
             # What is only told after that need not be looked at again.
-            self._limits = Limits(self._public.whole.atoms, self._public.extensions)
+            self._limits = Spendable(self._public.whole.atoms, self._public.extensions)
             self._read_to, self._left = read_to, self._limits.whole - head.spent
             return paid
         except BaseException:  # an interrupt may have cut an update in half: start over at the next question

@@ -49,7 +49,7 @@ class ValueCounts(Protocol):
         ...
 
 
-class Counted(Protocol):
+class CountTable(Protocol):
     """A release that has the counts of an attribute's values."""
 
     receipt: Receipt
@@ -60,7 +60,7 @@ class Counted(Protocol):
 class FlatTable:
     """An ordered attribute as a table knows it. `confidence` is that of every bar by itself, and of the whole band."""
 
-    def __init__(self, table: Counted, name: str, domain: Domain, rows: int, confidence: float) -> None:
+    def __init__(self, table: CountTable, name: str, domain: Domain, rows: int, confidence: float) -> None:
         self.name, self.rows, self.confidence = name, rows, confidence
         self.attribute: Attribute = domain[name]
         self.receipt = table.receipt

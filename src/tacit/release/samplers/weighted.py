@@ -45,7 +45,7 @@ Places = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class PastAnswer:
     """A past answer: every database has a value of its own for this question, within `width` of `centre`."""
 
     question: Query | Statistic
@@ -72,7 +72,7 @@ class Weighted:
     domain: Domain
     codes: NDArray[np.integer[Any]]
     weights: Array
-    held: tuple[Held, ...] = field(default=(), repr=False)
+    held: tuple[PastAnswer, ...] = field(default=(), repr=False)
     outside: int = 0  # databases that are outside the slab of a past answer
     least_width: ClassVar[float] = 0.0
 
@@ -145,7 +145,7 @@ class Weighted:
         gain = max(0.0, 1 - noise**2 / apart) if apart else 0.0
         towards = values + gain * (centre + noise * rng.standard_normal(len(made)) - values)
         targets = np.clip(towards, max(centre - width, 0.0), min(centre + width, 1.0))
-        made = replace(made, held=(*self.held, Held(question, centre, width, targets)))
+        made = replace(made, held=(*self.held, PastAnswer(question, centre, width, targets)))
         for _ in range(ROUNDS):  # one answer after the other, the newest first, as in iterative fitting
             before = made
             for one in reversed(made.held):

@@ -103,7 +103,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Labels:
+class AxisLabels:
     """Places and words, the pixels they need beside or below the axis, and how far they reach past its two ends."""
 
     places: list[float]
@@ -148,7 +148,7 @@ def fit(axis: Axis, data: Sequence[Numbers], *, zero: bool, nice: bool, margin: 
     return Scale(axis, low, high, whole)
 
 
-def upright(scale: Scale, tall: float, most: float, lanes: list[str]) -> Labels:
+def upright(scale: Scale, tall: float, most: float, lanes: list[str]) -> AxisLabels:
     """Beside the y axis, and the names of the lanes below it."""
     if scale.axis.categories is not None:
         places, words = scale.ticks(0)
@@ -157,10 +157,10 @@ def upright(scale: Scale, tall: float, most: float, lanes: list[str]) -> Labels:
     else:
         places, words = scale.ticks(max(4, min(8, int(tall / 36))))
     rooms = [width(clip(word, most)) for word in words] + [width(clip(lane, most), SMALL) for lane in lanes]
-    return Labels(places, words, min(max(rooms, default=0.0), most), most=most)
+    return AxisLabels(places, words, min(max(rooms, default=0.0), most), most=most)
 
 
-def across(scale: Scale, wide: float) -> Labels:
+def across(scale: Scale, wide: float) -> AxisLabels:
     """Below the x axis."""
     if scale.axis.categories is not None:
         return _categories(scale, wide)
@@ -172,27 +172,27 @@ def across(scale: Scale, wide: float) -> Labels:
         if min(gaps, default=APART) >= APART:
             break
     if not places:
-        return Labels([], [], LINE)
-    return Labels(places, words, LINE, before=widths[0] / 2 - at[0], over=widths[-1] / 2 - (wide - at[-1]))
+        return AxisLabels([], [], LINE)
+    return AxisLabels(places, words, LINE, before=widths[0] / 2 - at[0], over=widths[-1] / 2 - (wide - at[-1]))
 
 
-def _categories(scale: Scale, wide: float) -> Labels:
+def _categories(scale: Scale, wide: float) -> AxisLabels:
     """All of them if they fit. Else ranges of numbers, which are in order, are skipped, and other names are slanted."""
     places, words = scale.ticks(0)
     band = wide / len(words)
     widest = max(width(clean(word)) for word in words)
     if widest + APART <= band:
-        return Labels(places, words, LINE)
+        return AxisLabels(places, words, LINE)
     numbered = all(clean(word)[:1].isdigit() or clean(word)[:1] in "<>≤≥−-[(" for word in words)
     if numbered and widest <= SLANTED_FROM:
         every = _every(band, widest + APART)
-        return Labels(places[::every], words[::every], LINE)
+        return AxisLabels(places[::every], words[::every], LINE)
     every = _every(band, SLANTED_APART)
     places, words = places[::every], words[::every]
     long = [width(clip(word, LONGEST)) for word in words]
     along, down = math.cos(math.radians(SLANT)), math.sin(math.radians(-SLANT))
     before = max(one * along - (v + 0.5) * band for v, one in zip(places, long, strict=True))
-    return Labels(places, words, 14 + max(long) * down, turned=True, before=before)
+    return AxisLabels(places, words, 14 + max(long) * down, turned=True, before=before)
 
 
 def _every(band: float, needed: float) -> int:

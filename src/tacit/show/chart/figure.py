@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tacit.show.chart.axes import Axis, Labels, Scale, across, fit, upright
+from tacit.show.chart.axes import Axis, AxisLabels, Scale, across, fit, upright
 from tacit.show.chart.legend import Series, colours, describe, direct, legend, named, series
 from tacit.show.chart.marks import Area, Bars, Heat, Mark, Numbers, Points, Polyline, Rule, Ticks, numbers
 from tacit.show.chart.paint import (
@@ -240,7 +240,7 @@ def _beside(chart: Chart) -> float:
     return max(width(number(v), SMALL) for v in np.asarray(chart.bars.values).tolist()) + GAP
 
 
-def _grid(plane: Plane, side: Labels, feet: Labels, *, shaded: bool) -> str:
+def _grid(plane: Plane, side: AxisLabels, feet: AxisLabels, *, shaded: bool) -> str:
     """Lines at the ticks, the line on which everything stands, and the labels of the y axis."""
     x, y = plane.x, plane.y
     labels = side.beside(y, x.start - GAP)
