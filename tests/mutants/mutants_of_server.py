@@ -195,7 +195,7 @@ SERVER = (
         _DATASET,
         "columns=columns, sync=self._sync)",
         "columns=columns)",
-        "serve/test_api.py::test_an_audit_log_that_cannot_be_synced_is_said_to_be_that",
+        "serve/test_api.py::test_an_audit_log_that_cannot_be_written_is_said_to_be_that",
     ),
     plant(
         "answers shown although they were not noted",

@@ -8,10 +8,16 @@ from functools import reduce
 import numpy as np
 import pytest
 
+from tacit.model.attribute import integer
 from tacit.model.budget import Loss
+from tacit.model.domain import Domain
 from tacit.model.facts import ANSWER, EXACT, NOISE, Bar, Facts, Receipt
 from tacit.model.noise_law import Noise, pmf
-from tacit.release.estimate import Ceiling, Centre, Estimate
+from tacit.model.query import Query
+from tacit.model.workload import Marginal
+from tacit.release.blockwise import BlockTerms, Blockwise
+from tacit.release.estimate import Ceiling, Centre, Estimate, TableEstimate
+from tacit.release.groups import BlockGroup, Taken
 from tacit.release.hypothesis.noise_sum import Draws, width_of_all
 from tacit.release.window import in_steps, paid, summed
 
@@ -153,3 +159,31 @@ def test_a_row_pays_in_one_ledger_of_each_level() -> None:
     assert paid(costs).atoms == 11
     assert paid(costs, [0, 0, 1, 1]).atoms == 5 + 11
     assert paid(costs, [0, 1, 2, 2]).atoms == 3 + 5 + 11
+
+
+@pytest.mark.parametrize("names", [("stay",), ("block", "stay")])
+def test_a_table_costs_what_the_ledgers_of_a_row_were_charged_for_all_its_cells(names: tuple[str, ...]) -> None:
+    """Cells that are bought one by one add up within a ledger; of the ledgers of a level one has a row."""
+    groups = [BlockGroup(0, place) for place in range(2)]
+    terms = BlockTerms(
+        "block",
+        Domain({"stay": integer(0, 2)}),
+        [10, 20],
+        True,
+        CONFIDENCE,
+        FREE,
+        lambda first, end: [Taken(group, 1) for group in groups[first:end]],
+    )
+    need = Marginal(names, Query.constant(everyone=True))
+    blockwise = Blockwise([need], terms, lambda query: Estimate(0, Facts("repeat", FREE, CONFIDENCE)))
+    prices = {groups[0]: [5, 0, 7], groups[1]: [0, 0, 9]}
+    told = {
+        group: {
+            cell: Estimate(4, Facts("measured", Loss("gdp", atoms), CONFIDENCE))
+            for cell, atoms in zip(cells, prices[group], strict=True)
+        }
+        for group, cells in blockwise.asked().items()
+    }
+    table = blockwise.put_together(told)[need]
+    assert isinstance(table, TableEstimate)
+    assert table.facts.cost.atoms == 12

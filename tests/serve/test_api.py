@@ -522,15 +522,20 @@ def test_sixteen_threads_pay_what_the_ledger_says(serve: Serve, mechanism: str) 
     assert spent <= float(served.people.session.total)
 
 
-def test_an_audit_log_that_cannot_be_synced_is_said_to_be_that(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(file: int) -> None:
+@pytest.mark.parametrize("call", ["fsync", "write"])
+def test_an_audit_log_that_cannot_be_written_is_said_to_be_that(
+    served: Served, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def full(*_: object) -> None:
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr("tacit.serve.audit.os.fsync", full)
+        patch.setattr(f"tacit.serve.audit.os.{call}", full)
         withheld = served.ana.post("/v1/people/ask", json={"question": {"count": {"sex": "F"}}})
     refused(withheld, 503, "audit")
     assert withheld.json()["error"]["nothing_spent"] is False
+    used = served.state.keys.used("people", "ana")  # it counts for a quota, too
+    assert used == served.people.session.spent.atoms > 0
     assert served.ask({"count": {"sex": "F"}})["cost"] == {"gdp": 0.0}  # it was kept, and is told once it is noted
 
 

@@ -188,6 +188,23 @@ def test_what_was_paid_before_a_refusal_is_said_and_counted(stays: Served) -> No
     assert {label: Loss(measure, used[label]).to_dict()["gdp"] for label in used} == after
 
 
+def test_what_cannot_be_noted_counts_all_the_same(stays: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers are withheld while the audit log cannot be written; they are paid for, and mia's quota is used up."""
+
+    def full(file: int, text: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tacit.serve.audit.os.write", full)
+        told = [
+            ask(stays, f"SELECT COUNT(*) FROM data WHERE stay = {i} AND block = '2026-01'", "mia") for i in range(6)
+        ]
+    said = [one.json()["error"]["code"] for one in told]
+    assert said == ["audit"] * 4 + ["quota"] * 2
+    quota = stays.mia.get("/v1/stays/budget").json()["quota"]
+    assert quota["used"]["gdp"] == pytest.approx(spent(stays)["2026-01"])
+
+
 def test_a_block_that_is_appended_beside_the_server_is_seen_and_charged_once(stays: Served, tmp_path: Path) -> None:
     before = ask(stays, LONG).json()["answer"]["value"]
     assert len(ask(stays, MONTHS).json()["answer"]["rows"]) == 3

@@ -158,23 +158,23 @@ class Blockwise:
             if whole is not None:
                 return replace(whole, read=self._read)
             flat = [self._read(cell) for cell in need.queries(self._domain)]  # some cells were told before, by others
-            facts = [table.facts for table in tables]
-            return self._of_cells(
-                flat, shape, replace(facts_of_blocks(facts, self._confidence), cost=paid(facts, levels))
-            )
+            return self._of_cells(flat, shape, [table.facts for table in tables], levels)
         cells = [
             [in_steps(self._count(cell, group, told), sign) for cell in self._cells_of(asked)]
             for group, sign, asked in asks
         ]
+        ledgers = [Facts.of([cell.facts for cell in each], self._confidence) for each in cells]
         if axis is None:
             flat = [summed(each, self._confidence, levels) for each in zip(*cells, strict=True)]
-            return self._of_cells(flat, shape)
-        made = self._of_cells([cell for each in cells for cell in each], (len(cells), *shape))
+            return self._of_cells(flat, shape, ledgers, levels)
+        made = self._of_cells([cell for each in cells for cell in each], (len(cells), *shape), ledgers, levels)
         return replace(made, values=np.ascontiguousarray(np.moveaxis(made.values, 0, axis)))
 
-    def _of_cells(self, cells: Sequence[Estimate], shape: tuple[int, ...], paid: Facts | None = None) -> TableEstimate:
-        """A table of cells that have an answer each."""
-        facts = paid or facts_of_blocks([cell.facts for cell in cells], self._confidence)
+    def _of_cells(
+        self, cells: Sequence[Estimate], shape: tuple[int, ...], ledgers: Sequence[Facts], levels: Sequence[int]
+    ) -> TableEstimate:
+        """A table of cells that have an answer each; `ledgers` are the facts of what each ledger says of them."""
+        facts = replace(facts_of_blocks(ledgers, self._confidence), cost=paid(ledgers, levels))
         facts = replace(facts, bars=for_each([cell.facts.bars for cell in cells]))
         values = np.array([cell.value for cell in cells], dtype=np.int64).reshape(shape)
         return TableEstimate(values, facts, read=None if self._learns else self._read)

@@ -158,8 +158,8 @@ class Dataset(ServedData):
                 self._note_refused(key, line, result)
                 return
             cost = result.cost
-            self._audit([line | ({"cost": cost.to_dict()} if cost.atoms else {"free": 1})], paid=cost.atoms > 0)
             self._count(key, cost.atoms)
+            self._audit([line | ({"cost": cost.to_dict()} if cost.atoms else {"free": 1})], paid=cost.atoms > 0)
 
         return self.writer.do(lambda: self._begin(key), note, Ticket(key.id))
 
@@ -304,15 +304,15 @@ class Dataset(ServedData):
             paid.append(who | _named(free[0][0]) | {"free": 1, **_entry(free[0][1])})
         elif free:
             paid.append(who | {"free": len(free)})
-        self._audit([paid[0] | (charged or {}), *paid[1:]], paid=len(free) < len(pairs))
-        if len(free) < len(pairs):
+        if len(free) < len(pairs):  # first: what cannot be noted was paid for all the same
             self._count(key, sum(answer.facts.cost.atoms for answer in result))
+        self._audit([paid[0] | (charged or {}), *paid[1:]], paid=len(free) < len(pairs))
 
     def _note_refused(self, key: Key, line: dict[str, Any], error: BaseException) -> None:
         if isinstance(error, Cut):  # a part of it was paid for
             cost = Loss(self.session.total.measure, error.atoms)
-            self._audit([line | {"refused": code_of(error.error), "cost": cost.to_dict()}], paid=True)
             self._count(key, cost.atoms)
+            self._audit([line | {"refused": code_of(error.error), "cost": cost.to_dict()}], paid=True)
         else:
             self._audit([line | {"refused": code_of(error)}], paid=False)
 

@@ -94,8 +94,8 @@ class ServedSeries(Dataset):
         paid, waits = Counter[str](), ticket(key, questions, arrived)
 
         def note(result: Any) -> None:
+            self._count_blocks(key, paid)  # first, as for one table
             self._note(key, questions, result, self._charged(paid))
-            self._count_blocks(key, paid)
 
         if free or not key.may_spend:
             return self.writer.do_in_steps(lambda: self._all_free(questions), note, waits)
