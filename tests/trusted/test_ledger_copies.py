@@ -17,7 +17,7 @@ from tacit.model.budget import Loss
 from tacit.store import log as log_module
 from tacit.store import rows
 from tacit.store.anchor import Anchor, Identity
-from tacit.store.chain import Draft, seal
+from tacit.store.chain import Draft, Mark, seal
 from tacit.store.log import Log, now
 from tacit.trusted.ledger import Ledger, Outcome
 
@@ -114,7 +114,7 @@ def test_an_old_copy_is_refused_and_never_refills(ledger: Ledger, tmp_path: Path
     ask(ledger, "b")
     ledger.close()
     restore(tmp_path, copy)
-    with pytest.raises(LedgerError, match=r"its last entry is 2, the anchor has seen 4.*accept-rollback"):
+    with pytest.raises(LedgerError, match=r"entry 4, which the anchor has seen, is not in it.*accept-rollback"):
         reopen(tmp_path)
     with pytest.raises(LedgerError, match="accept_rollback"):
         reopen(tmp_path, accept_rollback="")
@@ -140,7 +140,7 @@ def test_an_old_copy_of_the_new_history_is_refused_too(ledger: Ledger, tmp_path:
     with reopen(tmp_path) as again:
         ask(again, "g")
     restore(tmp_path, accepted)
-    with pytest.raises(LedgerError, match="its last entry is 13, the anchor has seen 15"):
+    with pytest.raises(LedgerError, match="entry 15, which the anchor has seen, is not in it"):
         reopen(tmp_path)
 
 
@@ -416,7 +416,7 @@ def test_a_reservation_is_no_budget_again_after_a_restore(ledger: Ledger, tmp_pa
     ledger.reserve(Loss("epsilon", 700), purpose="most")
     ledger.close()
     restore(tmp_path, copy)
-    with pytest.raises(LedgerError, match="its last entry is 2, the anchor has seen 3"):
+    with pytest.raises(LedgerError, match="entry 3, which the anchor has seen, is not in it"):
         reopen(tmp_path)
     with reopen(tmp_path, accept_rollback="restored") as again:
         assert again.spent.atoms == 710
@@ -560,13 +560,46 @@ def test_an_anchor_that_cannot_be_written_stops_every_answer(ledger: Ledger, mon
         raise LedgerError("anchors.sqlite cannot be written.")
 
     ask(ledger, "a")
-    monkeypatch.setattr(ledger.log._anchor._file, "transact", read_only)
-    with pytest.raises(LedgerError, match=r"anchors\.sqlite cannot be written") as caught:
-        ledger.reserve(PRICE, purpose="count")
-    assert not caught.value.nothing_spent  # it is set aside by now, and nothing gives it back
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger.log._anchor._file, "transact", read_only)
+        with pytest.raises(LedgerError, match=r"anchors\.sqlite cannot be written") as caught:
+            ledger.reserve(PRICE, purpose="count")
+        assert not caught.value.nothing_spent  # it is set aside by now, and nothing gives it back
+        with pytest.raises(AnswerWithheld, match="cannot be written"):
+            ledger.settle(None, [Outcome("b", 0, "told", "1")])
+        with pytest.raises(LedgerError, match="cannot be written"):
+            ledger.spent  # not even that something was stored is told before the anchor knows it  # noqa: B018
     assert ledger.spent.atoms == 20
-    with pytest.raises(AnswerWithheld, match="cannot be written"):
-        ledger.settle(None, [Outcome("b", 0, "told", "1")])
+
+
+def test_a_copy_that_stored_too_late_tells_nothing_of_what_it_stored(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How many lines a gate's look leaves tells whether it hit. Of two copies both may look, and both may store."""
+    ask(ledger, "a")
+    said = set()
+    for stored in (1, 3):
+        copy = backup(tmp_path, f"copy{stored}")
+        with Ledger.open(copy, **terms(tmp_path)) as late:
+            tell = late.log._tell_anchor
+
+            def first(told: Mark, tell: Any = tell, key: str = f"other{stored}") -> None:
+                ask(ledger, key)  # between what the copy stores and its telling the anchor so
+                tell(told)
+
+            with monkeypatch.context() as patch:
+                patch.setattr(late.log, "_tell_anchor", first)
+                with pytest.raises(AnswerWithheld):
+                    late.settle(None, [Outcome(f"{stored}{one}", 0, "told", "1") for one in range(stored)])
+            log = late.log
+            for asked in (log.head, log.unpaid_count, log.limits, log.open_intents, log.snapshot, lambda: late.spent):
+                with pytest.raises(LedgerError) as refused:
+                    asked()
+                said.add(refused.value.sentence.replace(str(ledger.log.head().seq), "N").replace(copy.name, "copy"))
+        with pytest.raises(LedgerError) as refused:
+            Ledger.open(copy, **terms(tmp_path))
+        said.add(refused.value.sentence.replace(str(ledger.log.head().seq), "N").replace(copy.name, "copy"))
+    assert len(said) == 2, said  # while it is open, and when it is opened again; the same for one line and for three
 
 
 def test_a_ledger_of_an_earlier_version_goes_on(ledger: Ledger, tmp_path: Path) -> None:
@@ -591,7 +624,7 @@ def test_several_ledgers_of_one_anchor_do_not_mind_each_other(ledger: Ledger, tm
             ask(other, key)
         copy = backup(tmp_path, "copy")
         ask(ledger, "d")
-        with pytest.raises(LedgerError, match="its last entry is 6, the anchor has seen 8"):
+        with pytest.raises(LedgerError, match="entry 8, which the anchor has seen, is not in it"):
             Ledger.open(copy, **terms(tmp_path))
         assert ask(other, "d") == ask(ledger, "e")
         assert (ledger.verify(), other.verify()) == (10, 8)

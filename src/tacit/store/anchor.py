@@ -205,9 +205,10 @@ class Identity:
             return "The anchor is an older copy of itself: it does not know what it was told before."
         if seen is None or self.knows(db, seen):
             return None
+        # Not how far it goes itself: what a copy has stored and the anchor has not seen may tell what a gate said.
         return (
             "This ledger is older than, or differs from, the newest one seen: "
-            f"its last entry is {head.seq if head else 0}, the anchor has seen {seen.seq}."
+            f"entry {seen.seq}, which the anchor has seen, is not in it."
         )
 
     def knows(self, db: Any, seen: Mark) -> bool:

@@ -191,12 +191,12 @@ class Log:
 
     def look(self, keys: Sequence[str]) -> tuple[Mark, dict[str, Line]]:
         """The newest line, and those that have one of these keys, as of one moment."""
-        found, newest = self._show(lambda db: list(rows.keyed(db, keys).values()))
+        found, newest = self._read(lambda db: list(rows.keyed(db, keys).values()))
         return newest, {str(line.key): line for line in found}
 
     def lines(self, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Line]:
         """The history in order, after line `after`, of these kinds or of all."""
-        while page := self._show(partial(rows.page, after=after, kinds=kinds))[0]:
+        while page := self._read(partial(rows.page, after=after, kinds=kinds))[0]:
             yield from page
             after = page[-1].seq
 
@@ -207,7 +207,7 @@ class Log:
         """
 
         def lines(after: int) -> Iterator[Line]:
-            while page := self._show(partial(rows.settled, after=after, most=most))[0]:
+            while page := self._read(partial(rows.settled, after=after, most=most))[0]:
                 yield from page
                 after = page[-1].seq
 
@@ -215,11 +215,11 @@ class Log:
 
     def newest(self, before: int, most: int, *, told: bool = False) -> list[Line]:
         """At most so many lines before a number, newest first, that settle an intent, or also were told for nothing."""
-        return self._show(partial(rows.newest, before=before, most=most, told=told))[0]
+        return self._read(partial(rows.newest, before=before, most=most, told=told))[0]
 
     def limits(self) -> list[Line]:
         """The lines that say what may be spent, in order."""
-        return self._show(rows.limits)[0]
+        return self._read(rows.limits)[0]
 
     def unpaid_count(self) -> int:
         """How many lines neither are an intent, nor settle one, nor are an override, nor say what may be spent."""
@@ -227,11 +227,11 @@ class Log:
 
     def open_intents(self) -> list[Line]:
         """The intents without outcome, newest last."""
-        return self._show(lambda db: rows.numbered(db, list(rows.open_by(db, 2**62))))[0]
+        return self._read(lambda db: rows.numbered(db, list(rows.open_by(db, 2**62))))[0]
 
     def kept_intents(self) -> list[Line]:
         """Those beside which private state lies, so that `Transaction.take` would get it. What it is stays unread."""
-        return self._show(lambda db: rows.keeping(db, HELD))[0]
+        return self._read(lambda db: rows.keeping(db, HELD))[0]
 
     def snapshot(self) -> tuple[str, list[Line]]:
         """The hash that the chain starts from, and all lines, as of one moment. Nothing private is among them.
@@ -239,7 +239,7 @@ class Log:
         The first hash seals the terms, among them the log's secret of 256 bits: so it tells nothing about what was made
         from the secret, such as a fingerprint of the data.
         """
-        return self.origin, self._show(lambda db: rows.select(db, "ORDER BY seq"))[0]
+        return self.origin, self._read(lambda db: rows.select(db, "ORDER BY seq"))[0]
 
     @property
     def origin(self) -> str:
@@ -383,8 +383,18 @@ class Log:
         return follow(rows.unchecked(db, at.seq), at, state, self.step)
 
     def _read(self, choose: Callable[[Any], T]) -> tuple[T, Mark]:
-        """What `choose` finds and the newest line, if this is still a history that holds what we have seen."""
-        return self._file.read(lambda db: (choose(db), self._newest(db)))
+        """What `choose` finds and the newest line, if this is still a history that holds what we have seen.
+
+        Nothing of a line is told before the anchor knows it, not even that it is there: another process may have stored
+        it and died before it could tell the anchor, or this may be a copy that was refused when it had stored it.
+        """
+        found, newest = self._file.read(lambda db: (choose(db), self._newest(db)))
+        if newest.seq > self._anchored:
+            told, found, newest = self._file.transact(
+                lambda db: (self._told(db, self._sound(db)[0].seq), choose(db), self._newest(db))
+            )
+            self._tell_anchor(told)
+        return found, newest
 
     def _newest(self, db: Any) -> Mark:
         head, known = rows.head(db) or self.identity.origin, self._known[0]
@@ -394,15 +404,6 @@ class Log:
             if head.seq:
                 rows.numbered(db, [head.seq])  # somebody else's: it is what it was sealed as
         return head
-
-    def _show(self, choose: Callable[[Any], list[Line]]) -> tuple[list[Line], Mark]:
-        """Lines that may be shown, and the newest. Another process may have stored them and died before it could tell
-        the anchor."""
-        lines, newest = self._read(choose)
-        if any(line.seq > self._anchored for line in lines):
-            told, lines = self._file.transact(lambda db: (self._told(db, self._sound(db)[0].seq), choose(db)))
-            self._tell_anchor(told)
-        return lines, newest
 
     def _tell_anchor(self, told: Mark, path: Path | None = None) -> None:
         """Move the anchor to the mark of a line, unless it stands further on in this same history already.
