@@ -6,6 +6,7 @@ import gc
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -378,6 +379,29 @@ def test_a_copy_that_is_replaced_is_refused_before_and_after_a_scan(tmp_path: Pa
         with pytest.raises(DataError, match="another copy than the one that was opened"):
             records.table(("a",))
     assert ran == [1]  # while it was counted; and then nothing is
+
+
+def test_a_copy_behind_a_link_that_is_turned_and_turned_back_is_refused(tmp_path: Path) -> None:
+    copy = copied(tmp_path, [(0, 0), (1, 1)])
+    other = copied(tmp_path, [(0, 1), (1, 0)], "other").place
+    kept = Path(copy.place).rename(tmp_path / "kept.parquet")
+    Path(copy.place).symlink_to(kept)
+    copy = replace(copy)  # as it is found when it is opened
+    records = Counted(copy, SMALL)
+    engine = copy._reader.engine
+    run = engine.run
+
+    def turned(*given: Any) -> Any:
+        found = list[Any]()
+        for place in (other, kept):
+            Path(copy.place).unlink()
+            Path(copy.place).symlink_to(place)
+            found.append(run(*given))
+        return found[0]
+
+    engine.run = turned  # type: ignore[method-assign]
+    with pytest.raises(DataError, match="another copy than the one that was opened"):
+        records.table(("a",))
 
 
 @pytest.mark.parametrize("mechanism", ["direct", "iterative"])

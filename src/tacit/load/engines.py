@@ -171,8 +171,9 @@ class DuckDB:
         return str(found[0][0].decode()) if found else ""
 
     def state(self, place: str) -> str:
-        found = os.stat(place)
-        return f"{found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+        # A link is another one when it was turned elsewhere and back.
+        both = [os.stat(place), os.lstat(place)]
+        return " ".join(f"{one.st_dev} {one.st_ino} {one.st_size} {one.st_mtime_ns} {one.st_ctime_ns}" for one in both)
 
     def drop(self, place: str) -> None:
         Path(place).unlink(missing_ok=True)
