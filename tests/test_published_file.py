@@ -276,6 +276,7 @@ LIES: dict[str, Change] = {
     "dropped for less": dropped(0.999, is_answer),
     "dropped for an intent": dropped(1, lambda entry: entry["kind"] == "intent"),
     "note": in_body("told", lambda body: body.update(note="\x1b[31mred")),
+    "bar": in_body("told", lambda body: body.update(bars=[[1, "\x1b]0;title\x07", 0.95]])),
     "long note": in_body("told", lambda body: body.update(note="x" * 100_000)),
     "purpose": in_body("purpose", lambda body: body.update(purpose="\x1b]0;title\x07")),
     "reason": lambda header, _: header["mechanism"].update(reason="\x1b[2J"),

@@ -249,9 +249,11 @@ def _judge(line: Line, entry: Entry, public: Declared, intents: Mapping[int, _In
             _need(_HASH.fullmatch(by) is not None, "its seal is none")
         case LaterTerms(seal):
             _need(_HASH.fullmatch(seal) is not None, "its seal is none")
-        case FreeAnswer(question, note=note):
+        case FreeAnswer(question, note=note, bars=bars):
             _need(line.key == key(_asked(question, public.domain)), "its key is not that of its question")
             _words(note, _MOST_WORDS, "its note")
+            for bar in bars:
+                _words(bar.about, _MOST_WORDS, "what its bar is about")
         case Shut(gate):
             same = gate == line.intent and line.key == f"gate {line.intent}"
             _need(same, "it is not the end of the gate that it names")

@@ -128,7 +128,8 @@ class CountJudge:
         if isinstance(form, MeasuredCount):
             single = len(form.values) == 1 and -_LONG <= form.values[0] < _LONG
             return self._cost(form.noise.kind, form.noise.scale) if single else None
-        words = form.note.isprintable() and len(form.note) <= _MOST_WORDS
+        said = (form.note, *(about for _, about, _ in form.bars))
+        words = all(one.isprintable() and len(one) <= _MOST_WORDS for one in said)
         bars = all(0 <= width < _LONG and _LEAST < confidence < 1 for width, _, confidence in form.bars)
         return 0 if words and bars and -_LONG <= form.told < _LONG else None
 
