@@ -201,6 +201,16 @@ def test_parameters_have_the_types_of_their_columns(lasting: Served, connect: Co
         client.execute("SELECT COUNT(*) FROM data WHERE age > %s", (dt.date(2024, 1, 1),))
 
 
+def test_values_that_python_takes_for_one_are_bound_apart(connect: Connect) -> None:
+    """One text, two clients: 0 is an age, and FALSE is none, before and after somebody has bound 0."""
+    ana, bob = connect(), connect()
+    statement = "SELECT COUNT(*) FROM people WHERE age >= %b"
+    for _ in range(2):
+        with pytest.raises(psycopg.Error):
+            ana.execute(statement, (False,), prepare=True)
+        assert bob.execute(statement, (0,), prepare=True).fetchone() is not None
+
+
 def test_a_column_of_the_bar_is_one_word_away(connect: Connect) -> None:
     asked = "SELECT COUNT(*) AS n, ERROR(COUNT(*)), LOW(n), HIGH(n), CONFIDENCE() FROM people WHERE sex = 'F'"
     cursor = connect().execute(asked)

@@ -58,7 +58,7 @@ class Listener:
         self._unknown: OrderedDict[int, Connection] = OrderedDict()
         self._of_key: Counter[int] = Counter()
         self._kept = Memory[tuple[str, str], Prepared]()
-        self._bound = Memory[tuple[int, tuple[Value, ...]], Bound]()
+        self._bound = Memory[tuple[int, tuple[Value, ...], tuple[type, ...]], Bound]()
         self._catalogue = Catalogue(server.datasets, seconds=self.limits.lookup_seconds)
 
     @asynccontextmanager
@@ -157,7 +157,7 @@ class Listener:
         asked = prepared.asked.select if isinstance(prepared.asked, Explained) else prepared.asked
         if not isinstance(asked, TableSelect) or asked.asked is not None:
             return prepared.bound(values)
-        kept = id(prepared), values
+        kept = id(prepared), values, tuple(map(type, values))  # to Python 0 and FALSE are one value
         found = self._bound.get(kept)
         if found is None or found.prepared is not prepared:
             short = len(asked.statement.text) <= SHORT_SQL
