@@ -124,6 +124,7 @@ def test_the_commonest_statements_need_no_tree(statement: str) -> None:
         "SELECT COUNT(*) FROM data WHERE Age < 23",
         "SELECT COUNT(*) FROM data WHERE agee < 20",
         "SELECT COUNT(*) FROM data WHERE hours IN (" + ", ".join(["1"] * 200) + ")",
+        "SELECT COUNT(*) FROM data WHERE Age < " + "0" * 5_000 + "20",
         "SELECT COUNT(*) FROM data WHERE",
         "SELECT COUNT(*)",
         "",

@@ -38,7 +38,7 @@ def simple_count(tokens: Sequence[Token], domain: Domain) -> Count | None:
         return None
     try:
         return Count(_Words(tokens).rows(domain).bind(domain))
-    except (_Other, InvalidQuery):
+    except (_Other, InvalidQuery, ValueError):  # Python reads no whole number of thousands of digits
         return None
 
 
