@@ -10,6 +10,14 @@ _SETTINGS = "trusted/test_ledger_files.py::test_every_connection_has_the_setting
 
 STORE = (
     plant(
+        "a line is told of before the anchor knows it",
+        "of two copies in use one answers, and the other tells nothing",
+        _LOG,
+        "        if newest.seq > self._anchored:\n",
+        "        if isinstance(found, list) and any(line.seq > self._anchored for line in found):\n",
+        f"{_COPIES}::test_a_copy_that_stored_too_late_tells_nothing_of_what_it_stored",
+    ),
+    plant(
         "release although the commit failed",
         "no answer is seen that is not stored",
         "trusted/ledger.py",
