@@ -69,7 +69,7 @@ class ShowsWithoutTelling(Ledger):
     """Shows what another process stored, without telling the anchor for it."""
 
     def find_many(self, keys: Iterable[str]) -> dict[str, Line]:
-        with mock.patch.object(self.log, "_tell_anchor", lambda told: None):
+        with mock.patch.object(self.log, "_tell_anchor", return_value=None):
             return super().find_many(keys)
 
 
