@@ -20,7 +20,8 @@ from msgspec import to_builtins
 from tacit.block_budgets import BlockBudgets, Listed
 from tacit.block_payments import BlockPayments
 from tacit.block_prior import keep, kept, released
-from tacit.errors import DataError, InvalidQuery, LedgerError, NeedsData, TacitError
+from tacit.block_rows import UNREADABLE, BlockTables, changed, needs_rows
+from tacit.errors import InvalidQuery, LedgerError, TacitError
 from tacit.exact.price import total
 from tacit.load import open_source
 from tacit.manifest import Block, GroupLedger, Manifest
@@ -35,8 +36,7 @@ from tacit.series_terms import OVER, SeriesTerms
 from tacit.session import Session
 from tacit.store.file import make_folder
 from tacit.terms import MadeWith, reopen
-from tacit.trusted.cells import read_records
-from tacit.trusted.records import MAX_ROWS, Records
+from tacit.trusted.records import Records
 
 if TYPE_CHECKING:
     from tacit.release.hypothesis.prior import Prior
@@ -67,7 +67,7 @@ class BlockLedgers:
         self._replaced: list[Session] = []
         self._lock = threading.RLock()
         self.payments = BlockPayments()
-        self._appended: dict[str, Records] = {}  # the rows that were read here, for groups that are not complete
+        self._tables = BlockTables(terms, manifest.secret)
         self.listed = manifest.blocks()
         self.groups: dict[BlockGroup, GroupLedger] = {}
         self.newest()
@@ -100,8 +100,8 @@ class BlockLedgers:
                     f"The series was made for {terms.most:,} blocks, among which the budget of a person was divided, "
                     "and it has them. More need a new series, whose loss for the same people adds to this one's."
                 )
-            rows = self._read(data, table)
-            fingerprint = rows.fingerprint(self._manifest.secret)
+            rows = self._tables.read(data, table)
+            fingerprint = self._tables.fingerprint(rows)
             self._manifest.check(label, fingerprint)
             if not self.listed and terms.expected is not None and not self.why:
                 self._manifest.divide(*self._planned(rows.rows))
@@ -124,7 +124,7 @@ class BlockLedgers:
             self._open[ledger] = session
             self._with_data.add(ledger)
             if self.levels != ALONE:
-                self._appended[ledger] = rows
+                self._tables.keep(ledger, rows)
             self.newest()
             self.group_up()
         if start:
@@ -132,11 +132,6 @@ class BlockLedgers:
             self.start(label)
         self.rest(block, session)
         return session
-
-    def _read(self, data: Any, table: str | None) -> Records:
-        people = 1 if self.terms.rows_per_person is None else self.terms.rows_per_person
-        source = open_source(data, table)
-        return read_records(source, self.terms.domain, person=self.terms.person, rows_per_person=people)
 
     def _rows_of(self, rows: Records) -> BlockRows:
         return BlockRows(rows, self._manifest.origin)
@@ -185,11 +180,20 @@ class BlockLedgers:
         return group in self.groups and self.light(self.groups[group]).started
 
     def group_up(self) -> None:
-        """Make the ledgers of groups whose blocks are all there, where their rows can be read."""
-        with suppress(NeedsData), self._manifest.turn():
+        """Make the ledgers of groups whose blocks are all there, where their rows can be read.
+
+        None is made after an accepted rollback: the manifest takes no more of anything.
+        """
+        if self._manifest.went_back:
+            return
+        with self._manifest.turn():
             for group in self.levels.complete(len(self.newest())):
                 if group not in self.groups:
-                    self._make(group)
+                    try:
+                        rows = self._joined(group)
+                    except UNREADABLE:  # for this group; the others are made
+                        continue
+                    self._make(group, rows)
 
     def start(self, label: str | None = None) -> list[str]:
         """Buy what answers start from, of one block or of all, and of groups, that have not: which were started now."""
@@ -198,14 +202,18 @@ class BlockLedgers:
         begun = list[str]()
         with self.payments.paying():
             for one in (*wanted, *self.groups.values()):
-                # A group whose rows are gone is not missed: its blocks answer in its place.
-                with suppress(*([NeedsData] if one.level else [])):
-                    if not self.light(one).started:
-                        session, labels = self.full(one), self.labels(one)
-                        with self.payments.asked(labels, session):
-                            self.payments.charge(labels, session.start().cost.atoms)
-                        begun.append(one.label)
-                        self.rest(one, session)
+                if self.light(one).started:
+                    continue
+                try:
+                    session, labels = self.full(one), self.labels(one)
+                except UNREADABLE:
+                    if not one.level:
+                        raise
+                    continue  # a group whose rows are gone is not missed: its blocks answer in its place
+                with self.payments.asked(labels, session):
+                    self.payments.charge(labels, session.start().cost.atoms)
+                begun.append(one.label)
+                self.rest(one, session)
         return begun
 
     def labels(self, one: Listed) -> list[str]:
@@ -214,9 +222,8 @@ class BlockLedgers:
             return [one.label]
         return [self.listed[place].label for place in self.levels.blocks(one.group)]
 
-    def _make(self, group: BlockGroup) -> None:
+    def _make(self, group: BlockGroup, rows: Records) -> None:
         places = self.levels.blocks(group)
-        rows = self._joined(group)
         label = f"{self.listed[places[0]].label} to {self.listed[places[-1]].label}"
         ledger = self._new_ledger(f"group-{group.level}-{group.place}")
         try:
@@ -231,26 +238,7 @@ class BlockLedgers:
         self.newest()
 
     def _joined(self, group: BlockGroup) -> Records:
-        """The rows of a group's blocks, as they were appended."""
-        blocks = [self.listed[place] for place in self.levels.blocks(group)]
-        if sum(block.rows for block in blocks) >= MAX_ROWS:
-            raise LedgerError(f"A group has fewer than {MAX_ROWS:,} rows.")
-        first, *others = [self._again(block) for block in blocks]
-        return first.joined(others)
-
-    def _again(self, block: Block) -> Records:
-        """The rows of a block: as they were read here, or read again where they came from, if they are still there."""
-        if block.ledger in self._appended:
-            return self._appended[block.ledger]
-        if block.source is None:
-            raise _needs(block.label)
-        try:
-            rows = self._read(block.source, block.table)
-        except DataError as error:
-            raise NeedsData(f"The rows of the block {block.label} cannot be read again: {error.sentence}") from None
-        if rows.fingerprint(self._manifest.secret) != block.fingerprint:
-            raise NeedsData(_changed(block.label))
-        return rows
+        return self._tables.joined(self.listed[place] for place in self.levels.blocks(group))
 
     def _forget(self, ledger: str) -> None:
         """Remove a ledger that nothing lists: nobody has seen it. Where that cannot be told, it stays."""
@@ -320,7 +308,7 @@ class BlockLedgers:
         """The session of a block or a group with its rows."""
         if one.ledger not in self._with_data:
             if isinstance(one, Block) and one.source is None:
-                raise _needs(one.label)
+                raise needs_rows(one.label)
             if not (self._folder / one.ledger).exists():
                 raise LedgerError(
                     f"The ledger of the block {one.label} is gone: bring it back, with what it has spent."
@@ -379,21 +367,8 @@ def folder_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.blocks")
 
 
-def _needs(label: str) -> NeedsData:
-    return NeedsData(
-        f"The rows of the block {label} were not given as a file or an address, so they cannot be read again here."
-    )
-
-
 def _about_block(error: LedgerError, one: Listed) -> LedgerError:
     """The refusal of a block's ledger, with the way that there is where rows have changed."""
     if "other terms: data" not in error.sentence:
         return LedgerError(f"In the block {one.label}: {error.sentence}")
-    return LedgerError(_changed(one.label))
-
-
-def _changed(label: str) -> str:
-    return (
-        f"The rows of the block {label} are not those that it was appended with. What was spent on them stays "
-        f"spent, so they stay: late rows and corrections are a block of their own, like {label}-late."
-    )
+    return changed(one.label)

@@ -172,9 +172,14 @@ class Manifest:
                 raise LedgerError("The budget of the series is divided already, and stays so.")
             self._write(Draft("levels", 0, body, key="levels"))
 
+    @property
+    def went_back(self) -> bool:
+        """Whether the owner has ever gone on from an older copy: then nothing is added any more."""
+        return any(self._log.lines(kinds=["override"]))
+
     def check(self, label: str, fingerprint: str) -> None:
         """Refuse a label, or rows, that a block has already, and any where blocks may have been lost."""
-        if any(self._log.lines(kinds=["override"])):
+        if self.went_back:
             raise self._went_back()
         _check(self.blocks(), label, fingerprint)
 

@@ -321,6 +321,36 @@ def test_a_series_without_blocks_is_not_served(tmp_path: Path) -> None:
         pass
 
 
+def test_what_is_wrong_with_the_rows_of_a_group_is_for_the_owner_alone(tmp_path: Path) -> None:
+    """A file that was changed is refused as for one block: in words that repeat nothing of it."""
+    path = write_series(tmp_path, months=0)
+    (tmp_path / "stays.tacit").unlink()
+    for name in tmp_path.glob("stays.anchor*"):
+        name.unlink()
+    path.write_text(path.read_text().replace("[blocks]", "[blocks]\nexpected = 3\nwindows = [3]"))
+    with read_config(path).series() as series:
+        for number in (1, 2, 3):
+            series.append(str(write_month(tmp_path, number)), f"2026-{number:02}")
+        assert series.groups == ["2026-01 to 2026-03"]
+    first, rows = tmp_path / "1.csv", (tmp_path / "1.csv").read_text()
+    with running(tmp_path, series=path) as served:
+        for text in (
+            rows.replace("stay", "secret_study"),
+            f"{rows}a,positive\n",
+            f"{rows}zzz,3\n",
+            f"{rows}a,3\n",
+            None,
+        ):
+            first.unlink(missing_ok=True)
+            if text is not None:
+                first.write_text(text)
+            window, block = (ask(served, f"{LONG} AND block <= '2026-0{last}'") for last in (3, 1))
+            assert (window.status_code, window.json()) == (block.status_code, block.json())
+            assert window.status_code in (500, 503)
+        first.write_text(rows)
+        assert ask(served, LONG).status_code == 200
+
+
 # -- pages -------------------------------------------------------------------------------------------------------------
 
 
