@@ -57,3 +57,15 @@ def test_a_manifest_that_went_back_past_a_group_makes_no_other_and_starts_its_bl
         assert series.groups == []
         months = [value(series.block(label), LONG) for label in LABELS[:3]]
         assert value(series, LONG) == sum(months)
+
+
+def test_what_an_append_bought_before_it_failed_is_said_to_be_spent(tmp_path: Path) -> None:
+    with made(tmp_path, months=6) as series:
+        one, two = (group.ledger for group in series._ledgers.groups.values())
+    folder = tmp_path / "stays.tacit.blocks"
+    shutil.copy(folder / two, folder / one)
+    with again(tmp_path) as series:
+        with pytest.raises(tacit.LedgerError, match="stays spent") as refused:
+            append(tmp_path, series, 6)
+        assert not refused.value.nothing_spent
+        assert series.known(LABELS[6]).spent.atoms > 0

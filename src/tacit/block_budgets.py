@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
 from tacit.errors import ConfigError, InvalidBudget, LedgerError
@@ -50,14 +51,16 @@ class BlockBudgets:
         promised = self.promised(level)
         return promised[min(len(self._lines(ledger)), len(promised) - 1)]
 
-    def finish(self, ledger: str, level: int) -> None:
+    def finish(self, ledger: str, level: int, at: datetime | None = None) -> None:
         """Write the decisions into a ledger that it has not got: each a line of its own, in their order.
+
+        at: the time of these lines, where that of the request is known.
 
         Guarantee: a decision is written once, whoever else does the same; and none that the manifest does not have.
         """
         while missing := self._missing(ledger, level):
             try:
-                raise_budget(self._folder / ledger, missing[0], self._anchor, self._manifest.origin)
+                raise_budget(self._folder / ledger, missing[0], self._anchor, self._manifest.origin, at)
             except InvalidBudget:
                 if self._missing(ledger, level) == missing:  # else another process has just written it
                     raise
@@ -69,11 +72,11 @@ class BlockBudgets:
             raise LedgerError(f"{ledger} was raised by itself, by other decisions than those of its series.")
         return wanted[len(done) :]
 
-    def catch_up(self, ledger: str, level: int) -> None:
+    def catch_up(self, ledger: str, level: int, at: datetime | None) -> None:
         """The same on the way to a question: where it cannot be written, the ledger has less, and answers within it."""
         if len(self.decided()) > 1:
             with suppress(LedgerError):
-                self.finish(ledger, level)
+                self.finish(ledger, level, at)
 
     def check(self, one: Listed, session: Session) -> None:
         """Refuse a ledger whose budget was raised by itself: the series promises what its manifest says."""

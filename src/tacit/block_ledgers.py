@@ -90,6 +90,14 @@ class BlockLedgers:
         return self._manifest.levels()[1]
 
     def append(self, data: Any, label: str, table: str | None, *, start: bool) -> Session:
+        with self.payments.at_one_time():
+            block, session = self._appended(data, label, table)
+            if start:
+                self.start(label)
+        self.rest(block, session)
+        return session
+
+    def _appended(self, data: Any, label: str, table: str | None) -> tuple[Block, Session]:
         check_label(label)
         terms = self.terms
         with self._manifest.turn():
@@ -111,7 +119,7 @@ class BlockLedgers:
                 if drawn_to is not None:
                     keep(self._folder / ledger, drawn_to)
                 session = self._opened(ledger, self._rows_of(rows), 0, drawn_to, **self._settings())
-                self.budgets.finish(ledger, 0)
+                self.budgets.finish(ledger, 0, self.payments.arrived)
                 place = data if isinstance(data, str) else os.path.abspath(data) if isinstance(data, Path) else None
                 if isinstance(data, str) and os.path.isfile(data):
                     place = os.path.abspath(data)
@@ -127,11 +135,7 @@ class BlockLedgers:
                 self._tables.keep(ledger, rows)
             self.newest()
             self.group_up()
-        if start:
-            session.start()
-            self.start(label)
-        self.rest(block, session)
-        return session
+        return block, session
 
     def _rows_of(self, rows: Records) -> BlockRows:
         return BlockRows(rows, self._manifest.origin)
@@ -198,9 +202,9 @@ class BlockLedgers:
     def start(self, label: str | None = None) -> list[str]:
         """Buy what answers start from, of one block or of all, and of groups, that have not: which were started now."""
         wanted: list[Listed] = [block for block in self.newest() if label in (None, block.label)]
-        self.group_up()
         begun = list[str]()
-        with self.payments.paying():
+        with self.payments.at_one_time(), self.payments.paying():
+            self.group_up()
             for one in (*wanted, *self.groups.values()):
                 if self.light(one).started:
                     continue
@@ -228,7 +232,7 @@ class BlockLedgers:
         ledger = self._new_ledger(f"group-{group.level}-{group.place}")
         try:
             session = self._opened(ledger, self._rows_of(rows), group.level, None, **self._settings())
-            self.budgets.finish(ledger, group.level)
+            self.budgets.finish(ledger, group.level, self.payments.arrived)
             self._manifest.add_group(GroupLedger(*group, label, session.rows, ledger, session.origin))
         except BaseException:
             self._forget(ledger)
@@ -299,7 +303,7 @@ class BlockLedgers:
         with self._lock:
             if one.ledger not in self._open:
                 prior = kept(self._folder / one.ledger, one)
-                self.budgets.catch_up(one.ledger, one.level)
+                self.budgets.catch_up(one.ledger, one.level, self.payments.arrived)
                 found = reopen(self._folder / one.ledger, anchor=self._anchor, prior=prior)
                 self._open[one.ledger] = self._checked(one, found)
             return self._open[one.ledger]
@@ -314,7 +318,7 @@ class BlockLedgers:
                     f"The ledger of the block {one.label} is gone: bring it back, with what it has spent."
                 )
             prior = kept(self._folder / one.ledger, one)
-            self.budgets.catch_up(one.ledger, one.level)
+            self.budgets.catch_up(one.ledger, one.level, self.payments.arrived)
             try:
                 if isinstance(one, Block):
                     found = self._opened(one.ledger, open_source(one.source, one.table), 0, prior)

@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from tacit.errors import TacitError
@@ -40,6 +40,21 @@ class BlockPayments:
         finally:
             for name, value in before.items():
                 setattr(self._thread, name, value)
+
+    @property
+    def arrived(self) -> datetime | None:
+        """When the request of this thread came, where that is known."""
+        return self._thread.arrived
+
+    @contextmanager
+    def at_one_time(self) -> Iterator[None]:
+        """What this thread does within it has one time in all ledgers: that of its request, or of now.
+
+        Guarantee: lines are published with their times, and those of one ledger do not tell how long the rows of other
+            blocks were read or looked at before it.
+        """
+        with self.under(arrived=self.arrived or datetime.now(UTC)):
+            yield
 
     @contextmanager
     def asked(self, labels: Sequence[str], session: Session) -> Iterator[None]:

@@ -181,10 +181,12 @@ class Series(Questions):
         Which values there are, and how many rows have each, is public from then on. Every row has one.
         """
         begun = list[str]()
-        for label, rows in split_by(data, column, table):
-            if label not in self.blocks:
-                self.append(rows, label, start=start)
-                begun.append(label)
+        payments = self._ledgers.payments
+        with payments.at_one_time(), payments.paying():
+            for label, rows in split_by(data, column, table):
+                if label not in self.blocks:
+                    self.append(rows, label, start=start)
+                    begun.append(label)
         return begun
 
     def block(self, label: str) -> Session:
@@ -222,7 +224,8 @@ class Series(Questions):
 
     def answer_many(self, asks: Sequence[Ask]) -> list[Answers]:
         blocks, setting, needs = self._bound(asks)
-        with self._ledgers.payments.paying():
+        payments = self._ledgers.payments
+        with payments.at_one_time(), payments.paying():
             found = self._found([need for one in needs for need in one], blocks)
             own = [{need: found[need] for need in mine} for mine in needs]
             made = [combine(ask, mine, setting) for ask, mine in zip(asks, own, strict=True)]

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -211,11 +213,13 @@ def extend(ledger: str | Path, budget: Budget, *, anchor: str | Path | None = No
     return raise_budget(Path(ledger), budget, anchor)
 
 
-def raise_budget(path: Path, budget: Budget, anchor: str | Path | None, series: str | None = None) -> Extension:
-    """The same, for a ledger of the series whose manifest starts there and has the decision."""
+def raise_budget(
+    path: Path, budget: Budget, anchor: str | Path | None, series: str | None = None, at: datetime | None = None
+) -> Extension:
+    """The same, for a ledger of the series whose manifest starts there and has the decision; `at` is its time here."""
     made = made_with(path)
     log = Log.open(path, None, Anchor(None if anchor is None else Path(anchor)), made.rules)
-    with Ledger(log, made.total, made.aside) as book:
+    with Ledger(log, made.total, made.aside) as book, nullcontext() if at is None else log.asked_at(at):
         return write_extension(book, made.budget, budget, series=series)
 
 
