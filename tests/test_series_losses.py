@@ -9,7 +9,12 @@ import pytest
 
 import tacit
 from tacit.block_ledgers import BlockLedgers
-from test_series_groups import LABELS, LONG, made, month, value
+from tacit.manifest import Manifest
+from tacit.model.budget import Budget
+from tacit.store.chain import Draft
+from test_series_groups import BUDGET, DOMAIN, LABELS, LONG, made, month, value
+
+MORE = Budget(epsilon=2.0, delta=1e-9)
 
 
 def again(folder: Path, **given: object) -> tacit.Series:
@@ -46,7 +51,7 @@ def test_a_manifest_that_went_back_past_a_group_makes_no_other_and_starts_its_bl
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with made(tmp_path, months=2) as series, monkeypatch.context() as cut:
-        cut.setattr(BlockLedgers, "group_up", lambda *_: None)
+        cut.setattr(BlockLedgers, "group_up", lambda *_, **__: None)
         append(tmp_path, series, 2, start=False)
     shutil.copytree(tmp_path, tmp_path / "copy")
     with again(tmp_path) as series:
@@ -69,3 +74,127 @@ def test_what_an_append_bought_before_it_failed_is_said_to_be_spent(tmp_path: Pa
             append(tmp_path, series, 6)
         assert not refused.value.nothing_spent
         assert series.known(LABELS[6]).spent.atoms > 0
+
+
+def test_a_series_that_is_extended_before_its_first_block_has_groups(tmp_path: Path) -> None:
+    with made(tmp_path, months=0) as series:
+        series.extend(MORE)
+        for number in range(3):
+            append(tmp_path, series, number)
+        assert series.groups == ["2026-01 to 2026-03"]
+        assert [one.budget for one in series.extensions] == [MORE]
+        assert series.status().spent.atoms <= series.total.atoms
+
+
+def test_a_line_that_a_manifest_does_not_take_is_refused_in_words(tmp_path: Path) -> None:
+    with made(tmp_path, months=1) as series:
+        manifest = series._ledgers._manifest
+        with pytest.raises(tacit.LedgerError, match="takes no such line"):
+            manifest._write(Draft("intent", 1, "{}"))
+        manifest._write(Draft("levels", 0, '{"levels":[[1],[100],[1.0]],"why":"later"}'))
+    with pytest.raises(tacit.LedgerError, match="is damaged"):  # the budget is divided before there is a block
+        again(tmp_path)
+
+
+def test_a_manifest_that_went_back_past_an_extension_promises_no_answers(tmp_path: Path) -> None:
+    made(tmp_path, months=1).close()
+    shutil.copytree(tmp_path, tmp_path / "copy")
+    with again(tmp_path) as series:
+        series.extend(MORE)
+    restore(tmp_path, tmp_path / "copy")
+    with again(tmp_path, accept_rollback="restored a backup") as series:
+        with pytest.raises(tacit.LedgerError, match="If the manifest is an older copy, bring the newer one back"):
+            series.ask(LONG)
+        with pytest.raises(tacit.LedgerError, match="unless the budget was raised after that copy"):
+            append(tmp_path, series, 1)
+
+
+def test_a_group_that_was_missed_answers_nothing_later(tmp_path: Path) -> None:
+    """Its rows come back after a window over its blocks was answered: what was answered stays."""
+    made(tmp_path, months=2, mechanism="direct").close()
+    (tmp_path / "1.csv").rename(tmp_path / "away")
+    with again(tmp_path) as series:
+        append(tmp_path, series, 2)
+        (tmp_path / "away").rename(tmp_path / "1.csv")
+        question = f"{LONG} AND block <= '2026-03'"
+        first = value(series, question)
+        append(tmp_path, series, 3)
+        series.start()
+        assert series.groups == []
+        assert value(series, question) == first
+        assert series.ask(question).cost.atoms == 0
+        for number in (4, 5):
+            append(tmp_path, series, number)
+        assert series.groups == ["2026-04 to 2026-06"]
+    with again(tmp_path) as series:
+        assert series.start() == []
+        assert value(series, question) == first
+
+
+def test_a_ledger_that_an_append_left_behind_is_not_opened_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def opened(ledger: Path, budget: Budget) -> tacit.Session:
+        return tacit.open(data=str(tmp_path / "2.csv"), domain=DOMAIN, budget=budget, ledger=ledger)
+
+    with made(tmp_path, months=1, expected=None, windows=None) as series:
+        with monkeypatch.context() as cut:
+            cut.setattr(Manifest, "add", killed)
+            cut.setattr(BlockLedgers, "_forget", lambda *_: None)
+            with pytest.raises(KeyboardInterrupt):
+                append(tmp_path, series, 1)
+        append(tmp_path, series, 1)
+        listed = {block.ledger for block in series._ledgers.listed}
+    (left,) = (one for one in (tmp_path / "stays.tacit.blocks").glob("*.tacit") if one.name not in listed)
+    with pytest.raises(tacit.LedgerError, match="its series does not list"):
+        opened(left, BUDGET)
+    with opened(tmp_path / "stays.tacit.blocks" / series._ledgers.listed[1].ledger, BUDGET) as one:
+        assert one.started
+
+
+def test_a_block_is_not_called_like_a_group(tmp_path: Path) -> None:
+    with made(tmp_path, months=0) as series, pytest.raises(tacit.ConfigError, match="how groups are named"):
+        series.append(month(0), "2026-01 to 2026-03")
+    with tacit.series(ledger=tmp_path / "alone.tacit", domain=DOMAIN, budget=BUDGET) as series:
+        assert series.append(month(0), "ages 0 to 17").rows == 400  # where there are no groups
+
+
+def test_an_accepted_rollback_of_a_block_is_that_of_its_series(tmp_path: Path) -> None:
+    terms = {"mechanism": "direct", "expected": None, "windows": None}
+    made(tmp_path, months=2, **terms).close()
+    folder = tmp_path / "stays.tacit.blocks"
+    shutil.copytree(folder, tmp_path / "copy")
+    with again(tmp_path) as series:
+        first, spent = value(series, LONG), series.status().spent
+    for file in folder.glob("2026-01*"):
+        file.unlink()
+    for file in (tmp_path / "copy").glob("2026-01*"):
+        shutil.copy(file, folder)
+    with again(tmp_path) as series, pytest.raises(tacit.LedgerError):
+        series.status()
+    with again(tmp_path, accept_rollback="restored a backup") as series:
+        assert series.status().spent == spent  # what was spent stays spent
+        assert value(series, LONG) != first
+    with again(tmp_path) as series:
+        assert series.status().spent.atoms > spent.atoms
+
+
+def test_a_lost_ledger_of_a_group_stops_the_windows_over_it_alone(tmp_path: Path) -> None:
+    with made(tmp_path, months=3) as series:
+        said, spent = value(series, f"{LONG} AND block <= '2026-02'"), series.status().spent
+    for file in (tmp_path / "stays.tacit.blocks").glob("group-1-0*"):
+        file.unlink()
+    with again(tmp_path) as series:
+        append(tmp_path, series, 3)
+        assert series.start() == []
+        assert series.started
+        status = series.status()
+        (lost,) = status.groups
+        assert (lost.label, lost.spent, lost.started) == ("2026-01 to 2026-03", lost.total, False)  # none knows better
+        assert spent.atoms <= status.spent.atoms <= status.total.atoms
+        assert value(series, f"{LONG} AND block <= '2026-02'") == said
+        with pytest.raises(tacit.LedgerError, match="of the block 2026-01 to 2026-03 is gone"):
+            series.ask(LONG)

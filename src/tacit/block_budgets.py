@@ -16,7 +16,7 @@ from pathlib import Path
 from tacit.errors import ConfigError, InvalidBudget, LedgerError
 from tacit.exact.price import extension, total
 from tacit.manifest import Block, GroupLedger, Manifest
-from tacit.model.budget import Budget, Measure
+from tacit.model.budget import Budget, Loss, Measure
 from tacit.model.entry import decisions
 from tacit.series_terms import SeriesTerms
 from tacit.session import Session
@@ -45,6 +45,10 @@ class BlockBudgets:
         """The same for a ledger of a level: a row is in one of each, and they add up to that of one block at most."""
         levels = self._manifest.levels()[0]
         return [self._terms.of_level(levels, level, budget) for budget in self.decided()]
+
+    def whole(self, level: int, measure: Measure) -> Loss:
+        """All that a ledger of a level may ever spend, as it is promised now."""
+        return total(self.promised(level)[-1], measure)
 
     def of(self, ledger: str, level: int) -> Budget:
         """The budget that a ledger has by now. It may be behind what is promised."""
@@ -84,7 +88,8 @@ class BlockBudgets:
         if has != self.promised(one.level)[: len(has)]:
             raise LedgerError(
                 f"The budget of the block {one.label} was raised by itself: the series promises "
-                f"{self.promised(one.level)[-1]} for each, and cannot keep that."
+                f"{self.promised(one.level)[-1]} for each, and cannot keep that. If the manifest is an older copy, "
+                "bring the newer one back."
             )
 
     def extend(self, budget: Budget, ledgers: Iterable[Listed], measure: Measure) -> None:

@@ -21,10 +21,10 @@ from tacit.block_budgets import BlockBudgets, Listed
 from tacit.block_payments import BlockPayments
 from tacit.block_prior import keep, kept, released
 from tacit.block_rows import UNREADABLE, BlockTables, changed, needs_rows
-from tacit.errors import InvalidQuery, LedgerError, TacitError
+from tacit.errors import ConfigError, InvalidQuery, LedgerError, TacitError
 from tacit.exact.price import total
 from tacit.load import open_source
-from tacit.manifest import Block, GroupLedger, Manifest
+from tacit.manifest import FOLDER, Block, GroupLedger, Manifest
 from tacit.model.block import check_label, slug
 from tacit.model.budget import Budget
 from tacit.model.facts import Receipt
@@ -41,6 +41,7 @@ from tacit.trusted.records import Records
 if TYPE_CHECKING:
     from tacit.release.hypothesis.prior import Prior
 
+BETWEEN = " to "  # in the name of a group: "2026-01 to 2026-12"
 MOST_HELD = 100  # ledgers whose files are held open between questions: five files each
 
 
@@ -100,6 +101,8 @@ class BlockLedgers:
     def _appended(self, data: Any, label: str, table: str | None) -> tuple[Block, Session]:
         check_label(label)
         terms = self.terms
+        if terms.expected is not None and BETWEEN in label:
+            raise ConfigError(f"a block of a series with groups is not called {label!r}: that is how groups are named.")
         with self._manifest.turn():
             self.newest()
             self._manifest.check(label, "")  # before the rows are read
@@ -134,7 +137,7 @@ class BlockLedgers:
             if self.levels != ALONE:
                 self._tables.keep(ledger, rows)
             self.newest()
-            self.group_up()
+            self.group_up(appended=True)
         return block, session
 
     def _rows_of(self, rows: Records) -> BlockRows:
@@ -183,21 +186,26 @@ class BlockLedgers:
     def _started(self, group: BlockGroup) -> bool:
         return group in self.groups and self.light(self.groups[group]).started
 
-    def group_up(self) -> None:
+    def group_up(self, *, appended: bool = False) -> None:
         """Make the ledgers of groups whose blocks are all there, where their rows can be read.
 
-        None is made after an accepted rollback: the manifest takes no more of anything.
+        appended: whether a block was just appended. A group whose rows cannot be read then is given up for good: made
+            later, it would answer anew what was asked over its blocks. None is made after an accepted rollback, when
+            the manifest takes no more of anything.
         """
         if self._manifest.went_back:
             return
         with self._manifest.turn():
             for group in self.levels.complete(len(self.newest())):
-                if group not in self.groups:
-                    try:
-                        rows = self._joined(group)
-                    except UNREADABLE:  # for this group; the others are made
-                        continue
-                    self._make(group, rows)
+                if group in self.groups or group in self._manifest.missed():
+                    continue
+                try:
+                    rows = self._joined(group)
+                except UNREADABLE:  # for this group; the others are made
+                    if appended:
+                        self._manifest.miss(group)
+                    continue
+                self._make(group, rows)
 
     def start(self, label: str | None = None) -> list[str]:
         """Buy what answers start from, of one block or of all, and of groups, that have not: which were started now."""
@@ -206,7 +214,7 @@ class BlockLedgers:
         with self.payments.at_one_time(), self.payments.paying():
             self.group_up()
             for one in (*wanted, *self.groups.values()):
-                if self.light(one).started:
+                if (one.level and self.lost(one)) or self.light(one).started:
                     continue
                 try:
                     session, labels = self.full(one), self.labels(one)
@@ -228,7 +236,7 @@ class BlockLedgers:
 
     def _make(self, group: BlockGroup, rows: Records) -> None:
         places = self.levels.blocks(group)
-        label = f"{self.listed[places[0]].label} to {self.listed[places[-1]].label}"
+        label = f"{self.listed[places[0]].label}{BETWEEN}{self.listed[places[-1]].label}"
         ledger = self._new_ledger(f"group-{group.level}-{group.place}")
         try:
             session = self._opened(ledger, self._rows_of(rows), group.level, None, **self._settings())
@@ -302,9 +310,11 @@ class BlockLedgers:
         """What a ledger knows, without its rows; with them where they are open already."""
         with self._lock:
             if one.ledger not in self._open:
+                self._check_there(one)
                 prior = kept(self._folder / one.ledger, one)
                 self.budgets.catch_up(one.ledger, one.level, self.payments.arrived)
-                found = reopen(self._folder / one.ledger, anchor=self._anchor, prior=prior)
+                path, accept = self._folder / one.ledger, self._accept_rollback
+                found = reopen(path, anchor=self._anchor, accept_rollback=accept, prior=prior)
                 self._open[one.ledger] = self._checked(one, found)
             return self._open[one.ledger]
 
@@ -313,10 +323,7 @@ class BlockLedgers:
         if one.ledger not in self._with_data:
             if isinstance(one, Block) and one.source is None:
                 raise needs_rows(one.label)
-            if not (self._folder / one.ledger).exists():
-                raise LedgerError(
-                    f"The ledger of the block {one.label} is gone: bring it back, with what it has spent."
-                )
+            self._check_there(one)
             prior = kept(self._folder / one.ledger, one)
             self.budgets.catch_up(one.ledger, one.level, self.payments.arrived)
             try:
@@ -334,6 +341,17 @@ class BlockLedgers:
                 self._open[one.ledger] = found
                 self._with_data.add(one.ledger)
         return self._open[one.ledger]
+
+    def lost(self, one: Listed) -> bool:
+        """Whether the file of a ledger is gone. What it has spent is not known then."""
+        return one.ledger not in self._open and not (self._folder / one.ledger).exists()
+
+    def lost_groups(self) -> list[GroupLedger]:
+        return [one for one in self.groups.values() if self.lost(one)]
+
+    def _check_there(self, one: Listed) -> None:
+        if self.lost(one):
+            raise LedgerError(f"The ledger of the block {one.label} is gone: bring it back, with what it has spent.")
 
     def _checked(self, one: Listed, session: Session) -> Session:
         """Refuse the ledger of another block in the place of this one's, and one whose budget was raised by itself."""
@@ -368,7 +386,7 @@ class BlockLedgers:
 
 def folder_of(path: Path) -> Path:
     """Where the ledgers of a manifest's blocks lie."""
-    return path.with_name(f"{path.name}.blocks")
+    return path.with_name(f"{path.name}{FOLDER}")
 
 
 def _about_block(error: LedgerError, one: Listed) -> LedgerError:

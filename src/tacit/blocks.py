@@ -136,7 +136,10 @@ class Series(Questions):
         return [one.label for one in self._ledgers.groups.values()]
 
     def status(self) -> Status:
-        """Every block: its rows, and what is spent of its budget. No rows are read."""
+        """Every block: its rows, and what is spent of its budget. No rows are read.
+
+        A group whose ledger is lost counts as spent, all of it: what it had spent is not known.
+        """
         blocks, groups = list[BlockStatus](), list[BlockStatus]()
         name, why, spent = self.terms.settings.get("mechanism", "auto"), "", Counter[str]()  # of the rows of each block
         for one, session in self._sessions():
@@ -144,6 +147,10 @@ class Series(Questions):
             (groups if one.level else blocks).append(stands)
             name, why = session.choice.mechanism, session.choice.reason
             spent.update(dict.fromkeys(self._ledgers.labels(one), session.spent.atoms))
+        for gone in self._ledgers.lost_groups():
+            all_of_it = self._ledgers.budgets.whole(gone.level, self.total.measure)
+            groups.append(BlockStatus(gone.label, gone.rows, all_of_it, all_of_it, started=False))
+            spent.update(dict.fromkeys(self._ledgers.labels(gone), all_of_it.atoms))
         whole, cells, budget = self.total, self.domain.size, self.each
         most = Loss(whole.measure, max(spent.values(), default=0))
         left, sure = Loss(whole.measure, max(0, whole.atoms - most.atoms)), epsilon_spent(most, budget)
@@ -209,8 +216,9 @@ class Series(Questions):
         return all(session.started for _, session in self._sessions())
 
     def _sessions(self) -> Iterator[tuple[Listed, Session]]:
-        """What the ledger of every block and group knows."""
-        listed: list[Listed] = [*self._ledgers.newest(), *self._ledgers.groups.values()]
+        """What the ledger of every block knows, and of every group that is not lost."""
+        blocks, gone = self._ledgers.newest(), self._ledgers.lost_groups()
+        listed: list[Listed] = [*blocks, *(one for one in self._ledgers.groups.values() if one not in gone)]
         for one in listed:
             session = self._ledgers.light(one)
             yield one, session

@@ -18,13 +18,17 @@ from tacit.errors import LedgerError
 from tacit.model.budget import Budget
 from tacit.model.entry import Extended, decisions, encode
 from tacit.release.groups import ALONE, BlockGroup, Levels
+from tacit.store import rows
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Draft, Line, State, Unsound, canonical
+from tacit.store.file import DurableFile
 from tacit.store.log import Log, made_of
 from tacit.store.transaction import Transaction
 
+FOLDER = ".blocks"  # what the folder of the ledgers is called, after the name of the manifest
 SERIES = "series"  # the term by which a manifest is told from a ledger
 FORM = "1"
+_KINDS = ("levels", "block", "group", "missed", "extended")
 
 
 @dataclass(frozen=True)
@@ -63,12 +67,11 @@ class GroupLedger:
 def step(state: State, seq: int, line: Draft | Line) -> State:
     """A manifest has a division of the budget, blocks, groups, decisions to raise the budget, and overrides.
 
-    Nothing in it costs anything, or adds to what may be spent: that is for the ledgers.
+    Nothing in it costs anything, or adds to what may be spent: that is for the ledgers. That the budget is divided
+    before there is a block is seen to by who writes the division, and by who reads it.
     """
-    if line.kind not in ("levels", "block", "group", "extended", "override") or line.atoms or line.intent is not None:
+    if line.kind not in (*_KINDS, "override") or line.atoms or line.intent is not None:
         raise Unsound("a manifest lists blocks")
-    if line.kind == "levels" and seq > 1:
-        raise Unsound("the budget is divided before there is a block")
     return State(0, {})
 
 
@@ -86,6 +89,7 @@ class Manifest:
         self._log = log
         self._blocks: list[Block] = []
         self._groups: list[GroupLedger] = []
+        self._missed: set[BlockGroup] = set()
         self._levels, self._why = ALONE, ""
         self._raised: list[tuple[Budget, Line]] = []
         self._read_to = 0
@@ -134,6 +138,11 @@ class Manifest:
         self._catch_up()
         return list(self._groups)
 
+    def missed(self) -> set[BlockGroup]:
+        """The groups that have no ledger, and never get one."""
+        self._catch_up()
+        return self._missed
+
     def levels(self) -> tuple[Levels, str]:
         """How the budget of a row is divided among blocks and groups, and why."""
         self._catch_up()
@@ -147,7 +156,7 @@ class Manifest:
     def _catch_up(self) -> None:
         if self._log.head().seq == self._read_to:
             return
-        for line in self._log.lines(self._read_to, ["levels", "block", "group", "extended"]):
+        for line in self._log.lines(self._read_to, _KINDS):
             try:
                 said = json.loads(line.body)
                 if line.kind == "extended":
@@ -157,6 +166,10 @@ class Manifest:
                     self._blocks.append(Block(**said))
                 elif line.kind == "group":
                     self._groups.append(GroupLedger(**said))
+                elif line.kind == "missed":
+                    self._missed.add(BlockGroup(**said))
+                elif self._blocks:
+                    raise ValueError("the budget is divided before there is a block")
                 else:
                     self._levels, self._why = Levels(*map(tuple, said["levels"])), said["why"]
             except (ValueError, TypeError, KeyError):
@@ -201,13 +214,26 @@ class Manifest:
             blocks, (levels, _) = self.blocks(), self.levels()
             if made.group not in levels.complete(len(blocks)) or made.group in (one.group for one in self.groups()):
                 raise LedgerError("A group has one ledger, and all its blocks are there before it.")
+            if made.group in self.missed():
+                raise LedgerError("A group that was missed when its last block was appended gets no ledger later.")
             self._write(Draft("group", 0, canonical(asdict(made)), key=f"group {made.level} {made.place}"))
+
+    def miss(self, group: BlockGroup) -> None:
+        """A group has no ledger, for good: its rows could not be read when its last block was appended.
+
+        So what is asked over its blocks is answered by them from the first time on, and by no group that comes later.
+        """
+        with self.turn():
+            self._write(Draft("missed", 0, canonical(group._asdict()), key=f"group {group.level} {group.place}"))
 
     def _write(self, draft: Draft) -> None:
         def work(transaction: Transaction) -> None:
             if transaction.newest("override") is not None:  # who accepts a rollback waits for no turn
                 raise self._went_back()
-            state = step(transaction.state, transaction.at.seq + 1, draft)
+            try:
+                state = step(transaction.state, transaction.at.seq + 1, draft)
+            except Unsound as error:
+                raise LedgerError(f"The manifest takes no such line: {error}.") from None
             transaction.append(draft, state, time=self._log.time())
 
         self._log.check_room()
@@ -217,12 +243,35 @@ class Manifest:
         return LedgerError(
             f"The series {self._log.path.name} went on from an older copy, or in the place of another, and which "
             "blocks were lost is not known: their rows could be appended again with a new budget. So it takes no more "
-            "blocks, and no more budget; it answers about those that it lists. New blocks need a new series, under "
-            "another name, and its loss adds to this one's for people who are in both."
+            "blocks, and no more budget. It answers about those that it lists, unless the budget was raised after that "
+            "copy: then their ledgers have a decision that it does not know, and are refused until the newer copy is "
+            "back. New blocks need a new series, under another name, and its loss adds to this one's for people who "
+            "are in both."
         )
 
     def close(self) -> None:
         self._log.close()
+
+
+def check_listed(ledger: Path, origin: str) -> None:
+    """Refuse a block's ledger that the manifest beside it does not list: nothing of it is in what the series says.
+
+    Where the manifest is not in its place, nothing is known of it.
+    """
+    name = ledger.parent.name
+    manifest = ledger.parent.with_name(name.removesuffix(FOLDER))
+    if not name.endswith(FOLDER) or not manifest.is_file():
+        return
+    file = DurableFile(manifest)
+    try:
+        lines = file.read(lambda db: rows.unchecked(db, 0))
+    finally:
+        file.close()
+    if origin not in (json.loads(line.body)["origin"] for line in lines if line.kind in ("block", "group")):
+        raise LedgerError(
+            f"{ledger.name} is the ledger of a block that its series does not list: it was left by an append that was "
+            "cut short, or the manifest is an older copy. Nothing is bought in it."
+        )
 
 
 def _check(blocks: list[Block], label: str, fingerprint: str) -> None:

@@ -20,6 +20,7 @@ from tacit.exact.price import total
 from tacit.extension import PART_OF
 from tacit.held import Rows
 from tacit.load import open_source
+from tacit.manifest import check_listed
 from tacit.model.attribute import Attribute
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
@@ -138,6 +139,8 @@ def open_session(
     path, remembered = Path(ledger), Anchor(None if anchor is None else Path(anchor))
     made = MadeWith.of(path)
     if made is not None:
+        if made.part_of is not None:
+            check_listed(path, made.origin)
         _refuse_others(path.name, made.differences(budget, domain, {"mechanism": mechanism, **named}))
     before = _before(path, made, continues, remembered, accept_rollback)
     if before is not None:

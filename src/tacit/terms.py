@@ -233,11 +233,17 @@ def went_back_before(path: Path, anchor: str | Path | None) -> bool:
 
 
 def reopen(
-    ledger: str | Path, *, anchor: str | Path | None = None, prior: Prior | None = None, **settings: Any
+    ledger: str | Path,
+    *,
+    anchor: str | Path | None = None,
+    accept_rollback: str | None = None,
+    prior: Prior | None = None,
+    **settings: Any,
 ) -> Session:
     """What a ledger knows, without the data: a session that answers, publishes and reports, and buys nothing.
 
     anchor: where the newest state of the ledger is remembered, as for `tacit.open`.
+    accept_rollback: the owner's reason to go on with an older copy; recorded in the ledger.
     settings: those that a ledger does not keep, such as the number of questions expected.
 
     >>> tacit.reopen("people.tacit").history   # doctest: +SKIP
@@ -252,7 +258,7 @@ def reopen(
         raise ConfigError(f"{path.name} was started with a prior, which the ledger does not hold: name the same one.")
     choice, confidence = made.choice(settings)
     remembered = Anchor(None if anchor is None else Path(anchor))
-    log = Log.open(path, None, remembered, made.rules)
+    log = Log.open(path, None, remembered, made.rules, accept_rollback)
     declared = Declared(made.domain, made.rows, made.rows_per_person, made.total)
     public = Public(log, declared, prior=prior, aside=made.aside, shelf=Shelf(path, log.identity.secret))
     mechanism = choice.build(public, None, confidence)
