@@ -21,7 +21,7 @@ from power_cut import Disk, Event, recording, write_files
 import tacit
 from audit_record import record
 from support import PATIENCE
-from tacit import block_ledgers
+from tacit import block_rows
 from tacit.blocks import Series
 from tacit.manifest import Block, Manifest
 from tacit.model.domain import Domain
@@ -47,8 +47,8 @@ def opened(folder: Path, *, raised: bool = False) -> Iterator[Series]:
     given = {"domain": DOMAIN, "budget": tacit.Budget(epsilon=1.0), "mechanism": "direct", "questions": 4}
     given = {} if raised else given
     with (
-        mock.patch.object(block_ledgers, "open_source", lambda data, *_: data),
-        mock.patch.object(block_ledgers, "read_records", read),
+        mock.patch.object(block_rows, "open_source", lambda data, *_: data),
+        mock.patch.object(block_rows, "read_records", read),
         tacit.series(ledger=folder / "s.tacit", anchor=folder / "state" / "anchors.sqlite", **given) as series,  # type: ignore[arg-type]
     ):
         yield series
