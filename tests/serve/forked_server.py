@@ -19,7 +19,7 @@ from tacit.config import Config
 from tacit.serve import run
 from tacit.serve.admission import Limits
 from tacit.session import Session
-from tacit.store.chain import Line
+from tacit.store.chain import Line, Mark
 from tacit.store.log import Log
 from tacit.trusted.ledger import Ledger, Outcome
 
@@ -58,14 +58,14 @@ def refund_at_start() -> None:
 
 def another_answer() -> None:
     """A new server draws new noise for what an old one had answered."""
-    keyed, started = Log.keyed, set[str]()
+    look, started = Log.look, set[str]()
 
-    def forgetful(log: Log, keys: Sequence[str]) -> dict[str, Line]:
-        found = keyed(log, keys)
+    def forgetful(log: Log, keys: Sequence[str]) -> tuple[Mark, dict[str, Line]]:
+        newest, found = look(log, keys)
         started.update(key for key in keys if key not in found)
-        return {key: entry for key, entry in found.items() if key in started}
+        return newest, {key: entry for key, entry in found.items() if key in started}
 
-    Log.keyed = forgetful  # type: ignore[method-assign]
+    Log.look = forgetful  # type: ignore[method-assign]
 
 
 BUGS = {"answer before commit": answer_before_commit, "refund at start": refund_at_start, "forgets": another_answer}
