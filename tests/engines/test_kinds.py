@@ -381,21 +381,25 @@ def test_a_copy_that_is_replaced_is_refused_before_and_after_a_scan(tmp_path: Pa
     assert ran == [1]  # while it was counted; and then nothing is
 
 
-def test_a_copy_behind_a_link_that_is_turned_and_turned_back_is_refused(tmp_path: Path) -> None:
-    copy = copied(tmp_path, [(0, 0), (1, 1)])
-    other = copied(tmp_path, [(0, 1), (1, 0)], "other").place
-    kept = Path(copy.place).rename(tmp_path / "kept.parquet")
-    Path(copy.place).symlink_to(kept)
-    copy = replace(copy)  # as it is found when it is opened
+@pytest.mark.parametrize("linked", ["the file", "its folder"])
+def test_a_copy_behind_a_link_that_is_turned_and_turned_back_is_refused(tmp_path: Path, linked: str) -> None:
+    for version, rows in (("v2", [(0, 1), (1, 0)]), ("v1", [(0, 0), (1, 1)])):
+        (tmp_path / version).mkdir()
+        copy = copied(tmp_path / version, rows)
+    places = [tmp_path / version / Path(copy.place).name for version in ("v2", "v1")]
+    targets = places if linked == "the file" else [place.parent for place in places]
+    link = tmp_path / "current"
+    link.symlink_to(targets[1])
+    copy = replace(copy, place=str(link if linked == "the file" else link / places[1].name))
     records = Counted(copy, SMALL)
     engine = copy._reader.engine
     run = engine.run
 
     def turned(*given: Any) -> Any:
         found = list[Any]()
-        for place in (other, kept):
-            Path(copy.place).unlink()
-            Path(copy.place).symlink_to(place)
+        for target in targets:
+            link.unlink()
+            link.symlink_to(target)
             found.append(run(*given))
         return found[0]
 

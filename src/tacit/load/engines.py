@@ -171,9 +171,11 @@ class DuckDB:
         return str(found[0][0].decode()) if found else ""
 
     def state(self, place: str) -> str:
-        # A link is another one when it was turned elsewhere and back.
-        both = [os.stat(place), os.lstat(place)]
-        return " ".join(f"{one.st_dev} {one.st_ino} {one.st_size} {one.st_mtime_ns} {one.st_ctime_ns}" for one in both)
+        # A link, to the file or to a folder on the way, is another one when it was turned elsewhere and back.
+        named = Path(place).absolute()
+        links = [one.lstat() for one in (named, *named.parents) if one.is_symlink()]
+        seen = [os.stat(place), *links]
+        return " ".join(f"{one.st_dev} {one.st_ino} {one.st_size} {one.st_mtime_ns} {one.st_ctime_ns}" for one in seen)
 
     def drop(self, place: str) -> None:
         Path(place).unlink(missing_ok=True)
