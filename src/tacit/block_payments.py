@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -73,7 +73,8 @@ class BlockPayments:
                 yield
             except TacitError as error:
                 if not error.nothing_spent and error.after is not None:
-                    self.charge(labels, sum(atoms for _, atoms in session.bought(error.after)))
+                    with suppress(TacitError):  # a ledger that tells nothing any more: the first error says why
+                        self.charge(labels, sum(atoms for _, atoms in session.bought(error.after)))
                 raise
 
     def may_spend(self) -> bool:

@@ -87,10 +87,13 @@ def inspect(path: Path, anchor: Path | None = None) -> Inspected:
             else f"There is no anchor at {remembered.path}; `--anchor` names another place."
         )
         origin = log.identity.origin.hash
+        if why is None and entries:
+            log.remember()
     finally:
         log.close()
     if why is not None:
-        raise LedgerError(f"{path.name} holds in itself: {entries:,} entries follow from one another. But: {why}")
+        # Not how many: what a copy has stored and the anchor has not seen may tell what a gate said.
+        raise LedgerError(f"{path.name} holds in itself: its entries follow from one another. But: {why}")
     kinds = seen["measured"], seen["told"], seen["shut"], seen["override"]
     spent = Loss(made.total.measure, state.spent)
     return Inspected(entries, *kinds, len(state.open), seen["extended"], made.now, spent, made.whole, last or origin)

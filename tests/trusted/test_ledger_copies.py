@@ -8,6 +8,7 @@ import sqlite3
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from ledger_tools import PRICE, ask, backup, raw, reopen, restore, terms, write
@@ -592,14 +593,28 @@ def test_a_copy_that_stored_too_late_tells_nothing_of_what_it_stored(
                 with pytest.raises(AnswerWithheld):
                     late.settle(None, [Outcome(f"{stored}{one}", 0, "told", "1") for one in range(stored)])
             log = late.log
-            for asked in (log.head, log.unpaid_count, log.limits, log.open_intents, log.snapshot, lambda: late.spent):
+            for asked in (log.head, log.unpaid_count, log.limits, log.open_intents, log.snapshot, late.verify):
                 with pytest.raises(LedgerError) as refused:
                     asked()
+                assert not refused.value.nothing_spent or asked == late.verify
                 said.add(refused.value.sentence.replace(str(ledger.log.head().seq), "N").replace(copy.name, "copy"))
         with pytest.raises(LedgerError) as refused:
             Ledger.open(copy, **terms(tmp_path))
         said.add(refused.value.sentence.replace(str(ledger.log.head().seq), "N").replace(copy.name, "copy"))
     assert len(said) == 2, said  # while it is open, and when it is opened again; the same for one line and for three
+
+
+def test_who_verifies_a_line_has_told_the_anchor_of_it(ledger: Ledger, tmp_path: Path) -> None:
+    """A process may die between what it stores and the anchor: what is told of that then is no copy's any more."""
+    ask(ledger, "a")
+    anchor = terms(tmp_path)["anchor"]
+    for look in (lambda: ledger.verify(), lambda: ledger.log.remember()):
+        before = anchor.newest(ledger.log.identity.id)
+        with mock.patch.object(ledger.log, "_tell_anchor", return_value=None):
+            ask(ledger, f"b{before.seq}")
+        assert anchor.newest(ledger.log.identity.id) == before
+        look()
+        assert anchor.newest(ledger.log.identity.id).seq == before.seq + 2
 
 
 def test_a_ledger_of_an_earlier_version_goes_on(ledger: Ledger, tmp_path: Path) -> None:

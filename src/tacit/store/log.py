@@ -262,13 +262,18 @@ class Log:
 
         end, _ = follow(pages(), self.identity.origin, State(0, {}), self.step)
 
-        def work(db: Any) -> None:
-            self._sound(db)  # the end was not cut off
+        def work(db: Any) -> Mark:
+            newest, _ = self._sound(db)  # the end was not cut off
             if not rows.holds(db, end, self.identity.origin):
                 raise LedgerError(_REPLACED)
+            return self._told(db, newest.seq)
 
-        self._file.transact(work)
+        self._tell_anchor(self._file.transact(work))
         return count
+
+    def remember(self) -> None:
+        """Let the anchor know the newest line of a log that was inspected, before anything is told of it."""
+        self._tell_anchor(self._file.read(lambda db: self._told(db, (rows.head(db) or self.identity.origin).seq)))
 
     def inspect(self, note: Callable[[Line], None]) -> State:
         """The same for a log that was not opened, hence not changed either; `note` is handed each line."""
@@ -390,10 +395,14 @@ class Log:
         """
         found, newest = self._file.read(lambda db: (choose(db), self._newest(db)))
         if newest.seq > self._anchored:
-            told, found, newest = self._file.transact(
-                lambda db: (self._told(db, self._sound(db)[0].seq), choose(db), self._newest(db))
-            )
-            self._tell_anchor(told)
+            try:
+                told, found, newest = self._file.transact(
+                    lambda db: (self._told(db, self._sound(db)[0].seq), choose(db), self._newest(db))
+                )
+                self._tell_anchor(told)
+            except LedgerError as error:
+                error.nothing_spent = False  # what was stored may be this caller's
+                raise
         return found, newest
 
     def _newest(self, db: Any) -> Mark:
