@@ -55,8 +55,9 @@ def easy(seed: int) -> Iterator[dict[str, Any]]:
 
 
 def hard(seed: int) -> Iterator[dict[str, Any]]:
-    """Conditions on the parity and what it is made of."""
-    return _distinct(np.random.Generator(np.random.PCG64(seed)), lambda rng: ["code", "sex", "union", "job"], least=4)
+    """Conditions on the parity and what it is made of, and on the hours, without which there are only 8,176 of them."""
+    names = ["code", "sex", "union", "job", "hours"]
+    return _distinct(np.random.Generator(np.random.PCG64(seed)), lambda rng: names, least=len(names))
 
 
 def body(question: Any) -> bytes:
