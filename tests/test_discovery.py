@@ -168,6 +168,21 @@ def test_it_costs_what_was_offered_and_again_nothing(folder: Path) -> None:
     assert more.cost.atoms > 0
 
 
+def test_an_older_copy_of_the_ledger_offers_nothing(folder: Path) -> None:
+    """What it does not know any more would be offered for sale again, and from another number of rows on."""
+    ledger, both = folder / "visits.tacit", {name: COLUMNS[name] for name in ("city", "age")}
+    found(folder, columns={"city": COLUMNS["city"]}, share=0.1)
+    shutil.copy(ledger, folder / "copy")
+    found(folder, columns=both, share=0.1)
+    shutil.copy(folder / "copy", ledger)
+    for refused in (lambda: offer(both, BUDGET, ledger), lambda: found(folder, columns=both)):
+        with pytest.raises(tacit.LedgerError, match="older than, or differs from, the newest one seen"):
+            refused()
+    assert not offer(both, BUDGET, ledger, accept_rollback="restored a backup").columns[1].known
+    with pytest.raises(tacit.LedgerError, match="with another anchor"):
+        offer(both, BUDGET, ledger, anchor=folder / "another")
+
+
 def test_what_is_declared_wrongly_does_not_hide_what_was_paid_for(folder: Path) -> None:
     few = {"city": COLUMNS["city"], "clinic": {"kind": "category", "values": ["clinic 1", "clinic 2"]}}
     made = found(folder, columns=few)

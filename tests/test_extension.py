@@ -221,9 +221,12 @@ def test_a_budget_is_raised_by_a_command_and_never_by_a_file(folder: Path) -> No
 
 def test_a_command_says_what_to_write_into_the_file(folder: Path) -> None:
     answered("ask", "SELECT COUNT(*) FROM data WHERE sex = 'F'")
+    shutil.copy("people.tacit", "copy")
     said = run("extend", "--epsilon", "2", "--yes")
     assert "Write epsilon = 2 into [budget] of tacit.toml" in said.stderr
     assert "3." in said.stdout  # times as much to spend, in gdp
+    shutil.copy("copy", "people.tacit")  # which does not know what the budget is by now
+    refused(run("extend", "--epsilon", "3"), "older than, or differs from, the newest one seen")
 
 
 def test_a_published_file_states_every_budget_that_there_was(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from tacit.block_ledgers import BlockLedgers
 from tacit.manifest import Manifest
 from tacit.model.budget import Budget
 from tacit.store.chain import Draft
+from tacit.store.log import Log
 from test_series_groups import BUDGET, DOMAIN, LABELS, LONG, made, month, value
 
 MORE = Budget(epsilon=2.0, delta=1e-9)
@@ -153,6 +155,36 @@ def test_a_ledger_that_an_append_left_behind_is_not_opened_by_itself(
         opened(left, BUDGET)
     with opened(tmp_path / "stays.tacit.blocks" / series._ledgers.listed[1].ledger, BUDGET) as one:
         assert one.started
+
+
+def test_a_block_of_a_copy_of_its_series_that_the_anchor_refused_is_not_opened_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both copies append the same rows at once, each with a budget for them: one of the two ledgers may be asked."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    made(first, months=1, mechanism="direct", expected=None, windows=None).close()
+    shutil.copytree(first, second)
+    plain = Log._tell_anchor
+
+    def too_late(self: Log, *given: Any) -> None:
+        if self.path == second / "stays.tacit" and self._known[0].seq > 1:
+            monkeypatch.setattr(Log, "_tell_anchor", plain)
+            append(first, one, 1, start=False)
+        plain(self, *given)
+
+    def opened(folder: Path) -> tacit.Session:
+        (ledger,) = (folder / "stays.tacit.blocks").glob("2026-02*.tacit")
+        return tacit.open(data=str(folder / "2.csv"), domain=DOMAIN, budget=BUDGET, ledger=ledger)
+
+    with again(first) as one, again(second) as other:
+        monkeypatch.setattr(Log, "_tell_anchor", too_late)
+        with pytest.raises(tacit.LedgerError, match="another history"):
+            append(second, other, 1, start=False)
+    with pytest.raises(tacit.LedgerError, match="and its series stays"):
+        opened(second)
+    with opened(first) as session:
+        assert session.rows == 400
 
 
 def test_a_block_is_not_called_like_a_group(tmp_path: Path) -> None:

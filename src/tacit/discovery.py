@@ -31,6 +31,7 @@ from tacit.release.ranges.distribution import Distribution
 from tacit.release.sought import Sought, said
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Line
+from tacit.store.log import Log
 from tacit.terms import MadeWith
 from tacit.trusted.cells import read_records, read_tally
 from tacit.trusted.discovery import discover as look
@@ -117,11 +118,13 @@ def offer(
     *,
     rows_per_person: int | None = None,
     share: float = SHARE,
+    anchor: str | Path | None = None,
+    accept_rollback: str | None = None,
 ) -> Offer:
     """What `discover` would cost with the same arguments, and from how many rows on a value would be told."""
     sought, declared = _read(columns)
     whole, aside = _whole(budget, Path(ledger))
-    known, newest = _known(Path(ledger))
+    known, newest = _known(Path(ledger), Anchor(None if anchor is None else Path(anchor)), accept_rollback)
     new = [one for one in sought if _recalled(one, known) is None]
     each, pairs = _losses(whole, share, len(new), len(sought) + len(declared))
     lines = []
@@ -257,19 +260,16 @@ def _offered(one: Sought, loss: Loss, people: int, aside: float, intent: int, ne
 Known = Mapping[str, tuple[Found | Discovered, Line]]
 
 
-def _known(path: Path) -> tuple[Known, int]:
-    """What was discovered before, from the file alone, and the number of its last entry."""
-    from tacit.store.file import DurableFile
-    from tacit.store.rows import unchecked
-
-    if not path.exists():
+def _known(path: Path, anchor: Anchor, accept_rollback: str | None) -> tuple[Known, int]:
+    """What was discovered before, if the ledger is the newest that its anchor has seen; and its last entry's number."""
+    made = MadeWith.of(path)
+    if made is None:
         return {}, 0
-    file = DurableFile(path)
+    log = Log.open(path, None, anchor, made.rules, accept_rollback)
     try:
-        lines = file.read(lambda db: unchecked(db, 0))
-        return _known_lines(lines), max((line.seq for line in lines), default=0)
+        return _known_lines(log.lines(kinds=("found", "discovered"))), log.head().seq
     finally:
-        file.close()
+        log.close()
 
 
 def _known_lines(lines: Iterator[Line] | Sequence[Line]) -> dict[str, tuple[Found | Discovered, Line]]:

@@ -18,10 +18,8 @@ from tacit.errors import LedgerError
 from tacit.model.budget import Budget
 from tacit.model.entry import Extended, decisions, encode
 from tacit.release.groups import ALONE, BlockGroup, Levels
-from tacit.store import rows
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Draft, Line, State, Unsound, canonical
-from tacit.store.file import DurableFile
 from tacit.store.log import Log, made_of
 from tacit.store.transaction import Transaction
 
@@ -253,24 +251,32 @@ class Manifest:
         self._log.close()
 
 
-def check_listed(ledger: Path, origin: str) -> None:
+def check_listed(ledger: Path, origin: str, anchor: Anchor) -> None:
     """Refuse a block's ledger that the manifest beside it does not list: nothing of it is in what the series says.
 
-    Where the manifest is not in its place, nothing is known of it.
+    A manifest that the anchor refuses lists nothing: what another copy appended may be the same rows with a budget of
+    their own. Where the manifest is not in its place, nothing is known of it.
     """
     name = ledger.parent.name
     manifest = ledger.parent.with_name(name.removesuffix(FOLDER))
     if not name.endswith(FOLDER) or not manifest.is_file():
         return
-    file = DurableFile(manifest)
+    log = Log(manifest, anchor, step)
     try:
-        lines = file.read(lambda db: rows.unchecked(db, 0))
+        why = log.problem()
+        if why is not None:
+            raise LedgerError(
+                f"{ledger.name} is the ledger of a block, and its series {manifest.name} is refused: {why} "
+                "`tacit.series(..., accept_rollback=REASON)` goes on with the series, if the loss is real."
+            )
+        log.remember()
+        origins = {json.loads(line.body)["origin"] for line in log.lines(kinds=("block", "group"))}
     finally:
-        file.close()
-    if origin not in (json.loads(line.body)["origin"] for line in lines if line.kind in ("block", "group")):
+        log.close()
+    if origin not in origins:
         raise LedgerError(
             f"{ledger.name} is the ledger of a block that its series does not list: it was left by an append that was "
-            "cut short, or the manifest is an older copy. Nothing is bought in it."
+            "cut short. Nothing is bought in it."
         )
 
 

@@ -140,7 +140,7 @@ def open_session(
     made = MadeWith.of(path)
     if made is not None:
         if made.part_of is not None:
-            check_listed(path, made.origin)
+            check_listed(path, made.origin, remembered)
         _refuse_others(path.name, made.differences(budget, domain, {"mechanism": mechanism, **named}))
     before = _before(path, made, continues, remembered, accept_rollback)
     if before is not None:

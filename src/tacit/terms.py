@@ -205,6 +205,12 @@ def made_with(path: Path) -> MadeWith:
     return made
 
 
+def newest_terms(path: Path, anchor: str | Path | None) -> MadeWith:
+    """The same for who tells of it before it is opened: refused where the anchor has seen a newer state."""
+    Log.open(path, None, Anchor(None if anchor is None else Path(anchor)), made_with(path).rules).close()
+    return made_with(path)
+
+
 def extend(ledger: str | Path, budget: Budget, *, anchor: str | Path | None = None) -> Extension:
     """Raise the budget of a ledger, to this: what `Session.extend` does, without the data.
 

@@ -348,9 +348,17 @@ BLOCKS = (
         "a block's ledger that its series does not list",
         "all blocks together keep what the series promises",
         "opening.py",
-        "            check_listed(path, made.origin)",
+        "            check_listed(path, made.origin, remembered)",
         "            pass",
         "test_series_losses.py::test_a_ledger_that_an_append_left_behind_is_not_opened_by_itself",
+    ),
+    plant(
+        "a block of a series that the anchor refuses",
+        "of several copies in use, one answers",
+        _MANIFEST,
+        "        why = log.problem()\n        if why is not None:",
+        "        why = log.problem()\n        if False:",
+        "test_series_losses.py::test_a_block_of_a_copy_of_its_series_that_the_anchor_refused_is_not_opened_by_itself",
     ),
     plant(
         "what a lost group has spent",

@@ -60,9 +60,15 @@ def discover(
     from tacit.discovery import offer
 
     read = read_columns(config)
-    terms: dict[str, Any] = {"columns": read.columns, "budget": read.budget, "ledger": read.ledger, "share": share}
-    whose = {name: value for name, value in read.options.items() if name != "anchor"}
-    priced = offer(**terms, rows_per_person=whose.get("rows_per_person"))
+    terms: dict[str, Any] = {
+        "columns": read.columns,
+        "budget": read.budget,
+        "ledger": read.ledger,
+        "share": share,
+        "accept_rollback": accept_rollback,
+        **{name: value for name, value in read.options.items() if name != "person"},
+    }
+    priced = offer(**terms)
     if dry_run:
         show(priced.to_dict(), as_json, partial(_print_offer, priced))
         return
@@ -76,7 +82,7 @@ def discover(
         click.confirm("Discover it now?", abort=True, err=True)
     may_spend()
     with waiting("Looking at the columns"):
-        found = buy(data=read.data, table=read.table, **terms, **read.options, accept_rollback=accept_rollback)
+        found = buy(data=read.data, table=read.table, person=read.options.get("person"), **terms)
     text = with_tables(Path(config).read_text(encoding="utf-8"), found.tables, found.empty)
     with writing(output or config, paid=True) as file:
         file.write_text(text, encoding="utf-8")

@@ -153,13 +153,13 @@ def extend(config: str, epsilon: float, delta: float | None, yes: bool, as_json:
     from tacit.exact.price import extension
     from tacit.model.budget import Budget
     from tacit.terms import extend as raise_budget
-    from tacit.terms import made_with
+    from tacit.terms import newest_terms
 
     settings = read_config(config)
     if settings.blocks is not None:
         _extend_blocks(settings, config, epsilon, delta, yes=yes, as_json=as_json)
         return
-    made = made_with(settings.ledger)
+    made = newest_terms(settings.ledger, settings.options.get("anchor"))
     budget = Budget(epsilon=epsilon, delta=made.now.delta if delta is None else delta)
     whole = made.whole + extension(made.whole, made.now, budget, aside=made.aside)
     times = f"{whole.atoms / made.whole.atoms:.3g}"
