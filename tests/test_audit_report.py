@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,9 @@ def test_everything_that_is_kept_is_shown(tmp_path: Path, monkeypatch: pytest.Mo
         assert words in shown, words
     for forbidden in ("<script", "<b>", "http://", "https://"):
         assert forbidden not in shown.replace("http://www.w3.org/2000/svg", ""), forbidden
+
+
+def test_whatever_an_attack_records_is_on_the_page() -> None:
+    tests = Path(__file__).parent
+    kept = {name for file in tests.rglob("test_*.py") for name in re.findall(r'record\("(\w+)"', file.read_text())}
+    assert kept == set(re.findall(r'recorded\("(\w+)"', (tests / "audit_report.py").read_text()))

@@ -56,7 +56,7 @@ def test_whatever_is_sent_a_million_times(lasting: Served, size: float) -> None:
     start = time.perf_counter()
     told = fuzz(lasting, round(size * MESSAGES), seed=10**6)
     codes = {code: many for code, many in sorted(told.items()) if len(code) == 5}
-    record("messages", "PostgreSQL's protocol", sent=told["messages"], refused=sum(codes.values()), wrong=0,
+    record("requests", "PostgreSQL's protocol", sent=told["messages"], refused=sum(codes.values()), wrong=0,
            statuses=codes, seconds=time.perf_counter() - start)  # fmt: skip
 
 
