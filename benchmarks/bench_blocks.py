@@ -41,7 +41,7 @@ from benchmarks import bench_turbo
 from benchmarks.accuracy.analysts import conjunctions
 from benchmarks.accuracy.catalogue import TABLES
 from benchmarks.accuracy.tables import SEED, codes
-from tacit.blocks import Series
+from tacit.blocks.series import Series
 from tacit.exact.price import total
 from tacit.model.ask import Count
 from tacit.model.query import Query

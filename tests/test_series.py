@@ -16,7 +16,7 @@ import pytest
 import tacit
 from people import answered
 from people import tacit as command
-from tacit.blocks import Series
+from tacit.blocks.series import Series
 from tacit.manifest import Block, Manifest
 from tacit.store.chain import Draft, Override
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import tacit
-from tacit import block_budgets
+from tacit.blocks import budgets as block_budgets
 from tacit.cli import main
 from tacit.exact.price import total
 from tacit.model.budget import Budget

@@ -13,7 +13,7 @@ import pytest
 
 import tacit
 from people import tacit as command
-from tacit.blocks import Series
+from tacit.blocks.series import Series
 from tacit.exact.price import total
 from tacit.manifest import GroupLedger
 from tacit.release.groups import ALONE, BlockGroup

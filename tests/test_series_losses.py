@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tacit
-from tacit.block_ledgers import BlockLedgers
+from tacit.blocks.ledgers import BlockLedgers
 from tacit.manifest import Manifest
 from tacit.model.budget import Budget
 from tacit.store.chain import Draft

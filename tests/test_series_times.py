@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 import tacit
-from tacit import block_budgets, block_payments, block_rows
+from tacit.blocks import budgets as block_budgets
+from tacit.blocks import payments as block_payments
+from tacit.blocks import rows as block_rows
 from tacit.model.budget import Budget
 from tacit.store import log
 from tacit.trusted.records import Records

@@ -26,7 +26,8 @@ from tacit.errors import (
 )
 
 if TYPE_CHECKING:
-    from tacit.blocks import Series
+    from tacit.blocks.opening import open_series as series
+    from tacit.blocks.series import Series
     from tacit.client import Client, connect
     from tacit.discovery import discover
     from tacit.load.star import Join, Star
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from tacit.public import publish, read, verify
     from tacit.release.plan import plan
     from tacit.release.ranges.bin_width import bin_width_chart, bin_widths
-    from tacit.series_opening import open_series as series
     from tacit.session import Session
     from tacit.show.frames import frame
     from tacit.show.report import report
@@ -94,8 +94,8 @@ _HOMES = {
     "tacit.public": ("publish", "read", "verify"),
     "tacit.release.ranges.bin_width": ("bin_width_chart", "bin_widths"),
     "tacit.release.plan": ("plan",),
-    "tacit.blocks": ("Series",),
-    "tacit.series_opening": ("series",),
+    "tacit.blocks.series": ("Series",),
+    "tacit.blocks.opening": ("series",),
     "tacit.session": ("Session",),
     "tacit.terms": ("extend", "reopen"),
 }  # fmt: skip

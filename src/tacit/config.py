@@ -20,7 +20,7 @@ from tacit.release.mechanisms import check_names, setting_names
 from tacit.release.settings import checked, names_of
 
 if TYPE_CHECKING:
-    from tacit.blocks import Series
+    from tacit.blocks.series import Series
     from tacit.held import Rows
     from tacit.session import Session
 
@@ -107,7 +107,7 @@ class Config:
 
     def series(self, **more: Any) -> Series:
         """The series of blocks that it describes. `more` are arguments of `tacit.series` beside these."""
-        from tacit.series_opening import open_series
+        from tacit.blocks.opening import open_series
 
         if self.blocks is None:
             raise ConfigError("the configuration has no section [blocks], so its table is one table.")

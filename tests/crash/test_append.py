@@ -21,8 +21,8 @@ from power_cut import Disk, Event, recording, write_files
 import tacit
 from audit_record import record
 from support import PATIENCE
-from tacit import block_rows
-from tacit.blocks import Series
+from tacit.blocks import rows as block_rows
+from tacit.blocks.series import Series
 from tacit.manifest import Block, Manifest
 from tacit.model.domain import Domain
 from tacit.store import file as durable

@@ -17,8 +17,8 @@ from test_append import append, opened
 
 import tacit
 from support import PATIENCE
-from tacit import block_budgets
-from tacit.blocks import Series
+from tacit.blocks import budgets as block_budgets
+from tacit.blocks.series import Series
 from tacit.exact.price import total
 from tacit.manifest import Manifest
 from tacit.model.budget import Budget

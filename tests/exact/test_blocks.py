@@ -15,6 +15,7 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
+from tacit.blocks.terms import part_of
 from tacit.exact.price import total
 from tacit.model.attribute import integer
 from tacit.model.block import of_each_block, table_of_each_block, with_blocks
@@ -24,7 +25,6 @@ from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import Query
 from tacit.model.workload import marginal
 from tacit.release.groups import Levels
-from tacit.series_terms import part_of
 from tacit.trusted.records import Records
 
 DOMAIN = Domain({"age": integer(0, 2), "ill": integer(0, 1)})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from mutant import plant
 
-_BLOCK, _MANIFEST, _LEDGERS, _TERMS = "model/block.py", "manifest.py", "block_ledgers.py", "series_terms.py"
+_BLOCK, _MANIFEST, _LEDGERS, _TERMS = "model/block.py", "manifest.py", "blocks/ledgers.py", "blocks/terms.py"
 _WINDOW, _GROUPS, _SERVED = "release/window.py", "release/groups.py", "serve/series.py"
-_PAYMENTS = "block_payments.py"
-_BUDGETS = "block_budgets.py"
+_PAYMENTS = "blocks/payments.py"
+_BUDGETS = "blocks/budgets.py"
 _EXTENDED = "test_series_extension.py::test_every_block_and_those_to_come_have_the_new_budget"
 _QUOTA = "serve/test_served_series.py::test_a_quota_is_of_each_block"
 _ONCE = "test_series.py::test_a_label_and_rows_stand_once"
@@ -145,7 +145,7 @@ BLOCKS = (
     plant(
         "other rows in a group than in its blocks",
         "a row is in one ledger of each level",
-        "block_rows.py",
+        "blocks/rows.py",
         "        if self.fingerprint(rows) != block.fingerprint:",
         "        if self.fingerprint(rows) == block.ledger:",
         "test_series_groups.py::test_rows_that_changed_make_no_group",
@@ -233,7 +233,7 @@ BLOCKS = (
     plant(
         "a reader who buys of a block",
         "who may not spend spends nothing",
-        "blocks.py",
+        "blocks/series.py",
         "            elif not payments.may_spend():",
         "            elif payments.may_spend() is None:",
         "serve/test_served_series.py::test_a_wrong_price_lets_nobody_spend",
@@ -241,7 +241,7 @@ BLOCKS = (
     plant(
         "blocks that are charged without being counted",
         "what a name has spent of each block is counted",
-        "blocks.py",
+        "blocks/series.py",
         "                payments.charge(labels, sum(part.facts.cost.atoms for part in known.values()))",
         "                payments.charge(labels, 0)",
         _QUOTA,
@@ -297,7 +297,7 @@ BLOCKS = (
     plant(
         "words about private rows in a refusal that analysts read",
         "errors are public facts",
-        "block_rows.py",
+        "blocks/rows.py",
         "        rows = self.read(block.source, block.table)",
         "        try:\n            rows = self.read(block.source, block.table)\n"
         "        except DataError as error:\n            raise NeedsData(error.sentence) from None",
@@ -363,7 +363,7 @@ BLOCKS = (
     plant(
         "what a lost group has spent",
         "what was spent stays spent",
-        "blocks.py",
+        "blocks/series.py",
         "            spent.update(dict.fromkeys(self._ledgers.labels(gone), all_of_it.atoms))",
         "            spent.update(dict.fromkeys(self._ledgers.labels(gone), 0))",
         "test_series_losses.py::test_a_lost_ledger_of_a_group_stops_the_windows_over_it_alone",

@@ -13,7 +13,7 @@ from tacit.cli.show import advance, escape, print_grid, say, show, waiting
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tacit.blocks import Series
+    from tacit.blocks.series import Series
     from tacit.model.status import Status
 
 

@@ -18,7 +18,7 @@ from tacit.cli.show import advance, move, say, waiting
 from tacit.errors import ConfigError, NotStarted
 
 if TYPE_CHECKING:
-    from tacit.blocks import Series
+    from tacit.blocks.series import Series
     from tacit.client import Client
     from tacit.model.budget import Loss
     from tacit.model.started import Started

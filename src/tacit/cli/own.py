@@ -185,8 +185,8 @@ def _extend_blocks(
     settings: Config, config: str, epsilon: float, delta: float | None, *, yes: bool, as_json: bool
 ) -> None:
     """The same for every block of a series, and for those to come."""
+    from tacit.blocks.opening import open_series
     from tacit.model.budget import Budget
-    from tacit.series_opening import open_series
 
     with open_series(ledger=settings.ledger, anchor=settings.options.get("anchor")) as blocks:
         now = blocks.budget_of_all
@@ -220,7 +220,7 @@ def _say_budget(settings: Config, config: str, budget: Budget) -> None:
 
 def _start_blocks(options: Options, *, yes: bool, dry_run: bool) -> None:
     """The same for every block of a series that is not started."""
-    from tacit.blocks import Series
+    from tacit.blocks.series import Series
 
     with asked(options) as blocks:
         assert isinstance(blocks, Series)

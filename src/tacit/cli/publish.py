@@ -209,7 +209,7 @@ def verify(file: str, config: str | None, receipt: tuple[int, str] | None, ancho
 
 def _show_blocks(options: Options) -> None:
     """The status of a series: every block, and what is spent of its budget."""
-    from tacit.blocks import Series
+    from tacit.blocks.series import Series
     from tacit.cli.blocks import print_blocks
 
     with asked(options) as blocks:

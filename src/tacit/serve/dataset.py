@@ -39,7 +39,7 @@ from tacit.serve.writer import Cut, accounted
 from tacit.session import DryRun, Session
 
 if TYPE_CHECKING:  # a server of published files loads no ledger
-    from tacit.blocks import Series
+    from tacit.blocks.series import Series
 
 MAX_REMEMBERED = 10_000  # repeats that need not wait for the writer
 MOST_LOOKED = 16  # questions of one request that are looked at for being answered for ever

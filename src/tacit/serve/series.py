@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tacit.blocks import Series
+from tacit.blocks.series import Series
 from tacit.config import Config, read_config
 from tacit.errors import InvalidQuery, TacitError, WouldSpend
 from tacit.model.budget import Loss

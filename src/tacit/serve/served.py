@@ -26,7 +26,7 @@ from tacit.serve.writer import Writer
 from tacit.session import DryRun, Session
 
 if TYPE_CHECKING:  # a server of published files loads no ledger
-    from tacit.blocks import Series
+    from tacit.blocks.series import Series
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 MAX_LABELS = 10_000  # of one attribute

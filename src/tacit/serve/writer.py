@@ -34,7 +34,7 @@ from tacit.serve.turns import MAX_WAITING, Job, Note, Steps, Ticket, Turns
 from tacit.session import Session
 
 if TYPE_CHECKING:  # a server of published files loads no ledger
-    from tacit.blocks import Series
+    from tacit.blocks.series import Series
 
 T = TypeVar("T")
 

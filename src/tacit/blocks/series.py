@@ -12,8 +12,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from tacit.block_budgets import Listed
-from tacit.block_ledgers import BlockLedgers
+from tacit.blocks.budgets import Listed
+from tacit.blocks.ledgers import BlockLedgers
+from tacit.blocks.terms import SeriesTerms
 from tacit.errors import InvalidQuery, NotStarted, WouldSpend
 from tacit.exact.price import total
 from tacit.load.split import split_by
@@ -37,7 +38,6 @@ from tacit.release.estimate import Estimate
 from tacit.release.evidence import FEW, Setting
 from tacit.release.mechanisms import Choice
 from tacit.release.need import Need, Part
-from tacit.series_terms import SeriesTerms
 from tacit.session import Session
 
 MOST_KEPT = 200_000  # answers of blocks that are kept in memory

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tacit.block_ledgers import BlockLedgers, folder_of
-from tacit.blocks import Series
+from tacit.blocks.ledgers import BlockLedgers, folder_of
+from tacit.blocks.series import Series
+from tacit.blocks.terms import SeriesTerms, new_terms
 from tacit.errors import ConfigError, LedgerError
 from tacit.manifest import Manifest
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.opening import choose, declared
 from tacit.release.mechanisms import check_names
-from tacit.series_terms import SeriesTerms, new_terms
 from tacit.store.anchor import Anchor
 
 

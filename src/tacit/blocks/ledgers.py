@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
-from tacit.block_budgets import BlockBudgets, Listed
-from tacit.block_payments import BlockPayments
-from tacit.block_prior import keep, kept, released
-from tacit.block_rows import UNREADABLE, BlockTables, changed, needs_rows
+from tacit.blocks.budgets import BlockBudgets, Listed
+from tacit.blocks.payments import BlockPayments
+from tacit.blocks.prior import keep, kept, released
+from tacit.blocks.rows import UNREADABLE, BlockTables, changed, needs_rows
+from tacit.blocks.terms import OVER, SeriesTerms
 from tacit.errors import ConfigError, InvalidQuery, LedgerError, TacitError
 from tacit.exact.price import total
 from tacit.load import open_source
@@ -32,7 +33,6 @@ from tacit.model.status import Extension
 from tacit.opening import BlockRows, choose, open_session
 from tacit.release.group_plan import expected_error, planned
 from tacit.release.groups import ALONE, BlockGroup, Levels, Taken
-from tacit.series_terms import OVER, SeriesTerms
 from tacit.session import Session
 from tacit.store.file import make_folder
 from tacit.terms import MadeWith, reopen

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from tacit.blocks.terms import SeriesTerms
 from tacit.errors import DataError, LedgerError, NeedsData
 from tacit.load import open_source
 from tacit.manifest import Block
-from tacit.series_terms import SeriesTerms
 from tacit.trusted.cells import read_records
 from tacit.trusted.records import MAX_ROWS, Records
 
