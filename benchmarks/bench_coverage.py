@@ -156,7 +156,7 @@ def play(one: Case, seed: int, confidence: float = CONFIDENCE) -> Seen:
     """One session with a ledger of its own. The seed is for its questions; the noise is new every time."""
     about, seen = table(one.table), Seen(confidence)
     with (
-        mock.patch("tacit.held.read_records", return_value=about.records),  # once is enough
+        mock.patch("tacit.owner.rows.read_records", return_value=about.records),  # once is enough
         tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as name,
         tacit.open(
             start=True,

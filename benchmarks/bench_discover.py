@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from benchmarks.accuracy.catalogue import _packaged
 from benchmarks.accuracy.tables import SEED, SHARED
-from tacit.discovery import ASIDE
 from tacit.exact.bounds import rho_from
 from tacit.exact.price import threshold_of, total, values_noise
 from tacit.model.budget import Budget, Loss
@@ -35,6 +34,7 @@ from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.facts import Receipt
 from tacit.model.workload import leaves, unit
+from tacit.owner.discovery import ASIDE
 from tacit.release.ranges.choice import choose, signal
 from tacit.release.ranges.distribution import Distribution
 from tacit.release.sought import TRIMMED, Sought

@@ -30,7 +30,7 @@ from tacit.model.attribute import category
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.opening import open_session
+from tacit.owner.opening import open_session
 from tacit.release.samplers.databases import Ensemble
 from tacit.release.samplers.diagnostics import probes
 

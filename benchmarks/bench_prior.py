@@ -24,7 +24,7 @@ from benchmarks.accuracy.tables import SEED, codes
 from tacit.exact.price import total
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
-from tacit.opening import doors
+from tacit.owner.opening import doors
 from tacit.release.hypothesis.prior import Prior
 from tacit.release.public import Public
 from tacit.release.warm_start import fit_all, warm_start

@@ -27,13 +27,13 @@ from typing import Any
 import duckdb
 
 import tacit
-from tacit.held import Rows
 from tacit.load import open_source
 from tacit.load.copies import Copy
 from tacit.load.engines import MEMORY
 from tacit.model.counting import Group
 from tacit.model.domain import Domain
 from tacit.model.workload import marginal
+from tacit.owner.rows import Rows
 
 SIZES = (2, 3, 5, 7, 8, 9, 10, 12, 16, 20, 25, 40)
 ROWS = 10_000_000

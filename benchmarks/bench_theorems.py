@@ -40,7 +40,7 @@ from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.model.request import Distance
 from tacit.model.statistic import Statistic
-from tacit.opening import doors
+from tacit.owner.opening import doors
 from tacit.release.hypothesis.dense import Dense
 from tacit.release.offline import construct
 from tacit.release.public import Public

@@ -29,7 +29,7 @@ from benchmarks.accuracy.tables import MILD, SEED, Table, table
 from tacit.model.answer import Answer
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.opening import open_session
+from tacit.owner.opening import open_session
 from tacit.release.iterative import Weights
 from tacit.session import Session
 

@@ -30,7 +30,7 @@ from tacit.model.budget import Loss
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.model.residuals import Residuals
-from tacit.opening import doors
+from tacit.owner.opening import doors
 from tacit.release.warm_start import warm_start
 from tacit.store.anchor import Anchor
 from tacit.trusted.ledger import Ledger

@@ -11,7 +11,7 @@ from tacit.exact.price import total
 from tacit.load import open_source
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
-from tacit.opening import doors
+from tacit.owner.opening import doors
 from tacit.release.public import Public
 from tacit.store import rows
 from tacit.store.anchor import Anchor

@@ -17,13 +17,13 @@ import tacit
 from forgery import resealed
 from people import answered, configuration, refused
 from people import tacit as run
-from tacit import continuation
 from tacit.errors import BudgetExhausted, ConfigError, InvalidBudget, LedgerError
 from tacit.exact.price import carried, total
-from tacit.inspection import inspect
 from tacit.model.budget import ATOMS, Budget, Loss
+from tacit.owner import continuation
+from tacit.owner.inspection import inspect
+from tacit.owner.terms import made_with
 from tacit.store.log import Log
-from tacit.terms import made_with
 
 ROWS = pd.DataFrame({"sex": ["F", "M"] * 300, "age": [i % 10 for i in range(600)]})
 DOMAIN = tacit.Domain({"sex": tacit.category(["F", "M"]), "age": tacit.integer(0, 9)})
@@ -248,7 +248,7 @@ def test_what_is_used_up_meanwhile_is_not_continued(old: Path) -> None:
 
 def test_nothing_is_bought_before_the_first_line(old: Path) -> None:
     """Were the order wrong, the rules of the ledger would still refuse."""
-    with mock.patch("tacit.opening.take_over"), go_on(old) as session, pytest.raises(BudgetExhausted):
+    with mock.patch("tacit.owner.opening.take_over"), go_on(old) as session, pytest.raises(BudgetExhausted):
         session.ask(tacit.count(sex="F"))
 
 

@@ -15,14 +15,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 import tacit
-from tacit import discovery
 from tacit.cli import main
 from tacit.cli.discovery import with_tables
 from tacit.config import read_config
-from tacit.discovery import offer
 from tacit.exact.price import threshold_of
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise
+from tacit.owner import discovery
+from tacit.owner.discovery import offer
 from tacit.public import file
 from tacit.public.check import check
 from tacit.release.sought import Sought
@@ -388,7 +388,7 @@ def test_who_stops_a_discovery_is_not_told_that_nothing_was_spent(
     def stopped(**terms: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tacit.discovery.discover", stopped)
+    monkeypatch.setattr("tacit.owner.discovery.discover", stopped)
     shown = run("discover", "--yes")
     assert shown.exit_code == 130
     assert "`tacit status` says what was spent" in shown.output

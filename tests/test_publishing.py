@@ -218,7 +218,7 @@ DATA = {
     "tacit.exact.table",
     "tacit.exact.wide",
     "tacit.load",
-    "tacit.opening",
+    "tacit.owner",
 }
 DATA |= {f"tacit.trusted.{name}" for name in ("cells", "curator", "gate", "ledger", "noise", "records")}
 DATA |= {f"tacit.store.{name}" for name in ("anchor", "file", "log", "rows")}

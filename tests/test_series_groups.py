@@ -15,7 +15,7 @@ import tacit
 from people import tacit as command
 from tacit.blocks.series import Series
 from tacit.exact.price import total
-from tacit.manifest import GroupLedger
+from tacit.owner.manifest import GroupLedger
 from tacit.release.groups import ALONE, BlockGroup
 
 DOMAIN = tacit.Domain({"ward": tacit.category(["a", "b"]), "stay": tacit.integer(0, 7)})

@@ -10,8 +10,8 @@ import pytest
 
 import tacit
 from tacit.blocks.ledgers import BlockLedgers
-from tacit.manifest import Manifest
 from tacit.model.budget import Budget
+from tacit.owner.manifest import Manifest
 from tacit.store.chain import Draft
 from tacit.store.log import Log
 from test_series_groups import BUDGET, DOMAIN, LABELS, LONG, made, month, value

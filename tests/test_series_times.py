@@ -14,6 +14,7 @@ from tacit.blocks import budgets as block_budgets
 from tacit.blocks import payments as block_payments
 from tacit.blocks import rows as block_rows
 from tacit.model.budget import Budget
+from tacit.owner import rows as owner_rows
 from tacit.store import log
 from tacit.trusted.records import Records
 from test_series_groups import LABELS, LONG, made, month
@@ -45,7 +46,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     for look in ("answer", "table", "fingerprint"):
         takes_long(Records, look)
     takes_long(block_rows, "read_records")
-    takes_long(tacit.opening, "open_source")
+    takes_long(owner_rows, "open_source")
 
 
 def cut_short(series: tacit.Series, monkeypatch: pytest.MonkeyPatch) -> None:

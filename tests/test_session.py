@@ -15,7 +15,7 @@ import tacit
 from support import once
 from tacit import questions as asking
 from tacit.model.ask import Stat
-from tacit.opening import choose
+from tacit.owner.opening import choose
 from tacit.release.settings import IterativeSettings
 from tacit.serve import question
 from tacit.session import Session

@@ -22,7 +22,7 @@ from tacit.exact.price import total
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.opening import doors, open_session
+from tacit.owner.opening import doors, open_session
 from tacit.release import warm_start as warm
 from tacit.release.hypothesis.dense import Dense
 from tacit.session import Session

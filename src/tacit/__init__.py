@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from tacit.blocks.opening import open_series as series
     from tacit.blocks.series import Series
     from tacit.client import Client, connect
-    from tacit.discovery import discover
     from tacit.load.star import Join, Star
     from tacit.model.answer import Answer
     from tacit.model.attribute import Attribute, boolean, category, date, hour, integer, month, numeric, weekday
@@ -41,14 +40,15 @@ if TYPE_CHECKING:
     from tacit.model.statistic import Statistic
     from tacit.model.statistic_check import statistic
     from tacit.model.table import Listing, Table
-    from tacit.opening import open_session as open
+    from tacit.owner.discovery import discover
+    from tacit.owner.opening import open_session as open
+    from tacit.owner.terms import extend, reopen
     from tacit.public import publish, read, verify
     from tacit.release.plan import plan
     from tacit.release.ranges.bin_width import bin_width_chart, bin_widths
     from tacit.session import Session
     from tacit.show.frames import frame
     from tacit.show.report import report
-    from tacit.terms import extend, reopen
 
 __version__ = "0.1.0"
 __all__ = [
@@ -68,7 +68,7 @@ _HOMES = {
     "tacit.client": ("Client", "connect"),
     "tacit.show.frames": ("frame",),
     "tacit.show.report": ("report",),
-    "tacit.discovery": ("discover",),
+    "tacit.owner.discovery": ("discover",),
     "tacit.load.star": ("Join", "Star"),
     "tacit.model.answer": ("Answer",),
     "tacit.model.attribute": (
@@ -90,14 +90,14 @@ _HOMES = {
     "tacit.model.table": ("Listing", "Table"),
     "tacit.model.statistic": ("Statistic",),
     "tacit.model.statistic_check": ("statistic",),
-    "tacit.opening": ("open",),
+    "tacit.owner.opening": ("open",),
     "tacit.public": ("publish", "read", "verify"),
     "tacit.release.ranges.bin_width": ("bin_width_chart", "bin_widths"),
     "tacit.release.plan": ("plan",),
     "tacit.blocks.series": ("Series",),
     "tacit.blocks.opening": ("series",),
     "tacit.session": ("Session",),
-    "tacit.terms": ("extend", "reopen"),
+    "tacit.owner.terms": ("extend", "reopen"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _CALLED_THERE = {"open": "open_session", "series": "open_series"}  # where the name is another one in its module

@@ -21,7 +21,7 @@ from tacit.release.settings import checked, names_of
 
 if TYPE_CHECKING:
     from tacit.blocks.series import Series
-    from tacit.held import Rows
+    from tacit.owner.rows import Rows
     from tacit.session import Session
 
 
@@ -121,7 +121,7 @@ class Config:
 
     def open(self, **more: Any) -> Session:
         """The session that it describes. `more` are arguments of `tacit.open` beside these, or in their place."""
-        from tacit.opening import open_session  # it brings an engine along, which planning does without
+        from tacit.owner.opening import open_session  # it brings an engine along, which planning does without
 
         self.check_one_table()
         return open_session(
@@ -140,7 +140,7 @@ class Config:
 
     def rows(self) -> Rows:
         """The rows of the table, as a session of this configuration would read them."""
-        from tacit.held import Rows
+        from tacit.owner.rows import Rows
 
         self.check_one_table()
         names = ("person", "rows_per_person", "held", "copy")
@@ -152,7 +152,7 @@ class Config:
 
         None where there is no ledger yet, or one of an earlier version, which tells too little.
         """
-        from tacit.terms import MadeWith, reopen
+        from tacit.owner.terms import MadeWith, reopen
 
         self.check_one_table()
         made_with = MadeWith.of(self.ledger)
@@ -165,7 +165,7 @@ class Config:
             return None
         prior = self.options.get("prior")
         if prior is not None:
-            from tacit.opening import read_prior
+            from tacit.owner.prior import read_prior
 
             prior = read_prior(prior, made_with.domain)
         named = {name: value for name, value in self.options.items() if name in setting_names()}

@@ -23,8 +23,8 @@ from audit_record import record
 from support import PATIENCE
 from tacit.blocks import rows as block_rows
 from tacit.blocks.series import Series
-from tacit.manifest import Block, Manifest
 from tacit.model.domain import Domain
+from tacit.owner.manifest import Block, Manifest
 from tacit.store import file as durable
 from tacit.trusted.records import Records
 

@@ -20,8 +20,8 @@ from support import PATIENCE
 from tacit.blocks import budgets as block_budgets
 from tacit.blocks.series import Series
 from tacit.exact.price import total
-from tacit.manifest import Manifest
 from tacit.model.budget import Budget
+from tacit.owner.manifest import Manifest
 
 BLOCKS = 4
 

@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 
 import tacit
-import tacit.opening  # whoever draws noise is there before the first test begins
+import tacit.owner.opening  # whoever draws noise is there before the first test begins
 from tacit.errors import ConfigError, DataError, InvalidQuery, LedgerError
-from tacit.held import Rows
 from tacit.load import Source, copies, open_source
 from tacit.load.copies import Copy
 from tacit.load.star import Join, Star
@@ -31,6 +30,7 @@ from tacit.model.query import Query
 from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Convolution, Product, Question, Tree, marginal
+from tacit.owner.rows import Rows
 from tacit.trusted.cells import encode, read_records
 from tacit.trusted.counted import AnyRecords, Counted
 from tacit.trusted.records import Records
@@ -605,7 +605,7 @@ def test_too_large_a_table_is_refused_before_anything_is_paid(tmp_path: Path, mo
 
 
 def test_which_way_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tacit import held as module
+    from tacit.owner import rows as module
 
     path = written(tmp_path, [(0, 0), (1, 1)])
 

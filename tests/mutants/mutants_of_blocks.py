@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutant import plant
 
-_BLOCK, _MANIFEST, _LEDGERS, _TERMS = "model/block.py", "manifest.py", "blocks/ledgers.py", "blocks/terms.py"
+_BLOCK, _MANIFEST, _LEDGERS, _TERMS = "model/block.py", "owner/manifest.py", "blocks/ledgers.py", "blocks/terms.py"
 _WINDOW, _GROUPS, _SERVED = "release/window.py", "release/groups.py", "serve/series.py"
 _PAYMENTS = "blocks/payments.py"
 _BUDGETS = "blocks/budgets.py"
@@ -73,7 +73,7 @@ BLOCKS = (
     plant(
         "a ledger that continues a block's",
         "all blocks together keep what the series promises",
-        "continuation.py",
+        "owner/continuation.py",
         "        if made.part_of is not None:",
         "        if made.part_of == made.person and made.part_of:",
         _STAYS,
@@ -81,7 +81,7 @@ BLOCKS = (
     plant(
         "a block's ledger that does not know its series",
         "all blocks together keep what the series promises",
-        "opening.py",
+        "owner/opening.py",
         "        binding = {**binding, PART_OF: series}",
         "        pass",
         _STAYS,
@@ -347,7 +347,7 @@ BLOCKS = (
     plant(
         "a block's ledger that its series does not list",
         "all blocks together keep what the series promises",
-        "opening.py",
+        "owner/opening.py",
         "            check_listed(path, made.origin, remembered)",
         "            pass",
         "test_series_losses.py::test_a_ledger_that_an_append_left_behind_is_not_opened_by_itself",

@@ -112,7 +112,7 @@ BUDGETS = (
     plant(
         "a second ledger goes on from the same one",
         "one ledger takes over what was left",
-        "continuation.py",
+        "owner/continuation.py",
         "if not isinstance(entry, Closed) or entry.by != book.log.origin:",
         "if not isinstance(entry, Closed):",
         "test_continuation.py::test_of_two_that_go_on_at_once_one_does",
@@ -120,7 +120,7 @@ BUDGETS = (
     plant(
         "a second ledger goes on after a rollback",
         "one ledger takes over what was left",
-        "continuation.py",
+        "owner/continuation.py",
         '        if transaction.newest("override") is not None:',
         '        if transaction.newest("override") is self:',
         "test_continuation.py::test_a_rollback_while_another_ledger_goes_on_is_noticed",
@@ -136,7 +136,7 @@ BUDGETS = (
     plant(
         "what is spent read before the transaction that closes",
         "all that was spent in the old ledger is charged in the new one",
-        "continuation.py",
+        "owner/continuation.py",
         "spent = Loss(self.made.total.measure, line.spent - line.atoms)",
         "spent = self.spent",
         "test_continuation.py::test_what_is_bought_between_the_file_and_the_closing_is_carried",

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import tacit
+from tacit.owner.shelf import MOST, Shelf
 from tacit.release import iterative, warm_start
 from tacit.release.hypothesis import fit_mixture
 from tacit.release.hypothesis.kept import packed, unpacked
-from tacit.shelf import MOST, Shelf
 
 QUESTIONS = [
     "SELECT COUNT(*) FROM data WHERE a = 1 AND b < 5",
@@ -111,7 +111,7 @@ def test_a_folder_that_takes_no_files_is_no_reason_to_fail(folder: Path, monkeyp
     def refuse(*_: object) -> None:
         raise OSError("read-only")
 
-    monkeypatch.setattr("tacit.shelf.os.replace", refuse)
+    monkeypatch.setattr("tacit.owner.shelf.os.replace", refuse)
     assert observed(folder) == observed(folder)
     assert not list(folder.glob("kept.tacit.base*"))
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 import tacit
 from support import once
 from tacit.config import read_config
-from tacit.opening import open_session
+from tacit.owner.opening import open_session
 from tacit.release.direct import Direct
 from tacit.release.mechanisms import MECHANISMS, Mechanism, setting_names
 from tacit.release.settings import Share, Whole, names_of

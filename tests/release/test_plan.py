@@ -21,7 +21,7 @@ from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
 from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import Query
-from tacit.opening import read_prior
+from tacit.owner.prior import read_prior
 from tacit.release.forecast import WarmStarted, direct, expected_largest, least_epsilon, mean_size
 from tacit.release.plan import Plan, plan
 from tacit.release.warm_start import fit_all, warm_start

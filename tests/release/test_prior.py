@@ -21,7 +21,7 @@ from tacit.model.entry import Measured
 from tacit.model.facts import Receipt
 from tacit.model.noise_law import Noise
 from tacit.model.workload import key, marginal
-from tacit.opening import read_prior
+from tacit.owner.prior import read_prior
 from tacit.release.hypothesis import prior as prior_module
 from tacit.release.hypothesis.fit import fit
 from tacit.release.hypothesis.fit_mixture import fit_mixture

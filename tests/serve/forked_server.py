@@ -23,7 +23,7 @@ from tacit.store.chain import Line, Mark
 from tacit.store.log import Log
 from tacit.trusted.ledger import Ledger, Outcome
 
-LOADED = ("duckdb", "uvicorn", "tacit.serve.app", "tacit.opening", "tacit.session", "opendp.prelude", "sqlglot")
+LOADED = ("duckdb", "uvicorn", "tacit.serve.app", "tacit.owner.opening", "tacit.session", "opendp.prelude", "sqlglot")
 LIMITS = Limits(rate=1e9, burst=10**9, together=10_000, together_of_one=10_000)
 
 

@@ -16,12 +16,12 @@ from pathlib import Path
 from tacit.blocks.terms import SeriesTerms
 from tacit.errors import ConfigError, InvalidBudget, LedgerError
 from tacit.exact.price import extension, total
-from tacit.manifest import Block, GroupLedger, Manifest
 from tacit.model.budget import Budget, Loss, Measure
 from tacit.model.entry import decisions
+from tacit.owner.manifest import Block, GroupLedger, Manifest
+from tacit.owner.terms import raise_budget, went_back_before
 from tacit.session import Session
 from tacit.store.log import made_of
-from tacit.terms import raise_budget, went_back_before
 
 Listed = Block | GroupLedger
 

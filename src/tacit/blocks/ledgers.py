@@ -25,17 +25,17 @@ from tacit.blocks.terms import OVER, SeriesTerms
 from tacit.errors import ConfigError, InvalidQuery, LedgerError, TacitError
 from tacit.exact.price import total
 from tacit.load import open_source
-from tacit.manifest import FOLDER, Block, GroupLedger, Manifest
 from tacit.model.block import check_label, slug
 from tacit.model.budget import Budget
 from tacit.model.facts import Receipt
 from tacit.model.status import Extension
-from tacit.opening import BlockRows, choose, open_session
+from tacit.owner.manifest import FOLDER, Block, GroupLedger, Manifest
+from tacit.owner.opening import BlockRows, choose, open_session
+from tacit.owner.terms import MadeWith, reopen
 from tacit.release.group_plan import expected_error, planned
 from tacit.release.groups import ALONE, BlockGroup, Levels, Taken
 from tacit.session import Session
 from tacit.store.file import make_folder
-from tacit.terms import MadeWith, reopen
 from tacit.trusted.records import Records
 
 if TYPE_CHECKING:

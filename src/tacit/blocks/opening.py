@@ -10,10 +10,10 @@ from tacit.blocks.ledgers import BlockLedgers, folder_of
 from tacit.blocks.series import Series
 from tacit.blocks.terms import SeriesTerms, new_terms
 from tacit.errors import ConfigError, LedgerError
-from tacit.manifest import Manifest
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
-from tacit.opening import choose, declared
+from tacit.owner.manifest import Manifest
+from tacit.owner.opening import choose, declared
 from tacit.release.mechanisms import check_names
 from tacit.store.anchor import Anchor
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.errors import LedgerError
-from tacit.manifest import Block, GroupLedger
+from tacit.owner.manifest import Block, GroupLedger
 from tacit.session import Session
 
 if TYPE_CHECKING:

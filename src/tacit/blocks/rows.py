@@ -8,7 +8,7 @@ from typing import Any
 from tacit.blocks.terms import SeriesTerms
 from tacit.errors import DataError, LedgerError, NeedsData
 from tacit.load import open_source
-from tacit.manifest import Block
+from tacit.owner.manifest import Block
 from tacit.trusted.cells import read_records
 from tacit.trusted.records import MAX_ROWS, Records
 

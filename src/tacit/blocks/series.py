@@ -18,7 +18,6 @@ from tacit.blocks.terms import SeriesTerms
 from tacit.errors import InvalidQuery, NotStarted, WouldSpend
 from tacit.exact.price import total
 from tacit.load.split import split_by
-from tacit.manifest import Block
 from tacit.model.ask import Ask
 from tacit.model.block import with_blocks
 from tacit.model.budget import Budget, Loss
@@ -30,6 +29,7 @@ from tacit.model.started import Started
 from tacit.model.status import BlockStatus, Extension, Status
 from tacit.model.table import Answers
 from tacit.model.workload import Marginal
+from tacit.owner.manifest import Block
 from tacit.questions import Questions
 from tacit.release.answering import combine, parts
 from tacit.release.blockwise import BlockTerms, Blockwise

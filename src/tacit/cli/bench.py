@@ -152,7 +152,7 @@ def _run(
     asked: list[tuple[Expression, int]],
     base: Run | None,
 ) -> Run:
-    from tacit.opening import open_session
+    from tacit.owner.opening import open_session
 
     start = time.perf_counter()
     with open_session(

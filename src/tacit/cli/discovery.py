@@ -17,7 +17,7 @@ from tacit.cli.show import escape, print_grid, show, waiting
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tacit.discovery import Discovery, Offer
+    from tacit.owner.discovery import Discovery, Offer
 
 SHARE = 0.1
 _WIDE = 110  # characters of a line of the configuration
@@ -56,8 +56,8 @@ def discover(
       tacit discover people.toml --share 0.05 --yes -o people-found.toml
     """
     from tacit.config import read_columns
-    from tacit.discovery import discover as buy
-    from tacit.discovery import offer
+    from tacit.owner.discovery import discover as buy
+    from tacit.owner.discovery import offer
 
     read = read_columns(config)
     terms: dict[str, Any] = {

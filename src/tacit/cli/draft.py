@@ -145,7 +145,7 @@ def init(
 def _write_back(ledger: Path, data: str | None, output: Path, as_json: bool) -> None:
     """The configuration of a ledger, from the ledger."""
     from tacit.load import is_address, is_query
-    from tacit.terms import MadeWith
+    from tacit.owner.terms import MadeWith
 
     made_with = MadeWith.of(ledger)
     if made_with is None:

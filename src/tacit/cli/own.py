@@ -75,7 +75,7 @@ def plan(
             rows = settings.rows().read().rows
     prior = settings.options.get("prior")
     if prior is not None:
-        from tacit.opening import read_prior
+        from tacit.owner.prior import read_prior
 
         prior = read_prior(prior, settings.domain)
     made = make(
@@ -152,8 +152,8 @@ def extend(config: str, epsilon: float, delta: float | None, yes: bool, as_json:
     from tacit.config import read_config
     from tacit.exact.price import extension
     from tacit.model.budget import Budget
-    from tacit.terms import extend as raise_budget
-    from tacit.terms import newest_terms
+    from tacit.owner.terms import extend as raise_budget
+    from tacit.owner.terms import newest_terms
 
     settings = read_config(config)
     if settings.blocks is not None:

@@ -29,10 +29,10 @@ from tacit.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tacit.inspection import Inspected
     from tacit.model.domain import Domain
     from tacit.model.past import Past
     from tacit.model.status import Status
+    from tacit.owner.inspection import Inspected
     from tacit.public import Verified
 
 TABLES = (".csv", ".parquet")
@@ -186,7 +186,7 @@ def verify(file: str, config: str | None, receipt: tuple[int, str] | None, ancho
       tacit verify people-public.tacit --config tacit.toml --json
       tacit verify people.tacit
     """
-    from tacit.inspection import inspect, is_ledger
+    from tacit.owner.inspection import inspect, is_ledger
 
     if is_ledger(Path(file)):
         if config is not None or receipt is not None:

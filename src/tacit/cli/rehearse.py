@@ -205,8 +205,8 @@ def _rehearsal(config: str, rows: int, seed: int) -> Iterator[tuple[Session, str
     from dataclasses import replace
 
     from tacit.config import read_config
-    from tacit.opening import check_prior
-    from tacit.rehearsal import write_rows
+    from tacit.demo.rehearsal import write_rows
+    from tacit.owner.prior import check_prior
 
     read = read_config(config)
     check_prior(read.options.get("prior"), read.data)  # the real rows are not looked at, by this way either

@@ -45,7 +45,7 @@ from tacit.replies import (
     ErrorReply,
     HistoryReply,
 )
-from tacit.whole import write_whole
+from tacit.whole_file import write_whole
 
 S = TypeVar("S", bound=msgspec.Struct)
 _MOST_BYTES = 2**20 - 2**10  # of a body, with room for what is around the questions

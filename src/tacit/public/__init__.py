@@ -30,7 +30,7 @@ from tacit.public.file import ChosenMechanism, Contents, Head, Header, Lines
 from tacit.release.public import Public
 from tacit.session import Session, no_collection
 from tacit.store.chain import LIMITS, Line, Mark, mark
-from tacit.whole import write_whole
+from tacit.whole_file import write_whole
 
 __all__ = ["Verified", "publish", "read", "verify"]
 

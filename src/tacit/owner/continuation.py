@@ -17,12 +17,12 @@ from tacit.exact.price import carried
 from tacit.extension import in_series, went_back
 from tacit.model.budget import Budget, Loss, Measure, percent_of
 from tacit.model.entry import Carried, Closed, decode, encode
+from tacit.owner.terms import MadeWith, made_with
 from tacit.release.epsilon import epsilon_spent
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Draft, Line
 from tacit.store.log import Log
 from tacit.store.transaction import Transaction
-from tacit.terms import MadeWith, made_with
 from tacit.trusted.ledger import Ledger
 
 

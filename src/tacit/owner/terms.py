@@ -20,7 +20,6 @@ from tacit.errors import ConfigError, LedgerError, TacitError
 from tacit.exact.price import extension, raised_to
 from tacit.extension import PART_OF
 from tacit.extension import extend as write_extension
-from tacit.manifest import SERIES
 from tacit.model.attribute import Attribute
 from tacit.model.budget import MEASURES, Budget, Loss
 from tacit.model.describe import values_of
@@ -28,11 +27,12 @@ from tacit.model.domain import Domain, toml_value
 from tacit.model.entry import decisions
 from tacit.model.request import Declared
 from tacit.model.status import Extension
+from tacit.owner.manifest import SERIES
+from tacit.owner.shelf import Shelf
 from tacit.release.mechanisms import MECHANISMS, Choice
 from tacit.release.public import Public
 from tacit.release.settings import Common, checked, names_of
 from tacit.session import Session
-from tacit.shelf import Shelf
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Step
 from tacit.store.log import Log, made_of

@@ -10,10 +10,10 @@ from typing import Any
 from tacit.errors import LedgerError, TacitError
 from tacit.model.budget import Budget, Loss, percent_of, raised
 from tacit.model.entry import decode, encode
+from tacit.owner.terms import MadeWith
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Line
 from tacit.store.log import Log
-from tacit.terms import MadeWith
 
 _MAGIC = b"SQLite format 3\x00"
 

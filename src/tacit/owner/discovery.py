@@ -25,14 +25,14 @@ from tacit.model.facts import Receipt
 from tacit.model.noise_law import quantile
 from tacit.model.statistic import Statistic
 from tacit.model.workload import leaves
-from tacit.opening import unit_terms
+from tacit.owner.opening import unit_terms
+from tacit.owner.terms import MadeWith
 from tacit.release.ranges.choice import choose, signal
 from tacit.release.ranges.distribution import Distribution
 from tacit.release.sought import Sought, said
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Line
 from tacit.store.log import Log
-from tacit.terms import MadeWith
 from tacit.trusted.cells import read_records, read_tally
 from tacit.trusted.discovery import discover as look
 from tacit.trusted.ledger import Ledger

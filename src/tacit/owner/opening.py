@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,27 +9,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tacit.continuation import Before, take_over
-from tacit.errors import ConfigError, LedgerError, TacitError
+from tacit.errors import ConfigError, LedgerError
 from tacit.exact.price import total
 from tacit.extension import PART_OF
-from tacit.held import Rows
-from tacit.load import open_source
-from tacit.manifest import check_listed
-from tacit.model.attribute import Attribute
 from tacit.model.budget import Budget
 from tacit.model.domain import Domain
+from tacit.owner.continuation import Before, take_over
+from tacit.owner.manifest import check_listed
+from tacit.owner.prior import check_prior, read_prior
+from tacit.owner.rows import Rows
+from tacit.owner.shelf import Shelf
+from tacit.owner.terms import MadeWith, made_with, written
 from tacit.release.mechanisms import MECHANISMS, Choice, check_names
 from tacit.release.public import Public
 from tacit.release.settings import Common, checked
 from tacit.session import Session
-from tacit.shelf import Shelf
 from tacit.store.anchor import Anchor, Binding
-from tacit.terms import MadeWith, made_with, written
-from tacit.trusted.cells import read_cells
 from tacit.trusted.counted import AnyRecords
 from tacit.trusted.curator import Curator
 from tacit.trusted.gate import tell
@@ -40,8 +33,6 @@ from tacit.trusted.records import Records
 
 if TYPE_CHECKING:  # most sessions have no prior, and read none
     from tacit.release.hypothesis.prior import Prior
-
-_PRIVATE = "it is the private table itself, and a prior is public: it goes into whatever is published."
 
 
 @dataclass(frozen=True)
@@ -246,82 +237,6 @@ def doors(
     curator = Curator(records, ledger)
     keep = partial(tell, ledger)
     return Public(ledger.log, curator.declared, keep, prior=prior, aside=ledger.aside, shelf=shelf), curator
-
-
-def check_prior(prior: Any, data: Any) -> None:
-    """Refuse the private table as its own prior, where both are one object or name one file; neither is read."""
-    paths = isinstance(prior, str | Path) and isinstance(data, str | Path)
-    if prior is not None and (os.path.realpath(prior) == os.path.realpath(data) if paths else prior is data):
-        raise ConfigError(f"The prior cannot be used: {_PRIVATE}")
-
-
-def read_prior(given: Any, domain: Domain, private: AnyRecords | None = None) -> Prior:
-    """A public table over the attributes that it shares with the domain: a published file, or any other table.
-
-    A copy of the private rows is refused, where it has all their attributes. The owner alone sees that.
-    """
-    from tacit.release.hypothesis.prior import Prior
-
-    if isinstance(given, Prior):
-        return given
-    try:
-        if _is_published(given):
-            return _published(given, domain)
-        source = open_source(given)
-        columns = {column.name.lower() for column in source.describe()}
-        names = [name for name in domain if name.lower() in columns]
-        if not names:
-            raise ConfigError("it has no attribute of the domain.")
-        codes, counts = read_cells(source, domain.project(names))
-        if private is not None and len(names) == len(domain) and _same(Records(domain, codes, counts), private):
-            raise ConfigError(_PRIVATE)
-        return Prior.of(names, codes, counts)
-    except TacitError as error:
-        raise ConfigError(f"The prior cannot be used: {error.sentence}") from None
-
-
-def _same(public: Records, private: AnyRecords) -> bool:
-    """Whether both have the same rows; of rows that stay in an engine, the same values of every attribute."""
-    if isinstance(private, Records):
-        key = secrets.token_bytes(32)
-        return public.fingerprint(key) == private.fingerprint(key)
-    alike = (np.array_equal(public.table((name,)), private.table((name,))) for name in public.domain)
-    return public.rows == private.rows and all(alike)
-
-
-def _is_published(given: Any) -> bool:
-    """Whether it is a file that `tacit.publish` wrote: no table that is read here begins with a brace."""
-    if not isinstance(given, str | Path) or not os.path.isfile(given):
-        return False
-    with open(given, "rb") as file:
-        return file.read(1) == b"{"
-
-
-def _published(path: str | Path, domain: Domain) -> Prior:
-    """As many made-up rows as the published table has, with the codes of this domain."""
-    from tacit.public import read
-    from tacit.release.hypothesis.prior import MOST_CELLS, Prior
-
-    with read(path) as session:
-        names = [name for name in domain if name in session.domain]
-        if not names:
-            raise ConfigError("it has no attribute of the domain.")
-        drawn = session.synthetic(min(session.rows, MOST_CELLS))
-        codes = [_recoded(name, session.domain[name], domain[name]) for name in names]
-        theirs = [drawn.codes[drawn.names.index(name)] for name in names]
-    columns = [code[their] for code, their in zip(codes, theirs, strict=True)]
-    cells, counts = np.unique(np.stack(columns), axis=1, return_counts=True)
-    return Prior.of(names, list(cells), counts)
-
-
-def _recoded(name: str, theirs: Attribute, ours: Attribute) -> NDArray[np.intp]:
-    """Our code for each of theirs, by the value in the middle of a bin."""
-    if theirs == ours:
-        return np.arange(ours.size)
-    values = [theirs.typical(code) for code in range(theirs.size)]
-    if None in values and ours.missing_index is None:
-        raise ConfigError(f"values of {name} are missing in it, and the domain declares none.")
-    return np.array([ours.missing_index if value is None else ours.locate(name, value) for value in values])
 
 
 def choose(
