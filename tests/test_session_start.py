@@ -155,7 +155,6 @@ def test_the_command_says_it_asks_and_buys(unstarted: Path, monkeypatch: pytest.
     for words in (["table", "sex"], ["quantile", "age", "0.5"], ["cdf", "age"]):
         refused(command(*words), "not started")
     monkeypatch.setattr(options, "at_terminal", lambda: True)
-    monkeypatch.setattr("tacit.cli.own.at_terminal", lambda: True)
     assert command("start", given="n\n").exit_code == 1
     assert answered("status")[0]["spent"] == {"gdp": 0.0}
     (bought,) = answered("start", "--yes")

@@ -236,7 +236,7 @@ def test_the_command_says_the_price_asks_and_buys(table: Path, monkeypatch: pyte
     refused(command("ask", "--within", "8", SMOKERS), "--yes", "% of the budget", code=2)
     refused(command("ask", "--yes", SMOKERS), "--yes about --within", code=2)
     refused(command("ask", "--within", "0.001", "--yes", SMOKERS), "which buys ±", "Nothing was spent", code=3)
-    monkeypatch.setattr("tacit.cli.ask.at_terminal", lambda: True)
+    monkeypatch.setattr("tacit.cli.options.at_terminal", lambda: True)
     assert command("ask", "--within", "8", SMOKERS, given="n\n").exit_code == 1
     assert answered("status")[0]["spent"] == {"gdp": 0.0}
     bought = command("ask", "--within", "8", SMOKERS, given="y\n")

@@ -11,9 +11,10 @@ import sys
 from typing import Any, NoReturn
 
 import click
+from click.shell_completion import get_completion_class
 
 from tacit import __version__
-from tacit.cli import ask, bench, blocks, completion, copies, demo, discovery, draft, own, publish, rehearse, serve
+from tacit.cli import ask, bench, demo, discovery, draft, own, publish, rehearse, serve
 from tacit.cli.options import STOPPED
 from tacit.cli.show import as_document
 from tacit.errors import BudgetExhausted, TacitError
@@ -117,19 +118,30 @@ def _register(path: str) -> None:
         raise ConfigError(f"{path} cannot be run: {type(error).__name__}: {error}.") from None
 
 
-for _room in (
-    draft,
-    discovery,
-    rehearse,
-    own,
-    blocks,
-    copies,
-    ask,
-    publish,
-    serve,
-    demo,
-    bench,
-    completion,
-):  # in the order of need
-    for _command in _room.COMMANDS:
-        main.add_command(_command)
+@click.command()
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+def completion(shell: str) -> None:
+    """Print the script that lets a shell complete commands.
+
+    Write it to a file, and have the shell read that when it starts: `source FILE` in ~/.bashrc, say.
+
+    \b
+    Examples:
+      tacit completion bash
+      tacit completion zsh
+      tacit completion fish
+    """
+    made = get_completion_class(shell)
+    assert made is not None  # click knows these three
+    root = click.get_current_context().find_root()
+    click.echo(made(root.command, {}, "tacit", "_TACIT_COMPLETE").source())
+
+
+for _command in (  # in the order of need
+    draft.init, discovery.discover, rehearse.check, rehearse.try_,
+    own.plan, own.start, own.extend, own.append, own.encode, own.forget,
+    ask.ask, ask.table, ask.cdf, ask.quantile,
+    publish.status, publish.history, publish.publish, publish.synthesize, publish.report, publish.verify,
+    serve.serve, serve.token, demo.demo, bench.bench, completion,
+):  # fmt: skip
+    main.add_command(_command)

@@ -16,8 +16,8 @@ from tacit.cli.options import (
     Options,
     asked,
     asker_options,
-    at_terminal,
     check_writable,
+    confirm,
     spent_here,
     starting,
     svg_option,
@@ -232,9 +232,7 @@ def _confirm(costs: Sequence[DryRun], session: Opened) -> None:
     if not whole.atoms or not whole <= session.left:  # nothing to buy; or it is refused, which says why
         return
     price = f"{percent_of(whole, session.total)} of the budget"
-    if not at_terminal():
-        raise click.UsageError(f"say --yes to buy this for {price}.")
-    click.confirm(f"Buy this for {price}?", abort=True, err=True)
+    confirm(f"Buy this for {price}?", f"buy this for {price}.")
 
 
 def _show(answer: Answers, session: Opened, options: Options, *, bars: bool = False) -> None:
@@ -293,6 +291,3 @@ def _write_csv(table: Table, path: str) -> None:
         writer.writerow([*table.names, "rows", "error"])
         writer.writerows([*labels, value, table.error] for labels, value in table.rows())
     say(f"Wrote {table.values.size:,} rows to {path}.")
-
-
-COMMANDS = (ask, table, cdf, quantile)

@@ -196,6 +196,3 @@ def _print_bench(sizes: str, runs: Sequence[Run], to: Console) -> None:
         rows.append((one.mechanism, *(f"{s:.2f}" for s in seconds), *(f"{e:.2g}" for e in errors)))
     print_grid(to, ("mechanism",), headings, rows)
     to.print("Errors are fractions of the rows; × is against independent noise in this run.", style="dim")
-
-
-COMMANDS = (bench,)

@@ -271,6 +271,3 @@ def _print_own(line: str, session: Session, truth: Truth, to: Console) -> None:
     cost = f"{percent_of(answer.cost, session.total)} of the budget" if answer.cost.atoms else "free"
     value = f"[bold {OURS}]{answer.value:,.0f}[/] ± {answer.error:,.0f}"
     to.print(f" {value}   truth {true:,}   {_interval(answer, true)}   {cost}")
-
-
-COMMANDS = (demo,)

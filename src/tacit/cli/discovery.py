@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tacit.cli.options import at_terminal, check_writable, json_option, may_spend, rollback_option, writing
-from tacit.cli.show import escape, print_grid, show, waiting
+from tacit.cli.options import at_terminal, check_writable, confirm, json_option, may_spend, rollback_option, writing
+from tacit.cli.show import console, escape, print_grid, show, waiting
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,12 +74,9 @@ def discover(
         return
     check_writable(output or config)
     if priced.cost.atoms and not yes:
-        if not at_terminal():
-            raise click.UsageError(f"say --yes to buy this: {priced} Nothing was spent.")
-        from tacit.cli.show import console
-
-        _print_offer(priced, console(error=True))
-        click.confirm("Discover it now?", abort=True, err=True)
+        if at_terminal():
+            _print_offer(priced, console(error=True))
+        confirm("Discover it now?", f"buy this: {priced} Nothing was spent.")
     may_spend()
     with waiting("Looking at the columns"):
         found = buy(data=read.data, table=read.table, person=read.options.get("person"), **terms)
@@ -144,6 +141,3 @@ def _wrapped(value: Any) -> str:
             row = ""
         row += f"{item}, "
     return "[\n" + "".join(f"    {one}\n" for one in (*rows, row.rstrip())) + "]"
-
-
-COMMANDS: tuple[click.Command, ...] = (discover,)

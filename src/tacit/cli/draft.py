@@ -124,7 +124,8 @@ def init(
         ledger or f"{Path(data).stem if is_file else 'data'}.tacit",
     )  # fmt: skip
     if at_terminal():
-        given = _asked(given, found, person, epsilon, questions, peek_at_values, ledger)
+        said = {"person": person, "epsilon": epsilon, "questions": questions, "peek": peek_at_values, "ledger": ledger}
+        given = _asked(given, found, [name for name, value in said.items() if value is None])
     if given.person is not None:
         given = replace(given, person=_column(found, given.person))
     Budget(epsilon=given.epsilon, delta=1e-9)  # refuses an epsilon that is none
@@ -173,18 +174,10 @@ def _column(found: Sequence[TableColumn], name: str) -> str:
     raise ConfigError(f"there is no column {name}; the columns are {', '.join(column.name for column in found)}.")
 
 
-def _asked(
-    given: DraftTerms,
-    found: Sequence[TableColumn],
-    person: str | None,
-    epsilon: float | None,
-    questions: int | None,
-    peek: bool | None,
-    ledger: str | None,
-) -> DraftTerms:
+def _asked(given: DraftTerms, found: Sequence[TableColumn], unsaid: Sequence[str]) -> DraftTerms:
     """What the options do not say, asked at the terminal."""
     ask = click.prompt
-    if person is None:
+    if "person" in unsaid:
         likely = [column.name for column in found if says_whose(column.name)]
         say("1. Who is protected? If a person may have several rows, name the column that says whose row it is;")
         say(f"   just Enter: every row is another person.{f' It could be {likely[0]}.' if likely else ''}")
@@ -195,17 +188,17 @@ def _asked(
                 "   at most so many rows of one person count", type=click.IntRange(1, 10_000), default=3, err=True
             )
             given = replace(given, rows_per_person=most)
-    if epsilon is None:
+    if "epsilon" in unsaid:
         say("2. How much may everything together tell about one of them? 1 is common, 0.1 strict, 10 weak.")
         given = replace(given, epsilon=ask("   epsilon", type=float, default=1.0, err=True))
-    if questions is None:
+    if "questions" in unsaid:
         say("3. About how many questions will be asked? A guess is enough.")
         given = replace(given, questions=ask("   questions", type=click.IntRange(min=1), default=10_000, err=True))
-    if peek is None:
+    if "peek" in unsaid:
         say("4. Is it public which values the columns have? Then the rows are looked at, and bounds and categories")
         say("   filled in; what is written so is exact, and no longer private.")
         given = replace(given, peek=click.confirm("   look at the values", default=False, err=True))
-    if ledger is None:
+    if "ledger" in unsaid:
         say("5. Where shall every charge and every answer be recorded? Keep that file as secret as the data.")
         given = replace(given, ledger=str(ask("   ledger", default=given.ledger, err=True)))
     return given
@@ -319,6 +312,3 @@ def _step(wanted: float) -> float:
     from tacit.show.chart.axes import round_number
 
     return round_number(wanted, up=True) if wanted > 0 else 1.0
-
-
-COMMANDS = (init,)

@@ -268,6 +268,15 @@ def at_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
+def confirm(question: str, to_do: str, words: str = "") -> None:
+    """Ask whether to go on, after `words`; where nobody can answer, refuse and say what --yes would do."""
+    if not at_terminal():
+        raise click.UsageError(f"say --yes to {to_do}")
+    if words:
+        say(words)
+    click.confirm(question, abort=True, err=True)
+
+
 def starting(session: Opened, what: str, work: Callable[[], T]) -> T:
     """Do it, with a bar while `what` is worked out, if it is said.
 

@@ -1,32 +1,38 @@
-"""The owner's commands before the first question, once the configuration is written: plan, and start."""
+"""The owner's commands once the configuration is written: plan, start, and later budgets, blocks and copies."""
 
 from __future__ import annotations
 
+import os
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tacit.cli.options import (
     Options,
     asked,
-    at_terminal,
     buy_base,
     config_anywhere,
+    config_option,
+    confirm,
     json_option,
+    may_spend,
     opened,
     rollback_option,
+    start_option,
     units_option,
     writing,
 )
-from tacit.cli.show import escape, say, show, waiting
+from tacit.cli.show import advance, escape, say, show, waiting
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tacit.blocks.series import Series
     from tacit.config import Config
     from tacit.model.budget import Budget
     from tacit.model.started import Started
+    from tacit.model.status import Extension
     from tacit.release.plan import Plan
 
 
@@ -123,10 +129,7 @@ def start(config: str, yes: bool, dry_run: bool, accept_rollback: str | None, un
         base = session.base
         if not dry_run and base.cost.atoms:
             if not yes:
-                if not at_terminal():
-                    raise click.UsageError(f"say --yes to buy this: {base} Nothing was spent.")
-                say(str(base))
-                click.confirm("Buy it now?", abort=True, err=True)
+                confirm("Buy it now?", f"buy this: {base} Nothing was spent.", str(base))
             base = buy_base(session)
         show(base.to_dict(), as_json, partial(_print_base, base, units))
 
@@ -165,20 +168,10 @@ def extend(config: str, epsilon: float, delta: float | None, yes: bool, as_json:
     times = f"{whole.atoms / made.whole.atoms:.3g}"
     what = f"From {made.now} to {budget}, {times} times as much to spend, for everything that was ever released."
     if not yes:
-        if not at_terminal():
-            raise click.UsageError(f"say --yes to raise the budget: {what} Nothing was changed.")
-        say(what)
-        click.confirm("Raise it for good?", abort=True, err=True)
+        _confirm_raise(what)
     done = raise_budget(settings.ledger, budget, anchor=settings.options.get("anchor"))
-    facts = {
-        "budget": {"epsilon": budget.epsilon, "delta": budget.delta},
-        "before": {"epsilon": made.now.epsilon, "delta": made.now.delta},
-        "total": done.total.to_dict(),
-        "entry": done.receipt.entry,
-        "seal": done.receipt.seal,
-    }
-    show(facts, as_json, lambda to: to.print(f"{what} It is entry {done.receipt.entry} of {settings.ledger.name}."))
-    _say_budget(settings, config, budget)
+    facts = {"budget": _numbers(budget), "before": _numbers(made.now)}
+    _show_raise(what, settings, config, budget, done, facts, as_json)
 
 
 def _extend_blocks(
@@ -193,26 +186,27 @@ def _extend_blocks(
         budget = Budget(epsilon=epsilon, delta=now.delta if delta is None else delta)
         what = f"From {now} to {budget}, of {len(blocks.blocks):,} blocks and those to come, for everything released."
         if not yes:
-            if not at_terminal():
-                raise click.UsageError(f"say --yes to raise the budget: {what} Nothing was changed.")
-            say(what)
-            click.confirm("Raise it for good?", abort=True, err=True)
+            _confirm_raise(what)
         done = blocks.extend(budget)
-        each = {"epsilon": done.budget.epsilon, "delta": done.budget.delta}
-        facts = {
-            "budget": {"epsilon": budget.epsilon, "delta": budget.delta},
-            "budget_of_a_block": each,
-            "total": done.total.to_dict(),
-            "entry": done.receipt.entry,
-            "seal": done.receipt.seal,
-        }
-        name = settings.ledger.name
-        show(facts, as_json, lambda to: to.print(f"{what} It is entry {done.receipt.entry} of {name}."))
-    _say_budget(settings, config, budget)
+    facts = {"budget": _numbers(budget), "budget_of_a_block": _numbers(done.budget)}
+    _show_raise(what, settings, config, budget, done, facts, as_json)
 
 
-def _say_budget(settings: Config, config: str, budget: Budget) -> None:
-    """What has to be written into the configuration now."""
+def _confirm_raise(what: str) -> None:
+    confirm("Raise it for good?", f"raise the budget: {what} Nothing was changed.", what)
+
+
+def _numbers(budget: Budget) -> dict[str, float]:
+    return {"epsilon": budget.epsilon, "delta": budget.delta}
+
+
+def _show_raise(
+    what: str, settings: Config, config: str, budget: Budget, done: Extension, facts: dict[str, Any], as_json: bool
+) -> None:
+    """The decision and its receipt, and what has to be written into the configuration now."""
+    at = done.receipt
+    facts |= {"total": done.total.to_dict(), "entry": at.entry, "seal": at.seal}
+    show(facts, as_json, lambda to: to.print(f"{what} It is entry {at.entry} of {settings.ledger.name}."))
     if settings.budget != budget:
         delta_line = f" and delta = {budget.delta:g}" if budget.delta != settings.budget.delta else ""
         say(f"Write epsilon = {budget.epsilon:g}{delta_line} into [budget] of {config}: it opens with nothing else.")
@@ -229,10 +223,8 @@ def _start_blocks(options: Options, *, yes: bool, dry_run: bool) -> None:
         if new and not dry_run:
             said = f"{len(new):,} blocks: {', '.join(new[:8])}{', …' * (len(new) > 8)}."
             if not yes:
-                if not at_terminal():
-                    raise click.UsageError(f"say --yes to buy what answers start from, of {said} Nothing was spent.")
-                say(f"What answers start from, of {said}")
-                click.confirm("Buy it now?", abort=True, err=True)
+                to_do = f"buy what answers start from, of {said} Nothing was spent."
+                confirm("Buy it now?", to_do, f"What answers start from, of {said}")
             with waiting("Buying what the answers start from"):
                 blocks.start()
         show(
@@ -259,4 +251,126 @@ def _print_plan(plan: Plan, to: Console) -> None:
     to.print("In [session]: " + ", ".join(settings), markup=False)
 
 
-COMMANDS = (plan, start, extend)
+@click.command()
+@click.argument("source", required=False, metavar="[FILE]")
+@click.option("--label", metavar="LABEL", help="What the block is called in questions, like 2026-03.")
+@click.option("--table", metavar="TABLE", help="The table, where FILE is a database or an address.")
+@config_option
+@start_option
+@rollback_option
+@json_option
+def append(
+    source: str | None,
+    label: str | None,
+    table: str | None,
+    config: str,
+    start: bool,
+    accept_rollback: str | None,
+    as_json: bool,
+) -> None:
+    """Add the rows of FILE to a series, as a block of their own.
+
+    The configuration has a section [blocks]. Each block has a ledger and the whole budget for itself, since no row is
+    in two of them: labels and numbers of rows are public. The start of a block is drawn to what was released of the
+    block before it. With a column in [blocks], the configured table is split by it, and what is new is appended.
+
+    Late rows and corrections of a block are a block of their own.
+
+    \b
+    Examples:
+      tacit append january.csv --label 2026-01 -c months.toml
+      tacit append february.csv --label 2026-02 --start -c months.toml
+      tacit ask "SELECT block, COUNT(*) FROM data WHERE smoker GROUP BY block" -c months.toml
+    """
+    from tacit.config import read_config
+
+    settings = read_config(config)
+    column = None if settings.blocks is None else settings.blocks.column
+    if column is None and (not source or not label):
+        raise click.UsageError("give the file and its --label.")
+    if column is not None and label is not None:
+        raise click.UsageError(f"the labels of blocks are the values of {column}: --label is not given.")
+    with settings.series(accept_rollback=accept_rollback, progress=advance) as blocks:
+        may_spend()
+        with waiting("Reading the rows"):
+            if column is not None:
+                added = blocks.append_by(source or settings.data, column, table=table or settings.table, start=start)
+            else:
+                added = [str(label)]
+                blocks.append(source, added[0], table=table, start=start)
+        facts = {"appended": added, "blocks": len(blocks.blocks), "rows": blocks.rows}
+        show(facts, as_json, partial(_print_added, added, blocks, start))
+
+
+def _print_added(added: list[str], blocks: Series, started: bool, to: Console) -> None:
+    sizes = blocks.sizes
+    for label in added:
+        to.print(f"[bold]{escape(label)}[/]: {sizes[label]:,} rows")
+    to.print(f"{len(sizes):,} blocks, {blocks.rows:,} rows; {blocks.each} for each block")
+    if added and not started:
+        base = blocks.block(added[-1]).base
+        if base.cost.atoms:
+            say(f"{base} `tacit start` buys it, of every block that has not got it.")
+
+
+@click.command()
+@config_anywhere
+@json_option
+def encode(config: str, as_json: bool) -> None:
+    """Write the encoded copy that held = "engine" counts in.
+
+    It has a row of small whole numbers for each row that counts, one or two bytes for each attribute, and no
+    identifiers. It is written once: whatever becomes of the table, all answers are about that one state of it. Opening
+    a session writes it too, where it is missing; this command only does it at a time of your choosing. Nothing is
+    spent. The copy is as secret as the data.
+
+    \b
+    Examples:
+      tacit encode
+      tacit encode people.toml --json
+    """
+    from tacit.config import read_config
+    from tacit.errors import ConfigError
+    from tacit.load import open_source
+
+    wanted = read_config(config).rows()
+    if wanted.held == "memory":
+        raise ConfigError('a copy is for held = "engine": write that into [data].')
+    source = open_source(wanted.data, wanted.table)
+    copy = wanted.copy_in(source)
+    if copy.exists:
+        raise ConfigError(f"{copy.place} is there already; `tacit forget` deletes it.")
+    with waiting("Encoding the table") as loading:
+        wanted.encode(source, loading)
+        rows = copy.rows()
+    size = os.path.getsize(copy.place) if os.path.isfile(copy.place) else None
+    facts = {"copy": copy.place, "rows": rows, "attributes": len(wanted.domain), "bytes": size}
+    show(facts, as_json, partial(_print_copy, facts))
+
+
+@click.command()
+@config_anywhere
+@json_option
+def forget(config: str, as_json: bool) -> None:
+    """Delete the encoded copy of the table.
+
+    The table itself, the ledger and what it has released stay as they are. A session that needs the copy makes it
+    again; the ledger takes it only if the table is still what it was.
+
+    \b
+    Examples:
+      tacit forget
+      tacit forget people.toml
+    """
+    from tacit.config import read_config
+
+    place, there = read_config(config).rows().forget()
+    said = f"{place} is deleted." if there else f"There is no copy at {place}."
+    show({"copy": place, "deleted": there}, as_json, lambda to: to.print(escape(said)))
+
+
+def _print_copy(facts: dict[str, Any], to: Console) -> None:
+    size = "" if facts["bytes"] is None else f", {facts['bytes'] / 1e6:,.1f} MB"
+    text = f"{facts['copy']}: {facts['rows']:,} rows of {facts['attributes']} attributes{size}."
+    to.print(escape(text))
+    to.print("It is as secret as the data. `tacit forget` deletes it.", style="dim")

@@ -29,6 +29,7 @@ from tacit.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tacit.blocks.series import Series
     from tacit.model.domain import Domain
     from tacit.model.past import Past
     from tacit.model.status import Status
@@ -210,7 +211,6 @@ def verify(file: str, config: str | None, receipt: tuple[int, str] | None, ancho
 def _show_blocks(options: Options) -> None:
     """The status of a series: every block, and what is spent of its budget."""
     from tacit.blocks.series import Series
-    from tacit.cli.blocks import print_blocks
 
     with asked(options) as blocks:
         assert isinstance(blocks, Series)
@@ -220,7 +220,20 @@ def _show_blocks(options: Options) -> None:
         facts = {"rows": blocks.rows, "budget_of_a_block": budget, "protects": blocks.terms.protects, "blocks": each}
         if blocks.plan:
             facts |= {"groups": groups, "plan": blocks.plan}
-        show(facts, options.as_json, partial(print_blocks, blocks, status))
+        show(facts, options.as_json, partial(_print_blocks, blocks, status))
+
+
+def _print_blocks(blocks: Series, now: Status, to: Console) -> None:
+    """All blocks of a series, the groups of them that have ledgers, and what is spent of each one's budget."""
+    to.print(f"[bold]{len(now.blocks):,}[/] blocks, [bold]{blocks.rows:,}[/] rows; {blocks.each} for each block")
+    to.print(f"what is protected: {blocks.terms.protects}", style="dim")
+    if blocks.plan:
+        to.print(blocks.plan, style="dim")
+    rows = (
+        (escape(one.label), f"{one.rows:,}", "yes" if one.started else "no", f"{one.spent.atoms / one.total.atoms:.1%}")
+        for one in (*now.blocks, *now.groups)
+    )
+    print_grid(to, ("block",), ("rows", "started", "spent"), rows)
 
 
 def _line(past: Past) -> dict[str, Any]:
@@ -292,6 +305,3 @@ def _wrote(options: Options, output: str, **facts: Any) -> None:
         print_json({"wrote": output, "bytes": size, **facts})
     else:
         say(f"Wrote {output} ({size:,} bytes). Nothing was spent.")
-
-
-COMMANDS = (status, history, publish, synthesize, report, verify)

@@ -220,6 +220,3 @@ def _rehearsal(config: str, rows: int, seed: int) -> Iterator[tuple[Session, str
         with session:
             base = session.start()
             yield session, (str(base) if base.what else "")
-
-
-COMMANDS: tuple[click.Command, ...] = (check, try_)

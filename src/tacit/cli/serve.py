@@ -192,6 +192,3 @@ def _quota(key: Key) -> str:
 def _print_keys(keys: list[Key], out: Console) -> None:
     rows = ((escape(key.name), key.role, _quota(key), key.created, key.revoked or "") for key in keys)
     print_grid(out, ("name", "role", "quota", "made", "revoked"), (), rows)
-
-
-COMMANDS = (serve, token)
