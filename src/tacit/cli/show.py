@@ -259,24 +259,16 @@ def curve(
     """A curve of shares of the rows from 0 to 1, with its band dotted around it: lines of text, the top one first."""
     import numpy as np
 
-    canvas = [[0] * width for _ in range(height)]
-    across, down = 2 * width, 4 * height
-
-    def dot(column: int, share: float) -> None:
-        row = min(max(round((1 - min(max(share, 0.0), 1.0)) * (down - 1)), 0), down - 1)
-        canvas[row // 4][column // 2] |= _DOTS[row % 4][column % 2]
-
-    before: float | None = None
-    for column, share in enumerate(np.interp(np.linspace(x[0], x[-1], across), x, shares).tolist()):
-        steps = 1 if before is None else max(1, round(abs(share - before) * down))  # steep parts have no gaps
+    dots, before, fine = list[tuple[int, float]](), None, 4 * height
+    for column, share in enumerate(np.interp(np.linspace(x[0], x[-1], 2 * width), x, shares).tolist()):
+        steps = 1 if before is None else max(1, round(abs(share - before) * fine))  # steep parts have no gaps
         for step in range(1, steps + 1):
-            dot(column, share if before is None else before + (share - before) * step / steps)
-        if column % 3 == 0 and error * down >= 2:  # a band thinner than the line is not drawn
-            dot(column, share - error)
-            dot(column, share + error)
+            dots.append((column, share if before is None else before + (share - before) * step / steps))
+        if column % 3 == 0 and error * fine >= 2:  # a band thinner than the line is not drawn
+            dots += [(column, share - error), (column, share + error)]
         before = share
     words = {0: "100%", height // 2: " 50%", height - 1: "  0%"}
-    return [f"{words.get(i, ''):>4} ┤" + "".join(chr(0x2800 + cell) for cell in line) for i, line in enumerate(canvas)]
+    return [f"{words.get(i, ''):>4} ┤{line}" for i, line in enumerate(_dotted(dots, width, height))]
 
 
 def cloud(values: Sequence[float], most: float, number: int, *, width: int = WIDTH, height: int = 5) -> list[str]:
@@ -287,10 +279,14 @@ def cloud(values: Sequence[float], most: float, number: int, *, width: int = WID
     >>> cloud([0, 0, 0, 0], 1, 4, width=2, height=1)
     ['⠤⠤']
     """
-    canvas = [[0] * width for _ in range(height)]
-    across, down = 2 * width, 4 * height
-    for place, value in enumerate(values):
-        column = place * across // max(1, number)
-        row = min(max(round((1 - value / most) / 2 * (down - 1)), 0), down - 1)
+    dots = ((place * 2 * width // max(1, number), (1 + value / most) / 2) for place, value in enumerate(values))
+    return _dotted(dots, width, height)
+
+
+def _dotted(dots: Iterable[tuple[int, float]], width: int, height: int) -> list[str]:
+    """Braille letters with these dots: the column of each, of two in a letter, and how far up it is, from 0 to 1."""
+    canvas, down = [[0] * width for _ in range(height)], 4 * height
+    for column, up in dots:
+        row = round((1 - min(max(up, 0.0), 1.0)) * (down - 1))
         canvas[row // 4][column // 2] |= _DOTS[row % 4][column % 2]
     return ["".join(chr(0x2800 + cell) for cell in line) for line in canvas]
