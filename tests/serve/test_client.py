@@ -24,9 +24,9 @@ import tacit
 from conftest import running
 from support import until
 from tacit import Client, Loss
-from tacit.client.answer import LOST, loss
 from tacit.client.client import parts_of
 from tacit.client.key import find_key
+from tacit.client.message import LOST, loss
 from tacit.client.transport import TRIES, Address, Transport
 from tacit.model.budget import ATOMS, MEASURES
 from tacit.serve.admission import Limits

@@ -15,9 +15,8 @@ from urllib.parse import quote
 import msgspec
 
 from tacit import errors
-from tacit.client.answer import loss, other_version, read_answer
 from tacit.client.key import find_key, no_key
-from tacit.client.question import written
+from tacit.client.message import loss, other_version, read_answer, written
 from tacit.client.transport import SECONDS, Address, Sent, Transport
 from tacit.errors import ConfigError, InvalidQuery, ServerError, TacitError
 from tacit.model.answer import Answer

@@ -1,4 +1,7 @@
-"""An answer as a server writes it, read back into the class that a session gives, field by field. Pure."""
+"""A question as a server reads it, and an answer as it writes it: the JSON of docs/reference/http.md. Pure.
+
+SQL stays text. An answer is read back into the class that a session gives, field by field.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,32 @@ from typing import Any, TypeVar
 import numpy as np
 from msgspec import UNSET, UnsetType
 
-from tacit.errors import ServerError
+from tacit.errors import InvalidQuery, ServerError
 from tacit.model.answer import Answer, Limits, QuantileAnswer
+from tacit.model.ask import (
+    Ask,
+    Cdf,
+    Count,
+    Covariance,
+    Crosstab,
+    Derived,
+    Fraction,
+    Histogram,
+    Mean,
+    Quantile,
+    Range,
+    Select,
+    Stat,
+    Sum,
+    Variance,
+)
 from tacit.model.budget import Loss, Measure
 from tacit.model.facts import Bar, Facts, Receipt, joined
+from tacit.model.query import Query
 from tacit.model.table import Answers, CdfAnswer, Listing, Row, Table
 from tacit.replies import AnswerLine
 
+Json = dict[str, Any]
 T = TypeVar("T")
 LOST = "the connection broke when this was first asked: what it cost then, if anything, was paid, and once"
 
@@ -119,3 +141,52 @@ def other_version() -> ServerError:
     error = ServerError("The server's answer cannot be read: it is of another version. Asking again is free.")
     error.nothing_spent = False
     return error
+
+
+def written(ask: Ask | str) -> str | Json:
+    """The JSON of a question. Conditions are written as weights, which mean the same rows wherever they are read."""
+    match ask:
+        case str():
+            return ask
+        case Count():
+            return {"count": _rows(ask.query)}
+        case Stat():
+            form = ask.statistic.to_dict()
+            return {"statistic": form["name"], "scope": form["scope"], "arguments": form["arguments"]}
+        case Crosstab():
+            return {"table": list(ask.names), **_where(ask.where)}
+        case Fraction():
+            return {"fraction": _rows(ask.where), "given": _rows(ask.given)}
+        case Sum():
+            return {"sum": ask.name, **_where(ask.where)}
+        case Mean():
+            return {"mean": ask.name, **_where(ask.where), **_given(share=ask.share)}
+        case Variance():
+            return {"stddev" if ask.root else "variance": ask.name, **_where(ask.where), "sample": ask.sample}
+        case Covariance() if ask.correlation:
+            return {"correlation": list(ask.names), **_where(ask.where)}
+        case Covariance():
+            return {"covariance": list(ask.names), **_where(ask.where), "sample": ask.sample}
+        case Quantile():
+            return {"quantile": ask.name, "q": ask.q, **_where(ask.where), **_given(share=ask.share)}
+        case Cdf():
+            return {"cdf": ask.name, **_given(share=ask.share, strategy=ask.strategy)}
+        case Histogram():
+            return {"histogram": ask.name, **_given(width=ask.width, share=ask.share)}
+        case Range():
+            return {"range": _rows(ask.query), **_given(share=ask.share)}
+        case Select() | Derived() if ask.text:
+            return ask.text
+    raise InvalidQuery("a statement is asked of a server by its text, with ask.")
+
+
+def _rows(query: Query) -> list[Json]:
+    return [query.to_dict()]
+
+
+def _where(where: Query) -> Json:
+    return {} if where.is_everyone else {"where": _rows(where)}
+
+
+def _given(**options: object) -> Json:
+    return {name: value for name, value in options.items() if value is not None}
