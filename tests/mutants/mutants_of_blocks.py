@@ -209,9 +209,9 @@ BLOCKS = (
     plant(
         "a quota of a block that starts anew with every request",
         "a key spends no more of a block than its quota",
-        _SERVED,
-        "self._allowed_of(key, label) - self._keys.used(*pot) - self._unnoted[pot])",
-        "self._allowed_of(key, label) - self._unnoted[pot])",
+        "serve/dataset.py",
+        "        used = self._keys.used(pot, key.name) + self._unnoted[pot, key.name]",
+        "        used = self._unnoted[pot, key.name]",
         _QUOTA,
     ),
     plant(
@@ -226,8 +226,8 @@ BLOCKS = (
         "one quota for all blocks",
         "a quota is of each block",
         _SERVED,
-        """        return f"{self.name}/{label}", key.name""",
-        """        return f"{self.name}/", key.name""",
+        """        return f"{self.name}/{label}\"""",
+        """        return f"{self.name}/\"""",
         _QUOTA,
     ),
     plant(

@@ -72,6 +72,8 @@ class ServerLock:
 class Dataset(ServedData):
     """Answers for keys: who may spend spends, readers get what is known. Everything here is safe from any thread."""
 
+    fairness = FAIRNESS  # what is said of a quota
+
     def __init__(
         self,
         name: str,
@@ -132,7 +134,8 @@ class Dataset(ServedData):
         if key.may_spend_all and not free:
             if plain:
                 return self.writer.count(counts, note, waits)
-            return self.writer.do_in_steps(lambda: self._all(questions), note, waits)
+            paying = partial(accounted, self.session)
+            return self.writer.do_in_steps(lambda: self.in_turn(questions, paying), note, waits)
         if free or not key.may_spend:
             return self.writer.do_in_steps(lambda: self._all_free(questions), note, waits)
         within = partial(self._within_quota, key, questions)
@@ -146,8 +149,9 @@ class Dataset(ServedData):
         return self.writer.do(lambda: price(self.session, question), ticket=ticket(key, [question]))
 
     def spent_by(self, key: Key) -> Loss:
-        """What a key's name has spent here, as far as the file of keys knows."""
-        return Loss(self.session.total.measure, self._keys.used(self.name, key.name))
+        """What a key's name has spent here, as far as the file of keys knows; of the pot of which it has spent most."""
+        used = (self._keys.used(pot, key.name) for pot in self._pots())
+        return Loss(self.session.total.measure, max(used, default=0))
 
     def start(self, key: Key) -> Future[Started]:
         """Buy what the answers start from, and note who did. For the owner."""
@@ -168,31 +172,33 @@ class Dataset(ServedData):
         return accounted(session, session.start)
 
     def quota(self, key: Key) -> QuotaLine | None:
-        """What a key may spend out of the budget, and has spent; None if it may spend all there is."""
+        """What a key may spend, and has spent, of the pot of which most is used; None if it may spend all there is."""
         if key.quota is None or key.may_spend_all:
             return None
-        allowed = self._allowed(key)
-        share = allowed.atoms / self.session.total.atoms if key.of_left else key.quota
-        return QuotaLine(share, self.spent_by(key).to_dict(), allowed.to_dict(), FAIRNESS)
+        pots, total = self._pots(), self.session.total
+        used = {pot: self._keys.used(pot, key.name) for pot in pots}
+        touched = [pot for pot in pots if used[pot]] or pots[-1:]
+        most = max(touched, key=lambda pot: used[pot] / max(1, self._allowed(key, pot)))
+        allowed = self._allowed(key, most)
+        share = allowed / total.atoms if key.of_left else key.quota
+        spent, of = (Loss(total.measure, atoms).to_dict() for atoms in (used[most], allowed))
+        return QuotaLine(share, spent, of, self.fairness)
+
+    def _pots(self) -> list[str]:
+        """Under which names the file of keys counts: a quota is of each. The last one is the newest."""
+        return [self.name]
+
+    def _in_pot(self, pot: str) -> Loss:
+        """What is left of the budget that a pot is a share of."""
+        return self.session.left
 
     def noted(self, limit: int) -> list[dict[str, Any]]:
         return self.audit.last(limit)
 
     def close(self) -> None:
-        self.writer.close()
+        super().close()
         self.audit.close()
-        self.published.close()
-        self.session.close()
         self._lock.close()
-
-    def _all(self, questions: list[Question]) -> Steps:
-        """Answers for who may spend all there is."""
-        answers, paid = list[Answers](), 0
-        for question in questions:
-            answers.append((yield from self.in_steps(question, partial(accounted, self.session), paid)))
-            paid += answers[-1].facts.cost.atoms
-            yield question.work
-        return answers
 
     def _all_free(self, questions: list[Question]) -> Steps:
         answers = list[Answers]()
@@ -228,14 +234,14 @@ class Dataset(ServedData):
         if not most:
             return True
         claims[key.name] += most
-        return claims[key.name] <= self._left(key)
+        return claims[key.name] <= self._left(key, self.name)
 
     def _within_quota(self, key: Key, questions: list[Question]) -> Steps:
         """Answers for who has a quota. The ledger itself refuses what would take them past it."""
         answers, unnoted = list[Answers](), 0
 
         def capped(work: Callable[[], T], before: int) -> T:
-            left = Loss(self.session.total.measure, self._left(key) + unnoted - before)
+            left = Loss(self.session.total.measure, self._left(key, self.name) + unnoted - before)
             try:
                 with self.table().spending(left):
                     return accounted(self.session, work, before)
@@ -271,17 +277,16 @@ class Dataset(ServedData):
         line = {"who": key.name, "key": key.id, "role": key.role, "question": "start"}
         self._audit([line | {"cost": started.cost.to_dict()}], paid=True)
 
-    def _allowed(self, key: Key) -> Loss:
+    def _allowed(self, key: Key, pot: str) -> int:
         """What a key may spend in all: a share of the budget, or of what was left when it first asked."""
-        total, share = self.session.total, 1 if key.quota is None else key.quota
+        share = 1 if key.quota is None else key.quota
         if not key.of_left:
-            return Loss(total.measure, int(total.atoms * share))
-        left = self.session.left.atoms
-        return Loss(total.measure, self._keys.granted(self.name, key.name, int(left * share)))
+            return int(self.session.total.atoms * share)
+        return self._keys.granted(pot, key.name, int(self._in_pot(pot).atoms * share))
 
-    def _left(self, key: Key) -> int:
-        used = self._keys.used(self.name, key.name) + self._unnoted[self.name, key.name]
-        return max(0, self._allowed(key).atoms - used)
+    def _left(self, key: Key, pot: str) -> int:
+        used = self._keys.used(pot, key.name) + self._unnoted[pot, key.name]
+        return max(0, self._allowed(key, pot) - used)
 
     def _note(self, key: Key, questions: list[Question], result: Any, charged: dict[str, Any] | None = None) -> None:
         """Write down who asked, before anybody is told the answers: paid ones by themselves, free ones together.

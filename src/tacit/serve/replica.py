@@ -6,12 +6,10 @@ from copies of one file, and whichever is asked gives the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from tacit.errors import NeedsData
 from tacit.model.started import Started
@@ -57,8 +55,9 @@ class Replica(ServedData):
         if all(answer is not None for answer in found):
             return [answer for answer in found if answer is not None]
         waits = ticket(key, questions, arrived)
-        plain = all(question.plain for question in questions)
-        return self.writer.do_in_steps(lambda: (self._counts if plain else self._all)(questions), ticket=waits)
+        if all(question.plain for question in questions):
+            return self.writer.do_in_steps(lambda: self._counts(questions), ticket=waits)
+        return self.writer.do_in_steps(lambda: self.in_turn(questions, lambda work, _: work()), ticket=waits)
 
     def price(self, key: Key, question: Question) -> Future[DryRun]:
         return self.writer.do(
@@ -67,11 +66,6 @@ class Replica(ServedData):
 
     def start(self, key: Key) -> Future[Started]:
         raise not_here(self.elsewhere)
-
-    def close(self) -> None:
-        self.writer.close()
-        self.published.close()
-        self.session.close()
 
     def _counts(self, questions: list[Question]) -> Steps:
         """Answers to plain counts. A question that comes twice is asked once: the second answer would be a repeat of
@@ -87,13 +81,3 @@ class Replica(ServedData):
             yield sum(work[one] for one in some)
         self._known = (self._known if len(self._known) < MAX_REMEMBERED else {}) | answers
         return [answers[question.key] for question in questions]
-
-    def _all(self, questions: list[Question]) -> Steps:
-        def do(work: Callable[[], Any], _: int) -> Any:
-            return work()
-
-        answers = list[Answers]()
-        for question in questions:
-            answers.append((yield from self.in_steps(question, do)))
-            yield question.work
-        return answers

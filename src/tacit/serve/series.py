@@ -22,7 +22,7 @@ from tacit.errors import InvalidQuery, TacitError, WouldSpend
 from tacit.model.budget import Loss
 from tacit.model.started import Started
 from tacit.model.table import Answers
-from tacit.replies import DomainReply, QuotaLine
+from tacit.replies import DomainReply
 from tacit.serve.dataset import FAIRNESS, Dataset, past_quota
 from tacit.serve.key import Key
 from tacit.serve.keys import KeyRing
@@ -35,7 +35,6 @@ from tacit.serve.writer import Cut
 from tacit.session import Session
 
 T = TypeVar("T")
-_NOTE = f"it is a share of each block's budget, and a new block brings a new one; {FAIRNESS}"
 
 
 def open_data(name: str, config: str | Path | Config, keys: KeyRing) -> Dataset:
@@ -48,6 +47,7 @@ class ServedSeries(Dataset):
     """Answers for keys about all blocks of a series. No answer is kept here: a new block may change it."""
 
     session: Series
+    fairness = f"it is a share of each block's budget, and a new block brings a new one; {FAIRNESS}"
 
     def __init__(self, *given: Any, **named: Any) -> None:
         self._editions: dict[str, Published] = {}
@@ -113,7 +113,7 @@ class ServedSeries(Dataset):
             return answers
         finally:
             for label, atoms in paid.items():  # from here on the note of the whole request has it
-                self._unnoted[self._pot(label, key)] -= atoms
+                self._unnoted[self._pot(label), key.name] -= atoms
 
     def _ask(self, questions: list[Question]) -> list[Answers]:
         if len(questions) == 1:
@@ -122,7 +122,11 @@ class ServedSeries(Dataset):
 
     def _pay(self, key: Key, paid: Counter[str], work: Callable[[], T]) -> T:
         """Do it, within what the key may spend of each block; what that costs is added to `paid`, whatever happens."""
-        capped = nullcontext() if key.may_spend_all else self.session.spending(partial(self._left_of, key))
+
+        def left(label: str) -> int:
+            return self._left(key, self._pot(label))
+
+        capped = nullcontext() if key.may_spend_all else self.session.spending(left)
         now = Counter[str]()
         try:
             with capped, self.session.paying() as now:
@@ -136,7 +140,7 @@ class ServedSeries(Dataset):
         finally:
             paid.update(now)
             for label, atoms in now.items():
-                self._unnoted[self._pot(label, key)] += atoms
+                self._unnoted[self._pot(label), key.name] += atoms
 
     def _begin(self, key: Key) -> Started:
         base, paid = self.session.base, Counter[str]()
@@ -152,38 +156,15 @@ class ServedSeries(Dataset):
         cost = Loss(self.session.total.measure, max(paid.values(), default=0))
         return replace(base, cost=cost, bought=base.bought or bool(paid))
 
-    def spent_by(self, key: Key) -> Loss:
-        """What a name has spent of the block of which it has spent most."""
-        used = (self._keys.used(self._pot(label, key)[0], key.name) for label in self.session.blocks)
-        return Loss(self.session.total.measure, max(used, default=0))
+    def _pots(self) -> list[str]:
+        return list(map(self._pot, self.session.blocks))
 
-    def quota(self, key: Key) -> QuotaLine | None:
-        """What a key may spend of a block's budget, and has spent: of the block of which most is used."""
-        if key.quota is None or key.may_spend_all:
-            return None
-        blocks = self.session.blocks
-        used = {label: self._keys.used(self._pot(label, key)[0], key.name) for label in blocks}
-        touched = [label for label in blocks if used[label]] or blocks[-1:]
-        label = max(touched, key=lambda one: used[one] / max(1, self._allowed_of(key, one)))
-        allowed, total = self._allowed_of(key, label), self.session.total
-        share = allowed / total.atoms if key.of_left else key.quota
-        amounts = (Loss(total.measure, used[label]).to_dict(), Loss(total.measure, allowed).to_dict())
-        return QuotaLine(share, *amounts, _NOTE)
+    def _in_pot(self, pot: str) -> Loss:
+        return self.session.known(pot.removeprefix(self._pot(""))).left
 
-    def _allowed_of(self, key: Key, label: str) -> int:
-        """What a key may spend in all of a block: a share of its budget, or of what was left when it first asked."""
-        session, share = self.session.known(label), 1 if key.quota is None else key.quota
-        if not key.of_left:
-            return int(self.session.total.atoms * share)
-        return self._keys.granted(self._pot(label, key)[0], key.name, int(session.left.atoms * share))
-
-    def _left_of(self, key: Key, label: str) -> int:
-        pot = self._pot(label, key)
-        return max(0, self._allowed_of(key, label) - self._keys.used(*pot) - self._unnoted[pot])
-
-    def _pot(self, label: str, key: Key) -> tuple[str, str]:
-        """Under which the file of keys counts: no name of a data set has a slash."""
-        return f"{self.name}/{label}", key.name
+    def _pot(self, label: str) -> str:
+        """A block's pot: no name of a data set has a slash."""
+        return f"{self.name}/{label}"
 
     def _charged(self, paid: Counter[str]) -> dict[str, Any]:
         """What blocks were charged, for the audit log."""
@@ -195,4 +176,4 @@ class ServedSeries(Dataset):
 
     def _count_blocks(self, key: Key, paid: Counter[str]) -> None:
         for label, atoms in paid.items():
-            self._use(*self._pot(label, key), atoms)
+            self._use(self._pot(label), key.name, atoms)

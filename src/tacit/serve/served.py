@@ -21,7 +21,7 @@ from tacit.serve.key import Key
 from tacit.serve.published import Edition
 from tacit.serve.question import COUNT_WORK, Question
 from tacit.serve.refusal import Refusal
-from tacit.serve.turns import SLICE, Ticket
+from tacit.serve.turns import SLICE, Steps, Ticket
 from tacit.serve.writer import Writer
 from tacit.session import DryRun, Session
 
@@ -118,6 +118,21 @@ class ServedData(ABC):
             paid += sum(one.cost.atoms for one in facts)
             yield COUNT_WORK * len(facts)
 
+    def in_turn(self, questions: Sequence[Question], do: Do) -> Steps:
+        """Answers to questions, one after the other; `do` as in `in_steps`."""
+        answers, paid = list[Answers](), 0
+        for question in questions:
+            answers.append((yield from self.in_steps(question, do, paid)))
+            paid += answers[-1].facts.cost.atoms
+            yield question.work
+        return answers
+
+    def close(self) -> None:
+        """Finish what is queued, then let go of everything."""
+        self.writer.close()
+        self.published.close()
+        self.session.close()
+
     # -- what differs -------------------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -150,10 +165,6 @@ class ServedData(ABC):
     def noted(self, limit: int) -> list[dict[str, Any]]:
         """The newest lines of the audit log, newest first."""
         return []
-
-    @abstractmethod
-    def close(self) -> None:
-        """Finish what is queued, then let go of everything."""
 
 
 def describe(session: Session | Series) -> DomainReply:
