@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.resources import files
@@ -17,10 +17,12 @@ from weakref import WeakValueDictionary
 
 import duckdb
 from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
 
+from tacit.model.attribute import Attribute
 from tacit.serve.postgres.answer import Row
+from tacit.serve.postgres.command import DEFAULTS
 from tacit.serve.postgres.messages import Field
-from tacit.serve.postgres.metadata import metadata
 from tacit.serve.postgres.source import Statement
 from tacit.serve.postgres.sqlstate import NO_COLUMN, SYNTAX, TOO_LARGE, UNSUPPORTED, WireError
 from tacit.serve.postgres.translation import Caller, Known, parameter_types, parsed, translated
@@ -38,11 +40,14 @@ from tacit.serve.postgres.types import (
     TEXT,
     TIMESTAMP,
     TIMESTAMPTZ,
+    TYPES,
     UNKNOWN,
     Value,
+    declared_type,
+    group_type,
     size_of,
 )
-from tacit.serve.served import ServedData
+from tacit.serve.served import MAX_LABELS, ServedData
 
 MAX_ROWS = 100_000
 TOGETHER = 500  # rows that are put in at once
@@ -62,6 +67,11 @@ _SHOWN = {
     "BOOLEAN": BOOL, "DOUBLE": FLOAT8, "FLOAT": FLOAT4, "DATE": DATE, "TIMESTAMP": TIMESTAMP, "HUGEINT": NUMERIC,
     "TIMESTAMP WITH TIME ZONE": TIMESTAMPTZ, "UBIGINT": NUMERIC,
 }  # fmt: skip
+DATABASE = "tacit"  # the one that has every data set
+_SPACES = {"pg": 11, "information": 13_000, "tacit": 13_001}  # the numbers of their own schemas: see `tables.sql`
+_SYSTEM = {"pg_class": 1259, "pg_type": 1247, "pg_namespace": 2615, "pg_database": 1262, "pg_proc": 1255}
+_FIRST_SYSTEM, _FIRST_TABLE = 12_000, 20_000
+Filled = Iterator[tuple[str, dict[str, Any]]]  # a table's name, and a row of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +178,7 @@ def _type(kind: str) -> int:
     return NUMERIC if kind.startswith("DECIMAL") else _SHOWN.get(kind, TEXT)
 
 
-def _fill(engine: duckdb.DuckDBPyConnection, filled: Iterable[tuple[str, dict[str, Any]]]) -> None:
+def _fill(engine: duckdb.DuckDBPyConnection, filled: Filled) -> None:
     """Put rows into their tables, many of one table at once."""
     kept: dict[tuple[str, tuple[str, ...]], list[object]] = {}
     for table, row in filled:
@@ -179,3 +189,80 @@ def _fill(engine: duckdb.DuckDBPyConnection, filled: Iterable[tuple[str, dict[st
             some = values[start : start + len(names) * TOGETHER]
             lines = ", ".join([marks] * (len(some) // len(names)))
             engine.execute(f"INSERT INTO {table} ({columns}) VALUES {lines}", some)
+
+
+# -- what they hold: all of it is public, the declared domain and the number of rows ----------------------------------
+
+
+def metadata(datasets: Mapping[str, ServedData], system: Iterable[tuple[str, str]]) -> Filled:
+    """Every row that differs from server to server; `tables.sql` has the rest, and what rows say by default.
+
+    system: the catalogues' own tables, by schema and name: clients ask for their numbers.
+    """
+    for i, name in enumerate([DATABASE, *sorted(datasets)]):
+        yield "pg.pg_database", {"oid": 5 + i, "datname": name}
+    for name, value in DEFAULTS.items():
+        yield "pg.pg_settings", {"name": name, "setting": value}
+    for word in sorted(Postgres.Tokenizer.KEYWORDS):
+        if word.isalpha():
+            yield "pg.pg_get_keywords", {"word": word.lower()}
+    yield from _types()
+    for i, (schema, name) in enumerate(sorted(system)):
+        known = {"oid": _SYSTEM.get(name, _FIRST_SYSTEM + i), "relname": name, "relnamespace": _SPACES[schema]}
+        yield "pg.pg_class", known | {"relkind": "v" if schema == "information" else "r"}
+    for i, (name, dataset) in enumerate(sorted(datasets.items())):
+        yield from _dataset(_FIRST_TABLE + i, name, dataset)
+
+
+def _types() -> Filled:
+    for number, fact in TYPES.items():
+        array, preferred = ARRAY_OF.get(number, 0), number in (TEXT, FLOAT8, BOOL)
+        known = {"typtype": "p" if number == UNKNOWN else "b", "typispreferred": preferred}
+        known |= {"typbyval": 0 < fact.size <= 8}
+        own = {"typname": fact.name, "typlen": fact.size, "typcategory": fact.category, "typarray": array}
+        functions = {"typinput": f"{fact.name}in", "typoutput": f"{fact.name}out"}
+        yield "pg.pg_type", {"oid": number, **own, **functions, **known}
+        yield "pg.type_words", {"oid": number, "words": fact.sql}
+        if array:
+            own = {"typname": f"_{fact.name}", "typlen": -1, "typcategory": "A", "typelem": number}
+            functions = {"typinput": "array_in", "typoutput": "array_out"}
+            yield "pg.pg_type", {"oid": array, **own, **functions, **known}
+            yield "pg.type_words", {"oid": array, "words": f"{fact.sql}[]"}
+
+
+def _dataset(number: int, name: str, dataset: ServedData) -> Filled:
+    session = dataset.session
+    sizes = {"reltuples": float(session.rows), "relnatts": len(session.domain)}
+    yield "pg.pg_class", {"oid": number, "relname": name, **sizes}
+    about = f"{session.rows:,} rows. Questions about it are answered with noise: every value has an error bar."
+    yield "pg.pg_description", {"objoid": number, "description": about}
+    yield "pg.pg_tables", {"tablename": name}
+    yield "pg.pg_stat_user_tables", {"relid": number, "relname": name}
+    yield "information.tables", {"table_name": name}
+    facts = {"mechanism": session.choice.mechanism, "confidence": session.confidence}
+    yield "tacit.datasets", {"table_name": name, "rows": session.rows, **facts}
+    for position, (column, attribute) in enumerate(session.domain.items(), 1):
+        yield "pg.pg_description", {"objoid": number, "objsubid": position, "description": comment(attribute)}
+        yield from _column(number, position, name, column, attribute)
+        for i in range(min(attribute.size, MAX_LABELS)):
+            value = {"table_name": name, "column_name": column, "position": i + 1, "value": attribute.label(i)}
+            extra = {"is_other": i == attribute.other_index, "is_missing": i == attribute.missing_index}
+            yield "tacit.values", value | extra
+
+
+def _column(number: int, position: int, table: str, name: str, attribute: Attribute) -> Filled:
+    type, nullable = declared_type(attribute), attribute.missing is not None
+    known = {"attrelid": number, "attname": name, "attnum": position, "attnotnull": not nullable}
+    yield "pg.pg_attribute", {**known, "atttypid": type, "attlen": size_of(type)}
+    column = {"table_name": table, "column_name": name, "ordinal_position": position}
+    kind = {"data_type": TYPES[type].sql, "udt_name": TYPES[type].name}
+    yield "information.columns", {**column, **kind, "is_nullable": "YES" if nullable else "NO"}
+
+
+def comment(attribute: Attribute) -> str:
+    """The values that a column may take, in a few words."""
+    words = f"takes {attribute.takes}"
+    if group_type(attribute) == TEXT and attribute.ordered:
+        words += f", in {attribute.bins:,} bins"
+    words += "" if attribute.other is None else f"; anything else is {attribute.other!r}"
+    return words + ("" if attribute.missing is None else "; missing is NULL")

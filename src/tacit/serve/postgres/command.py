@@ -7,8 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tacit.serve.postgres.messages import Field
-from tacit.serve.postgres.named import name_of
-from tacit.serve.postgres.source import Statement
+from tacit.serve.postgres.source import Statement, name_of
 from tacit.serve.postgres.sqlstate import BAD_SETTING, NO_SETTING, READ_ONLY, SYNTAX, UNSUPPORTED, WireError
 from tacit.serve.postgres.types import TEXT
 

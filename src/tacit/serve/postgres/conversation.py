@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tacit.serve.key import Key
 from tacit.serve.postgres import messages
 from tacit.serve.postgres.answer import Row, notice, rows_of
-from tacit.serve.postgres.catalogue import Lookup
+from tacit.serve.postgres.catalogue import DATABASE, Lookup
 from tacit.serve.postgres.channel import Channel, Gone
 from tacit.serve.postgres.command import REPORTED, TRANSACTIONS, Command, Settings
 from tacit.serve.postgres.messages import Field
-from tacit.serve.postgres.metadata import DATABASE
 from tacit.serve.postgres.named import ALL, Execution, Fetching
 from tacit.serve.postgres.portals import Named, Names, Portal
 from tacit.serve.postgres.sqlstate import CANCELLED, NO_TRANSACTION, NOT_ALLOWED, SHUTDOWN, SYNTAX, WireError

@@ -7,36 +7,106 @@ import secrets
 import socket
 import ssl
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from tacit.model.ask import Count
+from tacit.serve.app import is_loopback
 from tacit.serve.connections import BACKLOG
-from tacit.serve.key import Key
+from tacit.serve.key import Key, visitor
 from tacit.serve.memory import Memory
+from tacit.serve.postgres import messages
 from tacit.serve.postgres.answer import Row
-from tacit.serve.postgres.catalogue import Catalogue, Lookup
-from tacit.serve.postgres.channel import WireLimits
+from tacit.serve.postgres.catalogue import DATABASE, Catalogue, Lookup
+from tacit.serve.postgres.channel import Channel, WireLimits
 from tacit.serve.postgres.connection import Connection
 from tacit.serve.postgres.conversation import Conversation
-from tacit.serve.postgres.login import Door
-from tacit.serve.postgres.messages import Cancel
-from tacit.serve.postgres.metadata import DATABASE
+from tacit.serve.postgres.messages import Cancel, Malformed
 from tacit.serve.postgres.select import TableSelect, table_select
 from tacit.serve.postgres.source import Statement
-from tacit.serve.postgres.sqlstate import NO_DATABASE, TOO_MANY, WireError
+from tacit.serve.postgres.sqlstate import BAD_LOGIN, NO_DATABASE, NOT_ALLOWED, TOO_MANY, UNSUPPORTED, WireError
 from tacit.serve.postgres.statement import NESTED, QUERY, Bound, Explained, Prepared, prepare
 from tacit.serve.postgres.translation import Caller
 from tacit.serve.postgres.types import Value
 from tacit.serve.question import SHORT_SQL, Question
+from tacit.serve.scram import Login, LoginFailed, Verifier
 from tacit.serve.served import ServedData
 from tacit.serve.server import Server
 from tacit.session import DryRun, Session
 
+if TYPE_CHECKING:
+    from tacit.serve.keys import KeyRing
+
 PORT = 5470
 GRACE = 30  # seconds for what is being answered when the server is told to stop
 MAX_KEPT_TEXT = 2_000  # characters of a statement that need not be read again
+
+
+@dataclass(frozen=True)
+class Door:
+    """Who is let in, and how. `seed` makes the salts of names that have no key; `insecure` needs no TLS anywhere.
+
+    `end_point` is the fingerprint of the certificate that a login over TLS may be bound to. Without keys everybody is
+    let in, by any name and without a password.
+    """
+
+    keys: KeyRing | None
+    seed: bytes
+    tls: ssl.SSLContext | None = None
+    insecure: bool = False
+    end_point: bytes | None = None
+
+    async def enter(self, channel: Channel) -> tuple[Key, Mapping[str, str]] | Cancel:
+        """Whose connection it is, and the settings it begins with; or all that it wanted, a request to cancel."""
+        first, secure = await channel.first(), False
+        while isinstance(first, messages.Encryption):
+            if first.tls and self.tls is not None and not secure:
+                await channel.encrypt(self.tls)
+                secure = True
+            else:
+                channel.say(b"N")
+            first = await channel.first()
+        if isinstance(first, Cancel):
+            return first
+        if first.version >> 16 != 3:
+            raise WireError(UNSUPPORTED, "This server speaks version 3 of the protocol.", fatal=True)
+        if not (secure or self.insecure or is_loopback(channel.peer)):
+            raise WireError(NOT_ALLOWED, "From other machines TLS is needed: sslmode=require.", fatal=True)
+        options = [name for name in first.parameters if name.startswith("_pq_.")]
+        if first.version & 0xFFFF or options:
+            channel.say(messages.negotiated(0, options))
+        key = await self._login(channel, first.parameters.get("user", ""), self.end_point if secure else None)
+        return key, first.parameters
+
+    async def _login(self, channel: Channel, name: str, end_point: bytes | None) -> Key:
+        """A name without a key takes as long as one with a key, and fails at the same place."""
+        if self.keys is None:
+            return visitor(channel.peer)
+        found = self.keys.named(name)
+        login = Login(found[1] if found else Verifier.nobody(name, self.seed), end_point)
+        channel.say(messages.sasl(login.mechanisms))
+        try:
+            body = messages.Body(await _password(channel))
+            mechanism, first = body.text(), body.value()
+            body.end()
+            channel.say(messages.sasl_more(login.first((first or b"").decode(), mechanism), final=False))
+            reply = login.final((await _password(channel)).decode())
+            if found is None:
+                raise LoginFailed
+        except (LoginFailed, UnicodeDecodeError):
+            words = "The login failed: the user is the name of a key, and the password is the key."
+            raise WireError(BAD_LOGIN, words, fatal=True) from None
+        channel.say(messages.sasl_more(reply, final=True))
+        return found[0]
+
+
+async def _password(channel: Channel) -> bytes:
+    message = await channel.next()
+    if not isinstance(message, messages.Password):
+        raise Malformed
+    return message.data
 
 
 class Listener:

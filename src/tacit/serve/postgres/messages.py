@@ -328,12 +328,13 @@ def parameters_described(types: Sequence[int]) -> bytes:
     return message(b"t", struct.pack("!H", len(types)) + b"".join(struct.pack("!I", type) for type in types))
 
 
-def row(values: Iterable[bytes | None]) -> bytes:
-    parts, count = [], 0
-    for value in values:
-        count += 1
-        parts.append(b"\xff\xff\xff\xff" if value is None else len(value).to_bytes(4, "big") + value)
-    return message(b"D", count.to_bytes(2, "big") + b"".join(parts))
+def row(values: Sequence[bytes | None]) -> bytes:
+    return message(b"D", len(values).to_bytes(2, "big") + b"".join(map(measured, values)))
+
+
+def measured(value: bytes | None) -> bytes:
+    """A value after its length; NULL has the length -1."""
+    return b"\xff\xff\xff\xff" if value is None else len(value).to_bytes(4, "big") + value
 
 
 def copying(columns: int, *, binary: bool) -> bytes:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import Token, TokenType
 
-from tacit.serve.postgres.source import Statement
+from tacit.serve.postgres.source import Statement, name_of
 from tacit.serve.postgres.sqlstate import SYNTAX, UNSUPPORTED, WireError
 from tacit.serve.postgres.types import NAMED
 
@@ -103,11 +103,6 @@ def fetching(statement: Statement) -> Fetching:
     if at != len(tokens) - 1 or most < ALL:
         raise _wrong(statement, f"{words[0]} FORWARD 100 FROM name")
     return Fetching(name_of(tokens[at]), most, moves=words[0] == "MOVE")
-
-
-def name_of(token: Token) -> str:
-    """The name that a token stands for: in small letters, unless it is quoted."""
-    return token.text if token.token_type == TokenType.IDENTIFIER else token.text.lower()
 
 
 def _index(words: Sequence[str], word: str, start: int) -> int:

@@ -21,7 +21,7 @@ from tacit.model.ask import Ask, Derived, Select
 from tacit.serve.postgres.answer import Place, places_of
 from tacit.serve.postgres.messages import Field
 from tacit.serve.postgres.parameters import Parameter, parameters_of, sample
-from tacit.serve.postgres.source import Edited, Statement
+from tacit.serve.postgres.source import Edited, Statement, name_of
 from tacit.serve.postgres.types import TEXT, UNKNOWN, Value, literal, size_of
 from tacit.serve.question import Question, read
 from tacit.serve.served import ServedData
@@ -144,7 +144,7 @@ class _Source(NamedTuple):
 
 def _sources(statement: Statement, find: Callable[[str], ServedData | None]) -> list[_Source]:
     tokens = statement.tokens
-    named = {_name(tokens[i]) for i in range(len(tokens) - 2) if _names_statement(tokens, i)}
+    named = {name_of(tokens[i]) for i in range(len(tokens) - 2) if _names_statement(tokens, i)}
     found, selects = list[_Source](), [False]  # whether there is a SELECT in each of the open parentheses
     for at, token in enumerate(tokens):
         if token.token_type in _OPEN:
@@ -174,7 +174,7 @@ def _source(
     tokens = statement.tokens
     parts, at = list[str](), first
     while at < len(tokens) and (tokens[at].token_type in _NAMES or tokens[at].text.isidentifier()):
-        parts.append(_name(tokens[at]))
+        parts.append(name_of(tokens[at]))
         at += 1
         if at == len(tokens) or tokens[at].token_type != TokenType.DOT:
             break
@@ -198,14 +198,9 @@ def _without_schema(tokens: Sequence[Token], source: int, name: str) -> list[tup
         (tokens[i].start, tokens[i + 1].end + 1, "")
         for i in range(len(tokens) - 4)
         if i != source
-        and [_name(tokens[i]), _name(tokens[i + 2])] == ["public", name]
+        and [name_of(tokens[i]), name_of(tokens[i + 2])] == ["public", name]
         and tokens[i + 1].token_type == tokens[i + 3].token_type == TokenType.DOT
     ]
-
-
-def _name(token: Token) -> str:
-    """The name that a token stands for: in small letters, unless it is quoted."""
-    return token.text if token.token_type == TokenType.IDENTIFIER else token.text.lower()
 
 
 # -- names of columns -------------------------------------------------------------------------------------------------

@@ -71,6 +71,11 @@ def _word(token: Token) -> str:
     return "" if token.token_type in _QUOTED else token.text.upper()
 
 
+def name_of(token: Token) -> str:
+    """The name that a token stands for: in small letters, unless it is quoted."""
+    return token.text if token.token_type == TokenType.IDENTIFIER else token.text.lower()
+
+
 def tokens_of(text: str) -> tuple[Token, ...]:
     try:
         return tuple(_Words(dialect=_DIALECT).tokenize(text))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tacit.serve.postgres.answer import Row
 from tacit.serve.postgres.catalogue import Lookup
 from tacit.serve.postgres.command import Command, command_of
-from tacit.serve.postgres.messages import Field
+from tacit.serve.postgres.messages import Field, measured
 from tacit.serve.postgres.named import Execution, Fetching, Preparation, execution, fetching, preparation
 from tacit.serve.postgres.select import SelectAsked, TableSelect
 from tacit.serve.postgres.source import Statement
@@ -46,8 +46,7 @@ class Copies:
             head = _SIGNATURE  # goes with what comes first, as in PostgreSQL: there are clients that rely on it
             for row in rows:
                 values = [write(value) for write, value in zip(writers, row, strict=True)]
-                parts = (b"\xff\xff\xff\xff" if v is None else len(v).to_bytes(4, "big") + v for v in values)
-                yield Data(head + len(values).to_bytes(2, "big") + b"".join(parts), 1)
+                yield Data(head + len(values).to_bytes(2, "big") + b"".join(map(measured, values)), 1)
                 head = b""
             yield Data(head + b"\xff\xff", 0)
             return

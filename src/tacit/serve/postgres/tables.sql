@@ -1,42 +1,57 @@
 -- The tables that PostgreSQL's clients look into. Names and types of columns are those of PostgreSQL 15.
+-- What a row says by default is what is true of every data set.
 -- DuckDB has schemas of the real names itself, so these are called pg and information; `translation` knows that.
 
 CREATE SCHEMA pg;
 CREATE SCHEMA information;
 CREATE SCHEMA tacit;
 
-CREATE TABLE pg.pg_namespace (oid UINTEGER, nspname VARCHAR, nspowner UINTEGER, nspacl VARCHAR[], tableoid UINTEGER);
-CREATE TABLE pg.pg_class (oid UINTEGER, relname VARCHAR, relnamespace UINTEGER, reltype UINTEGER, reloftype UINTEGER,
-    relowner UINTEGER, relam UINTEGER, relfilenode UINTEGER, reltablespace UINTEGER, relpages INTEGER, reltuples
-    FLOAT, relallvisible INTEGER, reltoastrelid UINTEGER, relhasindex BOOLEAN, relisshared BOOLEAN, relpersistence
-    VARCHAR, relkind VARCHAR, relnatts SMALLINT, relchecks SMALLINT, relhasrules BOOLEAN, relhastriggers BOOLEAN,
-    relhassubclass BOOLEAN, relrowsecurity BOOLEAN, relforcerowsecurity BOOLEAN, relispopulated BOOLEAN, relreplident
-    VARCHAR, relispartition BOOLEAN, relrewrite UINTEGER, relfrozenxid UINTEGER, relminmxid UINTEGER, relacl
-    VARCHAR[], reloptions VARCHAR[], relpartbound VARCHAR, tableoid UINTEGER);
-CREATE TABLE pg.pg_attribute (attrelid UINTEGER, attname VARCHAR, atttypid UINTEGER, attstattarget INTEGER, attlen
-    SMALLINT, attnum SMALLINT, attndims INTEGER, attcacheoff INTEGER, atttypmod INTEGER, attbyval BOOLEAN, attalign
-    VARCHAR, attstorage VARCHAR, attcompression VARCHAR, attnotnull BOOLEAN, atthasdef BOOLEAN, atthasmissing BOOLEAN,
-    attidentity VARCHAR, attgenerated VARCHAR, attisdropped BOOLEAN, attislocal BOOLEAN, attinhcount INTEGER,
-    attcollation UINTEGER, attacl VARCHAR[], attoptions VARCHAR[], attfdwoptions VARCHAR[], attmissingval VARCHAR);
-CREATE TABLE pg.pg_type (oid UINTEGER, typname VARCHAR, typnamespace UINTEGER, typowner UINTEGER, typlen SMALLINT,
-    typbyval BOOLEAN, typtype VARCHAR, typcategory VARCHAR, typispreferred BOOLEAN, typisdefined BOOLEAN, typdelim
-    VARCHAR, typrelid UINTEGER, typsubscript VARCHAR, typelem UINTEGER, typarray UINTEGER, typinput VARCHAR, typoutput
-    VARCHAR, typreceive VARCHAR, typsend VARCHAR, typmodin VARCHAR, typmodout VARCHAR, typanalyze VARCHAR, typalign
-    VARCHAR, typstorage VARCHAR, typnotnull BOOLEAN, typbasetype UINTEGER, typtypmod INTEGER, typndims INTEGER,
-    typcollation UINTEGER, typdefaultbin VARCHAR, typdefault VARCHAR, typacl VARCHAR[], tableoid UINTEGER);
-CREATE TABLE pg.pg_description (objoid UINTEGER, classoid UINTEGER, objsubid INTEGER, description VARCHAR);
-CREATE TABLE pg.pg_database (oid UINTEGER, datname VARCHAR, datdba UINTEGER, encoding INTEGER, datlocprovider VARCHAR,
-    datistemplate BOOLEAN, datallowconn BOOLEAN, datconnlimit INTEGER, datfrozenxid UINTEGER, datminmxid UINTEGER,
-    dattablespace UINTEGER, datcollate VARCHAR, datctype VARCHAR, daticulocale VARCHAR, datcollversion VARCHAR, datacl
-    VARCHAR[]);
+CREATE TABLE pg.pg_namespace (oid UINTEGER, nspname VARCHAR, nspowner UINTEGER DEFAULT 10, nspacl VARCHAR[],
+    tableoid UINTEGER DEFAULT 2615);
+CREATE TABLE pg.pg_class (oid UINTEGER, relname VARCHAR, relnamespace UINTEGER DEFAULT 2200,
+    reltype UINTEGER DEFAULT 0, reloftype UINTEGER DEFAULT 0, relowner UINTEGER DEFAULT 10, relam UINTEGER DEFAULT 2,
+    relfilenode UINTEGER DEFAULT 0, reltablespace UINTEGER DEFAULT 0, relpages INTEGER DEFAULT 0,
+    reltuples FLOAT DEFAULT -1, relallvisible INTEGER DEFAULT 0, reltoastrelid UINTEGER DEFAULT 0,
+    relhasindex BOOLEAN DEFAULT false, relisshared BOOLEAN DEFAULT false, relpersistence VARCHAR DEFAULT 'p',
+    relkind VARCHAR DEFAULT 'r', relnatts SMALLINT DEFAULT 0, relchecks SMALLINT DEFAULT 0,
+    relhasrules BOOLEAN DEFAULT false, relhastriggers BOOLEAN DEFAULT false, relhassubclass BOOLEAN DEFAULT false,
+    relrowsecurity BOOLEAN DEFAULT false, relforcerowsecurity BOOLEAN DEFAULT false,
+    relispopulated BOOLEAN DEFAULT true, relreplident VARCHAR DEFAULT 'd', relispartition BOOLEAN DEFAULT false,
+    relrewrite UINTEGER DEFAULT 0, relfrozenxid UINTEGER, relminmxid UINTEGER, relacl VARCHAR[], reloptions VARCHAR[],
+    relpartbound VARCHAR, tableoid UINTEGER DEFAULT 1259);
+CREATE TABLE pg.pg_attribute (attrelid UINTEGER, attname VARCHAR, atttypid UINTEGER, attstattarget INTEGER DEFAULT -1,
+    attlen SMALLINT, attnum SMALLINT, attndims INTEGER DEFAULT 0, attcacheoff INTEGER DEFAULT -1,
+    atttypmod INTEGER DEFAULT -1, attbyval BOOLEAN DEFAULT false, attalign VARCHAR DEFAULT 'd',
+    attstorage VARCHAR DEFAULT 'p', attcompression VARCHAR DEFAULT '', attnotnull BOOLEAN,
+    atthasdef BOOLEAN DEFAULT false, atthasmissing BOOLEAN DEFAULT false, attidentity VARCHAR DEFAULT '',
+    attgenerated VARCHAR DEFAULT '', attisdropped BOOLEAN DEFAULT false, attislocal BOOLEAN DEFAULT true,
+    attinhcount INTEGER DEFAULT 0, attcollation UINTEGER DEFAULT 0, attacl VARCHAR[], attoptions VARCHAR[],
+    attfdwoptions VARCHAR[], attmissingval VARCHAR);
+CREATE TABLE pg.pg_type (oid UINTEGER, typname VARCHAR, typnamespace UINTEGER DEFAULT 11,
+    typowner UINTEGER DEFAULT 10, typlen SMALLINT, typbyval BOOLEAN, typtype VARCHAR DEFAULT 'b', typcategory VARCHAR,
+    typispreferred BOOLEAN, typisdefined BOOLEAN DEFAULT true, typdelim VARCHAR DEFAULT ',',
+    typrelid UINTEGER DEFAULT 0, typsubscript VARCHAR, typelem UINTEGER DEFAULT 0, typarray UINTEGER DEFAULT 0,
+    typinput VARCHAR, typoutput VARCHAR, typreceive VARCHAR, typsend VARCHAR, typmodin VARCHAR, typmodout VARCHAR,
+    typanalyze VARCHAR, typalign VARCHAR, typstorage VARCHAR, typnotnull BOOLEAN DEFAULT false,
+    typbasetype UINTEGER DEFAULT 0, typtypmod INTEGER DEFAULT -1, typndims INTEGER DEFAULT 0,
+    typcollation UINTEGER DEFAULT 0, typdefaultbin VARCHAR, typdefault VARCHAR, typacl VARCHAR[],
+    tableoid UINTEGER DEFAULT 1247);
+CREATE TABLE pg.pg_description (objoid UINTEGER, classoid UINTEGER DEFAULT 1259, objsubid INTEGER DEFAULT 0,
+    description VARCHAR);
+CREATE TABLE pg.pg_database (oid UINTEGER, datname VARCHAR, datdba UINTEGER DEFAULT 10, encoding INTEGER DEFAULT 6,
+    datlocprovider VARCHAR DEFAULT 'c', datistemplate BOOLEAN DEFAULT false, datallowconn BOOLEAN DEFAULT true,
+    datconnlimit INTEGER DEFAULT -1, datfrozenxid UINTEGER, datminmxid UINTEGER, dattablespace UINTEGER,
+    datcollate VARCHAR DEFAULT 'C', datctype VARCHAR DEFAULT 'C', daticulocale VARCHAR, datcollversion VARCHAR,
+    datacl VARCHAR[]);
 CREATE TABLE pg.pg_roles (rolname VARCHAR, rolsuper BOOLEAN, rolinherit BOOLEAN, rolcreaterole BOOLEAN, rolcreatedb
     BOOLEAN, rolcanlogin BOOLEAN, rolreplication BOOLEAN, rolconnlimit INTEGER, rolpassword VARCHAR, rolvaliduntil
     TIMESTAMP, rolbypassrls BOOLEAN, rolconfig VARCHAR[], oid UINTEGER);
 CREATE TABLE pg.pg_user (usename VARCHAR, usesysid UINTEGER, usecreatedb BOOLEAN, usesuper BOOLEAN, userepl BOOLEAN,
     usebypassrls BOOLEAN, passwd VARCHAR, valuntil TIMESTAMP, useconfig VARCHAR[]);
 CREATE TABLE pg.pg_settings (name VARCHAR, setting VARCHAR, unit VARCHAR, category VARCHAR, short_desc VARCHAR,
-    extra_desc VARCHAR, context VARCHAR, vartype VARCHAR, source VARCHAR, min_val VARCHAR, max_val VARCHAR, enumvals
-    VARCHAR[], boot_val VARCHAR, reset_val VARCHAR, sourcefile VARCHAR, sourceline INTEGER, pending_restart BOOLEAN);
+    extra_desc VARCHAR, context VARCHAR DEFAULT 'user', vartype VARCHAR DEFAULT 'string', source VARCHAR,
+    min_val VARCHAR, max_val VARCHAR, enumvals VARCHAR[], boot_val VARCHAR, reset_val VARCHAR, sourcefile VARCHAR,
+    sourceline INTEGER, pending_restart BOOLEAN);
 CREATE TABLE pg.pg_index (indexrelid UINTEGER, indrelid UINTEGER, indnatts SMALLINT, indnkeyatts SMALLINT, indisunique
     BOOLEAN, indnullsnotdistinct BOOLEAN, indisprimary BOOLEAN, indisexclusion BOOLEAN, indimmediate BOOLEAN,
     indisclustered BOOLEAN, indisvalid BOOLEAN, indcheckxmin BOOLEAN, indisready BOOLEAN, indislive BOOLEAN,
@@ -87,10 +102,11 @@ CREATE TABLE pg.pg_publication_namespace (oid UINTEGER, pnpubid UINTEGER, pnnspi
 CREATE TABLE pg.pg_foreign_table (ftrelid UINTEGER, ftserver UINTEGER, ftoptions VARCHAR[]);
 CREATE TABLE pg.pg_foreign_server (oid UINTEGER, srvname VARCHAR, srvowner UINTEGER, srvfdw UINTEGER, srvtype VARCHAR,
     srvversion VARCHAR, srvacl VARCHAR[], srvoptions VARCHAR[]);
-CREATE TABLE pg.pg_tables (schemaname VARCHAR, tablename VARCHAR, tableowner VARCHAR, tablespace VARCHAR, hasindexes
-    BOOLEAN, hasrules BOOLEAN, hastriggers BOOLEAN, rowsecurity BOOLEAN);
+CREATE TABLE pg.pg_tables (schemaname VARCHAR DEFAULT 'public', tablename VARCHAR, tableowner VARCHAR DEFAULT 'tacit',
+    tablespace VARCHAR, hasindexes BOOLEAN DEFAULT false, hasrules BOOLEAN, hastriggers BOOLEAN, rowsecurity BOOLEAN);
 CREATE TABLE pg.pg_views (schemaname VARCHAR, viewname VARCHAR, viewowner VARCHAR, definition VARCHAR);
-CREATE TABLE pg.pg_get_keywords (word VARCHAR, catcode VARCHAR, barelabel BOOLEAN, catdesc VARCHAR, baredesc VARCHAR);
+CREATE TABLE pg.pg_get_keywords (word VARCHAR, catcode VARCHAR DEFAULT 'U', barelabel BOOLEAN,
+    catdesc VARCHAR DEFAULT 'unreserved', baredesc VARCHAR);
 CREATE TABLE pg.pg_matviews (schemaname VARCHAR, matviewname VARCHAR, matviewowner VARCHAR, tablespace VARCHAR,
     hasindexes BOOLEAN, ispopulated BOOLEAN, definition VARCHAR);
 CREATE TABLE pg.pg_indexes (schemaname VARCHAR, tablename VARCHAR, indexname VARCHAR, tablespace VARCHAR, indexdef
@@ -111,11 +127,12 @@ CREATE TABLE pg.pg_language (oid UINTEGER, lanname VARCHAR, lanowner UINTEGER, l
 CREATE TABLE pg.pg_cast (oid UINTEGER, castsource UINTEGER, casttarget UINTEGER, castfunc UINTEGER, castcontext
     VARCHAR, castmethod VARCHAR);
 CREATE TABLE pg.pg_shdescription (objoid UINTEGER, classoid UINTEGER, description VARCHAR);
-CREATE TABLE pg.pg_stat_user_tables (relid UINTEGER, schemaname VARCHAR, relname VARCHAR, seq_scan BIGINT,
-    seq_tup_read BIGINT, idx_scan BIGINT, idx_tup_fetch BIGINT, n_tup_ins BIGINT, n_tup_upd BIGINT, n_tup_del BIGINT,
-    n_tup_hot_upd BIGINT, n_live_tup BIGINT, n_dead_tup BIGINT, n_mod_since_analyze BIGINT, n_ins_since_vacuum BIGINT,
-    last_vacuum TIMESTAMP, last_autovacuum TIMESTAMP, last_analyze TIMESTAMP, last_autoanalyze TIMESTAMP, vacuum_count
-    BIGINT, autovacuum_count BIGINT, analyze_count BIGINT, autoanalyze_count BIGINT);
+CREATE TABLE pg.pg_stat_user_tables (relid UINTEGER, schemaname VARCHAR DEFAULT 'public', relname VARCHAR,
+    seq_scan BIGINT, seq_tup_read BIGINT, idx_scan BIGINT, idx_tup_fetch BIGINT, n_tup_ins BIGINT, n_tup_upd BIGINT,
+    n_tup_del BIGINT, n_tup_hot_upd BIGINT, n_live_tup BIGINT, n_dead_tup BIGINT, n_mod_since_analyze BIGINT,
+    n_ins_since_vacuum BIGINT, last_vacuum TIMESTAMP, last_autovacuum TIMESTAMP, last_analyze TIMESTAMP,
+    last_autoanalyze TIMESTAMP, vacuum_count BIGINT, autovacuum_count BIGINT, analyze_count BIGINT,
+    autoanalyze_count BIGINT);
 CREATE TABLE pg.pg_locks (locktype VARCHAR, database UINTEGER, relation UINTEGER, page INTEGER, tuple SMALLINT,
     virtualxid VARCHAR, transactionid UINTEGER, classid UINTEGER, objid UINTEGER, objsubid SMALLINT,
     virtualtransaction VARCHAR, pid INTEGER, mode VARCHAR, granted BOOLEAN, fastpath BOOLEAN, waitstart TIMESTAMP);
@@ -136,24 +153,26 @@ CREATE TABLE pg.pg_sequences (schemaname VARCHAR, sequencename VARCHAR, sequence
 CREATE TABLE pg.pg_foreign_data_wrapper (oid UINTEGER, fdwname VARCHAR, fdwowner UINTEGER, fdwhandler UINTEGER,
     fdwvalidator UINTEGER, fdwacl VARCHAR[], fdwoptions VARCHAR[]);
 CREATE TABLE pg.pg_user_mapping (oid UINTEGER, umuser UINTEGER, umserver UINTEGER, umoptions VARCHAR[]);
-CREATE TABLE information.schemata (catalog_name VARCHAR, schema_name VARCHAR, schema_owner VARCHAR,
-    default_character_set_catalog VARCHAR, default_character_set_schema VARCHAR, default_character_set_name VARCHAR,
-    sql_path VARCHAR);
-CREATE TABLE information.tables (table_catalog VARCHAR, table_schema VARCHAR, table_name VARCHAR, table_type VARCHAR,
-    self_referencing_column_name VARCHAR, reference_generation VARCHAR, user_defined_type_catalog VARCHAR,
-    user_defined_type_schema VARCHAR, user_defined_type_name VARCHAR, is_insertable_into VARCHAR, is_typed VARCHAR,
+CREATE TABLE information.schemata (catalog_name VARCHAR DEFAULT 'tacit', schema_name VARCHAR,
+    schema_owner VARCHAR DEFAULT 'tacit', default_character_set_catalog VARCHAR, default_character_set_schema VARCHAR,
+    default_character_set_name VARCHAR, sql_path VARCHAR);
+CREATE TABLE information.tables (table_catalog VARCHAR DEFAULT 'tacit', table_schema VARCHAR DEFAULT 'public',
+    table_name VARCHAR, table_type VARCHAR DEFAULT 'BASE TABLE', self_referencing_column_name VARCHAR,
+    reference_generation VARCHAR, user_defined_type_catalog VARCHAR, user_defined_type_schema VARCHAR,
+    user_defined_type_name VARCHAR, is_insertable_into VARCHAR DEFAULT 'NO', is_typed VARCHAR DEFAULT 'NO',
     commit_action VARCHAR);
-CREATE TABLE information.columns (table_catalog VARCHAR, table_schema VARCHAR, table_name VARCHAR, column_name
-    VARCHAR, ordinal_position INTEGER, column_default VARCHAR, is_nullable VARCHAR, data_type VARCHAR,
-    character_maximum_length INTEGER, character_octet_length INTEGER, numeric_precision INTEGER,
+CREATE TABLE information.columns (table_catalog VARCHAR DEFAULT 'tacit', table_schema VARCHAR DEFAULT 'public',
+    table_name VARCHAR, column_name VARCHAR, ordinal_position INTEGER, column_default VARCHAR, is_nullable VARCHAR,
+    data_type VARCHAR, character_maximum_length INTEGER, character_octet_length INTEGER, numeric_precision INTEGER,
     numeric_precision_radix INTEGER, numeric_scale INTEGER, datetime_precision INTEGER, interval_type VARCHAR,
-    interval_precision INTEGER, character_set_catalog VARCHAR, character_set_schema VARCHAR, character_set_name
-    VARCHAR, collation_catalog VARCHAR, collation_schema VARCHAR, collation_name VARCHAR, domain_catalog VARCHAR,
-    domain_schema VARCHAR, domain_name VARCHAR, udt_catalog VARCHAR, udt_schema VARCHAR, udt_name VARCHAR,
-    scope_catalog VARCHAR, scope_schema VARCHAR, scope_name VARCHAR, maximum_cardinality INTEGER, dtd_identifier
-    VARCHAR, is_self_referencing VARCHAR, is_identity VARCHAR, identity_generation VARCHAR, identity_start VARCHAR,
-    identity_increment VARCHAR, identity_maximum VARCHAR, identity_minimum VARCHAR, identity_cycle VARCHAR,
-    is_generated VARCHAR, generation_expression VARCHAR, is_updatable VARCHAR);
+    interval_precision INTEGER, character_set_catalog VARCHAR, character_set_schema VARCHAR,
+    character_set_name VARCHAR, collation_catalog VARCHAR, collation_schema VARCHAR, collation_name VARCHAR,
+    domain_catalog VARCHAR, domain_schema VARCHAR, domain_name VARCHAR, udt_catalog VARCHAR DEFAULT 'tacit',
+    udt_schema VARCHAR DEFAULT 'pg_catalog', udt_name VARCHAR, scope_catalog VARCHAR, scope_schema VARCHAR,
+    scope_name VARCHAR, maximum_cardinality INTEGER, dtd_identifier VARCHAR, is_self_referencing VARCHAR,
+    is_identity VARCHAR DEFAULT 'NO', identity_generation VARCHAR, identity_start VARCHAR, identity_increment VARCHAR,
+    identity_maximum VARCHAR, identity_minimum VARCHAR, identity_cycle VARCHAR, is_generated VARCHAR DEFAULT 'NEVER',
+    generation_expression VARCHAR, is_updatable VARCHAR DEFAULT 'NO');
 CREATE TABLE information.views (table_catalog VARCHAR, table_schema VARCHAR, table_name VARCHAR, view_definition
     VARCHAR, check_option VARCHAR, is_updatable VARCHAR, is_insertable_into VARCHAR, is_trigger_updatable VARCHAR,
     is_trigger_deletable VARCHAR, is_trigger_insertable_into VARCHAR);
@@ -234,3 +253,12 @@ CREATE TABLE tacit.values (table_name VARCHAR, column_name VARCHAR, position INT
     is_missing BOOLEAN);
 CREATE TABLE tacit.datasets (table_name VARCHAR, rows BIGINT, mechanism VARCHAR, confidence DOUBLE);
 CREATE TABLE pg.type_words (oid UINTEGER, words VARCHAR);  -- what format_type calls a type
+
+-- What is the same on every server. Data sets are tables of the schema public, and belong to the role tacit.
+
+INSERT INTO pg.pg_namespace (oid, nspname) VALUES
+    (11, 'pg_catalog'), (2200, 'public'), (13000, 'information_schema'), (13001, 'tacit');
+INSERT INTO information.schemata (schema_name) SELECT nspname FROM pg.pg_namespace;
+INSERT INTO pg.pg_roles (oid, rolname, rolsuper, rolinherit, rolcanlogin, rolcreaterole, rolcreatedb, rolreplication)
+    VALUES (10, 'tacit', false, true, false, false, false, false);
+INSERT INTO pg.pg_am VALUES (2, 'heap', 'heap_tableam_handler', 't');

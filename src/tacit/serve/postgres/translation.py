@@ -40,6 +40,8 @@ _FUNCTIONS = (
     exp.TimeToStr, exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime, exp.Unnest, exp.GenerateSeries,
     exp.ExplodingGenerateSeries, exp.Explode, exp.MD5, exp.StringToArray, exp.Anonymous,
 )  # fmt: skip
+_AS_TEXT = ("name", "bpchar", "json", "varchar", "text")  # types that are the engine's VARCHAR
+_ELEMENTS = {"oid": "UINTEGER", "regclass": "UINTEGER", "int2": "SMALLINT", "smallint": "SMALLINT"}
 _IN_ORDER = {"pg_attribute": "attnum", "columns": "ordinal_position"}
 _WORDS = (  # that name a column after AS
     TokenType.SELECT, TokenType.UPDATE, TokenType.INSERT, TokenType.DELETE, TokenType.TABLE, TokenType.SCHEMA,
@@ -315,40 +317,20 @@ def _cast(node: exp.Cast) -> exp.Expr:
         return _ours("bare", exp.cast(node.this, "varchar"))
     if type in ("oid", "xid", "cid"):
         return exp.cast(node.this, exp.DataType.build("UINTEGER", dialect="duckdb"))
-    if type in (
-        "name",
-        "char",
-        "bpchar",
-        "cstring",
-        "json",
-        "jsonb",
-        "xml",
-        "aclitem",
-        "pg_node_tree",
-        "varchar",
-        "text",
-    ):
-        return exp.cast(node.this, "varchar")
     if type.endswith("[]") and isinstance(node.this, exp.Literal) and str(node.this.this).startswith("{"):
         items = [item.strip().strip('"') for item in str(node.this.this).strip("{}").split(",") if item.strip()]
         made = exp.Array(expressions=[exp.Literal.string(item) for item in items])
         return exp.cast(made, exp.DataType.build(f"{_element(type)}[]", dialect="duckdb"))
     if type.endswith("[]"):
         return exp.cast(node.this, exp.DataType.build(f"{_element(type)}[]", dialect="duckdb"))
-    if type in NAMED or type in ("date", "timestamp", "timestamptz", "interval"):
+    if type not in _AS_TEXT and (type in NAMED or type == "interval"):
         return node
-    return exp.cast(node.this, "varchar")
+    return exp.cast(node.this, "varchar")  # also of what the engine has no type for: jsonb, xml, pg_node_tree
 
 
 def _element(type: str) -> str:
     word = type.rstrip("[]").strip('"')
-    return {
-        "oid": "UINTEGER",
-        "regclass": "UINTEGER",
-        "int2": "SMALLINT",
-        "smallint": "SMALLINT",
-        "int": "INTEGER",
-    }.get(word, "INTEGER" if word.startswith("int") else "VARCHAR")
+    return _ELEMENTS.get(word, "INTEGER" if word.startswith("int") else "VARCHAR")
 
 
 def _ours(name: str, *arguments: exp.Expr) -> exp.Expr:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from tacit.model.attribute import Attribute
 from tacit.model.values import Days, Integers, Listed
+from tacit.serve.postgres.messages import measured
 
 BOOL, BYTEA, NAME, INT8, INT2, INT4, TEXT, OID = 16, 17, 19, 20, 21, 23, 25, 26
 JSON, FLOAT4, FLOAT8, UNKNOWN, BPCHAR, VARCHAR = 114, 700, 701, 705, 1042, 1043
@@ -150,9 +151,7 @@ def _binary_array(type: int) -> Callable[[Any], bytes]:
             return struct.pack("!iiI", 0, 0, element)
         parts = [write(item) for item in items]
         head = struct.pack("!iiIii", 1, any(part is None for part in parts), element, len(items), 1)
-        return head + b"".join(
-            b"\xff\xff\xff\xff" if part is None else len(part).to_bytes(4, "big") + part for part in parts
-        )
+        return head + b"".join(map(measured, parts))
 
     return encode
 
