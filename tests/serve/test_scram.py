@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.serve.end_point import end_point
-from tacit.serve.scram import Login, LoginFailed, Verifier
+from tacit.serve.scram import Login, LoginFailed, Verifier, end_point
 
 SALT = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 CLIENT, SERVER = "rOprNGfwEbeRWgbNEkqO", "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"

@@ -34,11 +34,10 @@ from serving import Serve, Served
 
 from support import PATIENCE
 from tacit.serve.admission import Limits
-from tacit.serve.end_point import end_point
 from tacit.serve.keys import KeyRing
 from tacit.serve.postgres.channel import WireLimits
 from tacit.serve.postgres.listener import Listener
-from tacit.serve.scram import ITERATIONS, Login, LoginFailed, Verifier
+from tacit.serve.scram import ITERATIONS, Login, LoginFailed, Verifier, end_point
 
 COUNT = "SELECT COUNT(*) FROM data"
 AGES = "SELECT age, COUNT(*) FROM people GROUP BY age"

@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from tacit.serve.admission import MAX_BODY
 from tacit.serve.key import Key
-from tacit.serve.memory import Remembered
+from tacit.serve.question import Remembered
 from tacit.serve.schema import Json, encode
 from tacit.serve.served import ServedData
 from tacit.serve.server import Server

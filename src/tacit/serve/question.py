@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from tacit.errors import InvalidQuery
 from tacit.model import sql
 from tacit.model.ask import Ask, Count, Crosstab, Derived, Select, Stat
 from tacit.model.domain import Domain
 from tacit.model.query import Query
+from tacit.model.table import Answers
 from tacit.questions import NOT_PLAIN
 from tacit.serve.forms import KINDS, as_weights
 from tacit.serve.refusal import Refusal
@@ -150,3 +152,34 @@ def _key(body: str | Json, ask: Ask) -> str:
     if isinstance(ask, Count):
         return ask.query.key
     return hashlib.sha256(json.dumps(["asked", body], sort_keys=True).encode()).hexdigest()
+
+
+MOST = 2_000  # things of one memory
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Memory(Generic[K, V]):
+    """The last so many things by their keys."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._kept: OrderedDict[K, V] = OrderedDict()
+        self._most = most
+
+    def get(self, key: K) -> V | None:
+        return self._kept.get(key)
+
+    def keep(self, key: K, value: V) -> None:
+        """Keep something, and let the oldest go where there is too much."""
+        self._kept[key] = value
+        while len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+
+
+@dataclass(slots=True)
+class Remembered:
+    """A question that was read before; and the answer that was last sent, with its text."""
+
+    question: Question
+    answer: Answers | None = None
+    text: bytes = b""

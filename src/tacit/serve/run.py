@@ -195,9 +195,9 @@ def _run(
     beside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     most = room(others=0 if door is None else MAX_CONNECTIONS)
     if door is not None:
-        from tacit.serve.end_point import end_point
         from tacit.serve.postgres.channel import WireLimits
         from tacit.serve.postgres.listener import Listener
+        from tacit.serve.scram import end_point
 
         wire = WireLimits(connections=most - most // 10, unknown=most // 10)
         own = _tls(at.tls_cert, at.tls_key)

@@ -16,8 +16,7 @@ from starlette.requests import Request
 from tacit.model.table import Answers
 from tacit.serve.admission import Limits, Logins, Traffic, check_owner, unknown
 from tacit.serve.key import Key
-from tacit.serve.memory import Memory, Remembered
-from tacit.serve.question import Question, check_work
+from tacit.serve.question import Memory, Question, Remembered, check_work
 from tacit.serve.refusal import Refusal, not_here
 from tacit.serve.served import ServedData
 

@@ -16,7 +16,6 @@ from tacit.model.ask import Count
 from tacit.serve.app import is_loopback
 from tacit.serve.connections import BACKLOG
 from tacit.serve.key import Key, visitor
-from tacit.serve.memory import Memory
 from tacit.serve.postgres import messages
 from tacit.serve.postgres.answer import Row
 from tacit.serve.postgres.catalogue import DATABASE, Catalogue, Lookup
@@ -30,7 +29,7 @@ from tacit.serve.postgres.sqlstate import BAD_LOGIN, NO_DATABASE, NOT_ALLOWED, T
 from tacit.serve.postgres.statement import NESTED, QUERY, Bound, Explained, Prepared, prepare
 from tacit.serve.postgres.translation import Caller
 from tacit.serve.postgres.types import Value
-from tacit.serve.question import SHORT_SQL, Question
+from tacit.serve.question import SHORT_SQL, Memory, Question
 from tacit.serve.scram import Login, LoginFailed, Verifier
 from tacit.serve.served import ServedData
 from tacit.serve.server import Server
