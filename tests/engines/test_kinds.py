@@ -19,6 +19,7 @@ import tacit.owner.opening  # whoever draws noise is there before the first test
 from tacit.errors import ConfigError, DataError, InvalidQuery, LedgerError
 from tacit.load import Source, copies, open_source
 from tacit.load.copies import Copy
+from tacit.load.engines import Postgres
 from tacit.load.star import Join, Star
 from tacit.model import counting
 from tacit.model.attribute import boolean, category, integer, numeric
@@ -218,6 +219,22 @@ class TestBothKinds:
             counted.table(("ill",))
         assert rows.read().table(("ill",)).sum() == ROWS
         rows.copy_in(source).delete()
+
+
+@pytest.mark.postgres
+def test_postgresql_works_out_the_codes_of_a_row_once(
+    postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each code is a part of a sum of all of them, which the planner would write into each of its places."""
+    import psycopg
+
+    written = list[str]()
+    monkeypatch.setattr(Postgres, "keep", lambda self, select, *_: written.append(select))
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE IF NOT EXISTS people AS {MAKE.format(f'generate_series(0, {ROWS - 1})')}")
+        Rows(postgres, DOMAIN, tmp_path / "l.tacit", "people").encode(open_source(postgres, "people"))
+        plan = "\n".join(line for (line,) in connection.execute(f"EXPLAIN VERBOSE {written[0]}").fetchall())
+    assert 0 < plan.count("people.pay") < 12  # 26 where it is written five times
 
 
 # -- what is about the copy, and not about the engine -----------------------------------------------------------------
