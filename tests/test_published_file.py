@@ -765,6 +765,14 @@ def changed_counts(line: Line) -> Iterator[Line]:
         ('"a"', '"b"'),
         ("}", "}\n{}"),
         ("[", "["),
+        ('"},{"', '"}, {"'),
+        ('"scope":["a"]', '"scope":["a","b"]'),
+        ('"scope":["a"]', '"scope":["\\u0061"]'),
+        ('"shape":[', '"shape":[0'),
+        ('"note":"', '"note":"\\"factors\\":[{\\"scope\\":[\\"'),
+        ('"note":"', '"note":"\\"}],\\"kind\\":\\"query\\"}'),
+        ('"factors":[', '"factors":[{"scope":["a"],"shape":[6],"unit":1,"weights":"04"},'),
+        ('],"kind":"query"}', '],"kind":"query"},"told":0}],"kind":"query"}'),
     ]
     for old, new in changes:
         yield replaced(line, body=line.body.replace(old, new))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -27,6 +28,9 @@ Weights = NDArray[np.integer[Any]]
 _SHORT = 4096  # digits of weights that are worth keeping
 _WIDE, _PER_RUN = 2**14, 64  # cells from which on a factor is written in runs, where each stands for so many of them
 _MOST_IN_RUNS = MAX_BINS + 2  # cells: the values of the widest attribute, and what is other or missing
+_HEX = re.compile("[0-9a-f]+")
+_BITS = bytes.maketrans(b"01", b"\x00\x01")
+_BYTE = np.dtype(np.uint8).str
 TYPES: dict[int, type[np.integer[Any]]] = {1: np.uint8, GRID: np.int32}  # of the canonical form, by its grid
 
 
@@ -185,14 +189,17 @@ def sealed_digits(name: str, size: int, digits: str) -> tuple[bytes, bool] | Non
     None unless some values meet it and others do not, and these digits are the one form that `write_weights` gives it.
     For readers of many questions: a `Factor` takes ten times as long.
     """
-    packed = bytes.fromhex(digits)
-    bits = np.unpackbits(np.frombuffer(packed, dtype=np.uint8))
-    weights = bits[:size]
-    met = int(np.count_nonzero(weights))
-    whole = len(digits) == _written(size, 1) and packed.hex() == digits and met == int(np.count_nonzero(bits))
-    if not whole or size >= _WIDE or not 0 < met < size:
+    if len(digits) != _written(size, 1) or size >= _WIDE or _HEX.fullmatch(digits) is None:
         return None
-    return _header((name,), 1, (size,), weights.dtype.str) + weights.tobytes(), not turned(weights)
+    bits = int(digits, 16)
+    met = bits.bit_count()
+    beyond = bits & (1 << 4 * len(digits) - size) - 1  # the last byte may have more bits than there are values
+    if beyond or not 0 < met < size:
+        return None
+    weights = format(bits, f"0{4 * len(digits)}b")[:size].encode().translate(_BITS)
+    halves = 2 * met == size
+    turned = 2 * met > size or (halves and weights[0] == 1)  # as in `turned`
+    return _header((name,), 1, (size,), _BYTE) + weights, not turned
 
 
 @lru_cache(maxsize=4096)

@@ -26,7 +26,7 @@ from tacit.model.facts import Receipt
 from tacit.model.request import Declared
 from tacit.public import file
 from tacit.public.check import check
-from tacit.public.file import ChosenMechanism, Contents, Head, Header, Lines
+from tacit.public.file import ChosenMechanism, Contents, Header, Lines
 from tacit.release.public import Public
 from tacit.session import Session, no_collection
 from tacit.store.chain import LIMITS, Line, Mark, mark
@@ -110,16 +110,16 @@ class Transcript:
 
     def __init__(self, origin: str, lines: Sequence[Line]) -> None:
         self.origin, self._lines = origin, lines
-        heads: list[Head | Line] = list(lines.heads() if isinstance(lines, Lines) else lines)
-        self._seqs = np.array([line.seq for line in heads], dtype=np.int64)
-        self._kinds = [line.kind for line in heads]
-        self._keyed = {line.key: at for at, line in enumerate(heads) if line.key is not None}
-        self._settled = np.array([at for at, line in enumerate(heads) if line.intent is not None], dtype=np.int64)
-        settled = {line.intent for line in heads}
-        self._open = [at for at, line in enumerate(heads) if line.kind == "intent" and line.seq not in settled]
-        unsaid = ("intent", "override", *LIMITS)
-        self._unpaid = sum(line.intent is None and line.kind not in unsaid for line in heads)
-        self._limits = [self._lines[at] for at, line in enumerate(heads) if line.kind in LIMITS]
+        heads = lines.heads() if isinstance(lines, Lines) else file.heads_of(lines)
+        self._seqs, self._kinds = np.array(heads.seqs, dtype=np.int64), heads.kinds
+        self._keyed = {key: at for at, key in enumerate(heads.keys) if key is not None}
+        intents = np.array(heads.intents, dtype=np.int64)
+        self._settled = np.flatnonzero(intents)
+        # Few entries settle nothing: intents, what was told by itself, and what says what may be spent.
+        settled, others = set(intents.tolist()), np.flatnonzero(intents == 0).tolist()
+        self._open = [at for at in others if self._kinds[at] == "intent" and heads.seqs[at] not in settled]
+        self._unpaid = sum(self._kinds[at] not in ("intent", "override", *LIMITS) for at in others)
+        self._limits = [self._lines[at] for at in others if self._kinds[at] in LIMITS]
         self._head = mark(lines[-1]) if len(lines) else Mark(0, origin, 0)
         self._turn = threading.RLock()  # threads of one process take turns, as they do at a ledger
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import groupby
@@ -114,11 +113,10 @@ class _Entries:
 
     def _pass(self, lines: Sequence[Line]) -> bool:
         """Take counts that are what they say, for their price, all of them or none: it remains whom they belong to."""
-        keys = [line.key for line in lines if line.key is not None]
-        new = set(keys)
-        intents = Counter[int | None]()
+        new = {line.key for line in lines if line.key is not None}
+        intents = dict[int | None, int]()
         for line in lines:
-            intents[line.intent] += line.atoms
+            intents[line.intent] = intents.get(line.intent, 0) + line.atoms
         free = intents.pop(None, 0)
         paid = [self._intents.get(seq) for seq in intents if seq is not None]
         belong = all(one is not None and not one.gate for one in paid) and not free

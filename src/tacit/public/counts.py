@@ -1,4 +1,4 @@
-"""Entries that are counts, which a ledger may have a million of, judged many at a time. Called by `check`.
+"""Entries that are counts, which a ledger may have a million of, judged by their text. Called by `check`.
 
 What is said here is only ever yes: of a line that is not waved through, `check` finds out by the slow way whether it is
 right, and says what is wrong with it. So everything here may be narrower than the format, and nothing wider.
@@ -6,11 +6,11 @@ right, and says what is wrong with it. So everything here may be narrower than t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+import re
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from msgspec import MsgspecError, Raw, Struct
+from msgspec import MsgspecError, Struct
 from msgspec.json import Decoder, Encoder
 
 from tacit.errors import TacitError
@@ -21,20 +21,17 @@ from tacit.model.query import query_key
 from tacit.model.request import Declared
 from tacit.store.chain import Line
 
-_FACTORS = 4096  # that are kept: many questions share theirs
-_DIGITS = 4096  # of the weights of one
+_KEPT = 2**24  # characters and bytes of texts that are remembered: many questions share theirs
+_DIGITS = 4096  # of the weights of one condition
 _MOST_WORDS = 2**16  # characters of a note
 _LEAST, _MOST = 1e-3, 1e15  # between which msgspec spells a number as `canonical` does
 _LONG = 2**63  # whole numbers are of 64 bits
 
-
-class WrittenFactor(Struct, forbid_unknown_fields=True):
-    """A factor as it is written, in the order of names."""
-
-    scope: tuple[str, ...]
-    shape: tuple[int, ...]
-    unit: Literal[1]
-    weights: str
+# A body is what stands before its conditions, the conditions, and the number that was released.
+_BEFORE, _BETWEEN, _AFTER = '"factors":[{"scope":["', '"},{"scope":["', '"}],"kind":"query"}'
+_NONE = '"factors":[],"kind":"query"}'
+_WHOLE = "(0|-?[1-9][0-9]{0,17})"  # below 2^63 in size
+_NAMED = re.compile(r'([ !#-\[\]-~]+)"\],"shape":\[([1-9][0-9]{0,5})\],"unit":1,"weights":"')
 
 
 class WrittenNoise(Struct, forbid_unknown_fields=True, gc=False):
@@ -45,10 +42,10 @@ class WrittenNoise(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class WrittenQuestion(Struct, forbid_unknown_fields=True, gc=False):
-    """A question as it is written; each factor is looked at once, however many questions have it."""
+    """A question as it is written, without its conditions."""
 
     complement: bool
-    factors: list[Raw]
+    factors: tuple[()]
     kind: Literal["query"]
 
 
@@ -58,7 +55,7 @@ class MeasuredCount(Struct, forbid_unknown_fields=True, gc=False):
     noise: WrittenNoise
     question: WrittenQuestion
     unit: Literal[1]
-    values: list[int]
+    values: tuple[int]
 
 
 class ToldCount(Struct, forbid_unknown_fields=True, gc=False):
@@ -78,10 +75,28 @@ class Condition(NamedTuple):
     alone: bool  # whether it is in its canonical orientation, where it is the only one
 
 
-Form = MeasuredCount | ToldCount
-Read = Callable[[str], Sequence[Form]]
-_KINDS: dict[str, Read] = {"measured": Decoder(MeasuredCount).decode_lines, "told": Decoder(ToldCount).decode_lines}
-_read_weights, _encoder = Decoder(WrittenFactor).decode, Encoder()
+class Beginning(NamedTuple):
+    """What a body says before its conditions: whether their complement is counted, and what it costs."""
+
+    complement: bool
+    atoms: int
+
+
+class _Form(NamedTuple):
+    """How bodies of one kind are read, the end of one of them, and what all their ends are."""
+
+    read: Decoder[MeasuredCount] | Decoder[ToldCount]
+    end: str
+    ends: re.Pattern[str]
+
+
+_FORMS = {
+    "measured": _Form(
+        Decoder(MeasuredCount), ',"unit":1,"values":[0]}', re.compile(rf',"unit":1,"values":\[{_WHOLE}\]\}}')
+    ),
+    "told": _Form(Decoder(ToldCount), ',"told":0}', re.compile(rf',"told":{_WHOLE}\}}')),
+}
+_encoder = Encoder()
 
 
 class CountJudge:
@@ -89,8 +104,10 @@ class CountJudge:
 
     def __init__(self, public: Declared) -> None:
         self._public = public
-        self._conditions = dict[bytes, Condition]()
-        self._cost = lru_cache(maxsize=_FACTORS)(self._cost_of)
+        self._beginnings = dict[tuple[str, str], Beginning]()
+        self._conditions = dict[str, Condition]()
+        self._attributes = dict[str, tuple[str, int]]()
+        self._room = _KEPT
 
     def judged(self, lines: Sequence[Line]) -> list[bool]:
         """For each line whether it is a count in its one spelling, with the key of its question, for its price.
@@ -98,59 +115,80 @@ class CountJudge:
         Guarantee: where it is, `decode` reads its body, `encode` writes it so again, the question is about the declared
             domain and in canonical form, the key is that of the question (not one beside it), the grid is that of
             counts, and the atoms are what the noise costs. Of its intent nothing is said, and of its number.
-        Formula: a body is its fields, spelled by msgspec, which spells printable ASCII and numbers of this size as
-            `canonical` does. Conditions on different attributes, in the order of their names, are a canonical query.
+        Formula: a body is beginning, conditions and end, each in its one spelling. Conditions on different attributes,
+            in the order of their names, are a canonical query.
         """
-        right = [False] * len(lines)
-        for kind, read in _KINDS.items():
-            places = [i for i, line in enumerate(lines) if line.kind == kind and '"kind":"query"}' in line.body]
-            for i, form in zip(places, _forms([lines[i].body for i in places], read), strict=True):
-                if form is not None:
-                    right[i] = lines[i].key == self._key(form.question) and lines[i].atoms == self._atoms(form)
-        return right
+        return [line.kind in _FORMS and self._right(line.kind, line.body, line.key, line.atoms) for line in lines]
 
-    def _key(self, asked: WrittenQuestion) -> str | None:
-        """The key of a question, if its factors are conditions on different attributes as a query has them."""
-        factors, one, before, seals = asked.factors, None, "", list[bytes]()
-        for factor in factors:
-            text = bytes(factor)
+    def _right(self, kind: str, body: str, key: str | None, atoms: int) -> bool:
+        start, _, rest = body.partition(_BEFORE)
+        factors, _, end = rest.rpartition(_AFTER)
+        begun = self._beginnings.get((kind, start)) or self._beginning(kind, start)
+        if begun is None or begun.atoms != atoms or _FORMS[kind].ends.fullmatch(end) is None:
+            return False
+        before, alone, seals = "", True, list[bytes]()
+        for text in factors.split(_BETWEEN):
             one = self._conditions.get(text) or self._condition(text)
             if one is None or one.name <= before:
-                return None
-            before = one.name
+                return False
+            before, alone = one.name, one.alone
             seals.append(one.sealed)
-        if len(factors) > 1 or (one is not None and one.alone):
-            return query_key(asked.complement, seals)
-        return None
+        return (alone or len(seals) > 1) and key == query_key(begun.complement, seals)
 
-    def _atoms(self, form: Form) -> int | None:
+    def _beginning(self, kind: str, start: str) -> Beginning | None:
+        """What stands before the conditions of a body, if it is what this kind begins with, in its one spelling."""
+        form = _FORMS[kind]
+        text = start + _NONE + form.end  # a body without conditions
+        if not _plain(text):
+            return None
+        try:
+            read = form.read.decode(text)
+        except MsgspecError:
+            return None
+        atoms = self._atoms(read) if _encoder.encode(read) == text.encode() else None
+        if atoms is None:
+            return None
+        self._remember(len(text))
+        self._beginnings[kind, start] = found = Beginning(read.question.complement, atoms)
+        return found
+
+    def _atoms(self, form: MeasuredCount | ToldCount) -> int | None:
         """What an answer costs, if it is one."""
         if isinstance(form, MeasuredCount):
-            single = len(form.values) == 1 and -_LONG <= form.values[0] < _LONG
-            return self._cost(form.noise.kind, form.noise.scale) if single else None
+            return self._cost(form.noise.kind, form.noise.scale)
         said = (form.note, *(about for _, about, _ in form.bars))
         words = all(one.isprintable() and len(one) <= _MOST_WORDS for one in said)
         bars = all(0 <= width < _LONG and _LEAST < confidence < 1 for width, _, confidence in form.bars)
-        return 0 if words and bars and -_LONG <= form.told < _LONG else None
+        return 0 if words and bars else None
 
-    def _condition(self, text: bytes) -> Condition | None:
+    def _condition(self, text: str) -> Condition | None:
         """A factor, if it is a condition on one attribute of the domain, in its one spelling and in few digits."""
-        try:
-            form = _read_weights(text)
-            size = self._public.domain.sizes.get(form.scope[0]) if len(form.scope) == 1 else None
-            if size is None or form.shape != (size,) or len(form.weights) > _DIGITS or _encoder.encode(form) != text:
-                return None
-            found = sealed_digits(form.scope[0], size, form.weights)
-        except (MsgspecError, ValueError):
+        about, quote, digits = text.rpartition('"')
+        attribute = self._attributes.get(about) or self._attribute(about + quote)
+        found = None if attribute is None or len(digits) > _DIGITS else sealed_digits(*attribute, digits)
+        if attribute is None or found is None:
             return None
-        if found is None:
-            return None
-        if len(self._conditions) >= _FACTORS:
-            self._conditions.clear()
-        self._conditions[text] = one = Condition(form.scope[0], *found)
+        self._remember(len(text) + len(found[0]))
+        self._conditions[text] = one = Condition(attribute[0], *found)
         return one
 
-    def _cost_of(self, kind: str, scale: float) -> int | None:
+    def _attribute(self, text: str) -> tuple[str, int] | None:
+        """The attribute of a condition and how many values it has, by what is written before its weights."""
+        found = _NAMED.fullmatch(text)
+        if found is None or self._public.domain.sizes.get(found[1]) != int(found[2]):
+            return None
+        self._attributes[text[:-1]] = attribute = found[1], int(found[2])
+        return attribute
+
+    def _remember(self, size: int) -> None:
+        """Forget everything, where there is no room for so much more."""
+        self._room -= size
+        if self._room < 0:
+            self._beginnings.clear()
+            self._conditions.clear()
+            self._room = _KEPT - size
+
+    def _cost(self, kind: str, scale: float) -> int | None:
         """What a count costs in atoms, by its noise."""
         if not _LEAST < scale < _MOST:
             return None
@@ -161,18 +199,6 @@ class CountJudge:
             return None
 
 
-def _forms(bodies: Sequence[str], read: Read) -> Sequence[Form | None]:
-    """Bodies as counts, each in its one spelling; None of any that is not. All are read at once, or half of them."""
-    text = "\n".join(bodies)
-    if text.isascii() and "\x7f" not in text:
-        try:
-            forms = read(text)
-        except MsgspecError:
-            forms = ()
-        # Spelled alike all together, so one by one: what is written here has no line break within.
-        if len(forms) == len(bodies) and _encoder.encode_lines(forms) == text.encode() + b"\n":
-            return forms
-    if len(bodies) < 2:
-        return [None] * len(bodies)
-    half = len(bodies) // 2
-    return [*_forms(bodies[:half], read), *_forms(bodies[half:], read)]
+def _plain(text: str) -> bool:
+    """Whether msgspec spells it as `canonical` does: printable ASCII it does."""
+    return text.isascii() and "\x7f" not in text

@@ -15,11 +15,12 @@ import operator
 import os
 import re
 import stat
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn, TypeVar, overload
+from typing import Annotated, Any, Literal, NamedTuple, NoReturn, TypeVar, overload
 
 import numpy as np
 from msgspec import Meta, MsgspecError, Struct, to_builtins
@@ -126,17 +127,23 @@ class Written(Struct, frozen=True, gc=False):
     time: str
 
 
-class Head(Struct, frozen=True, gc=False):
-    """What an entry is found by."""
+class Heads(NamedTuple):
+    """What entries are found by: a list of each field, in their order. An intent of none is 0, which no entry has."""
 
-    seq: int
-    kind: str
-    key: str | None
-    intent: int | None
+    seqs: list[int]
+    kinds: list[str]
+    keys: list[str | None]
+    intents: list[int]
+
+    def add(self, lines: Sequence[Line | Written]) -> None:
+        self.seqs.extend([line.seq for line in lines])
+        self.kinds.extend([sys.intern(line.kind) for line in lines])
+        self.keys.extend([line.key for line in lines])
+        self.intents.extend([line.intent or 0 for line in lines])
 
 
 T = TypeVar("T", Header, Line)
-_read_line, _read_lines, _read_heads = Decoder(Line).decode, Decoder(Line).decode_lines, Decoder(Head).decode_lines
+_read_line, _read_lines = Decoder(Line).decode, Decoder(Line).decode_lines
 _read_written, _write_lines = Decoder(Written).decode_lines, Encoder().encode_lines
 
 
@@ -232,6 +239,7 @@ class Lines(Sequence[Line]):
     def __init__(self, path: Path, text: bytes | mmap.mmap, starts: NDArray[np.int64]) -> None:
         """Entry i stands from `starts[i]` to `starts[i + 1]`."""
         self._path, self._text, self._starts = path, text, starts
+        self._heads: Heads | None = None
 
     def __len__(self) -> int:
         return len(self._starts) - 1
@@ -252,16 +260,21 @@ class Lines(Sequence[Line]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and len(self) == len(other) and all(map(operator.eq, self, other))
 
-    def heads(self) -> Iterator[Head]:
-        """What names each of the entries."""
-        return chain.from_iterable(_read_heads(part) for _, part in self._parts())
+    def heads(self) -> Heads:
+        """What names each of the entries, kept since they were checked, and given away: it is asked for once."""
+        found, self._heads = self._heads, None
+        return found or heads_of(self)
 
     def parts(self) -> Iterator[Sequence[Line | Written]]:
         """The entries, some at a time. Each is one, in its one spelling and with fields that are in their ranges."""
+        heads = Heads([], [], [], [])
         for first, part in self._parts():
-            yield _quickly(part) or [
+            lines: Sequence[Line | Written] = _quickly(part) or [
                 _line(self._path, line, first + number + 2) for number, line in enumerate(part.split(b"\n")[:-1])
             ]
+            heads.add(lines)
+            yield lines
+        self._heads = heads
 
     def _parts(self) -> Iterator[tuple[int, bytes]]:
         """So many lines at a time, and so many bytes of them, but one line at least: where each part begins, and it."""
@@ -271,6 +284,12 @@ class Lines(Sequence[Line]):
             last = min(max(full, first + 1), first + _TOGETHER, len(self))
             yield first, self._text[self._starts[first] : self._starts[last]]
             first = last
+
+
+def heads_of(lines: Iterable[Line]) -> Heads:
+    found = Heads([], [], [], [])
+    found.add(list(lines))
+    return found
 
 
 def _quickly(part: bytes) -> list[Written] | None:
