@@ -2,7 +2,8 @@
 
     python -m benchmarks.bench_scale                                    10 million rows of 12 attributes
     python -m benchmarks.bench_scale --rows 10_000_000 100_000_000      how it grows; 30 bytes of disk a row meanwhile
-    python -m benchmarks.bench_scale --postgres URL --spark             through these engines, too
+    python -m benchmarks.bench_scale --postgres                         in a PostgreSQL server of its own
+    python -m benchmarks.bench_scale --rows 1_000_000 --spark           in a local Spark with too little memory
 
 Every step is a process of its own, so that its memory is its own. Rows are drawn by the engine, nearly all different.
 The engine's own statement counts the same `GROUPING SETS` of the same file, in DuckDB with the same limit of memory.
@@ -27,6 +28,7 @@ from typing import Any
 import duckdb
 
 import tacit
+from benchmarks.serving.postgresql import PostgreSQL
 from tacit.load import open_source
 from tacit.load.copies import Copy
 from tacit.load.engines import MEMORY
@@ -39,7 +41,8 @@ SIZES = (2, 3, 5, 7, 8, 9, 10, 12, 16, 20, 25, 40)
 ROWS = 10_000_000
 THREADS = 2
 FIGURES: Path | None = None  # what the steps have found so far
-HEAP = "1g"  # of Spark, a tenth of which is for what it sorts and groups: it has to spill
+HEAP = "1g"  # of Spark
+SHARE = "0.02"  # of its heap for what it sorts and groups, about 15 MB: it has to spill
 EACH = 4  # rows of a person, on average; 2 of them count
 BUDGET = tacit.Budget(epsilon=1.0, delta=1e-9)
 DOMAIN = Domain({f"x{i}": tacit.integer(0, size - 1) for i, size in enumerate(SIZES)})
@@ -113,11 +116,8 @@ def start(folder: str, rows: int, certify: float) -> dict[str, Any]:
     return {"opening": opening, "starting": starting, "asking": asking, "steps": steps}
 
 
-def tables(folder: str, rows: int, pairs: int, triples: int, known: bool) -> dict[str, Any]:
-    """What a start reads: the opening, with its fingerprint unless the copy is known, and the counting.
-
-    Of pairs and triples of attributes, all those of so many attributes of the most values.
-    """
+def tables(folder: str, rows: int, pairs: int, triples: int) -> dict[str, Any]:
+    """Pairs and triples of attributes, all those of so many attributes of the most values, without a session."""
     table = Rows(
         f"{folder}/table.parquet",
         DOMAIN,
@@ -125,10 +125,7 @@ def tables(folder: str, rows: int, pairs: int, triples: int, known: bool) -> dic
         held="engine",
         copy=f"{folder}/bound0.tacit.codes",
     )
-    opening, records = measured(table.read)
-    if not known:
-        knowing, _ = measured(lambda: records.fingerprint(bytes(32)))
-        opening = {name: took + knowing[name] for name, took in opening.items()}
+    records = table.read()
     chosen = [
         one for many, of in ((2, pairs), (3, triples)) for one in combinations(DOMAIN.names[len(DOMAIN) - of :], many)
     ]
@@ -136,7 +133,7 @@ def tables(folder: str, rows: int, pairs: int, triples: int, known: bool) -> dic
     place = {name: f"c{i}" for i, name in enumerate(DOMAIN)}
     names = [set(one) for one in chosen]
     sets = [sorted(place[name] for name in one) for one in names if not any(one < other for other in names)]
-    return {"opening": opening, "counting": counting, "sets": sets}
+    return {"counting": counting, "sets": sets}
 
 
 def own(folder: str, rows: int, sets: Sequence[Sequence[str]]) -> dict[str, Any]:
@@ -161,71 +158,85 @@ def there(work: Callable[[], Any], server: int) -> tuple[dict[str, Any], Any]:
         times = Path(f"/proc/{server}/stat").read_text().rsplit(")", 1)[1].split()[11:15]
         return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
 
-    before = used()
+    before, begin = used(), time.time()
     took, found = measured(work)
+    end = time.time()
     time.sleep(1)  # until the server has noticed that a connection was closed
-    return took | {"processor": used() - before}, found
+    return took | {"processor": used() - before, "begin": begin, "end": end}, found
 
 
-def elsewhere(folder: str, rows: int, url: str | None) -> dict[str, Any]:
-    """The tables of all pairs and of some triples, in PostgreSQL or in a small local Spark, and its own statement."""
+def wanted() -> tuple[list[Group], str]:
+    """The tables of all pairs and of some triples, and the engine's own statement for those that do not follow."""
     names = DOMAIN.names
-    groups = [Group(one) for one in (*combinations(names, 2), *combinations(names[:6], 3))]
+    triples = [set(one) for one in combinations(names[-6:], 3)]
+    groups = [Group(one) for many in (2, 3) for one in combinations(names if many == 2 else names[-6:], many)]
+    largest = [one.names for one in groups if not any(set(one.names) < triple for triple in triples)]
     columns = ", ".join(f"c{i}" for i in range(len(SIZES)))
-    by = ", ".join(f"({', '.join(f'c{names.index(name)}' for name in one.names)})" for one in groups)
-    by_hand = f"SELECT {columns}, COUNT(*) AS n FROM bench_codes GROUP BY GROUPING SETS ({by})"
-    ledger, more = Path(folder, "l.tacit"), dict[str, Any]()
-    if url is not None:
-        import psycopg
-
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute("DROP TABLE IF EXISTS bench_scale, bench_codes")
-            connection.execute(f"CREATE TABLE bench_scale AS {made(rows, 'generate_series(1, {})')}")
-            ((told,),) = connection.execute("SELECT pg_read_file('postmaster.pid')").fetchall()
-            server = int(told.split()[0])
-            table = Rows(url, DOMAIN, ledger, "bench_scale", held="engine", copy="bench_codes")
-            written, copy = there(lambda: table.encode(open_source(url, "bench_scale")), server)
-            counted, _ = there(lambda: copy.prepare(groups), server)
-            own_way, _ = there(lambda: open_source(url, "bench_codes").fetch(by_hand), server)
-            ((size,),) = connection.execute("SELECT pg_table_size('bench_codes')").fetchall()
-            connection.execute("DROP TABLE bench_scale, bench_codes")
-    else:
-        from pyspark.sql import SparkSession
-
-        settings = {"ui.enabled": "false", "driver.memory": HEAP, "sql.shuffle.partitions": "8", "local.dir": folder}
-        settings |= {"memory.fraction": "0.1", "eventLog.enabled": "true", "eventLog.dir": folder}
-        builder = SparkSession.builder.master(f"local[{THREADS}]")
-        for name, value in settings.items():
-            builder = builder.config(f"spark.{name}", value)
-        session = builder.getOrCreate()
-        session.sparkContext.setLogLevel("OFF")
-        server = session.sparkContext._gateway.proc.pid
-        session.sql(made(rows)).write.parquet(f"{folder}/spark")
-        table = Rows(session.read.parquet(f"{folder}/spark"), DOMAIN, ledger, held="engine")
-        written, copy = there(lambda: table.encode(open_source(table.data)), server)
-        counted, _ = there(lambda: copy.prepare(groups), server)
-        session.read.parquet(copy.place).createOrReplaceTempView("bench_codes")
-        own_way, _ = there(lambda: session.sql(by_hand).toArrow(), server)
-        size = sum(file.stat().st_size for file in Path(copy.place).rglob("*.parquet"))
-        whose = Rows(table.data, DOMAIN, ledger, person="who", rows_per_person=2, held="engine", copy=f"{folder}/bound")
-        bounded, _ = there(lambda: whose.encode(open_source(table.data)), server)
-        session.stop()
-        more = {"bounded": bounded, "spilled": _spilled(folder)}
-    return more | {"written": written, "counted": counted, "own": own_way, "size": size, "tables": len(groups)}
+    by = ", ".join(f"({', '.join(f'c{names.index(name)}' for name in one)})" for one in largest)
+    return groups, f"SELECT {columns}, COUNT(*) AS n FROM bench_codes GROUP BY GROUPING SETS ({by})"
 
 
-def _spilled(folder: str) -> int:
-    """The bytes that Spark's tasks wrote to the disk for want of memory, by its log of events."""
+def postgres(folder: str, rows: int, url: str) -> dict[str, Any]:
+    import psycopg
+
+    groups, by_hand = wanted()
+    found = dict[str, Any]()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS bench_scale, bench_codes")
+        connection.execute(f"CREATE UNLOGGED TABLE bench_scale AS {made(rows, 'generate_series(1, {})')}")
+        connection.execute("ANALYZE bench_scale")
+        ((told,),) = connection.execute("SELECT pg_read_file('postmaster.pid')").fetchall()
+        server = int(told.split()[0])
+        table = Rows(url, DOMAIN, Path(folder, "l.tacit"), "bench_scale", held="engine", copy="bench_codes")
+        found["written"], copy = there(lambda: table.encode(open_source(url, "bench_scale")), server)
+        ((found["size"],),) = connection.execute("SELECT pg_table_size('bench_codes')").fetchall()
+        found["counted"], _ = there(lambda: copy.prepare(groups), server)
+        found["own"], _ = there(lambda: open_source(url, "bench_codes").fetch(by_hand), server)
+        connection.execute("DROP TABLE bench_scale, bench_codes")
+    return found | {"tables": by_hand.count("(c")}
+
+
+def spark(folder: str, rows: int) -> dict[str, Any]:
+    from pyspark.sql import SparkSession
+
+    settings = {"ui.enabled": "false", "driver.memory": HEAP, "sql.shuffle.partitions": "4", "local.dir": folder}
+    settings |= {"memory.fraction": SHARE, "eventLog.enabled": "true", "eventLog.dir": folder}
+    settings |= {"eventLog.compress": "false"}
+    builder = SparkSession.builder.master(f"local[{THREADS}]")
+    for name, value in settings.items():
+        builder = builder.config(f"spark.{name}", value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    server = session.sparkContext._gateway.proc.pid
+    session.sql(made(rows)).write.parquet(f"{folder}/spark")
+    groups, by_hand = wanted()
+    ledger, found = Path(folder, "l.tacit"), dict[str, Any]()
+    table = Rows(session.read.parquet(f"{folder}/spark"), DOMAIN, ledger, held="engine")
+    found["written"], copy = there(lambda: table.encode(open_source(table.data)), server)
+    found["counted"], _ = there(lambda: copy.prepare(groups), server)
+    session.read.parquet(copy.place).createOrReplaceTempView("bench_codes")
+    found["own"], _ = there(lambda: session.sql(by_hand).toArrow(), server)
+    whose = Rows(table.data, DOMAIN, ledger, person="who", rows_per_person=2, held="engine", copy=f"{folder}/bound")
+    found["bounded"], _ = there(lambda: whose.encode(open_source(table.data)), server)
+    size = sum(file.stat().st_size for file in Path(copy.place).rglob("*.parquet"))
+    session.stop()
+    for step in found.values():
+        step["spilled"] = _spilled(folder, step["begin"], step["end"])
+    return found | {"size": size, "tables": by_hand.count("(c")}
+
+
+def _spilled(folder: str, begin: float, end: float) -> int:
+    """The bytes that Spark's tasks wrote to the disk for want of memory between two times, by its log of events."""
     found = 0
     for log in Path(folder).rglob("events_*"):
-        for line in log.read_text().splitlines():
-            metrics = json.loads(line).get("Task Metrics") or {}
-            found += metrics.get("Disk Bytes Spilled", 0)
+        for event in map(json.loads, log.read_text().splitlines()):
+            if begin <= event.get("Task Info", {}).get("Finish Time", 0) / 1000 <= end:
+                found += (event.get("Task Metrics") or {}).get("Disk Bytes Spilled", 0)
     return found
 
 
 STEPS: dict[str, Callable[..., dict[str, Any]]] = {
-    "make": make, "encode": encode, "tables": tables, "start": start, "own": own, "elsewhere": elsewhere,
+    "make": make, "encode": encode, "tables": tables, "start": start, "own": own, "postgres": postgres, "spark": spark,
 }  # fmt: skip
 
 
@@ -251,31 +262,28 @@ def shown(name: str, took: dict[str, Any], memory: float | None = None, more: st
     print(f"  {name:<44}{figures}{held}{more}", flush=True)
 
 
-def one_size(
-    folder: str, rows: int, *, bound: bool, most: int, certify: float, pairs: int, only: bool
-) -> dict[str, float]:
+def one_size(folder: str, rows: int, *, bound: bool, certify: float, pairs: int, only: bool) -> dict[str, float]:
     print(f"{rows:,} rows of {len(SIZES)} attributes, {DOMAIN.size:.1e} cells")
     print(f"  {'':<44}{'s':>8}{'cpu s':>8}{'GB read':>8}{'GB held':>8}")
     step = child("make", folder, rows)
     shown("made by DuckDB", step, step["memory"], f"  {step['bytes'] / 1e9:.2f} GB of Parquet")
     plain = child("encode", folder, rows)
     shown("tacit encode", plain, plain["memory"], f"  {plain['bytes'] / rows:.1f} bytes a row")
-    counted = child("tables", folder, rows, pairs, min(6, pairs), False)
-    shown("open: count and fingerprint", counted["opening"])
-    steps = [counted["counting"] | {"sets": counted["sets"], "memory": counted["memory"]}]
+    counted = child("tables", folder, rows, pairs, min(6, pairs))
+    sets = counted["sets"]
+    shown(f"{len(sets)} tables: all pairs, chosen triples", counted["counting"], counted["memory"])
     if not only:
         started = child("start", folder, rows, certify)
+        shown("open a session: count and fingerprint", started["opening"])
         shown("start: tables, certificate and fit", started["starting"], started["memory"])
+        for step in started["steps"]:
+            many = step["sets"]
+            shown(f"  of it, {len(many)} tables of {len(many[0])} attributes", step)
         shown("a free answer", started["asking"])
-        steps += started["steps"]
-    for counting in steps:
-        sets = counting["sets"]
-        shown(f"{len(sets)} tables of {len(sets[0])} to {len(sets[-1])} attributes", counting, counting.get("memory"))
-        if len(sets) <= most:
-            by_hand = child("own", folder, rows, sets)
-            clock, work = (counting[unit] / by_hand[unit] for unit in ("seconds", "processor"))
-            more = f"  ratio {clock:.2f} by the clock, {work:.2f} of the work"
-            shown("  the engine's own GROUPING SETS", by_hand, by_hand["memory"], more)
+    by_hand = child("own", folder, rows, sets)
+    clock, work = (counted["counting"][unit] / by_hand[unit] for unit in ("seconds", "processor"))
+    more = f"  ratio {clock:.2f} by the clock, {work:.2f} of the work"
+    shown("the engine's own GROUPING SETS, these tables", by_hand, by_hand["memory"], more)
     if bound:
         kept = child("encode", folder, rows, 2)
         more = f"  {kept['processor'] / plain['processor']:.1f} times the work; {kept['kept']:,} rows kept"
@@ -283,21 +291,21 @@ def one_size(
         Path(folder, "bound2.tacit.codes").unlink(missing_ok=True)
     for name in ("table.parquet", "bound0.tacit.codes"):
         Path(folder, name).unlink(missing_ok=True)
-    return {"rows": rows, "counting": steps[0]["processor"], "memory": steps[0]["memory"]}
+    held = max(counted["memory"], 0 if only else started["memory"])
+    return {"rows": rows, "encoding": plain["processor"], "counting": counted["counting"]["processor"], "memory": held}
 
 
-def other_engine(folder: str, rows: int, url: str | None) -> None:
-    took = child("elsewhere", folder, rows, url)
-    where = f"Spark, a heap of {HEAP}" if url is None else "PostgreSQL"
+def other_engine(rows: int, where: str, took: dict[str, Any]) -> None:
     print(f"{where}: {rows:,} rows; the processor time is the engine's")
     print(f"  {'':<44}{'s':>8}{'cpu s':>8}")
 
     def line(name: str, step: str, more: str = "") -> None:
-        print(f"  {name:<44}{took[step]['seconds']:>8.1f}{took[step]['processor']:>8.1f}{more}")
+        spilled = f"  {took[step]['spilled'] / 1e6:,.0f} MB spilled" if "spilled" in took[step] else ""
+        print(f"  {name:<44}{took[step]['seconds']:>8.1f}{took[step]['processor']:>8.1f}{spilled}{more}")
 
     line("tacit encode", "written", f"  {took['size'] / rows:.1f} bytes a row")
     if "bounded" in took:
-        line("tacit encode, 2 rows of each person", "bounded", f"  {took['spilled'] / 1e6:,.0f} MB were spilled in all")
+        line("tacit encode, 2 rows of each person", "bounded")
     line(f"{took['tables']} tables in one scan", "counted", f"  our process held {took['memory']:.2f} GB")
     clock, work = (took["counted"][unit] / took["own"][unit] for unit in ("seconds", "processor"))
     line("its own GROUPING SETS", "own", f"  ratio {clock:.2f} by the clock, {work:.2f} of the work")
@@ -308,13 +316,14 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[ROWS])
     parser.add_argument("--folder", help="where tables are made and deleted again [default: a temporary one]")
     parser.add_argument("--bound", action="store_true", help="also with 2 rows of each person")
-    parser.add_argument("--most", type=int, default=1000, help="tables that the engine is asked for by hand")
     parser.add_argument("--certify", type=float, default=0.1, help="0: without the tables of a certificate")
     parser.add_argument("--pairs", type=int, default=len(SIZES), help="attributes whose pairs are counted")
     parser.add_argument("--only", action="store_true", help="these tables, and no session")
     parser.add_argument("--figures", type=Path, help="a file for what is found, so that a run can go on: give a folder")
-    parser.add_argument("--postgres", metavar="URL", help="through this PostgreSQL server instead")
-    parser.add_argument("--spark", action="store_true", help="through a local Spark instead")
+    parser.add_argument(
+        "--postgres", metavar="URL", nargs="?", const="", help="in PostgreSQL instead [default: its own]"
+    )
+    parser.add_argument("--spark", action="store_true", help="in a local Spark instead")
     parser.add_argument("--step", nargs=2, help=argparse.SUPPRESS)
     chosen = parser.parse_args(arguments)
     if chosen.step:
@@ -326,16 +335,19 @@ def main(arguments: Sequence[str] = ()) -> None:
     FIGURES = chosen.figures
     kept = contextlib.nullcontext(chosen.folder) if FIGURES and chosen.folder else None
     with kept or tempfile.TemporaryDirectory(dir=chosen.folder) as folder:
-        if chosen.postgres or chosen.spark:
-            for rows in chosen.rows:
-                other_engine(folder, rows, chosen.postgres)
+        for rows in chosen.rows if chosen.postgres is not None else ():
+            with contextlib.nullcontext(chosen.postgres) if chosen.postgres else PostgreSQL() as server:
+                url = server if isinstance(server, str) else server.url
+                other_engine(rows, "PostgreSQL", child("postgres", folder, rows, url))
+        for rows in chosen.rows if chosen.spark else ():
+            other_engine(rows, f"Spark, {SHARE} of a heap of {HEAP}", child("spark", folder, rows))
+        if chosen.spark or chosen.postgres is not None:
             return
         found = [
             one_size(
                 folder,
                 rows,
                 bound=chosen.bound,
-                most=chosen.most,
                 certify=chosen.certify,
                 pairs=chosen.pairs,
                 only=chosen.only,
@@ -343,8 +355,11 @@ def main(arguments: Sequence[str] = ()) -> None:
             for rows in chosen.rows
         ]
     for small, large in pairwise(found):
-        times = [large[name] / small[name] for name in ("rows", "counting", "memory")]
-        print("{:.0f} times the rows: {:.1f} times the work of counting, {:.2f} times the memory".format(*times))
+        rows, encoding, counting, held = (
+            large[name] / small[name] for name in ("rows", "encoding", "counting", "memory")
+        )
+        print(f"{rows:.0f} times the rows: {encoding:.1f} times the work of encoding, {counting:.1f} times that of ")
+        print(f"  counting, {held:.2f} times the memory")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import pwd
@@ -13,6 +14,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import quote
 
 USER, PASSWORD = "tacit", "for a comparison"
 
@@ -24,12 +26,12 @@ def programs() -> Path | None:
 
 
 class PostgreSQL:
-    """A running server with the rows of a CSV file in its table `data`: `port`, and the processor's time that it took.
+    """A running server, with the rows of a CSV file in its table `data`: `port`, and the processor's time that it took.
 
-    As PostgreSQL comes, but for the disk: what is measured is reading.
+    As PostgreSQL comes, but for the disk: what is measured is reading. Without a file it is empty.
     """
 
-    def __init__(self, csv: Path) -> None:
+    def __init__(self, csv: Path | None = None) -> None:
         found = programs()
         if found is None:
             raise RuntimeError("PostgreSQL is not installed")
@@ -50,22 +52,25 @@ class PostgreSQL:
             self.port = free.getsockname()[1]
         listens = ["-h", "127.0.0.1", "-p", str(self.port), "-k", str(self._folder), "-F"]
         self._process = subprocess.Popen([found / "postgres", "-D", data, *listens], **as_user)
-        self._load(csv)
+        with self._connected() as connection:
+            if csv is not None:
+                self._load(connection, csv)
 
-    def _load(self, csv: Path) -> None:
+    @property
+    def url(self) -> str:
+        return f"postgresql://{USER}:{quote(PASSWORD)}@127.0.0.1:{self.port}/postgres"
+
+    def _connected(self) -> Any:
         import psycopg
 
-        for attempt in range(100):
-            try:
-                connection = psycopg.connect(
-                    host="127.0.0.1", port=self.port, user=USER, password=PASSWORD, dbname="postgres", autocommit=True
-                )
-                break
-            except psycopg.OperationalError:
-                if attempt == 99:
-                    raise
-                time.sleep(0.2)
-        with connection, csv.open() as rows:
+        for _ in range(100):
+            with contextlib.suppress(psycopg.OperationalError):
+                return psycopg.connect(self.url, autocommit=True)
+            time.sleep(0.2)
+        raise RuntimeError("PostgreSQL did not start")
+
+    def _load(self, connection: Any, csv: Path) -> None:
+        with csv.open() as rows:
             columns = ", ".join(f'"{name}" integer' for name in rows.readline().strip().split(","))
             connection.execute(f"CREATE TABLE data ({columns})".encode())
             with connection.cursor().copy("COPY data FROM STDIN (FORMAT csv)") as copy:
