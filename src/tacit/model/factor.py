@@ -197,9 +197,8 @@ def sealed_digits(name: str, size: int, digits: str) -> tuple[bytes, bool] | Non
     if beyond or not 0 < met < size:
         return None
     weights = format(bits, f"0{4 * len(digits)}b")[:size].encode().translate(_BITS)
-    halves = 2 * met == size
-    turned = 2 * met > size or (halves and weights[0] == 1)  # as in `turned`
-    return _header((name,), 1, (size,), _BYTE) + weights, not turned
+    alone = 2 * met < size or (2 * met == size and not weights[0])  # it is not `turned`
+    return _header((name,), 1, (size,), _BYTE) + weights, alone
 
 
 @lru_cache(maxsize=4096)
