@@ -18,7 +18,7 @@ import tacit
 from support import once
 from tacit.errors import ConfigError
 from tacit.session import Session
-from tacit.show.events import Tally, events, spending
+from tacit.show.events import SpendingTally, events, spending
 from tacit.show.report import guess, page
 
 EVIL = "<script>alert('x')</script>"
@@ -156,7 +156,7 @@ def test_every_release_is_in_it(asked: tuple[Session, str]) -> None:
 def test_the_figures_are_those_of_the_session(asked: tuple[Session, str]) -> None:
     session, text = asked
     found = events(session)
-    lines = spending(Tally.of(found), session)
+    lines = spending(SpendingTally.of(found), session)
     assert sum(cost.atoms for _, _, cost in lines) == session.spent.atoms
     assert {name: many for name, many, _ in lines} == {"tables": 3, "ranges": 2, "single counts": 2}
     assert f"epsilon = {session.epsilon_spent:.4g}" in text

@@ -23,11 +23,11 @@ Amount = Annotated[
 ]
 
 
-class Closed(Struct, forbid_unknown_fields=True):
+class StrictStruct(Struct, forbid_unknown_fields=True):
     """An object that has these fields and no others."""
 
 
-class HealthReply(Closed):
+class HealthReply(StrictStruct):
     status: Literal["ok"]
 
 
@@ -36,16 +36,16 @@ class DocumentReply(Struct):
     paths: dict[str, Any]
 
 
-class WhoamiReply(Closed):
+class WhoamiReply(StrictStruct):
     name: str
     role: Role
 
 
-class DatasetsReply(Closed):
+class DatasetsReply(StrictStruct):
     datasets: list[str]
 
 
-class KeyLine(Closed):
+class KeyLine(StrictStruct):
     """A key without its secret."""
 
     name: str
@@ -55,11 +55,11 @@ class KeyLine(Closed):
     revoked: str | None
 
 
-class KeysReply(Closed):
+class KeysReply(StrictStruct):
     keys: list[KeyLine]
 
 
-class BarLine(Closed):
+class BarLine(StrictStruct):
     """A half width that is proved at its confidence, and what it is about."""
 
     width: Number
@@ -114,15 +114,15 @@ class AnswerLine(Struct, kw_only=True):
     note: str | UnsetType = UNSET
 
 
-class AskReply(Closed):
+class AskReply(StrictStruct):
     answer: AnswerLine
 
 
-class AskManyReply(Closed):
+class AskManyReply(StrictStruct):
     answers: list[AnswerLine]
 
 
-class CostReply(Closed):
+class CostReply(StrictStruct):
     known: bool
     cost_at_most: Amount
     total: Annotated[Amount, Meta(description="Of the whole budget.")]
@@ -133,14 +133,14 @@ class CostReply(Closed):
     )
 
 
-class ExpectedLine(Closed):
+class ExpectedLine(StrictStruct):
     """An error to expect, in rows, and what it is about."""
 
     error: float
     about: str
 
 
-class BaseReply(Closed):
+class BaseReply(StrictStruct):
     """What the answers start from: in words, whether it is bought, its price, and the errors to expect of it."""
 
     what: str
@@ -152,7 +152,7 @@ class BaseReply(Closed):
     certified: list[ExpectedLine]
 
 
-class AttributeLine(Closed):
+class AttributeLine(StrictStruct):
     name: str
     kind: str
     ordered: bool
@@ -161,12 +161,12 @@ class AttributeLine(Closed):
     takes: str
 
 
-class BudgetLine(Closed):
+class BudgetLine(StrictStruct):
     epsilon: float
     delta: float
 
 
-class DomainReply(Closed):
+class DomainReply(StrictStruct):
     """What is public: the attributes, the number of rows, and how the budget is spent. Of a series it grows."""
 
     rows: Whole
@@ -181,14 +181,14 @@ class DomainReply(Closed):
     blocks: Annotated[str, Meta(description="What the column of blocks is called; empty where there are none.")] = ""
 
 
-class QuotaLine(Closed):
+class QuotaLine(StrictStruct):
     share: Annotated[float, Meta(gt=0, le=1)]
     used: Amount
     of: Amount
     note: str
 
 
-class ExtensionLine(Closed):
+class ExtensionLine(StrictStruct):
     budget: BudgetLine
     total: Amount
     time: str
@@ -196,7 +196,7 @@ class ExtensionLine(Closed):
     seal: str
 
 
-class BlockLine(Closed):
+class BlockLine(StrictStruct):
     """One block of a series, and what is spent of its budget."""
 
     block: str
@@ -206,7 +206,7 @@ class BlockLine(Closed):
     total: Amount
 
 
-class BudgetReply(Closed):
+class BudgetReply(StrictStruct):
     budget: BudgetLine
     extensions: list[ExtensionLine]
     continues: str | None
@@ -220,7 +220,7 @@ class BudgetReply(Closed):
     blocks: list[BlockLine] = []
 
 
-class HistoryLine(Closed):
+class HistoryLine(StrictStruct):
     question: str
     kind: str
     cost: Amount
@@ -229,7 +229,7 @@ class HistoryLine(Closed):
     seal: str
 
 
-class HistoryReply(Closed):
+class HistoryReply(StrictStruct):
     history: list[HistoryLine]
     next: int | None
 
@@ -240,16 +240,16 @@ class AuditLine(Struct):
     role: str
 
 
-class AuditReply(Closed):
+class AuditReply(StrictStruct):
     audit: list[AuditLine]
 
 
-class ErrorLine(Closed):
+class ErrorLine(StrictStruct):
     code: str
     message: str
     nothing_spent: bool
     server: Annotated[str, Meta(description="Where the data are, if they are elsewhere.")] | UnsetType = UNSET
 
 
-class ErrorReply(Closed):
+class ErrorReply(StrictStruct):
     error: ErrorLine

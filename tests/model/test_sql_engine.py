@@ -20,7 +20,7 @@ import pytest
 from support import calls
 from tacit.errors import InvalidQuery
 from tacit.model.answer import Answer, QuantileAnswer
-from tacit.model.ask import Ask, Count, Crosstab, Derived, Group, Mean, Quantile, Select, Sum, Variance
+from tacit.model.ask import Ask, Count, Crosstab, Derived, GroupBy, Mean, Quantile, Select, Sum, Variance
 from tacit.model.attribute import boolean, category, integer, numeric
 from tacit.model.budget import Loss
 from tacit.model.derived import Folded
@@ -215,7 +215,7 @@ def same(ours: float, theirs: Any, error: float | None, *, defined: bool = True)
     return abs(ours - float(theirs)) <= error + 1e-9
 
 
-def asked_for(asked: Ask) -> tuple[list[Any], tuple[Group, ...]]:
+def asked_for(asked: Ask) -> tuple[list[Any], tuple[GroupBy, ...]]:
     """The value of each column that is no label, as far as it is one of its own, and the groups."""
     if isinstance(asked, Select):
         return [column.value for column in asked.columns], asked.groups
@@ -237,7 +237,7 @@ def agrees(exact: Exact, mine: str, theirs: str) -> str:
         return f"refused: {refusal.sentence[:20]}"
     values, groups = asked_for(asked)
     if isinstance(asked, Crosstab):
-        values, groups = [Count(asked.where)], tuple(Group(name, name) for name in asked.names)
+        values, groups = [Count(asked.where)], tuple(GroupBy(name, name) for name in asked.names)
     rows = exact.truth(theirs)
     if isinstance(found, QuantileAnswer):
         (bin_middle, inside) = rows[0]

@@ -22,7 +22,7 @@ from uvicorn.server import ServerState
 import tacit
 from support import PATIENCE
 from tacit.serve import connections
-from tacit.serve.connections import AT_ONCE, BACKLOG, SPARE, Complaints, Connection, Joined, room
+from tacit.serve.connections import AT_ONCE, BACKLOG, SPARE, BufferedTransport, Complaints, HttpConnection, room
 from tacit.store import rows
 
 REQUEST = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n"
@@ -41,7 +41,7 @@ async def serving(*, log_level: str = "critical", **settings: Any) -> AsyncItera
     """A server with nothing behind it: its port, and its connections."""
     config, state = Config(app, log_config=None, log_level=log_level), ServerState()
     config.load()
-    kind = type("Kind", (Connection,), {"header_seconds": 1e6, "unread_seconds": 1e6, **settings})
+    kind = type("Kind", (HttpConnection,), {"header_seconds": 1e6, "unread_seconds": 1e6, **settings})
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: kind(config, state, {}, loop), "127.0.0.1", 0)
     try:
@@ -217,7 +217,7 @@ class Pipe:
 def test_a_head_goes_with_its_body_and_nothing_is_held_back() -> None:
     async def scene() -> None:
         pipe = Pipe()
-        joined = Joined(pipe, asyncio.get_running_loop())  # type: ignore[arg-type]
+        joined = BufferedTransport(pipe, asyncio.get_running_loop())  # type: ignore[arg-type]
         joined.write(b"head ")
         joined.write(b"body")
         assert pipe.said == []

@@ -32,7 +32,7 @@ from tacit.serve.app import make_app
 from tacit.serve.question import MAX_WORK
 from tacit.serve.refusal import Refusal
 from tacit.serve.schema import MAX_NESTED, parse
-from tacit.show.events import Tally, events, spending
+from tacit.show.events import SpendingTally, events, spending
 from tacit.store import rows
 
 WOMEN = {"question": {"count": {"sex": "F"}}}
@@ -271,10 +271,10 @@ def test_old_ledgers_get_the_index_that_pages_are_read_by(tmp_path: Path) -> Non
 
 
 def test_what_was_spent_is_added_up_as_it_is_bought(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    session, tally = served.people.session, Tally()
+    session, tally = served.people.session, SpendingTally()
     for ask in ("sex, COUNT(*) FROM data GROUP BY sex", "COUNT(*) FROM data WHERE age < 50", "MEDIAN(age) FROM data"):
         session.ask(f"SELECT {ask}")
-        assert spending(tally.catch_up(session), session) == spending(Tally.of(events(session)), session)
+        assert spending(tally.catch_up(session), session) == spending(SpendingTally.of(events(session)), session)
     assert set(tally.number) == {"table", "count", "range"}
     monkeypatch.setattr(rows, "line_of", lambda row: pytest.fail("nothing is read again"))
     tally.catch_up(session)

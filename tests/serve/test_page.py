@@ -40,7 +40,7 @@ from tacit.serve.page import overview, routes
 from tacit.serve.page.answer import _barred, panel, ways
 from tacit.serve.page.form import Built, clicked, column, read_built, span
 from tacit.serve.page.link import fields_of, unclicked
-from tacit.serve.page.view import Place, _templates, asset
+from tacit.serve.page.view import Location, _templates, asset
 from tacit.serve.refusal import Refusal
 from tacit.serve.series import open_data
 from tacit.serve.server import Server
@@ -351,7 +351,7 @@ def test_all_bars_are_behind_a_word_and_what_says_nothing_is_grey(site: Site) ->
         assert told["says"] == word
         assert f"tc-s-{colour}" in told["chart"].svg(styled=False)
         assert ("tc-s-6" in told["chart"].svg(styled=False)) == (word == "nothing")
-    words = {"answer": told | {"bars": shown["bars"]}, "ways": {}, "offers": [], "place": Place(), "query": ""}
+    words = {"answer": told | {"bars": shown["bars"]}, "ways": {}, "offers": [], "place": Location(), "query": ""}
     page = _templates().get_template("answer.html").render(words)
     assert '<p class="figure nothing">' in page
     assert "<summary>All error bars</summary>" in page

@@ -90,7 +90,7 @@ def connect(
         raise
 
 
-class Mechanism(NamedTuple):
+class RemoteChoice(NamedTuple):
     """How the budget is spent, and why in this way."""
 
     mechanism: str
@@ -152,9 +152,9 @@ class Client(Questions):
         return self._described.rows_per_person
 
     @property
-    def choice(self) -> Mechanism:
+    def choice(self) -> RemoteChoice:
         """The mechanism, and why."""
-        return Mechanism(self._described.mechanism, self._described.reason)
+        return RemoteChoice(self._described.mechanism, self._described.reason)
 
     @property
     def confidence(self) -> float:

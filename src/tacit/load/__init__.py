@@ -39,7 +39,7 @@ _ACCEPTED = (
 )
 
 
-class Joined(Protocol):
+class JoinedTable(Protocol):
     """A table that was joined to the one that is read."""
 
     def check_person(self, person: str | None, columns: Sequence[str]) -> None:
@@ -54,7 +54,7 @@ class Engine(Protocol):
     failure: str  # a public sentence: it could not be read
 
     @property
-    def joins(self) -> Sequence[Joined]:
+    def joins(self) -> Sequence[JoinedTable]:
         """The tables that are joined to the one that is read."""
 
     def columns(self, domain: Domain | None = None, person: str | None = None) -> tuple[TableColumn, ...]:

@@ -24,7 +24,7 @@ import numpy as np
 from sqlglot import exp
 
 from tacit.errors import DataError
-from tacit.load import Check, Joined, Numbers, Progress, named, quietly
+from tacit.load import Check, JoinedTable, Numbers, Progress, named, quietly
 from tacit.load.columns import Dialect, TableColumn, csv_type, match, table_column
 from tacit.model.domain import Domain
 
@@ -46,7 +46,7 @@ class DuckDB:
     """
 
     dialect: Dialect = "duckdb"
-    joins: Sequence[Joined] = ()
+    joins: Sequence[JoinedTable] = ()
     table = exp.table_(_NAME, quoted=True)
 
     def __init__(
@@ -252,7 +252,7 @@ class Postgres:
     """A table or view of a PostgreSQL server, by its address and name."""
 
     dialect: Dialect = "postgres"
-    joins: Sequence[Joined] = ()
+    joins: Sequence[JoinedTable] = ()
 
     def __init__(self, url: str, table: exp.Table, shown: str) -> None:
         self.table = table

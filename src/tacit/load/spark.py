@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sqlglot import exp
 
-from tacit.load import Check, Joined, Numbers, Progress
+from tacit.load import Check, JoinedTable, Numbers, Progress
 from tacit.load.columns import Dialect, TableColumn, table_column
 from tacit.model.domain import Domain
 
@@ -25,7 +25,7 @@ class Spark:
     """A Spark DataFrame, under a name that lives as long as a statement runs."""
 
     dialect: Dialect = "spark"
-    joins: Sequence[Joined] = ()
+    joins: Sequence[JoinedTable] = ()
     failure = "the Spark DataFrame could not be read."
 
     def __init__(self, frame: Any) -> None:

@@ -104,7 +104,7 @@ class Star:
         )
 
 
-class Shown(NamedTuple):
+class StarColumn(NamedTuple):
     """A column of the joined table: its name there, the number of the table that it comes from, its name in that."""
 
     name: str
@@ -116,13 +116,13 @@ class Shown(NamedTuple):
 class Layout:
     """Which columns the joined table has, and which column of which table each join is on, with the key there."""
 
-    shown: list[Shown] = field(default_factory=list)
-    keys: list[tuple[Shown, str]] = field(default_factory=list)
+    shown: list[StarColumn] = field(default_factory=list)
+    keys: list[tuple[StarColumn, str]] = field(default_factory=list)
     kinds: Sequence[str] = ()  # what each key is compared as: see `key_kind`
 
     @classmethod
     def of(cls, names: Sequence[Sequence[str]], joins: Sequence[Join]) -> Layout:
-        found = cls([Shown(name, 0, name) for name in names[0]])
+        found = cls([StarColumn(name, 0, name) for name in names[0]])
         for part, (join, own) in enumerate(zip(joins, names[1:], strict=True), start=1):
             by_name = {one.name: one for one in found.shown}
             on, key = by_name[_find(join.on, by_name, "what it is joined to")], _find(join.key, own, join.name)
@@ -134,7 +134,7 @@ class Layout:
                     continue
                 if called.lower() in taken:
                     raise DataError(f"two columns would be called {called}: rename one in a view or a query.")
-                found.shown.append(Shown(called, part, name))
+                found.shown.append(StarColumn(called, part, name))
         return found
 
     def typed(self, types: Sequence[Mapping[str, str]], joins: Sequence[Join]) -> Layout:

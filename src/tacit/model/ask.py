@@ -25,13 +25,13 @@ from tacit.model.curve import Cdf, Histogram, Quantile, Range
 from tacit.model.derived import Derived
 from tacit.model.describe import describe
 from tacit.model.domain import Domain
-from tacit.model.select import Column, Crosstab, Group, Select
+from tacit.model.select import Column, Crosstab, GroupBy, Select
 from tacit.model.statistic import Statistic
 
 __all__ = [
     "EVERYONE", "RANGE_SHARE", "Aggregate", "Ask", "Cdf", "Column", "Count", "Covariance", "Crosstab", "Derived",
-    "Fraction", "Group", "Histogram", "Mean", "Quantile", "Range", "Select", "Stat", "Sum", "Variance", "check_within",
-    "mean",
+    "Fraction", "GroupBy", "Histogram", "Mean", "Quantile", "Range", "Select", "Stat", "Sum", "Variance",
+    "check_within", "mean",
 ]  # fmt: skip
 MOST_WITHIN = 2.0**60
 

@@ -17,7 +17,7 @@ FoldKind = Literal["count", "sum", "avg", "min", "max"]
 
 
 @dataclass(frozen=True)
-class Shown:
+class DerivedColumn:
     """One column: its title, and what it is worked out by."""
 
     title: str
@@ -97,7 +97,7 @@ class Derived:
     """Rows worked out from those of its source. `elsewhere` are statements of one value that it uses too."""
 
     source: Select | Folded | Derived
-    shown: tuple[Shown, ...]
+    shown: tuple[DerivedColumn, ...]
     where: Outer | None = None
     sort: tuple[Sort, ...] = ()
     limit: int | None = None
@@ -163,7 +163,7 @@ class Derived:
 
 def identity(select: Select) -> Derived:
     """The same rows as they are released."""
-    shown = (Shown(title, Given(i)) for i, title in enumerate(select.titles))
+    shown = (DerivedColumn(title, Given(i)) for i, title in enumerate(select.titles))
     return Derived(select, tuple(shown), notes=select.notes)
 
 

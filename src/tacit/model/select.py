@@ -40,7 +40,7 @@ class Crosstab:
 
 
 @dataclass(frozen=True)
-class Group:
+class GroupBy:
     """An attribute to group by, in its declared bins or, with a width, in wider ones that start at its multiples."""
 
     name: str
@@ -90,7 +90,7 @@ class Select:
 
     domain: InitVar[Domain]
     columns: tuple[Column, ...]
-    groups: tuple[Group, ...] = ()
+    groups: tuple[GroupBy, ...] = ()
     notes: tuple[str, ...] = ()
     crosstab: Crosstab | None = field(init=False, compare=False, repr=False)  # what it is, if it is only a table
     text: str = field(default="", init=False, compare=False, repr=False)  # of the statement, where it was read from one

@@ -51,7 +51,7 @@ from tacit.model.statistic import Statistic, definition
 from tacit.model.workload import Question, key, unit
 from tacit.model.workload import check as check_question
 from tacit.public.counts import CountJudge
-from tacit.public.file import Contents, Lines, refuse
+from tacit.public.file import Contents, PublishedLines, refuse
 from tacit.store.chain import Line, Mark, Override, State, canonical, follow
 from tacit.trusted.rules import step
 from tacit.trusted.sensitivity import sensitivity
@@ -74,7 +74,7 @@ def check(path: Path, found: Contents) -> None:
     aside, raising = found.header.aside or 0.0, list[Line]()
     entries = _Entries(declared, aside)
     try:
-        for part in found.lines.parts() if isinstance(found.lines, Lines) else [found.lines]:
+        for part in found.lines.parts() if isinstance(found.lines, PublishedLines) else [found.lines]:
             lines = cast(Sequence[Line], part)  # what is written has the same fields
             at, state = follow(lines, at, state, rules)
             entries.check(lines)

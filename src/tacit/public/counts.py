@@ -75,7 +75,7 @@ class Condition(NamedTuple):
     alone: bool  # whether it is in its canonical orientation, where it is the only one
 
 
-class Beginning(NamedTuple):
+class CountedBody(NamedTuple):
     """What a body says before its conditions: whether their complement is counted, and what it costs."""
 
     complement: bool
@@ -104,7 +104,7 @@ class CountJudge:
 
     def __init__(self, public: Declared) -> None:
         self._public = public
-        self._beginnings = dict[tuple[str, str], Beginning]()
+        self._beginnings = dict[tuple[str, str], CountedBody]()
         self._conditions = dict[str, Condition]()
         self._attributes = dict[str, tuple[str, int]]()
         self._room = _KEPT
@@ -135,7 +135,7 @@ class CountJudge:
             seals.append(one.sealed)
         return (alone or len(seals) > 1) and key == query_key(begun.complement, seals)
 
-    def _beginning(self, kind: str, start: str) -> Beginning | None:
+    def _beginning(self, kind: str, start: str) -> CountedBody | None:
         """What stands before the conditions of a body, if it is what this kind begins with, in its one spelling."""
         form = _FORMS[kind]
         text = start + _NONE + form.end  # a body without conditions
@@ -149,7 +149,7 @@ class CountJudge:
         if atoms is None:
             return None
         self._remember(len(text))
-        self._beginnings[kind, start] = found = Beginning(read.question.complement, atoms)
+        self._beginnings[kind, start] = found = CountedBody(read.question.complement, atoms)
         return found
 
     def _atoms(self, form: MeasuredCount | ToldCount) -> int | None:

@@ -217,7 +217,7 @@ def _load(path: Path, text: bytes | mmap.mmap) -> Contents:
     line = text[int(starts[last]) :]
     sealed = line == last_line(digest)
     digest.update(line)
-    return Contents(*found, Lines(path, text, starts[1 : last + 1]), digest.hexdigest(), sealed)
+    return Contents(*found, PublishedLines(path, text, starts[1 : last + 1]), digest.hexdigest(), sealed)
 
 
 def _ends(text: bytes | mmap.mmap) -> NDArray[np.int64]:
@@ -230,7 +230,7 @@ def _ends(text: bytes | mmap.mmap) -> NDArray[np.int64]:
     return np.concatenate(found, dtype=np.int64) if found else np.zeros(0, np.int64)
 
 
-class Lines(Sequence[Line]):
+class PublishedLines(Sequence[Line]):
     """The entries of a file. It stays where it is, in memory or mapped, and each entry is read when it is asked for.
 
     Whoever was not there when they were checked goes through `parts` first.

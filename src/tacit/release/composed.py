@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.errors import InvalidQuery
-from tacit.model.ask import Aggregate, Group
+from tacit.model.ask import Aggregate, GroupBy
 from tacit.model.facts import EXACT, Facts
 from tacit.model.formula import Figure, Weighed
 from tacit.model.noise_law import quantile_of_sum
@@ -41,7 +41,7 @@ class Composed(NamedTuple):
 
 
 def figures(
-    ask: Aggregate, groups: tuple[Group, ...], found: Found, setting: Setting, *, at_once: bool = False
+    ask: Aggregate, groups: tuple[GroupBy, ...], found: Found, setting: Setting, *, at_once: bool = False
 ) -> Composed:
     """The figures of an aggregate. With `at_once`, the bars of a part hold for all groups at once, and not for each."""
     formula = ask.formula
@@ -59,7 +59,7 @@ def figures(
     return Composed(figures, with_widest(facts, [figure.error for figure in figures], needs, found), unknown)
 
 
-def noisy(ask: Aggregate, groups: tuple[Group, ...], found: Found, setting: Setting) -> list[Weighed]:
+def noisy(ask: Aggregate, groups: tuple[GroupBy, ...], found: Found, setting: Setting) -> list[Weighed]:
     """The parts of a value that do not follow from what is public."""
     return [part for part in ask.formula.parts if not _exact(needs_of(part, groups, setting), found)]
 
@@ -70,7 +70,9 @@ def _exact(need: list[Query] | Marginal, found: Found) -> bool:
     return all(bars and bars[0].about == EXACT for bars in parts)
 
 
-def _column(part: Weighed, groups: tuple[Group, ...], found: Found, setting: Setting, *, at_once: bool) -> list[Figure]:
+def _column(
+    part: Weighed, groups: tuple[GroupBy, ...], found: Found, setting: Setting, *, at_once: bool
+) -> list[Figure]:
     """A weighted count for each group."""
     need = needs_of(part, groups, setting)
     if isinstance(need, Marginal):
@@ -87,11 +89,11 @@ def _column(part: Weighed, groups: tuple[Group, ...], found: Found, setting: Set
     return [Figure(float(answer.value), error) for answer, error in zip(answers, errors, strict=True)]
 
 
-def _size(groups: tuple[Group, ...], setting: Setting) -> int:
+def _size(groups: tuple[GroupBy, ...], setting: Setting) -> int:
     return math.prod(len(group.parts(setting.domain)) for group in groups)
 
 
-def needs_of(part: Weighed, groups: tuple[Group, ...], setting: Setting) -> list[Query] | Marginal:
+def needs_of(part: Weighed, groups: tuple[GroupBy, ...], setting: Setting) -> list[Query] | Marginal:
     """What is asked: a question for each group, or one table that has them all."""
     domain = setting.domain
     if not groups:
@@ -109,7 +111,7 @@ def needs_of(part: Weighed, groups: tuple[Group, ...], setting: Setting) -> list
     return _of_each(part, groups, setting)
 
 
-def _of_each(part: Weighed, groups: tuple[Group, ...], setting: Setting) -> list[Query]:
+def _of_each(part: Weighed, groups: tuple[GroupBy, ...], setting: Setting) -> list[Query]:
     """The question of each group."""
     domain, names = setting.domain, [group.name for group in groups]
     cells = product(*(group.parts(domain) for group in groups))
@@ -120,7 +122,7 @@ def _of_each(part: Weighed, groups: tuple[Group, ...], setting: Setting) -> list
 
 
 def _from_table(
-    part: Weighed, groups: tuple[Group, ...], need: Marginal, table: TableEstimate, setting: Setting, *, at_once: bool
+    part: Weighed, groups: tuple[GroupBy, ...], need: Marginal, table: TableEstimate, setting: Setting, *, at_once: bool
 ) -> list[Figure]:
     # Of m bars that fail with a chance of 1/m of what is allowed each, one fails with a chance of all of it, at most.
     sure = 1 - (1 - setting.confidence) / (_size(groups, setting) if at_once else 1)

@@ -22,11 +22,11 @@ _BRANCHINGS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 30)  # as many of one le
 _BLOCKS = (40, 50, 60, 70, 80, 90)  # weights of single blocks that are looked at
 _FALLS = (1.0, 0.7)  # of the weights from level to level
 _POSITIONS = 16  # of windows of one length
-_COMMON = 0.1  # see `Expected`
+_COMMON = 0.1  # see `ExpectedErrors`
 _GOLDEN = (math.sqrt(5) - 1) / 2  # its multiples hit no grid of borders more often than another
 
 
-class Expected(NamedTuple):
+class ExpectedErrors(NamedTuple):
     """The errors to expect of counts.
 
     of: in a ledger of so many blocks, with that part of the budget.
@@ -46,14 +46,14 @@ class GroupPlan:
     why: str
 
 
-def expected_error(domain: Domain, rows: int, whole: Loss, warm: float, rows_per_person: int = 1) -> Expected:
+def expected_error(domain: Domain, rows: int, whole: Loss, warm: float, rows_per_person: int = 1) -> ExpectedErrors:
     """By what a mechanism starts from: a fit of tables that are bought for a part `warm` of the budget, or noise alone.
 
     `rows` are those of one block. The error of noise alone is the same whatever rows there are.
     """
     if not warm:
         power = 1.0 if whole.measure == "epsilon" else 0.5
-        return Expected(lambda size, share: float(1 / share) ** power, 0.0)
+        return ExpectedErrors(lambda size, share: float(1 / share) ** power, 0.0)
     from tacit.release.forecast import WarmStarted  # only a series of so many expected blocks is planned for
 
     @lru_cache(maxsize=4096)
@@ -61,10 +61,10 @@ def expected_error(domain: Domain, rows: int, whole: Loss, warm: float, rows_per
         loss = Loss(whole.measure, int(whole.atoms * share * Fraction(warm)))
         return WarmStarted(domain, rows * size, whole.measure, rows_per_person).mean(loss)
 
-    return Expected(error, _COMMON)
+    return ExpectedErrors(error, _COMMON)
 
 
-def planned(expected: int, errors: Expected, windows: Sequence[int] | None = None) -> GroupPlan:
+def planned(expected: int, errors: ExpectedErrors, windows: Sequence[int] | None = None) -> GroupPlan:
     """The levels for so many blocks.
 
     windows: lengths of windows, in blocks, that count alike: periods from a multiple of their length on. By default

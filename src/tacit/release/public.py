@@ -378,17 +378,17 @@ def past(read_to: int, told: Iterable[Receipt | None]) -> int:
     return max(new) if new and max(new) - read_to == len(new) else read_to
 
 
-class _Factor(Struct):
+class _StoredFactor(Struct):
     scope: list[str]
 
 
-class _Question(Struct):
+class _StoredQuestion(Struct):
     kind: str
-    factors: list[_Factor] = []
+    factors: list[_StoredFactor] = []
 
 
 class _Measured(Struct):
-    question: _Question
+    question: _StoredQuestion
 
 
 _peek = Decoder(_Measured).decode

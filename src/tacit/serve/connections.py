@@ -44,7 +44,7 @@ def room(most: int = MAX_CONNECTIONS, others: int = 0) -> int:
     return max(1, most)
 
 
-class Joined:
+class BufferedTransport:
     """A transport that sends what is written in one turn of the loop at once: a response's head with its body."""
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
@@ -73,7 +73,7 @@ class Joined:
         return getattr(self._transport, name)
 
 
-class Connection(H11Protocol):
+class HttpConnection(H11Protocol):
     """One connection of a client."""
 
     most = MAX_CONNECTIONS
@@ -87,11 +87,13 @@ class Connection(H11Protocol):
         return self.cycle is None or self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(Joined(transport, self.loop))  # type: ignore[arg-type]  # it does what one does
+        super().connection_made(BufferedTransport(transport, self.loop))  # type: ignore[arg-type]  # it does what one does
         self._since = self.loop.time()
         self._watch()
         if len(self.connections) > self.most:
-            others = (one for one in self.connections if isinstance(one, Connection) and one.idle and one is not self)
+            others = (
+                one for one in self.connections if isinstance(one, HttpConnection) and one.idle and one is not self
+            )
             min(others, key=lambda one: one._since, default=self).end()
 
     def data_received(self, data: bytes) -> None:

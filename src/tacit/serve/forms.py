@@ -33,14 +33,14 @@ from tacit.model.statistic import MAX_ARGUMENTS, Statistic
 from tacit.model.statistic_check import owners
 from tacit.model.values import Value
 from tacit.model.workload import check
-from tacit.replies import Closed
+from tacit.replies import StrictStruct
 from tacit.serve.schema import AnyOf, Json, Number, Pair, Scalar, Text, Where, given
 
 MAX_NAMES = 16  # attributes of one table
 Share = Annotated[float, Meta(gt=0, le=1, description="Of the whole budget, for a sharper release.")]
 
 
-class FactorForm(Closed):
+class FactorForm(StrictStruct):
     """Weights over the values of a few attributes, as `Query.to_dict` writes them."""
 
     scope: Annotated[list[Text], Meta(max_length=MAX_NAMES)]
@@ -49,7 +49,7 @@ class FactorForm(Closed):
     weights: Text | list[Number]
 
 
-class QueryForm(Closed):
+class QueryForm(StrictStruct):
     """A product of weights, or one minus that: any condition, as programs write it."""
 
     complement: bool
@@ -73,7 +73,7 @@ Weights = Annotated[list[QueryForm], Meta(min_length=1, max_length=1)]  # as a l
 Rows = Where | Weights
 
 
-class Asked(Closed):
+class Asked(StrictStruct):
     """One kind of object: its fields are what is read, and described."""
 
     def ask(self, domain: Domain) -> Ask:

@@ -166,7 +166,7 @@ def _run(
 
     from tacit.serve.admission import Limits
     from tacit.serve.app import LOOPBACK, is_loopback, make_app
-    from tacit.serve.connections import BACKLOG, MAX_CONNECTIONS, Complaints, Connection, room
+    from tacit.serve.connections import BACKLOG, MAX_CONNECTIONS, Complaints, HttpConnection, room
     from tacit.serve.server import Server
 
     host, postgres = at.host.strip("[]"), at.postgres
@@ -217,7 +217,7 @@ def _run(
     uvicorn.Server(
         uvicorn.Config(
             make_app(server, pages=pages(), ready=told, beside=beside),
-            http=type("Connection", (Connection,), {"most": most}),
+            http=type("HttpConnection", (HttpConnection,), {"most": most}),
             backlog=BACKLOG,
             ws="none",
             loop="asyncio",

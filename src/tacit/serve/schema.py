@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tacit.replies import MAX_BATCH, Closed
+from tacit.replies import MAX_BATCH, StrictStruct
 from tacit.serve.refusal import Refusal
 
 MAX_DEPTH = 8
@@ -37,7 +37,7 @@ Scalar = Text | Number | float | bool
 Pair = Annotated[list[Scalar], Meta(min_length=2, max_length=2)]
 
 
-class AnyOf(Closed):
+class AnyOf(StrictStruct):
     """Any of these values."""
 
     values: Annotated[list[Scalar | None], Meta(min_length=1, max_length=MAX_LISTED)] = msgspec.field(name="in")
@@ -53,13 +53,13 @@ Question = Annotated[Any, Meta(extra_json_schema={"$ref": "#/components/schemas/
 
 
 # Whole bodies.
-class LoginBody(Closed):
+class LoginBody(StrictStruct):
     """The body of a login is like {"key": "tacit_…"}."""
 
     key: Annotated[str, Meta(max_length=MAX_TEXT, pattern="^tacit_")]
 
 
-class AskBody(Closed):
+class AskBody(StrictStruct):
     """The body of a question is like {"question": "SELECT COUNT(*) FROM data"}."""
 
     question: Question
@@ -69,7 +69,7 @@ class AskBody(Closed):
     ) = UNSET
 
 
-class AskManyBody(Closed):
+class AskManyBody(StrictStruct):
     """The body of a batch is like {"questions": ["SELECT COUNT(*) FROM data"]}."""
 
     questions: Annotated[list[Question], Meta(min_length=1, max_length=MAX_BATCH)]

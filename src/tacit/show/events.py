@@ -102,14 +102,14 @@ def events(session: Session) -> list[Event]:
 
 
 @dataclass
-class Tally:
+class SpendingTally:
     """What was paid for each kind of `BOUGHT` up to an entry: how many times, and how many atoms."""
 
     entry: int = 0
     number: Counter[str] = field(default_factory=Counter)
     atoms: Counter[str] = field(default_factory=Counter)
 
-    def catch_up(self, session: Session) -> Tally:
+    def catch_up(self, session: Session) -> SpendingTally:
         """The same up to the newest entry. What was counted before is not read again."""
         for kind, atoms, entry in session.charges(self.entry):
             kind = _CHARGED.get(kind, "range")
@@ -119,7 +119,7 @@ class Tally:
         return self
 
     @classmethod
-    def of(cls, found: Sequence[Event]) -> Tally:
+    def of(cls, found: Sequence[Event]) -> SpendingTally:
         own = [event for event in found if not event.free]
         atoms = Counter[str]()
         for event in own:
@@ -127,7 +127,7 @@ class Tally:
         return cls(number=Counter(event.kind for event in own), atoms=atoms)
 
 
-def spending(tally: Tally, session: Session) -> list[tuple[str, int, Loss]]:
+def spending(tally: SpendingTally, session: Session) -> list[tuple[str, int, Loss]]:
     """What was paid for each kind: its name, how many, the cost; then what is reserved without an outcome.
 
     What the ledger before had spent comes first, and last what went to the one that continues this one.
@@ -174,7 +174,9 @@ def _kind(answer: Measured) -> str:
 
 def gauge(found: Sequence[Event], session: Session) -> Gauge:
     """The budget as one bar, by what it was spent on."""
-    parts = [(name, 100 * cost.atoms / session.total.atoms) for name, _, cost in spending(Tally.of(found), session)]
+    parts = [
+        (name, 100 * cost.atoms / session.total.atoms) for name, _, cost in spending(SpendingTally.of(found), session)
+    ]
     return Gauge(f"The budget: {session.budget}", parts, 100, "% of it", width=WIDTH)
 
 

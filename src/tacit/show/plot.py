@@ -14,7 +14,7 @@ INCHES_A_LABEL = 0.17
 _NOT_VALUES = ("error", "below", "low", "high")
 
 
-class Drawn(NamedTuple):
+class PlotData(NamedTuple):
     """What is drawn: a label for each value, how far below and above it its bar reaches, and what the values are."""
 
     labels: list[str]
@@ -43,7 +43,7 @@ def plot(frame: Frame, title: str, *, ax: Any = None) -> Any:
     return ax
 
 
-def drawn(frame: Frame) -> Drawn:
+def drawn(frame: Frame) -> PlotData:
     """The labels, values and bars among the columns of an answer."""
     columns = {column.name: column for column in frame.columns}
     plain = {name: column.stored()[0].tolist() for name, column in columns.items()}
@@ -61,10 +61,10 @@ def drawn(frame: Frame) -> Drawn:
     else:
         name = "error" if "error" in plain else f"{value} error"
         below = above = [0.0 if one is None or one != one else float(one) for one in plain[name]]
-    return Drawn(labels, values, below, above, "" if value == "value" else value)
+    return PlotData(labels, values, below, above, "" if value == "value" else value)
 
 
-def _altair(data: Drawn, title: str) -> Any:
+def _altair(data: PlotData, title: str) -> Any:
     altair = import_module("altair")
     rows = [
         {"label": label, "value": value, "low": value - below, "high": value + above}

@@ -25,7 +25,19 @@ from tacit.release.plan import Plan, plan
 from tacit.session import Session
 from tacit.show.chart import Chart
 from tacit.show.chart.paint import FONT, ROLES
-from tacit.show.events import WIDTH, Event, Tally, counts, events, gauge, pictures, single, spending, table, timeline
+from tacit.show.events import (
+    WIDTH,
+    Event,
+    SpendingTally,
+    counts,
+    events,
+    gauge,
+    pictures,
+    single,
+    spending,
+    table,
+    timeline,
+)
 from tacit.show.pages import environment, number, percent
 
 MOST_PICTURES = 40
@@ -88,7 +100,7 @@ def page(session: Session, title: str | None = None) -> str:
     free = [event for event in found if event.free]
     bought = [event for event in found if not event.free]
     measured = [event for event in bought if isinstance(event.answer, Measured)]
-    lines = spending(Tally.of(found), session)
+    lines = spending(SpendingTally.of(found), session)
     return (
         environment("tacit.show")
         .get_template("report.html")

@@ -8,7 +8,7 @@ from typing import Protocol
 from sqlglot import exp
 
 from tacit.errors import InvalidQuery
-from tacit.model.derived import Shown, Sort
+from tacit.model.derived import DerivedColumn, Sort
 from tacit.model.outer import Outer
 from tacit.model.sql.condition import Reading, only, plain_value
 from tacit.model.sql.group import position
@@ -31,7 +31,7 @@ class Ending:
     offset: int = 0
 
 
-def ending_of(select: exp.Select, scope: Read, shown: list[Shown]) -> Ending:
+def ending_of(select: exp.Select, scope: Read, shown: list[DerivedColumn]) -> Ending:
     read, found = scope.read, Ending()
     if not any(select.args.get(clause) for clause in ("having", "order", "limit", "offset")):
         return found

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from tacit.errors import InvalidQuery
-from tacit.model.ask import Group
+from tacit.model.ask import GroupBy
 from tacit.model.describe import describe
 from tacit.model.outer import Belongs
 from tacit.model.query import Query
@@ -18,7 +18,7 @@ from tacit.model.sql.outer import ALLOWED
 MAX_CELLS = 2**20  # of a result
 
 
-def groups_of(select: exp.Select, read: Reading) -> list[Group]:
+def groups_of(select: exp.Select, read: Reading) -> list[GroupBy]:
     """The groups of a statement: those of the select list, and those of GROUP BY alone. Each is held against both."""
     items = [(item, group) for item in select.expressions if (group := _safe_group(item, read)) is not None]
     if select.args.get("distinct"):
@@ -29,7 +29,7 @@ def groups_of(select: exp.Select, read: Reading) -> list[Group]:
     if not only(grouping, "expressions"):  # ROLLUP, CUBE, ALL and their kind
         raise InvalidQuery(f"{text(grouping)} is not answered here. {ALLOWED}")
     titles = {group.title.lower(): group for _, group in items}
-    found = list[Group]()
+    found = list[GroupBy]()
     for node in grouping.expressions:
         with read.attempt():
             found.append(_grouped(node, select, titles, read))
@@ -40,7 +40,7 @@ def groups_of(select: exp.Select, read: Reading) -> list[Group]:
     return listed + [g for g in found if (g.name, g.width) not in [(one.name, one.width) for one in listed]]
 
 
-def _safe_group(item: exp.Expr, read: Reading) -> Group | None:
+def _safe_group(item: exp.Expr, read: Reading) -> GroupBy | None:
     """The group that an item of the select list is; what is wrong with it is said when the item is read."""
     try:
         return group_of(item.unalias(), item.alias if isinstance(item, exp.Alias) else "", read)
@@ -48,7 +48,7 @@ def _safe_group(item: exp.Expr, read: Reading) -> Group | None:
         return None
 
 
-def _grouped(node: exp.Expr, select: exp.Select, titles: Mapping[str, Group], read: Reading) -> Group:
+def _grouped(node: exp.Expr, select: exp.Select, titles: Mapping[str, GroupBy], read: Reading) -> GroupBy:
     """An item of GROUP BY, which may be a position or an alias too."""
     at = position(node, len(select.expressions))
     if at is not None:
@@ -62,11 +62,11 @@ def _grouped(node: exp.Expr, select: exp.Select, titles: Mapping[str, Group], re
     return group
 
 
-def group_of(node: exp.Expr, alias: str, read: Reading) -> Group | None:
+def group_of(node: exp.Expr, alias: str, read: Reading) -> GroupBy | None:
     """A column to group by, or bins of it: FLOOR(age / 10) * 10, age / 10 * 10, age // 10 * 10."""
     if isinstance(node, exp.Column):
         name = column(node, read)
-        return Group(name, alias or name)
+        return GroupBy(name, alias or name)
     product = stripped(node)
     if not isinstance(product, exp.Mul):
         return None
@@ -86,10 +86,10 @@ def group_of(node: exp.Expr, alias: str, read: Reading) -> Group | None:
         raise InvalidQuery(f"bins are written FLOOR({name} / 10) * 10, with the same number twice.")
     if not floor and (attribute.kind == "numeric" or attribute.edge(0) < 0):
         raise InvalidQuery(f"write FLOOR({name} / {width}) * {width}: without FLOOR engines do not agree on it.")
-    return Group(name, alias or name, width)
+    return GroupBy(name, alias or name, width)
 
 
-def check_size(groups: list[Group] | tuple[Group, ...], read: Reading) -> None:
+def check_size(groups: list[GroupBy] | tuple[GroupBy, ...], read: Reading) -> None:
     cells = math.prod(read.domain[group.name].size for group in groups)
     if cells > MAX_CELLS:
         raise InvalidQuery(f"the result would have up to {cells:,} rows; the most is {MAX_CELLS:,}.")
@@ -107,7 +107,7 @@ def position(node: exp.Expr, columns: int) -> int | None:
     return found - 1
 
 
-def belongs(node: exp.Expr, names: Mapping[str, str], groups: list[Group], read: Reading) -> Belongs | None:
+def belongs(node: exp.Expr, names: Mapping[str, str], groups: list[GroupBy], read: Reading) -> Belongs | None:
     """A condition on the attributes of groups alone, by the names that they go by; None if it is about more."""
     columns = list(node.find_all(exp.Column))
     if not columns or node.find(exp.AggFunc, exp.Anonymous, exp.Subquery):
@@ -127,7 +127,7 @@ def belongs(node: exp.Expr, names: Mapping[str, str], groups: list[Group], read:
     return Belongs(meets, fails, describe(meets, read.domain))
 
 
-def _whole_groups(query: Query, group: Group, read: Reading) -> bool:
+def _whole_groups(query: Query, group: GroupBy, read: Reading) -> bool:
     if group.name not in query.scope:
         return True
     names = [group.name, *(name for name in query.scope if name != group.name)]

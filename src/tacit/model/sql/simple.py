@@ -37,12 +37,12 @@ def simple_count(tokens: Sequence[Token], domain: Domain) -> Count | None:
     if len(tokens) > MOST_TOKENS:
         return None
     try:
-        return Count(_Words(tokens).rows(domain).bind(domain))
+        return Count(_WordStream(tokens).rows(domain).bind(domain))
     except (_Other, InvalidQuery, ValueError):  # Python reads no whole number of thousands of digits
         return None
 
 
-class _Words:
+class _WordStream:
     """The words of a statement, one after the other."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:

@@ -13,8 +13,8 @@ from sqlglot import exp
 
 from tacit.errors import InvalidQuery
 from tacit.model.aggregate import Aggregate
-from tacit.model.ask import Ask, Column, Count, Derived, Group, Quantile, Select
-from tacit.model.derived import Fold, Folded, FoldKind, Shown, attribute_of
+from tacit.model.ask import Ask, Column, Count, Derived, GroupBy, Quantile, Select
+from tacit.model.derived import DerivedColumn, Fold, Folded, FoldKind, attribute_of
 from tacit.model.describe import describe
 from tacit.model.expression import All, Expression
 from tacit.model.outer import Belongs, Constant, Elsewhere, Given, Kind, Operation, Outer, kinds_of
@@ -100,7 +100,7 @@ class Inner:
     read: Reading
     tables: Tables
     where: Expression
-    groups: list[Group]
+    groups: list[GroupBy]
     values: list[Aggregate | Quantile] = field(default_factory=list)
     elsewhere: list[Select | Folded | Derived] = field(default_factory=list)
     named: dict[str, Outer] = field(default_factory=dict)  # by alias
@@ -129,7 +129,7 @@ class Inner:
         one = Given(len(self.groups) + self.values.index(asked))
         return one if scale == 1 else Operation("*", (Constant(scale), one))
 
-    def _label(self, group: Group, node: exp.Expr) -> Given:
+    def _label(self, group: GroupBy, node: exp.Expr) -> Given:
         for i, known in enumerate(self.groups):
             if (known.name, known.width) == (group.name, group.width):
                 return Given(i)
@@ -160,7 +160,7 @@ class Inner:
                 f"{name} has values beyond those that are listed, so they cannot be counted; SELECT DISTINCT lists "
                 "the declared ones."
             )
-        by = (*self.groups, Group(name, name))
+        by = (*self.groups, GroupBy(name, name))
         check_size(by, self.read)
         counted = Select(self.read.domain, (Column(Count(self.read.bind(self.where)), "rows"),), by)
         there: list[Outer] = [Operation("<=", (Constant(1), Given(len(by))))]
@@ -185,13 +185,15 @@ def _over_data(select: exp.Select, read: Reading, tables: Tables) -> Rows | None
     known = len(read.mistakes)
     inner = Inner(read, tables, All(()) if known else chosen, groups_of(select, read))
     inner.partial = len(read.mistakes) > known
-    shown = list[Shown]()
+    shown = list[DerivedColumn]()
     for item in select.expressions:
         node: Outer = Constant(None)  # stands for what is wrong
         with read.attempt():
             node = value(item.unalias(), inner)
         label = inner.groups[node.index] if isinstance(node, Given) and node.index < len(inner.groups) else None
-        shown.append(Shown(_title(item) if label is None or item.alias else label.title, node, bool(item.alias)))
+        shown.append(
+            DerivedColumn(_title(item) if label is None or item.alias else label.title, node, bool(item.alias))
+        )
         if item.alias and item.alias.lower() not in map(str.lower, read.domain):
             inner.named[item.alias.lower()] = node
     if distinct:
@@ -212,14 +214,14 @@ def _over_data(select: exp.Select, read: Reading, tables: Tables) -> Rows | None
     return _put_together(inner, shown, outer)
 
 
-def _lists(select: exp.Select, inner: Inner, shown: list[Shown]) -> bool:
+def _lists(select: exp.Select, inner: Inner, shown: list[DerivedColumn]) -> bool:
     """Whether SELECT a FROM data GROUP BY a lists declared values, as SELECT DISTINCT a does: tools fill filters so."""
     if any(select.args.get(clause) for clause in ("where", "having")):
         return False
     return [one.node for one in shown] == [Given(i) for i in range(len(inner.groups))]
 
 
-def _put_together(inner: Inner, shown: list[Shown], ending: Ending) -> Rows:
+def _put_together(inner: Inner, shown: list[DerivedColumn], ending: Ending) -> Rows:
     """The inner part and what is worked out from it; the inner part alone where nothing is."""
     domain, notes = inner.read.domain, tuple(dict.fromkeys(inner.read.notes))
     first = len(inner.groups)
@@ -230,7 +232,7 @@ def _put_together(inner: Inner, shown: list[Shown], ending: Ending) -> Rows:
         domain,
         tuple(Column(a, titles.get(node, ""), node in named) for a, node in zip(inner.values, nodes, strict=True)),
         tuple(
-            Group(group.name, titles.get(Given(i), group.title), group.width) for i, group in enumerate(inner.groups)
+            GroupBy(group.name, titles.get(Given(i), group.title), group.width) for i, group in enumerate(inner.groups)
         ),
         notes,
     )
@@ -351,15 +353,15 @@ def _over_rows(select: exp.Select, source: Rows, read: Reading, tables: Tables) 
         if any(source.kinds[i] != "text" for i in by):
             raise InvalidQuery("rows are put together by their labels, not by their values.")
         scope = Over(read, tables, source, tuple(by), elsewhere=each.elsewhere)
-    shown = list[Shown]()
+    shown = list[DerivedColumn]()
     for item in select.expressions:
         if isinstance(item, exp.Star) and not folded:
-            shown += [Shown(title, Given(i)) for i, title in enumerate(source.titles)]
+            shown += [DerivedColumn(title, Given(i)) for i, title in enumerate(source.titles)]
             continue
         made: Outer = Constant(None)  # stands for what is wrong
         with read.attempt():
             made = value(item.unalias(), scope)
-        shown.append(Shown(_title(item), made, bool(item.alias)))
+        shown.append(DerivedColumn(_title(item), made, bool(item.alias)))
         if item.alias and item.alias.lower() not in map(str.lower, source.titles):
             scope.named[item.alias.lower()] = made
     scope.named = {one.title.lower(): one.node for one in shown if one.named}

@@ -7,10 +7,11 @@ to a width. Here a database is a sequence of records, and N Markov chains sample
 X, or touches |X|. `start` draws C_0, `restrict` adds an answer and moves the databases that are there already (a hard
 question is one that they nearly all miss, so weighting them anew would keep none), `stir` moves them further.
 
-Two kinds of constraint. A query, 0/1 or weighted, is a *slab*: every single move respects it. Any other statistic is a
-*block*: a short run of moves is proposed as a whole and undone, in each chain, if it makes that chain's blocks worse.
-This is exact: the run is a reversible kernel for the uniform law within the slabs (see `moves`), so it is a
-symmetric proposal there, and the ratio of the targets is the indicator that the blocks hold.
+Two kinds of constraint. Every single move respects the slab of a query, 0/1 or weighted. The slab of any other
+statistic is respected by short runs of moves: a run is proposed as a whole and undone, in each chain, if it leads that
+chain further out. This is exact: the run is a reversible kernel for the uniform law within the queries' slabs (see
+`moves`), so it is a symmetric proposal there, and the ratio of the targets is the indicator that all statistics are
+within their slabs.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ SWEEPS = 20  # after all databases are inside their slabs: N * m moves each
 ROUNDS = 60  # of repair, at most
 _COLD_ROUNDS = 2  # before every other round is warm
 _PATIENCE = 6  # rounds without any progress, after which the slabs are held to contradict each other
-_BLOCK_STEPS = 8 * len(KINDS)  # moves that are accepted or undone together, at most
-_APPROACH = 6000  # trials that may bring databases inside their blocks
-_TRIALS = 1500  # of the sweeps within blocks, in one call: each evaluates all databases
+_RUN_STEPS = 8 * len(KINDS)  # moves that are accepted or undone together, at most
+_APPROACH = 6000  # trials that may bring databases inside the slabs of statistics
+_TRIALS = 1500  # of the sweeps within these, in one call: each evaluates all databases
 _MOST_RUNS = 6  # comparisons of whole columns are vectorised, look-ups are not
 
 
 @dataclass(frozen=True)
-class Block:
+class StatisticSlab:
     """Any statistic within `width` of `centre`: `evaluate` gives each database of an ensemble one value.
 
     It must be public, and a function of the records alone.
@@ -74,7 +75,7 @@ class Ensemble:
     domain: Domain
     codes: Codes
     slabs: tuple[Slab, ...] = ()
-    blocks: tuple[Block, ...] = ()
+    statistics: tuple[StatisticSlab, ...] = ()
     diagnostics: Diagnostics | None = None
 
     @classmethod
@@ -171,19 +172,19 @@ class Ensemble:
             within = replace(self, slabs=(*self.slabs, slab(what, centre, width, self.records)))
         else:
             evaluate = _values_of(what) if isinstance(what, Statistic) else what
-            within = replace(self, blocks=(*self.blocks, Block(evaluate, centre, width)))
+            within = replace(self, statistics=(*self.statistics, StatisticSlab(evaluate, centre, width)))
         return within.stir(seed=seed, sweeps=sweeps)
 
     def stir(self, *, seed: int, sweeps: int = SWEEPS) -> Ensemble:
         """More sweeps without a new answer."""
-        made = program(self.domain, self.slabs, self.domain.names if self.blocks else ())
+        made = program(self.domain, self.slabs, self.domain.names if self.statistics else ())
         free = sorted(set(range(len(self.domain))) - set(made.moving.tolist()))
         codes = self.codes.copy()
         _redraw(codes, self.domain, free, _key(seed, "free"))  # under no constraint: drawn anew, exactly
         state = chains(codes, made)
         moves = _Moves(self, state, made, _key(seed, "moves"))
         rounds = _repair(state, made, _key(seed, "repair")) if self.slabs else 0
-        rounds += moves.approach() if self.blocks else 0
+        rounds += moves.approach() if self.statistics else 0
         asked = probes(self.domain, [self.domain.names[a] for a in made.moving])
         moves.sweep(sweeps // 2)
         halfway = moves.now().values_many(asked)
@@ -251,19 +252,19 @@ class _Moves:
     program: Program
     key: int
     steps: int = 0
-    length: int = _BLOCK_STEPS  # of a block of moves
+    length: int = _RUN_STEPS  # of a run of moves
 
     def now(self) -> Ensemble:
         return replace(self.ensemble, codes=self.state.codes)
 
     def penalty(self) -> Values:
-        """By how much each database misses the blocks, in widths."""
+        """By how much each database misses the slabs of statistics, in widths."""
         total = np.zeros(len(self.ensemble))
-        for block in self.ensemble.blocks:
-            found = np.asarray(block.evaluate(self.now()), dtype=np.float64)
+        for one in self.ensemble.statistics:
+            found = np.asarray(one.evaluate(self.now()), dtype=np.float64)
             if found.shape != total.shape or not np.isfinite(found).all():
-                raise InvalidQuery("a block's function gives each database one finite number.")
-            total += np.maximum(np.abs(found - block.centre) - block.width, 0) / max(block.width, 1e-9)
+                raise InvalidQuery("a statistic gives each database one finite number.")
+            total += np.maximum(np.abs(found - one.centre) - one.width, 0) / max(one.width, 1e-9)
         return total
 
     def sweep(self, number: int) -> None:
@@ -271,7 +272,7 @@ class _Moves:
         if not len(self.program.moving):
             return
         wanted = len(KINDS) * -(-number * self.ensemble.records // len(KINDS))
-        if not self.ensemble.blocks:
+        if not self.ensemble.statistics:
             self._run(wanted)
             return
         before = self.penalty()
@@ -279,9 +280,9 @@ class _Moves:
             before = self._try(before)
 
     def approach(self) -> int:
-        """Bring all databases inside their blocks, then fix the length of the blocks of moves; the trials that took.
+        """Bring all databases inside the slabs of statistics, then fix the length of runs; the trials that took.
 
-        Most moves of a long block lead away from a rare value, so blocks are halved while few of them help, down to a
+        Most moves of a long run lead away from a rare value, so runs are halved while few of them help, down to a
         single move. What follows must be exact, so from then on the length is fixed, a whole number of palindromes, and
         the longest of which at least a quarter is kept (or the shortest).
         """
@@ -294,7 +295,7 @@ class _Moves:
                 self.length //= 2
             before = after
         self.steps = len(KINDS) * -(-self.steps // len(KINDS))
-        for self.length in (_BLOCK_STEPS, _BLOCK_STEPS // 2, _BLOCK_STEPS // 4, len(KINDS)):
+        for self.length in (_RUN_STEPS, _RUN_STEPS // 2, _RUN_STEPS // 4, len(KINDS)):
             codes = self.state.codes.copy()
             before = self._try(before)
             if (self.state.codes != codes).any(axis=(1, 2)).mean() >= 0.25:
@@ -302,7 +303,7 @@ class _Moves:
         return trials
 
     def _try(self, before: Values) -> Values:
-        """One block of moves in every database, undone where it makes the penalty larger; the new penalties."""
+        """One run of moves in every database, undone where it makes the penalty larger; the new penalties."""
         kept = self.state.take(np.arange(len(self.ensemble)))
         self._run(self.length)
         after = self.penalty()

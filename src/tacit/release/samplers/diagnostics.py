@@ -27,7 +27,7 @@ NOT_MIXED = "the databases have not mixed well, so more questions than needed ma
 class Diagnostics:
     """What one run of moves shows. drift and memory compare the probes' values halfway with those at the end.
 
-    infeasible: databases outside their slabs or blocks. repairs: rounds that brought them inside. drift: the largest
+    infeasible: databases outside their slabs. repairs: rounds that brought them inside. drift: the largest
     change of a probe's mean, in standard errors of a difference of two independent ensembles. shift: the largest such
     change as a fraction. memory: the mean correlation, over databases, of a probe's value with its value half the
     sweeps before; 0 means forgotten. median_error: the largest standard error of a probe's median.

@@ -125,7 +125,7 @@ def repair(rng: np.random.Generator, slabs: Slabs, samples: Samples, rounds: int
 
 
 @dataclass(frozen=True, eq=False)
-class Centre:
+class PolytopeCentre:
     """The centre's masses, and what the covariance needs: variances of free masses and of the slabs' own values."""
 
     slabs: Slabs
@@ -186,7 +186,7 @@ class Centre:
         return settled(self.slabs, self.masses[:, None] + share * (samples.masses - self.masses[:, None]))
 
 
-def centre(slabs: Slabs) -> Centre:
+def centre(slabs: Slabs) -> PolytopeCentre:
     """Newton's method on the dual: one variable for the total and one for each slab, however many atoms there are.
 
     The masses are p_a = |a| / (total + forces . weights_a), so that every dual point gives positive masses and the
@@ -232,7 +232,7 @@ def centre(slabs: Slabs) -> Centre:
             for _ in range(_POLISH):
                 tilt = spread / masses * (rows @ scipy.linalg.cho_solve(fixed, rows.T @ masses - target))
                 masses = masses * np.exp(-np.clip(tilt, -1, 1))
-            return Centre(slabs, masses, dual[1:], step, spread, give, rows, bare, factor)
+            return PolytopeCentre(slabs, masses, dual[1:], step, spread, give, rows, bare, factor)
         # The dual is self-concordant: this step keeps all scores positive and always gains.
         length = 1.0 if decrement < 0.1 else 1 / (1 + np.sqrt(decrement))
         while length < 1 and objective(dual + 2 * length * move) > objective(dual + length * move):

@@ -18,7 +18,7 @@ from tacit.serve.page import view
 from tacit.serve.page.answer import panel
 from tacit.serve.page.dialogue import main, read_question
 from tacit.serve.page.form import last, linked
-from tacit.serve.page.view import Place, page, place_of
+from tacit.serve.page.view import Location, page, place_of
 from tacit.serve.refusal import Refusal, refusal_of
 from tacit.session import Session
 from tacit.show.events import Event, latest
@@ -125,7 +125,7 @@ async def save(call: Call) -> Response:
 def keys(call: Call) -> Response:
     return page(
         "keys.html",
-        Place(call.key, "", "keys"),
+        Location(call.key, "", "keys"),
         usual=DEFAULT_QUOTA,
         keys=view.keys(call.server),
         made=None,
@@ -155,7 +155,7 @@ def change_keys(call: Call) -> Response:
     status = 200 if refusal is None else refusal.status
     return page(
         "keys.html",
-        Place(call.key, "", "keys"),
+        Location(call.key, "", "keys"),
         status,
         usual=DEFAULT_QUOTA,
         keys=view.keys(call.server),

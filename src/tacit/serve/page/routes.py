@@ -23,7 +23,7 @@ from tacit.serve.endpoint import Call, outcome
 from tacit.serve.key import PREFIX, Key
 from tacit.serve.page import dialogue, records, view
 from tacit.serve.page.form import last, read_form
-from tacit.serve.page.view import ASSETS, Place, address, asset, page, refused_page
+from tacit.serve.page.view import ASSETS, Location, address, asset, page, refused_page
 from tacit.serve.refusal import Refusal, refusal_of
 from tacit.serve.server import Server, server_of
 
@@ -80,12 +80,12 @@ def routes(invitations: Mapping[str, str] | None = None, landing: str = "/") -> 
 
 async def _serve(request: Request, do: Doing, owner: bool, tokens: int) -> Response:
     """The same checks in the same order as in the API: who, how often, which data set, the form."""
-    server, place = server_of(request), Place()
+    server, place = server_of(request), Location()
     try:
         key = server.logins.by_cookie(request)
         if key is None:
             return _login_first(request)
-        place = Place(key)
+        place = Location(key)
         acts = request.method == "POST"
         if acts:
             server.logins.check_origin(request)
@@ -93,7 +93,7 @@ async def _serve(request: Request, do: Doing, owner: bool, tokens: int) -> Respo
             server.check_owner(key)
         server.traffic.take(key.id)
         dataset = server.find(request.path_params["dataset"]) if "dataset" in request.path_params else None
-        place = Place(key, "" if dataset is None else dataset.name, "-", len(server.datasets) > 1)
+        place = Location(key, "" if dataset is None else dataset.name, "-", len(server.datasets) > 1)
         fields = await read_form(request, server.traffic, key.id) if acts else []
         with server.traffic.slot(key.id):
             return await outcome(do, Call(request, server, key, dataset, {}, fields), tokens)
@@ -107,7 +107,7 @@ async def _start(request: Request) -> Response:
     key = server.logins.by_cookie(request)
     if key is None:
         then = _then(request.query_params.get("then", ""))
-        return page("login.html", Place(), refusal=None, prefix=PREFIX, then=then)
+        return page("login.html", Location(), refusal=None, prefix=PREFIX, then=then)
     names = sorted(server.datasets)
     if len(names) == 1:
         return RedirectResponse(f"/data/{names[0]}", 303)
@@ -130,7 +130,7 @@ async def _choose(request: Request) -> Response:
 def _cards(server: Server, key: Key, asked: str = "") -> Response:
     """The data sets, with what is left of each. `asked` is a question that was brought along."""
     cards = [(view.about(one), view.budget(one, one.quota(key))) for _, one in sorted(server.datasets.items())]
-    return page("datasets.html", Place(key), cards=cards, asked=asked)
+    return page("datasets.html", Location(key), cards=cards, asked=asked)
 
 
 def _login_first(request: Request) -> Response:
@@ -139,7 +139,7 @@ def _login_first(request: Request) -> Response:
         return RedirectResponse("/", 303)
     # A link on another site comes without the cookie, which is SameSite=Strict: asked again from here, it has it.
     if request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
-        return page("again.html", Place())
+        return page("again.html", Location())
     query = f"?{request.url.query}" if request.url.query else ""
     return RedirectResponse(f"/?{urlencode({'then': request.url.path + query})}", 303)
 
@@ -162,7 +162,7 @@ async def _login(request: Request) -> Response:
         refusal = refusal_of(error)
         if refusal.code == "unauthorized":
             refusal = Refusal(401, "unauthorized", "No key in use reads like this one. Was it pasted whole?")
-        return page("login.html", Place(), refusal.status, refusal=refusal, prefix=PREFIX, then=then)
+        return page("login.html", Location(), refusal.status, refusal=refusal, prefix=PREFIX, then=then)
 
 
 async def _logout(request: Request) -> Response:
@@ -170,7 +170,7 @@ async def _logout(request: Request) -> Response:
     try:
         server.logins.check_origin(request)
     except Refusal as refusal:
-        return refused_page(refusal, Place())
+        return refused_page(refusal, Location())
     response = RedirectResponse("/", 303)
     server.logins.end(request, response)
     return response
@@ -189,13 +189,13 @@ def _enter(request: Request, invitations: dict[str, str], landing: str) -> Respo
         server.logins.start(server.recognise(invitations.pop(word), address_of(request)), response)
         return response
     except Exception as error:
-        return refused_page(refusal_of(error), Place())
+        return refused_page(refusal_of(error), Location())
 
 
 async def _asset(request: Request) -> Response:
     name = request.path_params["file"]
     if name not in ASSETS:
-        return refused_page(Refusal(404, "no_such_address", "There is nothing at this address."), Place())
+        return refused_page(Refusal(404, "no_such_address", "There is nothing at this address."), Location())
     fresh = request.url.query == address(name).partition("?")[2]
     lasting = {"cache-control": "public, max-age=31536000, immutable" if fresh else "no-cache"}
     return Response(asset(name), headers=lasting, media_type=ASSETS[name])

@@ -38,7 +38,7 @@ from tacit.serve.server import Server
 from tacit.session import Session
 from tacit.show.chart import Gauge
 from tacit.show.chart.paint import CSS, FONT, ROLES, Picture, clean
-from tacit.show.events import Event, Tally, latest, pictures, single, spending
+from tacit.show.events import Event, SpendingTally, latest, pictures, single, spending
 from tacit.show.pages import drawn, environment
 from tacit.show.report import expectation, odds
 from tacit.show.streams import has_arrow
@@ -67,7 +67,7 @@ ASSETS = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "ima
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """Where a reader is: whose key, which data set (none before one is chosen), and which of its pages."""
 
     key: Key | None = None
@@ -91,18 +91,18 @@ class Place:
         return [*(found if self.dataset else [("Data sets", "/", self.page == "")]), *keys]
 
 
-def place_of(call: Call, page: str = "") -> Place:
+def place_of(call: Call, page: str = "") -> Location:
     """Where whoever calls is."""
-    return Place(call.key, call.about.name, page, len(call.server.datasets) > 1)
+    return Location(call.key, call.about.name, page, len(call.server.datasets) > 1)
 
 
-def page(template: str, place: Place, status: int = 200, **words: Any) -> Response:
+def page(template: str, place: Location, status: int = 200, **words: Any) -> Response:
     """The page of a template. `words` are what the template names."""
     text = _templates().get_template(template).render(place=place, **words)
     return Response(text, status, HEADERS, media_type="text/html")
 
 
-def refused_page(refusal: Refusal, place: Place) -> Response:
+def refused_page(refusal: Refusal, place: Location) -> Response:
     """A page with nothing but a refusal."""
     return page("refused.html", place, refusal.status, refusal=refusal)
 
@@ -249,14 +249,14 @@ def _gauge(dataset: ServedData) -> Gauge:
         return Gauge("", [("spent", 100 * now.spent.atoms / now.total.atoms)], 100, "% of the budget", width=WIDTH)
     session = dataset.table()
     with dataset.shown_lock:  # the tally goes on from where it was
-        tally = dataset.shown.setdefault("tally", (0, Tally()))[1].catch_up(session)
+        tally = dataset.shown.setdefault("tally", (0, SpendingTally()))[1].catch_up(session)
     parts = [(n, 100 * cost.atoms / session.total.atoms) for n, _, cost in spending(tally, session)]
     whole = max(100.0, sum(size for _, size in parts))  # spent meanwhile
     return Gauge("", parts, whole, "% of the budget", width=WIDTH)
 
 
 def history(
-    session: Session, who: Mapping[int, str] | None, before: int, place: Place, *, free: bool
+    session: Session, who: Mapping[int, str] | None, before: int, place: Location, *, free: bool
 ) -> dict[str, Any]:
     """What was bought, and if wanted what was told for nothing; newest first, in pages. `who` is for the owner."""
     newest = latest(session, PAGE + 1, before, free=free)
@@ -282,7 +282,7 @@ def history(
     }
 
 
-def _entry_link(event: Event, place: Place) -> Markup:
+def _entry_link(event: Event, place: Location) -> Markup:
     link = f"{place.address}/entry/{event.receipt.entry}-{event.receipt.seal[:12]}"
     return Markup('<a href="{}">{}</a>').format(link, clean(event.question))
 

@@ -12,14 +12,14 @@ from tacit.model.ask import Ask, Crosstab, Derived, Quantile, Select
 from tacit.model.derived import Folded
 from tacit.model.domain import Domain
 from tacit.model.outer import Given
-from tacit.model.select import Group
+from tacit.model.select import GroupBy
 from tacit.model.table import Answers, Listing, Table
 from tacit.serve.postgres.types import BOOL, DATE, FLOAT8, INT8, TEXT, group_type
 
 Row = Sequence[Any]
 
 
-class Place(NamedTuple):
+class ResultColumn(NamedTuple):
     """What stands at one position of a result: a label or a value, and which of them; its type, and what is NULL."""
 
     label: bool
@@ -28,33 +28,33 @@ class Place(NamedTuple):
     missing: str | None = None
 
 
-def places_of(ask: Ask, domain: Domain) -> tuple[Place, ...]:
+def places_of(ask: Ask, domain: Domain) -> tuple[ResultColumn, ...]:
     """The columns of a question's result."""
     match ask:
         case Select() | Derived():
             kinds = ask.kinds
-            found = list[Place]()
+            found = list[ResultColumn]()
             for i, kind in enumerate(kinds):
                 at = sum((other == "text") == (kind == "text") for other in kinds[:i])
                 group = _group_of(ask, i) if kind == "text" else None
-                found.append(_label(at, group, domain) if kind == "text" else Place(False, at, FLOAT8))
+                found.append(_label(at, group, domain) if kind == "text" else ResultColumn(False, at, FLOAT8))
             return tuple(found)
         case Crosstab():
-            groups = [_label(i, Group(name, name), domain) for i, name in enumerate(ask.names)]
-            return (*groups, Place(False, 0, FLOAT8))
+            groups = [_label(i, GroupBy(name, name), domain) for i, name in enumerate(ask.names)]
+            return (*groups, ResultColumn(False, 0, FLOAT8))
         case Quantile():
-            return (Place(False, 0, group_type(domain[ask.name])),)
-    return (Place(False, 0, FLOAT8),)
+            return (ResultColumn(False, 0, group_type(domain[ask.name])),)
+    return (ResultColumn(False, 0, FLOAT8),)
 
 
-def _label(at: int, group: Group | None, domain: Domain) -> Place:
+def _label(at: int, group: GroupBy | None, domain: Domain) -> ResultColumn:
     if group is None:  # text that was written, in a CASE
-        return Place(True, at, TEXT)
+        return ResultColumn(True, at, TEXT)
     attribute = domain[group.name]
-    return Place(True, at, TEXT if group.width is not None else group_type(attribute), attribute.missing)
+    return ResultColumn(True, at, TEXT if group.width is not None else group_type(attribute), attribute.missing)
 
 
-def _group_of(source: Select | Folded | Derived, column: int) -> Group | None:
+def _group_of(source: Select | Folded | Derived, column: int) -> GroupBy | None:
     """The group whose labels a column has, if it has such."""
     if isinstance(source, Select):
         return source.groups[column] if column < len(source.groups) else None
@@ -64,7 +64,7 @@ def _group_of(source: Select | Folded | Derived, column: int) -> Group | None:
     return _group_of(source.source, node.index) if isinstance(node, Given) else None
 
 
-def rows_of(places: Sequence[Place], answer: Answers) -> Iterator[Row]:
+def rows_of(places: Sequence[ResultColumn], answer: Answers) -> Iterator[Row]:
     """The rows of an answer: a value of its type, or None, for each column."""
     if isinstance(answer, Table | Listing):
         for labels, values in answer.rows():
@@ -89,7 +89,7 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _shown(label: str, place: Place) -> Any:
+def _shown(label: str, place: ResultColumn) -> Any:
     if label == place.missing:
         return None
     if place.type == INT8:

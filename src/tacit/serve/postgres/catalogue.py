@@ -23,9 +23,9 @@ from tacit.model.attribute import Attribute
 from tacit.serve.postgres.answer import Row
 from tacit.serve.postgres.command import DEFAULTS
 from tacit.serve.postgres.messages import Field
-from tacit.serve.postgres.source import Statement
+from tacit.serve.postgres.source import SentStatement
 from tacit.serve.postgres.sqlstate import NO_COLUMN, SYNTAX, TOO_LARGE, UNSUPPORTED, WireError
-from tacit.serve.postgres.translation import Caller, Known, parameter_types, parsed, translated
+from tacit.serve.postgres.translation import Caller, CatalogueNames, parameter_types, parsed, translated
 from tacit.serve.postgres.types import (
     ARRAY_OF,
     BOOL,
@@ -110,7 +110,7 @@ class Catalogue:
             # From here on nothing can be changed: not what it may open, and not this.
             self._engine.execute("SET lock_configuration = true")
             functions = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE schema_name = 'pg'"
-            self._known = Known(
+            self._known = CatalogueNames(
                 {schema: {name for owner, name in tables if owner == schema} for schema, _ in tables},
                 {name for (name,) in self._engine.execute(functions).fetchall()},
                 sorted(self._datasets),
@@ -123,7 +123,7 @@ class Catalogue:
         async with self._turns.setdefault(key, asyncio.Lock()), self._room:
             yield
 
-    def lookup(self, statement: Statement, caller: Caller) -> Lookup:
+    def lookup(self, statement: SentStatement, caller: Caller) -> Lookup:
         """Read a statement. What it is about that is not there is refused. In a thread, in the key's turn."""
         self._make()
         tree = parsed(statement.text)

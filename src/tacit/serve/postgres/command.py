@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tacit.serve.postgres.messages import Field
-from tacit.serve.postgres.source import Statement, name_of
+from tacit.serve.postgres.source import SentStatement, name_of
 from tacit.serve.postgres.sqlstate import BAD_SETTING, NO_SETTING, READ_ONLY, SYNTAX, UNSUPPORTED, WireError
 from tacit.serve.postgres.types import TEXT
 
@@ -74,7 +74,7 @@ _FIXED = {
 
 
 @dataclass
-class Settings:
+class ConnectionSettings:
     """The settings of one connection: the client's own words, which change nothing here but which notices are sent."""
 
     values: dict[str, str] = field(default_factory=lambda: dict(DEFAULTS))
@@ -148,7 +148,7 @@ class Command:
         return (Field(self.shows, TEXT),)
 
 
-def command_of(statement: Statement) -> Command | None:
+def command_of(statement: SentStatement) -> Command | None:
     """The command that a statement is; None if it may be a question. Refuses what is neither."""
     word = statement.words[0]
     if word in _TRANSACTION:
@@ -169,7 +169,7 @@ def command_of(statement: Statement) -> Command | None:
     return None
 
 
-def _tidy(statement: Statement) -> Command:
+def _tidy(statement: SentStatement) -> Command:
     word, rest = statement.words[0], statement.tokens[1:]
     every = not rest or statement.words[-1] in ("ALL", "*")
     name = "" if every else name_of(rest[-1])
@@ -184,7 +184,7 @@ def _tidy(statement: Statement) -> Command:
     return Command(_TIDY[word], resets=word == "RESET")
 
 
-def _set(statement: Statement) -> Command:
+def _set(statement: SentStatement) -> Command:
     tokens = list(statement.tokens[1:])
     if tokens and tokens[0].text.upper() in ("SESSION", "LOCAL"):
         tokens.pop(0)

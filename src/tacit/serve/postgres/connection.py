@@ -17,7 +17,7 @@ from tacit.serve.postgres.conversation import Conversation, spread, tagged
 from tacit.serve.postgres.messages import Malformed
 from tacit.serve.postgres.named import Fetching
 from tacit.serve.postgres.portals import Named, Portal
-from tacit.serve.postgres.source import Statement, split
+from tacit.serve.postgres.source import SentStatement, split
 from tacit.serve.postgres.sqlstate import (
     NOT_ALLOWED,
     PROTOCOL,
@@ -237,13 +237,13 @@ class Connection:
         self._listener.server.traffic.take(key.id)
         return key
 
-    async def _split(self, text: str) -> list[Statement]:
+    async def _split(self, text: str) -> list[SentStatement]:
         if len(text) <= SHORT_SQL:
             return split(text)
         self._take()
         return await asyncio.to_thread(split, text)
 
-    async def _read(self, statement: Statement) -> Prepared:
+    async def _read(self, statement: SentStatement) -> Prepared:
         """Read what was not read before, which takes one of the key's requests unless it is a command."""
         key = self._take() if statement.first in (*QUERY, *NESTED, "EXECUTE") else self._talk.current_key()
         return await self._listener.read(statement, self._talk, key)

@@ -14,12 +14,12 @@ from tacit.serve.postgres import messages
 from tacit.serve.postgres.answer import Row, notice, rows_of
 from tacit.serve.postgres.catalogue import DATABASE, Lookup
 from tacit.serve.postgres.channel import Channel, Gone
-from tacit.serve.postgres.command import REPORTED, TRANSACTIONS, Command, Settings
+from tacit.serve.postgres.command import REPORTED, TRANSACTIONS, Command, ConnectionSettings
 from tacit.serve.postgres.messages import Field
 from tacit.serve.postgres.named import ALL, Execution, Fetching
 from tacit.serve.postgres.portals import Named, Names, Portal
 from tacit.serve.postgres.sqlstate import CANCELLED, NO_TRANSACTION, NOT_ALLOWED, SHUTDOWN, SYNTAX, WireError
-from tacit.serve.postgres.statement import Bound, Explained, NamedStatement, Prepared
+from tacit.serve.postgres.statement import BoundStatement, Explained, NamedStatement, Prepared
 from tacit.serve.postgres.translation import Caller
 from tacit.serve.postgres.types import decode, encoder
 
@@ -45,7 +45,7 @@ class Conversation:
     def __init__(self, listener: Listener, channel: Channel, process: int) -> None:
         self._listener, self.channel, self.process = listener, channel, process
         self.key: Key | None = None
-        self.settings = Settings()
+        self.settings = ConnectionSettings()
         self.database = ""
         self.names = Names()
         self.in_transaction, self._told = False, False
@@ -59,7 +59,7 @@ class Conversation:
         user = "" if self.key is None else self.key.name
         return Caller(user, self.database or DATABASE, self.process, self.settings.values)
 
-    def fields(self, bound: Bound) -> tuple[Field, ...] | None:
+    def fields(self, bound: BoundStatement) -> tuple[Field, ...] | None:
         """The columns of what is done: where it uses another statement, they are those of that."""
         return self.described(bound.prepared) if bound.asked is None else bound.fields
 
@@ -111,7 +111,7 @@ class Conversation:
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
-    async def do(self, bound: Bound) -> Result:
+    async def do(self, bound: BoundStatement) -> Result:
         asked = bound.prepared.asked
         if isinstance(asked, Command):
             return self._command(asked)
@@ -133,7 +133,7 @@ class Conversation:
             (answer,) = await self._waited(asyncio.ensure_future(answering))
             return Result("SELECT", rows_of(bound.asked.places, answer), (notice(answer),))
 
-    async def _name(self, asked: NamedStatement, bound: Bound) -> Result:
+    async def _name(self, asked: NamedStatement, bound: BoundStatement) -> Result:
         """PREPARE and DECLARE. Nothing is asked before it is executed or fetched."""
         named = asked.named
         if not named.cursor:
@@ -148,7 +148,7 @@ class Conversation:
         self.names.keep_portal(named.name, Portal(inner, formats, named.holds))
         return Result("DECLARE CURSOR")
 
-    async def _executed(self, asked: Execution) -> Bound:
+    async def _executed(self, asked: Execution) -> BoundStatement:
         """The statement that EXECUTE is about, with its values."""
         named = self.names.statement(asked.name)
         if len(asked.values) != len(named.types) or named.prepared is None:

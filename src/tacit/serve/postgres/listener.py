@@ -24,9 +24,9 @@ from tacit.serve.postgres.connection import Connection
 from tacit.serve.postgres.conversation import Conversation
 from tacit.serve.postgres.messages import Cancel, Malformed
 from tacit.serve.postgres.select import TableSelect, table_select
-from tacit.serve.postgres.source import Statement
+from tacit.serve.postgres.source import SentStatement
 from tacit.serve.postgres.sqlstate import BAD_LOGIN, NO_DATABASE, NOT_ALLOWED, TOO_MANY, UNSUPPORTED, WireError
-from tacit.serve.postgres.statement import NESTED, QUERY, Bound, Explained, Prepared, prepare
+from tacit.serve.postgres.statement import NESTED, QUERY, BoundStatement, Explained, Prepared, prepare
 from tacit.serve.postgres.translation import Caller
 from tacit.serve.postgres.types import Value
 from tacit.serve.question import SHORT_SQL, Memory, Question
@@ -127,7 +127,7 @@ class Listener:
         self._unknown: OrderedDict[int, Connection] = OrderedDict()
         self._of_key: Counter[int] = Counter()
         self._kept = Memory[tuple[str, str], Prepared]()
-        self._bound = Memory[tuple[int, tuple[Value, ...], tuple[type, ...]], Bound]()
+        self._bound = Memory[tuple[int, tuple[Value, ...], tuple[type, ...]], BoundStatement]()
         self._catalogue = Catalogue(server.datasets, seconds=self.limits.lookup_seconds)
 
     @asynccontextmanager
@@ -195,7 +195,7 @@ class Listener:
 
     # -- what connections share ---------------------------------------------------------------------------------------
 
-    async def read(self, statement: Statement, talk: Conversation, key: Key) -> Prepared:
+    async def read(self, statement: SentStatement, talk: Conversation, key: Key) -> Prepared:
         """Read a statement: at once if it is short and about a data set, or a command, else in a thread."""
         caller = talk.caller
 
@@ -203,7 +203,7 @@ class Listener:
             datasets = self.server.datasets
             return datasets.get(name) or (datasets.get(talk.database) if name == "data" else None)
 
-        def query(part: Statement) -> TableSelect | Lookup:
+        def query(part: SentStatement) -> TableSelect | Lookup:
             return table_select(part, find) or self._catalogue.lookup(part, caller)
 
         select = None
@@ -221,7 +221,7 @@ class Listener:
             self._kept.keep((talk.database, statement.text), found)
         return found
 
-    async def bound(self, prepared: Prepared, values: tuple[Value, ...]) -> Bound:
+    async def bound(self, prepared: Prepared, values: tuple[Value, ...]) -> BoundStatement:
         """A statement with values for its parameters; in a thread where it is long, and not again if it was before."""
         asked = prepared.asked.select if isinstance(prepared.asked, Explained) else prepared.asked
         if not isinstance(asked, TableSelect) or asked.asked is not None:

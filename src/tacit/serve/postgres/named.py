@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import Token, TokenType
 
-from tacit.serve.postgres.source import Statement, name_of
+from tacit.serve.postgres.source import SentStatement, name_of
 from tacit.serve.postgres.sqlstate import SYNTAX, UNSUPPORTED, WireError
 from tacit.serve.postgres.types import NAMED
 
@@ -25,7 +25,7 @@ class Preparation:
     """PREPARE name (types) AS …, or DECLARE name CURSOR FOR …: `inner` is the statement that is named."""
 
     name: str
-    inner: Statement
+    inner: SentStatement
     types: tuple[int, ...] = ()
     cursor: bool = False
     holds: bool = False  # a cursor that outlives its transaction
@@ -48,11 +48,11 @@ class Fetching:
     moves: bool = False
 
 
-def preparation(statement: Statement) -> Preparation:
+def preparation(statement: SentStatement) -> Preparation:
     return _declare(statement) if statement.begins("DECLARE") else _prepare(statement)
 
 
-def _prepare(statement: Statement) -> Preparation:
+def _prepare(statement: SentStatement) -> Preparation:
     words, tokens, types, at = statement.words, statement.tokens, list[int](), 2
     if words[1:2] == ("TRANSACTION",):
         raise WireError(UNSUPPORTED, "Transactions mean nothing here, so none is prepared.", at=statement.start)
@@ -65,7 +65,7 @@ def _prepare(statement: Statement) -> Preparation:
     return Preparation(name_of(tokens[1]), statement.part(at + 1, len(tokens)), tuple(types))
 
 
-def _declare(statement: Statement) -> Preparation:
+def _declare(statement: SentStatement) -> Preparation:
     """Options that say how a cursor behaves while rows are changed say nothing here: an answer does not change."""
     words = statement.words
     cursor, start = _index(words, "CURSOR", 2), _index(words, "FOR", 2)
@@ -80,14 +80,14 @@ def _declare(statement: Statement) -> Preparation:
     return Preparation(name_of(statement.tokens[1]), inner, cursor=True, holds=hold == ("WITH", "HOLD"))
 
 
-def execution(statement: Statement) -> Execution:
+def execution(statement: SentStatement) -> Execution:
     words, tokens = statement.words, statement.tokens
     if len(tokens) < 2 or (len(tokens) > 2 and (words[2], words[-1]) != ("(", ")")):
         raise _wrong(statement, "EXECUTE name (1, 'two')")
     return Execution(name_of(tokens[1]), tuple(_value(part, statement) for part in _parts(tokens[3:-1])))
 
 
-def fetching(statement: Statement) -> Fetching:
+def fetching(statement: SentStatement) -> Fetching:
     """FETCH [NEXT | FORWARD] [n | ALL] [FROM | IN] name."""
     words, tokens = list(statement.words), statement.tokens
     at, most = 1, 1
@@ -125,7 +125,7 @@ def _type(tokens: Sequence[Token]) -> int:
     return NAMED.get(" ".join(token.text.lower() for token in tokens), 0)
 
 
-def _value(tokens: Sequence[Token], statement: Statement) -> str | None:
+def _value(tokens: Sequence[Token], statement: SentStatement) -> str | None:
     """A plain value as text. A cast beside it, as in DATE '2024-05-31', says what its parameter's type says already."""
     cast = next((i for i, token in enumerate(tokens) if token.token_type == TokenType.DCOLON), len(tokens))
     given = list(tokens[:cast])
@@ -143,5 +143,5 @@ def _value(tokens: Sequence[Token], statement: Statement) -> str | None:
     )
 
 
-def _wrong(statement: Statement, form: str) -> WireError:
+def _wrong(statement: SentStatement, form: str) -> WireError:
     return WireError(SYNTAX, f"{statement.words[0]} is written {form}.", at=statement.start)

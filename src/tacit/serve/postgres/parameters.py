@@ -10,7 +10,7 @@ from sqlglot import Token, TokenType
 
 from tacit.model.domain import Domain
 from tacit.model.values import Days, Listed
-from tacit.serve.postgres.source import Statement, Unreadable
+from tacit.serve.postgres.source import SentStatement, Unreadable
 from tacit.serve.postgres.types import BOOL, DATE, FLOAT8, INT8, NAMED, NUMERIC, TEXT, Value, declared_type, literal
 
 MAX_PARAMETERS = 1_000
@@ -31,7 +31,7 @@ class Parameter(NamedTuple):
     before: str  # the word before it
 
 
-def parameters_of(statement: Statement, domain: Domain) -> tuple[Parameter, ...]:
+def parameters_of(statement: SentStatement, domain: Domain) -> tuple[Parameter, ...]:
     tokens = statement.tokens
     columns = {name.lower(): name for name in domain}
     found = []

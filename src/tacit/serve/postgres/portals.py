@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tacit.serve.postgres.answer import Row
 from tacit.serve.postgres.sqlstate import NO_PORTAL, NO_STATEMENT, PORTAL_TAKEN, TAKEN, TOO_LARGE, WireError
-from tacit.serve.postgres.statement import Bound, Prepared
+from tacit.serve.postgres.statement import BoundStatement, Prepared
 
 MAX_PREPARED, MAX_PREPARED_TEXT = 500, 2**20  # statements of one client, and their characters
 MAX_PORTALS = 32
@@ -26,7 +26,7 @@ class Named:
 class Portal:
     """A statement with its parameters, and the rows that were not fetched yet."""
 
-    bound: Bound
+    bound: BoundStatement
     formats: tuple[int, ...]
     holds: bool = False  # it outlives its transaction
     rows: Iterator[Row] | None = None  # None: it has not been done

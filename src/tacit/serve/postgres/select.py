@@ -18,10 +18,10 @@ from sqlglot.errors import ParseError, TokenError
 
 from tacit.errors import InvalidQuery
 from tacit.model.ask import Ask, Derived, Select
-from tacit.serve.postgres.answer import Place, places_of
+from tacit.serve.postgres.answer import ResultColumn, places_of
 from tacit.serve.postgres.messages import Field
 from tacit.serve.postgres.parameters import Parameter, parameters_of, sample
-from tacit.serve.postgres.source import Edited, Statement, name_of
+from tacit.serve.postgres.source import Edited, SentStatement, name_of
 from tacit.serve.postgres.types import TEXT, UNKNOWN, Value, literal, size_of
 from tacit.serve.question import Question, read
 from tacit.serve.served import ServedData
@@ -46,7 +46,7 @@ class SelectAsked:
 
     question: Question
     fields: tuple[Field, ...]
-    places: tuple[Place, ...]
+    places: tuple[ResultColumn, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class TableSelect:
     """A statement about a data set. `edits` make it one about `data`; without parameters it may be `asked` already."""
 
     dataset: ServedData
-    statement: Statement
+    statement: SentStatement
     edits: tuple[tuple[int, int, str], ...]
     parameters: tuple[Parameter, ...]
     asked: SelectAsked | None = None
@@ -88,7 +88,7 @@ class TableSelect:
         return _read(self.statement, Edited.of(self.statement.text, sorted([*self.edits, *values])), self.dataset)
 
 
-def table_select(statement: Statement, find: Callable[[str], ServedData | None]) -> TableSelect | None:
+def table_select(statement: SentStatement, find: Callable[[str], ServedData | None]) -> TableSelect | None:
     """Read a SELECT about a data set, which `find` finds by a table's name; None if it is about none."""
     sources = _sources(statement, find)
     datasets = {source.dataset.name: source.dataset for source in sources}
@@ -106,7 +106,7 @@ def table_select(statement: Statement, find: Callable[[str], ServedData | None])
     return TableSelect(dataset, statement, edits, parameters, kept)
 
 
-def _read(statement: Statement, edited: Edited, dataset: ServedData) -> SelectAsked:
+def _read(statement: SentStatement, edited: Edited, dataset: ServedData) -> SelectAsked:
     domain = dataset.session.domain
     try:
         question = read(edited.text, domain)
@@ -118,7 +118,7 @@ def _read(statement: Statement, edited: Edited, dataset: ServedData) -> SelectAs
     return SelectAsked(question, tuple(fields), places)
 
 
-def _refused(sentence: str, edited: Edited, statement: Statement) -> Refused:
+def _refused(sentence: str, edited: Edited, statement: SentStatement) -> Refused:
     """The refusal with the places that it names in the client's own text."""
     found: list[int] = []
 
@@ -142,7 +142,7 @@ class _Source(NamedTuple):
     edits: list[tuple[int, int, str]]
 
 
-def _sources(statement: Statement, find: Callable[[str], ServedData | None]) -> list[_Source]:
+def _sources(statement: SentStatement, find: Callable[[str], ServedData | None]) -> list[_Source]:
     tokens = statement.tokens
     named = {name_of(tokens[i]) for i in range(len(tokens) - 2) if _names_statement(tokens, i)}
     found, selects = list[_Source](), [False]  # whether there is a SELECT in each of the open parentheses
@@ -169,7 +169,7 @@ def _names_statement(tokens: Sequence[Token], at: int) -> bool:
 
 
 def _source(
-    statement: Statement, first: int, named: set[str], find: Callable[[str], ServedData | None]
+    statement: SentStatement, first: int, named: set[str], find: Callable[[str], ServedData | None]
 ) -> _Source | None:
     tokens = statement.tokens
     parts, at = list[str](), first
@@ -219,11 +219,11 @@ class Bounded:
         super()._advance(times)  # type: ignore[misc]  # the parser's
 
 
-class _Parser(Bounded, DuckDB.Parser):  # type: ignore[misc, valid-type]  # made by a metaclass
+class _SelectParser(Bounded, DuckDB.Parser):  # type: ignore[misc, valid-type]  # made by a metaclass
     pass
 
 
-def _names(statement: Statement, ask: Ask, count: int) -> Sequence[str]:
+def _names(statement: SentStatement, ask: Ask, count: int) -> Sequence[str]:
     """The names of a statement's columns, as PostgreSQL gives them. The statement was read already."""
     depth = 0
     for token in statement.tokens:
@@ -242,7 +242,7 @@ def _listed(before: str) -> tuple[str, ...] | None:
     """The names of what a SELECT lists before its FROM; None where * stands there."""
     text = f"{before} FROM data"
     try:
-        parsed = [one for one in _Parser(dialect=DuckDB()).parse(list(DuckDB().tokenize(text)), text) if one]
+        parsed = [one for one in _SelectParser(dialect=DuckDB()).parse(list(DuckDB().tokenize(text)), text) if one]
     except (ParseError, TokenError, RecursionError):
         return None
     items = parsed[0].expressions if len(parsed) == 1 and isinstance(parsed[0], exp.Select) else []

@@ -27,7 +27,7 @@ _QUOTED = (
 )
 
 
-class _Words(DuckDB.Tokenizer):
+class _Tokenizer(DuckDB.Tokenizer):
     """The tokenizer of questions, for which EXPLAIN and its like do not swallow what follows."""
 
     COMMANDS: ClassVar[set[TokenType]] = set()
@@ -38,7 +38,7 @@ class Unreadable(Exception):
 
 
 @dataclass(frozen=True)
-class Statement:
+class SentStatement:
     """One statement: its text, its words, and where it starts in what the client sent."""
 
     text: str
@@ -58,13 +58,13 @@ class Statement:
     def begins(self, *words: str) -> bool:
         return self.words[: len(words)] == words
 
-    def part(self, first: int, last: int) -> Statement:
+    def part(self, first: int, last: int) -> SentStatement:
         """The statement between two of its words, the last one excluded."""
         tokens = self.tokens[first:last]
         if not tokens:
-            return Statement("", (), self.start)
+            return SentStatement("", (), self.start)
         start, end = tokens[0].start, tokens[-1].end + 1
-        return Statement(self.text[start:end], tokens_of(self.text[start:end]), self.start + start)
+        return SentStatement(self.text[start:end], tokens_of(self.text[start:end]), self.start + start)
 
 
 def _word(token: Token) -> str:
@@ -78,25 +78,25 @@ def name_of(token: Token) -> str:
 
 def tokens_of(text: str) -> tuple[Token, ...]:
     try:
-        return tuple(_Words(dialect=_DIALECT).tokenize(text))
+        return tuple(_Tokenizer(dialect=_DIALECT).tokenize(text))
     except (TokenError, ValueError, RecursionError):
         raise Unreadable(
             "the statement ends inside a quote or a comment, or has a character that is no word."
         ) from None
 
 
-def split(text: str) -> list[Statement]:
+def split(text: str) -> list[SentStatement]:
     """The statements of a text, without their semicolons; none of them is empty."""
     if len(text) > MAX_TEXT:
         raise Unreadable(f"a text has at most {MAX_TEXT:,} characters; this one has {len(text):,}.")
     tokens = tokens_of(text)
     ends = [i for i, token in enumerate(tokens) if token.token_type == TokenType.SEMICOLON]
     if not ends or ends == [len(tokens) - 1]:  # one statement, which keeps the client's own text
-        return [Statement(text, tokens[:-1] if ends else tokens)] if len(tokens) > len(ends) else []
+        return [SentStatement(text, tokens[:-1] if ends else tokens)] if len(tokens) > len(ends) else []
     found = []
     for first, last in zip([0, *(end + 1 for end in ends)], [*ends, len(tokens)], strict=True):
         if first < last:
-            found.append(Statement(text, tokens).part(first, last))
+            found.append(SentStatement(text, tokens).part(first, last))
     if len(found) > MAX_STATEMENTS:
         raise Unreadable(f"a text has at most {MAX_STATEMENTS} statements; this one has {len(found)}.")
     return found

@@ -13,11 +13,11 @@ from tacit.serve.postgres.command import Command, command_of
 from tacit.serve.postgres.messages import Field, measured
 from tacit.serve.postgres.named import Execution, Fetching, Preparation, execution, fetching, preparation
 from tacit.serve.postgres.select import SelectAsked, TableSelect
-from tacit.serve.postgres.source import Statement
+from tacit.serve.postgres.source import SentStatement
 from tacit.serve.postgres.sqlstate import SYNTAX, UNSUPPORTED, WireError
 from tacit.serve.postgres.types import TEXT, Value, encoder
 
-Asked = Callable[[Statement], TableSelect | Lookup]
+Asked = Callable[[SentStatement], TableSelect | Lookup]
 QUERY = ("SELECT", "WITH", "VALUES", "TABLE", "(", "FROM")
 NESTED = ("EXPLAIN", "COPY", "PREPARE", "DECLARE")  # have a query inside
 _SIGNATURE = b"PGCOPY\n\xff\r\n\0" + bytes(8)
@@ -101,12 +101,12 @@ class Prepared:
             return None
         return (Field("QUERY PLAN", TEXT),) if isinstance(self.asked, Explained) else self.asked.fields
 
-    def bound(self, values: tuple[Value, ...]) -> Bound:
+    def bound(self, values: tuple[Value, ...]) -> BoundStatement:
         """The statement with values for its parameters."""
         select = self.asked.select if isinstance(self.asked, Explained) else self.asked
         asked = select.bound(values) if isinstance(select, TableSelect) else None
         fields = asked.fields if asked is not None and not isinstance(self.asked, Explained) else self.fields
-        return Bound(self, values, asked, fields)
+        return BoundStatement(self, values, asked, fields)
 
     def types(self, given: Sequence[int]) -> tuple[int, ...]:
         """The types of its parameters."""
@@ -117,7 +117,7 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundStatement:
     """A statement with values for its parameters: what it asks of a data set, if it does, and its columns."""
 
     prepared: Prepared
@@ -126,7 +126,7 @@ class Bound:
     fields: tuple[Field, ...] | None
 
 
-def prepare(statement: Statement, query: Asked) -> Prepared:
+def prepare(statement: SentStatement, query: Asked) -> Prepared:
     """Read a statement; `query` reads what may be about a table."""
     word = statement.words[0]
     command = command_of(statement)
@@ -156,7 +156,7 @@ def _named(named: Preparation, query: Asked) -> Prepared:
     return Prepared(NamedStatement(named, Prepared(query(named.inner))), tag)
 
 
-def _explain(statement: Statement, query: Asked) -> Prepared:
+def _explain(statement: SentStatement, query: Asked) -> Prepared:
     at = 1
     if statement.words[1:2] == ("(",):
         at = statement.words.index(")") + 1 if ")" in statement.words else len(statement.words)
@@ -170,7 +170,7 @@ def _explain(statement: Statement, query: Asked) -> Prepared:
     return Prepared(Explained(asked), "EXPLAIN")
 
 
-def _copy(statement: Statement, query: Asked) -> Prepared:
+def _copy(statement: SentStatement, query: Asked) -> Prepared:
     words = statement.words
     usage = "COPY (SELECT …) TO STDOUT [WITH (FORMAT csv, HEADER)] is answered here; rows are never shown."
     depth, close = 0, 0
@@ -185,7 +185,7 @@ def _copy(statement: Statement, query: Asked) -> Prepared:
     return Prepared(asked, "COPY", _copies(statement, close + 3, usage))
 
 
-def _copies(statement: Statement, at: int, usage: str) -> Copies:
+def _copies(statement: SentStatement, at: int, usage: str) -> Copies:
     """The options, in the old form (CSV HEADER) and in the new one ((FORMAT csv, HEADER true))."""
     tokens = [
         token for token in statement.tokens[at:] if token.text.upper() not in ("WITH", "(", ")", ",", "AS", "FORMAT")

@@ -61,7 +61,7 @@ class Caller(NamedTuple):
     settings: Mapping[str, str]
 
 
-class Known(NamedTuple):
+class CatalogueNames(NamedTuple):
     """What there is in the catalogues: tables by their schemas here, and functions."""
 
     tables: Mapping[str, Collection[str]]
@@ -69,7 +69,7 @@ class Known(NamedTuple):
     datasets: Collection[str]
 
 
-class _Parser(Bounded, Postgres.Parser):  # type: ignore[misc, valid-type]  # made by a metaclass
+class _CatalogueParser(Bounded, Postgres.Parser):  # type: ignore[misc, valid-type]  # made by a metaclass
     pass
 
 
@@ -84,7 +84,7 @@ def parsed(text: str) -> exp.Expr:
             table = before.token_type == TokenType.DOT and token.token_type == TokenType.VALUES  # tacit.values
             if table or (before.token_type == TokenType.ALIAS and token.token_type in _WORDS):
                 token.token_type = TokenType.VAR
-        found = [one for one in _Parser(dialect=dialect).parse(tokens, text) if one]
+        found = [one for one in _CatalogueParser(dialect=dialect).parse(tokens, text) if one]
     except Exception:  # text on which the parser itself fails, with whatever error, is a statement that cannot be read
         raise WireError(SYNTAX, "the statement cannot be read.") from None
     if len(found) != 1 or not isinstance(found[0], _STATEMENTS):
@@ -130,7 +130,7 @@ def parameter_types(tree: exp.Expr) -> tuple[int, ...]:
     return tuple(found.get(number, TEXT) for number in range(1, max(found, default=0) + 1))
 
 
-def translated(tree: exp.Expr, values: Sequence[Value | list[Value]], caller: Caller, known: Known) -> str:
+def translated(tree: exp.Expr, values: Sequence[Value | list[Value]], caller: Caller, known: CatalogueNames) -> str:
     """The statement for DuckDB, with these values for its parameters."""
     try:
         names = {_given_name(cte) for cte in tree.find_all(exp.CTE)}
@@ -179,7 +179,7 @@ def _literal(value: object) -> exp.Expr:
     return exp.Literal.number(str(value)) if isinstance(value, int | float) else exp.Literal.string(str(value))
 
 
-def _node(node: exp.Expr, caller: Caller, known: Known, names: Collection[str]) -> exp.Expr:
+def _node(node: exp.Expr, caller: Caller, known: CatalogueNames, names: Collection[str]) -> exp.Expr:
     """What stands for one node, whose children are what they will be."""
     match node:
         case exp.Table():
@@ -201,7 +201,7 @@ def _node(node: exp.Expr, caller: Caller, known: Known, names: Collection[str]) 
     return _constant(node, caller) or node
 
 
-def _table(node: exp.Table, known: Known, names: Collection[str]) -> exp.Expr:
+def _table(node: exp.Table, known: CatalogueNames, names: Collection[str]) -> exp.Expr:
     if isinstance(node.this, exp.StringToArray):  # one row, which is called like its column
         name = node.alias or "string_to_array"
         return exp.select(exp.alias_(node.this.copy(), name)).subquery(name)
@@ -231,7 +231,7 @@ def _table(node: exp.Table, known: Known, names: Collection[str]) -> exp.Expr:
     raise WireError(NO_TABLE, f'relation "{shown[:120]}" does not exist.', hint=hint)
 
 
-def _function(node: exp.Anonymous, caller: Caller, known: Known) -> exp.Expr:
+def _function(node: exp.Anonymous, caller: Caller, known: CatalogueNames) -> exp.Expr:
     name = str(node.this).lower()
     arguments = node.expressions
     if name == "current_setting" and arguments and isinstance(arguments[0], exp.Literal):
