@@ -24,10 +24,11 @@ from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.request import Candidate
 from tacit.model.started import Expected, Started
+from tacit.model.statistic import Statistic
 from tacit.model.table import Answers
-from tacit.model.workload import marginal
+from tacit.model.workload import Marginal, marginal, unit
 from tacit.questions import Asked
-from tacit.release.answering import combine, parts
+from tacit.release.answering import bar_to_expect, combine, parts
 from tacit.release.dial import wanted
 from tacit.release.estimate import Answerer, Estimate, repeated
 from tacit.release.evidence import Setting, one_answer
@@ -238,11 +239,19 @@ class Session(Standing):
             return replace(found, why="the session is not started, and would have to be first")
         return found
 
-    def bar_for(self, ask: Count, cost: Loss) -> float:
-        """The half width of the bar that a count has if it is measured by itself for this cost. Spends nothing."""
+    def expects(self, ask: Ask) -> Expected | None:
+        """The half width of the bar of what is bought for a question, and what it is of. Spends nothing.
+
+        None where nothing is bought, or it is no count: what the session starts from says what to expect then.
+        """
         from tacit.release.recall import expected_noise
 
-        return quantile(expected_noise(self._public, ask.query, cost), self._confidence) / ask.query.unit
+        for need in parts(ask, self._setting):
+            cost = self._parts.price([need]).cost_at_most
+            if cost.atoms and isinstance(need, Query | Statistic | Marginal):
+                noise = expected_noise(self._public, need, cost)
+                return bar_to_expect(ask, quantile(noise, self._confidence) / unit(need), self.rows)
+        return None
 
     # -- whole releases -----------------------------------------------------------------------------------------------
 

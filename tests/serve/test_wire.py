@@ -241,13 +241,35 @@ def test_copy_writes_an_answer_as_csv(connect: Connect) -> None:
     assert [line.split(",")[0] for line in text.splitlines()[1:]] == ["F", "M"]
 
 
-def test_explain_is_the_price_and_spends_nothing(lasting: Served, connect: Connect) -> None:
+@pytest.mark.parametrize(
+    ("asked", "of"),
+    [
+        (f"{COUNT} AND pay >= 20", "rows"),
+        ("SELECT sex, age, COUNT(*) FROM data WHERE pay >= 20 GROUP BY sex, age", "rows in each group"),
+        ("SELECT SUM(pay) FROM data WHERE sex = 'F' AND age >= 20", "in the unit of pay"),
+        ("SELECT STUMP(age, sex) FROM data", "rows"),
+    ],
+)
+def test_explain_is_the_price_and_the_bar_to_expect(lasting: Served, connect: Connect, asked: str, of: str) -> None:
     before = lasting.people.session.spent
-    lines = [row[0] for row in connect().execute(f"EXPLAIN {COUNT} AND pay >= 20")]
+    lines = [row[0] for row in connect().execute(f"EXPLAIN {asked}")]
     assert "of the budget" in lines[0]
     assert lasting.people.session.spent == before
-    bar = lasting.ask(f"{COUNT} AND pay >= 20")["error"]
-    assert lines[1] == f"± {bar:,.0f} rows (95 %)"
+    bar = lasting.ask(asked)["error"]
+    assert lines[1:] == [f"± {bar:,.0f} {of} (95 %)"]
+    spent = lasting.people.session.spent
+    known, told = (row[0] for row in connect().execute(f"EXPLAIN {asked}"))
+    assert known.startswith("Free, and known")
+    assert f"{bar:,.0f}" in told
+    assert "repeat, free" in told
+    assert lasting.people.session.spent == spent
+
+
+def test_explain_of_what_is_put_together_tells_the_bar_of_its_counts(lasting: Served, connect: Connect) -> None:
+    """What a mean's own bar will be depends on how many rows there are."""
+    count = connect().execute(f"EXPLAIN {COUNT} AND pay < 10 AND NOT active").fetchall()[1][0]
+    mean = connect().execute("EXPLAIN SELECT AVG(age) FROM data WHERE pay < 10 AND active").fetchall()[1][0]
+    assert mean == count.replace("rows", "rows in each count that it is made of")
 
 
 def test_settings_are_kept_and_shown(connect: Connect) -> None:

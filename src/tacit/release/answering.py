@@ -25,12 +25,14 @@ from tacit.model.ask import (
     Range,
     Select,
     Stat,
+    Sum,
 )
 from tacit.model.block import column_of_blocks
 from tacit.model.derived import identity
 from tacit.model.facts import joined
-from tacit.model.formula import Weighed
+from tacit.model.formula import Figure, Weighed
 from tacit.model.query import Query
+from tacit.model.started import Expected
 from tacit.model.table import Answers, Table
 from tacit.model.workload import Marginal
 from tacit.release import composed, curves, statement
@@ -75,6 +77,24 @@ def combine(ask: Ask, found: Found, setting: Setting, words: str | None = None) 
         made = _combined(ask, found, setting, text)
         return replace(made, facts=replace(made.facts, note=joined((made.facts.note, offer))))
     return _combined(ask, found, setting, text)
+
+
+def bar_to_expect(ask: Ask, width: float, rows: int) -> Expected:
+    """What the half width of each count that is bought for a question says of its answer, before there is one."""
+    if isinstance(ask, Select) and ask.crosstab is not None:
+        return bar_to_expect(ask.crosstab, width, rows)
+    if isinstance(ask, Select) and len(ask.columns) == 1 and not ask.groups:
+        return bar_to_expect(ask.columns[0].value, width, rows)
+    match ask:
+        case Count() | Stat():
+            return Expected(width, "rows")
+        case Crosstab():
+            return Expected(width, "rows in each group")
+        case Sum() if len(ask.formula.parts) == 1:  # it is linear: its bar is the same whatever the value
+            error = ask.formula.put_together([Figure(0.0, width)], rows).error
+            if error is not None:
+                return Expected(error, f"in the unit of {ask.name}")
+    return Expected(width, "rows in each count that it is made of")  # what that makes of it depends on the answer
 
 
 def _combined(ask: Ask, found: Found, setting: Setting, text: str) -> Answers:

@@ -10,14 +10,15 @@ from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from tacit.model.ask import Count
+from tacit.model.started import Expected
+from tacit.model.table import Answers
 from tacit.serve.app import is_loopback
 from tacit.serve.connections import BACKLOG
 from tacit.serve.key import Key, visitor
 from tacit.serve.postgres import messages
-from tacit.serve.postgres.answer import Row
+from tacit.serve.postgres.answer import Row, notice
 from tacit.serve.postgres.catalogue import DATABASE, Catalogue, Lookup
 from tacit.serve.postgres.channel import Channel, WireLimits
 from tacit.serve.postgres.connection import Connection
@@ -31,13 +32,14 @@ from tacit.serve.postgres.translation import Caller
 from tacit.serve.postgres.types import Value
 from tacit.serve.question import SHORT_SQL, Memory, Question
 from tacit.serve.scram import Login, LoginFailed, Verifier
-from tacit.serve.served import ServedData
+from tacit.serve.served import ServedData, ticket
 from tacit.serve.server import Server
 from tacit.session import DryRun, Session
 
 if TYPE_CHECKING:
     from tacit.serve.keys import KeyRing
 
+T = TypeVar("T")
 PORT = 5470
 GRACE = 30  # seconds for what is being answered when the server is told to stop
 MAX_KEPT_TEXT = 2_000  # characters of a statement that need not be read again
@@ -243,17 +245,24 @@ class Listener:
     async def explained(
         self, key: Key, dataset: ServedData, question: Question, waited: Callable[[asyncio.Future[Any]], Awaitable[Any]]
     ) -> list[str]:
-        """The price of a question, and the errors to expect."""
+        """The price of a question, and the error to expect: that of its answer, if it has one already."""
+
+        def done(work: Callable[[], T]) -> asyncio.Future[T]:
+            return asyncio.wrap_future(dataset.writer.do(work, ticket=ticket(key, [question])))
+
         price: DryRun = await waited(asyncio.wrap_future(dataset.price(key, question)))
         # In brackets as PostgreSQL has it, for programs that read it there: its unit is one per cent of the budget.
         lines = [f"{str(price)[0].upper()}{str(price)[1:]} (cost=0.00..{price.percent or 0:.2f})"]
-        base = await asyncio.to_thread(lambda: dataset.session.base)
+        if price.known:
+            answer: Answers | None = await waited(done(lambda: dataset.known(question.ask)))
+            return lines if answer is None else [*lines, notice(answer)]
         session = dataset.session
-        bought = price.cost_at_most.atoms and not base.what
-        if isinstance(question.ask, Count) and isinstance(session, Session) and bought:
-            # Nothing is started from: a count is measured by itself, and the law of its noise is known beforehand.
-            width = session.bar_for(question.ask, price.cost_at_most)
-            lines.append(f"± {width:,.0f} rows ({100 * dataset.session.confidence:.10g} %)")
+        base = await asyncio.to_thread(lambda: session.base)
+        if isinstance(session, Session) and price.cost_at_most.atoms and not base.what:
+            # Nothing is started from: counts are measured by themselves, and the law of that noise is known beforehand.
+            found: Expected | None = await waited(done(lambda: session.expects(question.ask)))
+            if found is not None:
+                lines.append(f"± {found.error:,.0f} {found.about} ({100 * session.confidence:.10g} %)")
         return lines + [f"± {one.error:,.0f} rows: {one.about}" for one in base.certified or base.expects]
 
     async def looked_up(self, lookup: Lookup, values: Sequence[Value], caller: Caller, key: Key) -> Iterator[Row]:
