@@ -73,10 +73,10 @@ def questions(rng: random.Random) -> dict[str, Any]:
 class Load:
     """Eight clients until `stop`; what they send is counted, and what comes back is judged as in `fuzzing.py`."""
 
-    def __init__(self, address: str, keys: dict[str, str]) -> None:
+    def __init__(self, address: str, keys: dict[str, str], seed: int = 0) -> None:
         self.address, self.keys, self.judge, self.stop = address, keys, Judge(), threading.Event()
         kinds = [self.described, self.described, self.new, self.new, self.batches, self.repeats, self.bytes, self.rare]
-        self._threads = [threading.Thread(target=self._run, args=(kind, seed)) for seed, kind in enumerate(kinds)]
+        self._threads = [threading.Thread(target=self._run, args=(kind, at)) for at, kind in enumerate(kinds, seed)]
 
     def start(self) -> None:
         for thread in self._threads:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import memory_parts
 import pytest
 import soak
 from soak import Sample, picture, unexplained
 
 import audit_record
+from tacit.serve.memory import MOST
 
 SAMPLES = [
     Sample(minutes, 600 * minutes, 300 * minutes, 150 * 2**20 + 100_000 * minutes, 25 + minutes % 3, 10**6 * minutes, 0)
@@ -42,6 +44,17 @@ def test_what_new_questions_leave_in_memory_is_printed(tmp_path: Path) -> None:
     soak.ask_new(tmp_path, 5, say=said.append)
     assert len(said) == 5
     assert "5 questions" in said[-1]
+
+
+@pytest.mark.audit
+def test_what_a_server_holds_is_told_by_parts_that_add_up(tmp_path: Path) -> None:
+    said: list[str] = []
+    rows = memory_parts.watch(tmp_path, [100, 200], say=said.append)
+    for _, resident, files, objects, arrays, free, sqlite, _, remembered, _ in rows:
+        assert resident / 2 < files + objects + arrays + free < 2 * resident
+        assert sqlite < arrays
+        assert remembered <= MOST
+    assert len(said) == 3
 
 
 def test_a_server_is_loaded_for_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
