@@ -1,6 +1,6 @@
 """What a server's memory is made of while it grows: pages of programs, Python's objects, arrays, and what is free.
 
-    python tests/serve/memory_parts.py --requests 300 1500 3000 6000 12000
+    python tests/serve/memory_parts.py --requests 0 300 3000 9000 15000 24000
 
 The same clients as in `soak.py`, with shorter pauses. After each of these numbers of requests they stop, and the server
 counts itself: Linux tells how much is of files, Python's allocator what it has taken for small objects, and the C
@@ -85,11 +85,12 @@ def watch(folder: Path, stages: Sequence[int], say: Callable[[str], None] = prin
         for stage in stages:
             load = Load(server.address, keys, seed=100 * stage)  # other questions than before
             load.judge = judge
-            load.start()
-            try:
-                until(partial(_sent, judge, stage))
-            finally:
-                load.end()
+            if stage:
+                load.start()
+                try:
+                    until(partial(_sent, judge, stage))
+                finally:
+                    load.end()
             os.kill(server.pid, signal.SIGUSR1)
             until(held.exists)
             rows.append([judge.statuses.total(), *json.loads(held.read_text())])
@@ -107,7 +108,7 @@ def _sent(judge: Judge, least: int) -> bool:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--requests", type=int, nargs="+", default=[300, 1_500, 3_000, 6_000, 12_000])
+    parser.add_argument("--requests", type=int, nargs="+", default=[0, 300, 3_000, 9_000, 15_000, 24_000])
     stages = parser.parse_args(arguments).requests
     soak.PAUSE = PAUSE
     with tempfile.TemporaryDirectory() as folder:
