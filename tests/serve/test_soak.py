@@ -11,7 +11,7 @@ import soak
 from soak import Sample, picture, unexplained
 
 import audit_record
-from tacit.serve.memory import MOST
+from tacit.serve.question import MOST
 
 SAMPLES = [
     Sample(minutes, 600 * minutes, 300 * minutes, 150 * 2**20 + 100_000 * minutes, 25 + minutes % 3, 10**6 * minutes, 0)
