@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ from tacit.blocks.series import Series
 from tacit.exact.price import total
 from tacit.owner.manifest import GroupLedger
 from tacit.release.groups import ALONE, BlockGroup
+from tacit.store.chain import Line
+from tacit.store.log import Log
 
 DOMAIN = tacit.Domain({"ward": tacit.category(["a", "b"]), "stay": tacit.integer(0, 7)})
 BUDGET = tacit.Budget(epsilon=1.0, delta=1e-9)
@@ -290,3 +293,38 @@ def test_the_command_line_says_what_was_planned(tmp_path: Path, monkeypatch: pyt
     assert [one["block"] for one in found["groups"]] == ["2026-01 to 2026-03"]
     assert found["plan"].startswith("groups of 3 blocks")
     assert "groups of 3 blocks" in command("status", "-c", "months.toml").output
+
+
+def test_threads_that_read_a_manifest_at_once_read_each_block_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server does, when a block was appended. A block that is listed twice would be in its group twice."""
+    with made(tmp_path, months=1) as series, tacit.series(ledger=tmp_path / "stays.tacit") as served:
+        path = tmp_path / "2.csv"
+        month(1).to_csv(path, index=False)
+        series.append(str(path), LABELS[1])
+        beside, read = threading.Thread(target=lambda: served.blocks), Log.lines
+
+        def lines(log: Log, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Line]:
+            for line in read(log, after, kinds):
+                if line.kind == "block" and not beside.ident:
+                    beside.start()
+                    beside.join(0.3)  # it waits for this thread, or reads the same line
+                yield line
+
+        monkeypatch.setattr(Log, "lines", lines)
+        assert served.blocks == LABELS[:2]
+        beside.join()
+        assert beside.ident
+        assert served.blocks == LABELS[:2]
+        assert served.rows == 800
+        assert served.start(LABELS[1]) == [LABELS[1]]
+        assert served.groups == []
+
+
+def test_a_block_is_in_a_group_once(tmp_path: Path) -> None:
+    with made(tmp_path, months=2, start=False) as series:
+        tables, (first, second) = series._ledgers._tables, series._ledgers.listed
+        assert tables.joined([first, second]).rows == 800
+        with pytest.raises(tacit.LedgerError, match="is in it once"):
+            tables.joined([first, second, first])

@@ -345,6 +345,22 @@ BLOCKS = (
         "test_series_losses.py::test_a_line_that_a_manifest_does_not_take_is_refused_in_words",
     ),
     plant(
+        "a manifest that two threads read at once",
+        "a row is in one ledger of every level",
+        _MANIFEST,
+        "        with self._reading:",
+        "        if True:",
+        "test_series_groups.py::test_threads_that_read_a_manifest_at_once_read_each_block_once",
+    ),
+    plant(
+        "a block that is twice in its group",
+        "a row is in one ledger of every level",
+        "block_rows.py",
+        "        if len({block.ledger for block in blocks}) < len(blocks):",
+        "        if not blocks:",
+        "test_series_groups.py::test_a_block_is_in_a_group_once",
+    ),
+    plant(
         "a block's ledger that its series does not list",
         "all blocks together keep what the series promises",
         "owner/opening.py",

@@ -38,6 +38,8 @@ class BlockTables:
     def joined(self, blocks: Iterable[Block]) -> Records:
         """The rows of several blocks, as they were appended; one of `UNREADABLE` where they cannot be had."""
         blocks = list(blocks)
+        if len({block.ledger for block in blocks}) < len(blocks):  # its rows would move twice as far as is paid for
+            raise LedgerError("Each block of a group is in it once.")
         if sum(block.rows for block in blocks) >= MAX_ROWS:
             raise LedgerError(f"A group has fewer than {MAX_ROWS:,} rows.")
         first, *others = [self._again(block) for block in blocks]

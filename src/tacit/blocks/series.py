@@ -83,10 +83,12 @@ class Series(Questions):
 
     def _over(self, blocks: Sequence[Block]) -> Domain:
         """The domain of the first so many blocks."""
-        if self._domain[0] != len(blocks):
+        known, found = self._domain  # once: another thread may be asking about more blocks
+        if known != len(blocks):
             labels = [block.label for block in blocks]
-            self._domain = len(blocks), with_blocks(self.terms.domain, self.terms.name, labels)
-        return self._domain[1]
+            found = with_blocks(self.terms.domain, self.terms.name, labels)
+            self._domain = len(blocks), found
+        return found
 
     @property
     def confidence(self) -> float:

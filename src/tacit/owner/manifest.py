@@ -8,6 +8,7 @@ their levels before there was a block. The owner's secret, like the ledgers.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
@@ -91,6 +92,7 @@ class Manifest:
         self._levels, self._why = ALONE, ""
         self._raised: list[tuple[Budget, Line]] = []
         self._read_to = 0
+        self._reading = threading.Lock()
 
     @classmethod
     def open(
@@ -152,8 +154,12 @@ class Manifest:
         return list(self._raised)
 
     def _catch_up(self) -> None:
-        if self._log.head().seq == self._read_to:
-            return
+        # One thread at a time: two that read the same line would list its block twice, and count its rows twice.
+        with self._reading:
+            if self._log.head().seq != self._read_to:
+                self._read_on()
+
+    def _read_on(self) -> None:
         for line in self._log.lines(self._read_to, _KINDS):
             try:
                 said = json.loads(line.body)
