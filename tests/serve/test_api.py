@@ -24,10 +24,10 @@ from tacit.config import read_config
 from tacit.serve import dataset
 from tacit.serve.admission import Limits
 from tacit.serve.api import ENDPOINTS
-from tacit.serve.keys import make_key, revoke_key
+from tacit.serve.keys import KeyRing, make_key, revoke_key
 from tacit.serve.openapi import document
 from tacit.serve.question import read
-from tacit.serve.refusal import INTERNAL
+from tacit.serve.refusal import INTERNAL, Refusal
 from tacit.session import DryRun
 
 WOMEN = "SELECT COUNT(*) FROM data WHERE sex = 'F'"
@@ -537,6 +537,39 @@ def test_an_audit_log_that_cannot_be_written_is_said_to_be_that(
     used = served.state.keys.used("people", "ana")  # it counts for a quota, too
     assert used == served.people.session.spent.atoms > 0
     assert served.ask({"count": {"sex": "F"}})["cost"] == {"gdp": 0.0}  # it was kept, and is told once it is noted
+
+
+def test_what_was_paid_is_shown_noted_and_counted_where_the_keys_cannot_be_written(served: Served) -> None:
+    """mia may spend a tenth, which is two counts."""
+    ring = served.state.ring
+    ring._db.execute("PRAGMA query_only = ON")
+    told = [served.mia.post("/v1/people/ask", json={"question": {"count": {"age": [0, 9 + 10 * i]}}}) for i in range(3)]
+    ring._db.execute("PRAGMA query_only = OFF")
+    assert [one.status_code for one in told] == [200, 200, 403]
+    refused(told[2], 403, "quota")
+    paid = [line["who"] for line in served.olga.get("/v1/people/audit").json()["audit"] if "cost" in line]
+    assert paid == ["mia", "mia"]
+
+
+def test_what_was_paid_before_the_keys_could_not_be_read_is_said_and_counted(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked, used = list[str](), KeyRing.used
+
+    def gone(ring: KeyRing, about: str, name: str) -> int:
+        looked.append(name)
+        if len(looked) == 2:
+            raise Refusal(503, "keys", "The keys cannot be read now.")
+        return used(ring, about, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(dataset, "SLICE", 1)
+        patch.setattr(KeyRing, "used", gone)
+        batch = {"questions": [{"count": {"sex": "F"}}, {"count": {"sex": "M"}}]}
+        withheld = served.mia.post("/v1/people/ask_many", json=batch)
+    refused(withheld, 503, "keys")
+    assert withheld.json()["error"]["nothing_spent"] is False
+    assert served.state.ring.used("people", "mia") == served.people.session.spent.atoms > 0
 
 
 def test_a_file_of_keys_that_is_moved_away_is_no_internal_error(served: Served) -> None:

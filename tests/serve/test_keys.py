@@ -176,6 +176,28 @@ def test_the_audit_log_is_bounded_and_survives_a_torn_line(tmp_path: Path) -> No
     log.close()
 
 
+def test_a_line_that_a_full_disk_cut_short_takes_no_other_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, write = Audit(tmp_path / "people.audit"), os.write
+
+    def full(file: int, text: bytes) -> int:
+        if len(text) < 20:
+            raise OSError(28, "No space left on device")
+        return write(file, text[:-19])
+
+    log.write([{"who": "ana", "number": 1}], paid=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        with pytest.raises(OSError, match="No space"):
+            log.write([{"who": "ana", "number": 2}], paid=True)
+    for number in (3, 4):
+        log.write([{"who": "ana", "number": number}], paid=True)
+    assert [record["number"] for record in log.last(9)] == [4, 3, 1]
+    assert b"\n\n" not in log.path.read_bytes()
+    log.close()
+
+
 @pytest.mark.parametrize("how", ["unlinked", "moved", "replaced"])
 def test_an_audit_log_that_is_taken_away_is_noticed(tmp_path: Path, caplog: pytest.LogCaptureFixture, how: str) -> None:
     path = tmp_path / "people.audit"

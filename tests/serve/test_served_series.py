@@ -26,6 +26,8 @@ from tacit.config import read_config
 from tacit.errors import BudgetExhausted
 from tacit.model.budget import Loss
 from tacit.serve.admission import Limits
+from tacit.serve.key import Key
+from tacit.serve.refusal import Refusal
 from tacit.serve.series import ServedSeries
 
 LONG = "SELECT COUNT(*) FROM data WHERE stay >= 4"
@@ -203,6 +205,24 @@ def test_what_cannot_be_noted_counts_all_the_same(stays: Served, monkeypatch: py
     assert said == ["audit"] * 4 + ["quota"] * 2
     quota = stays.mia.get("/v1/stays/budget").json()["quota"]
     assert quota["used"]["gdp"] == pytest.approx(spent(stays)["2026-01"])
+
+
+def test_a_server_that_refuses_half_way_says_that_something_was_spent(
+    stays: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = stays.state.datasets["stays"]
+    assert isinstance(data, ServedSeries)
+    left = data._left
+
+    def gone(key: Key, pot: str) -> int:
+        if pot == "stays/2026-02":
+            raise Refusal(503, "keys", "The keys cannot be read now.")
+        return left(key, pot)
+
+    monkeypatch.setattr(data, "_left", gone)
+    said = ask(stays, LONG, "mia").json()["error"]
+    assert (said["code"], said["nothing_spent"]) == ("keys", False)
+    assert data._keys.used("stays/2026-01", "mia") == data.session.known("2026-01").spent.atoms > 0
 
 
 def test_a_block_that_is_appended_beside_the_server_is_seen_and_charged_once(stays: Served, tmp_path: Path) -> None:

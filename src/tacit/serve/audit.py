@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tacit.model.table import Answers
+from tacit.serve.question import Question
 from tacit.serve.refusal import log
 
 MAX_FILE, FILES = 16 * 2**20, 8  # bytes of one file, and how many files there are
@@ -26,9 +28,7 @@ class Audit:
     def __init__(self, path: Path, *, max_file: int = MAX_FILE, files: int = FILES) -> None:
         self.path, self._max, self._files = path, max_file, files
         self._lock, self._unsynced = threading.Lock(), False
-        self._file = self._open()
-        if os.fstat(self._file).st_size and not self._tail().endswith(b"\n"):  # a crash cut the last line short
-            os.write(self._file, b"\n")
+        self._file, self._torn = self._open(), True  # a crash may have cut the last line short
 
     def write(self, records: Sequence[dict[str, Any]], *, paid: bool) -> None:
         """Append records, one line each, with the time. Where something was paid, `sync` has to follow."""
@@ -51,10 +51,12 @@ class Audit:
                 text = (json.dumps(about) + "\n").encode() + text
             elif here.st_size + len(text) > self._max:
                 self._rotate()
-            written = 0
+            if self._torn and self._tail() != b"\n":
+                text = b"\n" + text  # so that this is not read as the end of what a full disk cut short
+            written, self._torn = 0, True
             while written < len(text):
                 written += os.write(self._file, text[written:])
-            self._unsynced |= paid
+            self._torn, self._unsynced = False, self._unsynced or paid
 
     def sync(self) -> None:
         """On the disk by now: everything that was paid for."""
@@ -102,7 +104,8 @@ class Audit:
             return False
 
     def _tail(self) -> bytes:
-        return os.pread(self._file, 1, os.fstat(self._file).st_size - 1)
+        size = os.fstat(self._file).st_size
+        return os.pread(self._file, 1, size - 1) if size else b"\n"
 
     def _older(self, number: int) -> Path:
         return self.path.with_name(f"{self.path.name}.{number}")
@@ -115,3 +118,15 @@ class Audit:
                 source.replace(self._older(number))
         full, self._file = self._file, self._open()
         os.close(full)
+
+
+def named(question: Question) -> dict[str, str]:
+    """A question as the audit log names it: by its key, and as it was asked."""
+    asked = question.asked
+    return {"question": question.key} | ({"asked": asked} if asked else {})
+
+
+def entry_of(answer: Answers) -> dict[str, int]:
+    """Where an answer stands in the ledger, if it does."""
+    receipt = answer.facts.receipt
+    return {} if receipt is None else {"entry": receipt.entry}

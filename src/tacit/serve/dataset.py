@@ -27,7 +27,7 @@ from tacit.model.budget import Loss
 from tacit.model.started import Started
 from tacit.model.table import Answers
 from tacit.replies import QuotaLine
-from tacit.serve.audit import Audit
+from tacit.serve.audit import Audit, entry_of, named
 from tacit.serve.key import Key
 from tacit.serve.keys import KeyRing
 from tacit.serve.published import Published
@@ -241,10 +241,13 @@ class Dataset(ServedData):
         answers, unnoted = list[Answers](), 0
 
         def capped(work: Callable[[], T], before: int) -> T:
-            left = Loss(self.session.total.measure, self._left(key, self.name) + unnoted - before)
-            try:
+            def spend() -> T:
+                left = Loss(self.session.total.measure, self._left(key, self.name) + unnoted - before)
                 with self.table().spending(left):
-                    return accounted(self.session, work, before)
+                    return work()
+
+            try:
+                return accounted(self.session, spend, before)
             except WouldSpend as error:
                 raise past_quota(key, error) from None
             except Cut as cut:
@@ -256,7 +259,7 @@ class Dataset(ServedData):
             while len(answers) < len(questions):
                 rest = questions[len(answers) :]
                 if key.of_left and self.table().buys_start(rest[0].ask):
-                    self._start_for(key)
+                    accounted(self.session, partial(self._start_for, key), unnoted)
                 if all(question.plain for question in rest[:SLICE]):
                     some = [question.ask for question in rest[:SLICE]]
                     found = capped(partial(self.session.answer_many, some), unnoted)
@@ -273,7 +276,7 @@ class Dataset(ServedData):
 
     def _start_for(self, key: Key) -> None:
         """Buy what the answers start from, where a question may. It is for all, so no default quota is charged."""
-        started = self._begin(key)
+        started = self.table().start()
         line = {"who": key.name, "key": key.id, "role": key.role, "question": "start"}
         self._audit([line | {"cost": started.cost.to_dict()}], paid=True)
 
@@ -295,18 +298,18 @@ class Dataset(ServedData):
         """
         who: dict[str, Any] = {"who": key.name, "key": key.id, "role": key.role}
         if isinstance(result, BaseException):
-            one = _named(questions[0]) if len(questions) == 1 else {"questions": len(questions)}
+            one = named(questions[0]) if len(questions) == 1 else {"questions": len(questions)}
             self._note_refused(key, who | one | (charged or {}), result)
             return
         pairs = list(zip(questions, result, strict=True))
         paid = [
-            who | _named(question) | {"cost": answer.facts.cost.to_dict(), **_entry(answer)}
+            who | named(question) | {"cost": answer.facts.cost.to_dict(), **entry_of(answer)}
             for question, answer in pairs
             if answer.facts.cost.atoms
         ]
         free = [pair for pair in pairs if not pair[1].facts.cost.atoms]
         if len(free) == 1:
-            paid.append(who | _named(free[0][0]) | {"free": 1, **_entry(free[0][1])})
+            paid.append(who | named(free[0][0]) | {"free": 1, **entry_of(free[0][1])})
         elif free:
             paid.append(who | {"free": len(free)})
         if len(free) < len(pairs):  # first: what cannot be noted was paid for all the same
@@ -347,8 +350,9 @@ class Dataset(ServedData):
     def _use(self, pot: str, name: str, atoms: int) -> None:
         try:
             self._keys.use(pot, name, atoms)
-        except ConfigError as error:  # fairness only: the charge itself is safe in the ledger
-            log.error("what a quota has used was not counted: %s", error.sentence)
+        except Refusal:  # what was paid is shown all the same; as long as this server lives it is counted here
+            log.error("what a quota has used could not be written down")
+            self._unnoted[pot, name] += atoms
 
     def _recall(self, questions: list[Question]) -> list[Answers] | None:
         with self._mutex:
@@ -389,14 +393,3 @@ def price(session: Session | Series, question: Question) -> DryRun:
     """The price now. `known` means for certain, without the data and for ever: nothing later makes it unknown."""
     with session.free():
         return session.price(question.ask, within=question.within)
-
-
-def _named(question: Question) -> dict[str, str]:
-    """A question as the audit log names it: by its key, and as it was asked."""
-    asked = question.asked
-    return {"question": question.key} | ({"asked": asked} if asked else {})
-
-
-def _entry(answer: Answers) -> dict[str, int]:
-    receipt = answer.facts.receipt
-    return {} if receipt is None else {"entry": receipt.entry}

@@ -131,7 +131,7 @@ class ServedSeries(Dataset):
         try:
             with capped, self.session.paying() as now:
                 return work()
-        except TacitError as error:
+        except (TacitError, Refusal) as error:
             said = past_quota(key, error) if isinstance(error, WouldSpend) else error
             if not paid and not now:
                 raise said from None

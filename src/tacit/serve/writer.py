@@ -244,6 +244,10 @@ def accounted(session: Session | Series, work: Callable[[], T], before: int = 0)
         if not atoms:
             raise
         raise Cut(error, atoms) from None
+    except Refusal as refusal:  # by the server itself, before anything was asked
+        if not cut_short(refusal, before):
+            raise
+        raise Cut(refusal, before) from None
 
 
 def cut_short(error: TacitError | Refusal, before: int) -> int:
