@@ -10,10 +10,18 @@ _SETTINGS = "trusted/test_ledger_files.py::test_every_connection_has_the_setting
 
 STORE = (
     plant(
+        "lines that are known to the anchor by their numbers alone",
+        "of several copies in use one answers",
+        "store/log.py",
+        "        if newest != self._known[0] or newest.seq > self._anchored:\n",
+        "        if newest.seq > self._anchored:\n",
+        "trusted/test_ledger_copies.py::test_a_line_that_the_anchor_refused_is_not_told_under_the_number_of_another",
+    ),
+    plant(
         "a line is told of before the anchor knows it",
         "of two copies in use one answers, and the other tells nothing",
         _LOG,
-        "        if newest.seq > self._anchored:\n",
+        "        if newest != self._known[0] or newest.seq > self._anchored:\n",
         "        if isinstance(found, list) and any(line.seq > self._anchored for line in found):\n",
         f"{_COPIES}::test_a_copy_that_stored_too_late_tells_nothing_of_what_it_stored",
     ),

@@ -310,6 +310,35 @@ def test_reading_does_not_move_the_anchor_to_an_unchecked_file(ledger: Ledger, t
         reopen(tmp_path)
 
 
+def test_a_line_that_the_anchor_refused_is_not_told_under_the_number_of_another(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The anchor has seen line 2 of the file. Another line 2, of a copy, is written into the file in place."""
+    other, advance = reopen(tmp_path), Anchor.advance
+    (tmp_path / "fork").mkdir()
+
+    def while_ours_is_told(anchor: Anchor, *given: Any) -> Mark | None:
+        monkeypatch.setattr(Anchor, "advance", advance)
+        restore(tmp_path / "fork", backup(tmp_path, "copy"))
+        with reopen(tmp_path / "fork", anchor=Anchor(anchor.path)) as fork:
+            monkeypatch.setattr(Anchor, "advance", while_theirs_is_told)
+            with pytest.raises(AnswerWithheld):
+                fork.settle(None, [Outcome("theirs", 0, "told", "1")])
+        return advance(anchor, *given)
+
+    def while_theirs_is_told(anchor: Anchor, *given: Any) -> Mark | None:
+        monkeypatch.setattr(Anchor, "advance", advance)
+        ask(other, "ours")
+        return advance(anchor, *given)
+
+    monkeypatch.setattr(Anchor, "advance", while_ours_is_told)
+    ledger.reserve(PRICE, purpose="count")
+    overwrite(tmp_path, backup(tmp_path / "fork", "longer"))
+    with pytest.raises(LedgerError, match="which the anchor has seen, is not in it"):
+        ledger.find("theirs")
+    other.close()
+
+
 @pytest.mark.parametrize(
     "forged", ["(21,'intent',NULL,NULL,0,0,'','00','{}')", "(25,'override',NULL,NULL,0,0,'','00','{\"anchor\":null}')"]
 )

@@ -394,7 +394,8 @@ class Log:
         it and died before it could tell the anchor, or this may be a copy that was refused when it had stored it.
         """
         found, newest = self._file.read(lambda db: (choose(db), self._newest(db)))
-        if newest.seq > self._anchored:
+        # Lines up to `_anchored` are known to the anchor, if they are those that it was told of: so are those we know.
+        if newest != self._known[0] or newest.seq > self._anchored:
             try:
                 told, found, newest = self._file.transact(
                     lambda db: (self._told(db, self._sound(db)[0].seq), choose(db), self._newest(db))
