@@ -144,6 +144,12 @@ def test_completion(line: str, offered: list[str]) -> None:
     assert complete(line, DOMAIN) == offered
 
 
+def test_what_is_completed_can_be_asked() -> None:
+    odd = tacit.Domain({"select": tacit.boolean(), "c": tacit.category(["x"], other="it's")})
+    assert complete("SELECT COUNT(*) FROM data WHERE sel", odd) == ['"select"', "SELECT"]
+    assert complete("SELECT COUNT(*) FROM data WHERE c = '", odd) == ["'x'", "'it''s'"]
+
+
 def test_on_a_terminal(session: tacit.Session, tmp_path: Path) -> None:
     """A real terminal: the prompt opens, Tab completes, Ctrl-C drops a line, and the history is the user's alone."""
     session.close()

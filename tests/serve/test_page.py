@@ -32,13 +32,14 @@ from tacit.errors import ConfigError, InvalidQuery
 from tacit.model import sql
 from tacit.model.answer import Answer
 from tacit.model.facts import ANSWER, FREE, Bar, Facts
+from tacit.model.sql.written import column, span
 from tacit.model.statistic_check import owned
 from tacit.serve.admission import Limits
 from tacit.serve.app import LOOPBACK, make_app
 from tacit.serve.keys import MAX_SAVED, KeyRing, make_key
 from tacit.serve.page import overview, routes
 from tacit.serve.page.answer import _barred, panel, ways
-from tacit.serve.page.form import Built, clicked, column, read_built, span
+from tacit.serve.page.form import Built, clicked, read_built
 from tacit.serve.page.link import fields_of, unclicked
 from tacit.serve.page.view import Location, _templates, asset
 from tacit.serve.refusal import Refusal

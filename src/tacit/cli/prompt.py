@@ -140,6 +140,8 @@ def complete(line: str, domain: Domain) -> list[str]:
     >>> complete("SELECT COUNT(*) FROM data WHERE sex = 'F", Domain({"sex": category(["F", "M"])}))
     ["'F'"]
     """
+    from tacit.model.sql import written
+
     found = _WORD.search(line)
     word = found[0] if found else ""
     if line.startswith("\\") and " " not in line:
@@ -149,24 +151,21 @@ def complete(line: str, domain: Domain) -> list[str]:
         name = next((n for n in domain if n.lower() == column[1].strip('"').lower()), None)
         if name is not None:
             return [value for value in _values(domain, name) if value.lower().startswith(word.lower())]
-    names = [name if re.fullmatch(r"[A-Za-z_]\w*", name) else f'"{name}"' for name in domain]
-    wanted = word.lower()
-    return [option for option in (*names, *KEYWORDS) if word and option.strip('"').lower().startswith(wanted)]
+    options = (*map(written.column, domain), *KEYWORDS)
+    return [option for option in options if word and option.strip('"').lower().startswith(word.lower())]
 
 
 def _values(domain: Domain, name: str) -> list[str]:
     """The values of a column as SQL has them; of bins, where they begin."""
-    from tacit.model.values import Listed
+    from tacit.model.sql.written import ends, literal
 
     attribute = domain[name]
-    if not isinstance(attribute.values, Listed):
-        shown = [attribute.values.show(attribute.edge(i)) for i in range(min(attribute.bins, MOST_VALUES))]
-        return [f"'{one}'" for one in shown] if attribute.kind == "date" else shown
+    if attribute.ordered:
+        return [low for low, _ in ends(attribute, MOST_VALUES)]
     if attribute.kind == "boolean":
         return ["TRUE", "FALSE"]
-    listed = [attribute.typical(i) for i in range(min(attribute.bins, MOST_VALUES))]
-    quoted = [str(v) if isinstance(v, int) else "'" + str(v).replace("'", "''") + "'" for v in listed]
-    return quoted + [f"'{extra}'" for extra in attribute.extras]
+    places = (*range(min(attribute.bins, MOST_VALUES)), *range(attribute.bins, attribute.size))
+    return [literal(attribute, place) for place in places]
 
 
 def completing(domain: Domain) -> Callable[[str], str]:

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
-from sqlglot.dialects.duckdb import DuckDB
 from starlette.requests import Request
 
 from tacit.errors import InvalidQuery
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
+from tacit.model.sql.written import column, ends, literal, quoted
 from tacit.model.statistic_check import offered
 from tacit.model.values import Days, Integers, Listed
 from tacit.serve.admission import Traffic, Who
@@ -29,7 +29,6 @@ from tacit.serve.schema import Json
 MAX_FORM = 2**18  # bytes
 MAX_FIELDS = 20_000
 MOST_WORDS = 300  # values of one attribute that the script can complete
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _PLACE = re.compile(r"\d{1,8}", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,20}", re.ASCII)
 _LONGEST = 60  # of what a message repeats
@@ -235,37 +234,7 @@ def _statistic(kind: FormKind, built: Built, domain: Domain) -> dict[str, Any]:
     if built.own is None:
         raise InvalidQuery("the owner's own are several: choose one.")
     own = offered(domain)[built.own]
-    return {"own": ", ".join(_quoted(one) if isinstance(one, str) else str(one) for one in (own.name, *own.arguments))}
-
-
-def column(name: str) -> str:
-    """An attribute's name as SQL has it: quoted only where it has to be.
-
-    >>> column("age"), column("home town"), column("select")
-    ('age', '"home town"', '"select"')
-    """
-    if _PLAIN.fullmatch(name) and name.upper() not in DuckDB.Tokenizer.KEYWORDS:
-        return name
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(attribute: Attribute, place: int) -> str:
-    """A value as SQL has it, by its place; a bin of an ordered attribute by its label."""
-    values = attribute.values
-    if isinstance(values, Listed) and place < attribute.bins:
-        value = values.values[place]
-        if isinstance(value, bool):
-            return "TRUE" if value else "FALSE"
-        if isinstance(value, int):
-            return str(value)
-    return _quoted(attribute.label(place))
-
-
-def span(attribute: Attribute, place: int) -> tuple[str, str]:
-    """The two ends of a bin as the form carries them: for whole numbers and days the last value, else the edge."""
-    assert not isinstance(attribute.values, Listed)
-    last = attribute.edge(place + 1) - (1 if attribute.values.whole else 0)
-    return attribute.values.show(attribute.edge(place)), attribute.values.show(last)
+    return {"own": ", ".join(quoted(one) if isinstance(one, str) else str(one) for one in (own.name, *own.arguments))}
 
 
 def words_of(domain: Domain) -> dict[str, Any]:
@@ -276,9 +245,7 @@ def words_of(domain: Domain) -> dict[str, Any]:
         found: dict[str, Any] = {"name": column(name), "kind": attribute.kind, "takes": attribute.takes}
         found["values"] = [literal(attribute, place) for place in range(most)]
         if attribute.ordered:
-            spans = [span(attribute, place) for place in range(min(attribute.bins, MOST_WORDS))]
-            quote = "'" if isinstance(attribute.values, Days) else ""
-            found["starts"], found["ends"] = ([f"{quote}{s[side]}{quote}" for s in spans] for side in (0, 1))
+            found["starts"], found["ends"] = zip(*ends(attribute, MOST_WORDS), strict=True)
         columns.append(found)
     return {"columns": columns}
 
@@ -312,7 +279,7 @@ def _end(name: str, text: str, attribute: Attribute) -> str:
     assert not isinstance(attribute.values, Listed)
     try:
         if isinstance(attribute.values, Days):
-            return _quoted(dt.date.fromisoformat(text).isoformat())
+            return quoted(dt.date.fromisoformat(text).isoformat())
         if isinstance(attribute.values, Integers):
             if not _WHOLE.fullmatch(text):
                 raise ValueError
@@ -351,7 +318,3 @@ def _number(text: str, below: int) -> int:
     if not _PLACE.fullmatch(text) or int(text) >= below:
         raise Refusal(400, "bad_question", "The form does not fit this data set; load the page again.")
     return int(text)
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -18,7 +18,8 @@ from tacit.model import sql
 from tacit.model.ask import Ask, Count, Crosstab, Mean, Quantile, Select, Sum
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.serve.page.form import Built, Forms, clicked, span
+from tacit.model.sql.written import span
+from tacit.serve.page.form import Built, Forms, clicked
 
 MOST_NAMED = 3  # values that a chip names
 

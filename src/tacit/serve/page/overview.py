@@ -23,6 +23,7 @@ from tacit.model.query import Query
 from tacit.model.table import Table
 from tacit.serve.page.form import Built, clicked
 from tacit.serve.page.link import fields_of, of_column, without
+from tacit.serve.question import Memory
 from tacit.serve.refusal import Refusal
 from tacit.serve.served import ServedData
 
@@ -77,21 +78,14 @@ async def known_tables(dataset: ServedData, built: Built) -> KnownTables:
         if seen != entries:
             whole = await asyncio.wrap_future(dataset.writer.do(lambda: _look(dataset)))
         if built.narrowed:
-            narrowed = dataset.shown.get("choices", (None, {}))[1].get((entries, choice))
+            kept: Memory[tuple[int, str], dict[str, Table]]
+            _, kept = dataset.shown.setdefault("choices", (None, Memory(MOST_CHOICES)))
+            narrowed = kept.get((entries, choice))
             if narrowed is None:
-                looked: dict[str, Table]
                 looked = await asyncio.wrap_future(dataset.writer.do(lambda: _narrowed(dataset, built)))
-                _keep(dataset, (entries, choice), looked)
+                kept.keep((entries, choice), looked)
                 narrowed = looked
     return KnownTables(whole, narrowed)
-
-
-def _keep(dataset: ServedData, choice: tuple[int, str], tables: dict[str, Table]) -> None:
-    with dataset.shown_lock:
-        _, kept = dataset.shown.setdefault("choices", (None, {}))
-        kept[choice] = tables
-        while len(kept) > MOST_CHOICES:
-            del kept[next(iter(kept))]
 
 
 def _narrowed(dataset: ServedData, built: Built) -> dict[str, Table]:
@@ -139,9 +133,7 @@ def listed(dataset: ServedData, built: Built, known: KnownTables) -> list[Listed
         ListedColumn(
             name,
             attribute.kind,
-            f"{attribute.label(0)} to {attribute.label(attribute.size - 1)}"
-            if name == blocks
-            else values_of(attribute),
+            _ends(attribute) if name == blocks else values_of(attribute),
             dataset.columns.get(name, ""),
             urlencode(list(fields_of(of_column(built, name), domain))),
             small(tables[name]) if name in tables else "",

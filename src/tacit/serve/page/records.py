@@ -123,14 +123,7 @@ async def save(call: Call) -> Response:
 
 
 def keys(call: Call) -> Response:
-    return page(
-        "keys.html",
-        Location(call.key, "", "keys"),
-        usual=DEFAULT_QUOTA,
-        keys=view.keys(call.server),
-        made=None,
-        refusal=None,
-    )
+    return _keys_page(call)
 
 
 def change_keys(call: Call) -> Response:
@@ -152,16 +145,13 @@ def change_keys(call: Call) -> Response:
         refusal = Refusal(422, "bad_key", error.sentence)
     except Exception as error:
         refusal = refusal_of(error)
-    status = 200 if refusal is None else refusal.status
-    return page(
-        "keys.html",
-        Location(call.key, "", "keys"),
-        status,
-        usual=DEFAULT_QUOTA,
-        keys=view.keys(call.server),
-        made=made,
-        refusal=refusal,
-    )
+    return _keys_page(call, made, refusal)
+
+
+def _keys_page(call: Call, made: tuple[str, str] | None = None, refusal: Refusal | None = None) -> Response:
+    place, status = Location(call.key, "", "keys"), 200 if refusal is None else refusal.status
+    known = {"usual": DEFAULT_QUOTA, "keys": view.keys(call.server)}
+    return page("keys.html", place, status, **known, made=made, refusal=refusal)
 
 
 def _share(percent: str) -> float:

@@ -23,6 +23,8 @@ from tacit.model.answer import says_words
 from tacit.model.budget import Loss, percent_of
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
+from tacit.model.facts import Receipt
+from tacit.model.sql.written import column, span
 from tacit.model.statistic_check import offered
 from tacit.model.workload import Marginal
 from tacit.questions import Questions
@@ -30,7 +32,7 @@ from tacit.replies import QuotaLine
 from tacit.serve.endpoint import Call
 from tacit.serve.key import Key
 from tacit.serve.page.answer import WIDTH, number
-from tacit.serve.page.form import KINDS, Forms, column, span
+from tacit.serve.page.form import KINDS, Forms
 from tacit.serve.page.link import fields_of, without, words
 from tacit.serve.refusal import Refusal
 from tacit.serve.served import ServedData
@@ -78,6 +80,10 @@ class Location:
     @property
     def address(self) -> str:
         return f"/data/{self.dataset}"
+
+    def entry(self, receipt: Receipt) -> str:
+        """The address of what stands in the ledger."""
+        return f"{self.address}/entry/{receipt.entry}-{receipt.seal[:12]}"
 
     @property
     def pages(self) -> list[tuple[str, str, bool]]:
@@ -221,12 +227,7 @@ def budget(dataset: ServedData, quota: QuotaLine | None) -> dict[str, Any]:
     return {
         "left": 1 - min(1.0, spent / total),
         "finished": total - spent < _NEARLY_NOTHING * total,
-        "whole": now.budget,
-        "extensions": now.extensions,
-        "continues": now.continues,
-        "continued_by": now.continued_by,
-        "epsilon_spent": now.epsilon_spent,
-        "blocks": now.blocks,
+        "now": now,
         "gauge": gauge,
         "reserved": any(name == "reserved" for name, _ in gauge.parts),
         "quota": quota,
@@ -264,7 +265,7 @@ def history(
     rows = [
         [
             str(event.receipt.entry),
-            _entry_link(event, place),
+            Markup('<a href="{}">{}</a>').format(place.entry(event.receipt), clean(event.question)),
             _told(event, session),
             percent_of(event.cost, session.total) if event.cost.atoms else "free",
             event.receipt.seal[:12],
@@ -280,11 +281,6 @@ def history(
         "before": before,
         "older": shown[-1].receipt.entry if len(newest) > PAGE else None,
     }
-
-
-def _entry_link(event: Event, place: Location) -> Markup:
-    link = f"{place.address}/entry/{event.receipt.entry}-{event.receipt.seal[:12]}"
-    return Markup('<a href="{}">{}</a>').format(link, clean(event.question))
 
 
 def audit(records: Sequence[Mapping[str, Any]], session: Questions, address: str) -> list[list[str]]:
