@@ -17,6 +17,7 @@ BOOL, BYTEA, NAME, INT8, INT2, INT4, TEXT, OID = 16, 17, 19, 20, 21, 23, 25, 26
 JSON, FLOAT4, FLOAT8, UNKNOWN, BPCHAR, VARCHAR = 114, 700, 701, 705, 1042, 1043
 DATE, TIME, TIMESTAMP, TIMESTAMPTZ, NUMERIC = 1082, 1083, 1114, 1184, 1700
 ARRAY_OF = {BOOL: 1000, INT2: 1005, INT4: 1007, TEXT: 1009, INT8: 1016, FLOAT8: 1022, OID: 1028, NAME: 1003}
+_FORMS = {BOOL: "!?", INT8: "!q", INT4: "!i", INT2: "!h", OID: "!I", FLOAT8: "!d", FLOAT4: "!f"}  # in `struct`'s words
 _ELEMENT = {array: element for element, array in ARRAY_OF.items()}
 _EPOCH = dt.date(2000, 1, 1).toordinal()
 _EPOCH_TIME = dt.datetime(2000, 1, 1)
@@ -193,14 +194,7 @@ def _numeric(value: Any) -> bytes:
 _TEXT: dict[int, Callable[[Any], bytes]] = {BOOL: _bool_text, FLOAT8: _float_text, FLOAT4: _float_text}
 _TEXT[DATE] = lambda value: value.isoformat().encode()
 _TEXT[TIMESTAMP] = _TEXT[TIMESTAMPTZ] = lambda value: value.isoformat(" ").encode()
-_BINARY: dict[int, Callable[[Any], bytes]] = {
-    BOOL: _packed("!?"),
-    INT8: _packed("!q"),
-    INT4: _packed("!i"),
-    INT2: _packed("!h"),
-    OID: _packed("!I"),
-    FLOAT8: _packed("!d"),
-    FLOAT4: _packed("!f"),
+_BINARY: dict[int, Callable[[Any], bytes]] = {type: _packed(form) for type, form in _FORMS.items()} | {
     DATE: _packed("!i", lambda value: value.toordinal() - _EPOCH),
     TIMESTAMP: _packed("!q", _microseconds),
     TIMESTAMPTZ: _packed("!q", _microseconds),
@@ -291,25 +285,14 @@ def _day(text: str) -> dt.date:
     return dt.date.fromisoformat(text.strip())
 
 
-_READ_BINARY: dict[int, Callable[[bytes], Value]] = {
-    BOOL: _unpacked("!?"),
-    INT8: _unpacked("!q"),
-    INT4: _unpacked("!i"),
-    INT2: _unpacked("!h"),
-    OID: _unpacked("!I"),
-    FLOAT8: _unpacked("!d"),
-    FLOAT4: _unpacked("!f"),
+_READ_BINARY: dict[int, Callable[[bytes], Value]] = {type: _unpacked(form) for type, form in _FORMS.items()} | {
     DATE: _unpacked("!i", lambda days: dt.date.fromordinal(_EPOCH + days)),
     TIMESTAMP: _unpacked("!q", _moment),
     TIMESTAMPTZ: _unpacked("!q", _moment),
     NUMERIC: _read_numeric,
 }
-_READ_TEXT: dict[int, Callable[[str], Value]] = {
+_READ_TEXT: dict[int, Callable[[str], Value]] = dict.fromkeys((INT8, INT4, INT2, OID), int) | {
     BOOL: _read_bool,
-    INT8: int,
-    INT4: int,
-    INT2: int,
-    OID: int,
     FLOAT8: float,
     FLOAT4: float,
     NUMERIC: _decimal,
