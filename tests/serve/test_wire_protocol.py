@@ -109,6 +109,9 @@ def test_parameters_are_described(client: Frontend) -> None:
 def test_empty_statements_and_unknown_ones(client: Frontend) -> None:
     assert kinds(client.ask(query(" ; -- nothing"))) == "IZ"
     assert kinds(client.ask(parse(""), bind([]), describe(), execute(), SYNC)) == "12nIZ"
+    assert kinds(client.ask(parse("", "none"), query("EXECUTE none"))) == "1IZ"
+    (gone, _) = client.ask(execute(), SYNC)  # the unnamed portal went with what was sent before
+    assert b"C34000\0" in gone.body
     assert kinds(client.ask(message(b"F", b"\0\0\0\1"), SYNC)) == "EZ"
 
 

@@ -27,7 +27,7 @@ from tacit.serve.postgres.sqlstate import (
     WireError,
     error_of,
 )
-from tacit.serve.postgres.statement import NESTED, QUERY, Prepared
+from tacit.serve.postgres.statement import EMPTY, NESTED, QUERY, Prepared
 from tacit.serve.postgres.types import decode
 from tacit.serve.question import SHORT_SQL
 
@@ -226,8 +226,8 @@ class Connection:
             statements = await self._split(message.text)
             if len(statements) > 1:
                 raise WireError(SYNTAX, "a prepared statement is one statement.", at=statements[1].start)
-            prepared = await self._read(statements[0]) if statements else None
-        named = Named(prepared, prepared.types(message.types) if prepared else (), len(message.text))
+            prepared = await self._read(statements[0]) if statements else EMPTY
+        named = Named(prepared, prepared.types(message.types), len(message.text))
         self._talk.names.keep_statement(message.name, named)
         self._say(messages.PARSED)
 
@@ -255,38 +255,34 @@ class Connection:
             words = f"the statement takes {len(named.types)} parameters, and {len(message.values)} were given."
             raise WireError(PROTOCOL, words)
         codes = spread(message.formats, len(named.types))
-        if named.prepared is not None and not isinstance(named.prepared.asked, Command | Fetching):
+        if not isinstance(named.prepared.asked, Command | Fetching):
             self._take()  # executing it takes no more
         values = tuple(map(decode, message.values, named.types, codes))
-        bound = None if named.prepared is None else await self._listener.bound(named.prepared, values)
-        fields = None if bound is None else self._talk.fields(bound)
-        if len(message.result_formats) not in (0, 1, len(fields or ())):
+        bound = await self._listener.bound(named.prepared, values)
+        many = len(self._talk.fields(bound) or ())
+        if len(message.result_formats) not in (0, 1, many):
             raise WireError(PROTOCOL, "there is a format for every column, for all of them, or none.")
-        formats = spread(message.result_formats, len(fields or ()))
-        self._talk.names.keep_portal(message.portal, None if bound is None else Portal(bound, formats))
+        self._talk.names.keep_portal(message.portal, Portal(bound, spread(message.result_formats, many)))
         self._say(messages.BOUND)
 
     def _describe(self, message: messages.Describe) -> None:
         if message.portal:
             portal = self._talk.names.portal(message.name)
-            fields = None if portal is None else self._talk.fields(portal.bound)
-            formats = () if portal is None else portal.formats
-            copies = portal is not None and portal.bound.prepared.copies is not None
+            fields, formats, prepared = self._talk.fields(portal.bound), portal.formats, portal.bound.prepared
         else:
             named = self._talk.names.statement(message.name)
             if named.types:
                 self._take()  # the statement is read with samples of its parameters
             self._say(messages.parameters_described(named.types))
-            fields = None if named.prepared is None else self._talk.described(named.prepared)
+            fields, prepared = self._talk.described(named.prepared), named.prepared
             formats = (0,) * len(fields or ())
-            copies = named.prepared is not None and named.prepared.copies is not None
-        self._say(messages.NO_DATA if fields is None or copies else messages.described(fields, formats))
+        if fields is None or prepared.copies is not None:
+            self._say(messages.NO_DATA)
+        else:
+            self._say(messages.described(fields, formats))
 
     async def _execute(self, message: messages.Execute) -> None:
         portal = self._talk.names.portal(message.portal)
-        if portal is None:
-            self._say(messages.EMPTY)
-            return
         prepared, fields, tag = portal.bound.prepared, self._talk.fields(portal.bound), portal.bound.prepared.tag
         if portal.rows is None:
             result = await self._talk.do(portal.bound)

@@ -65,11 +65,10 @@ class Conversation:
 
     def described(self, prepared: Prepared) -> tuple[Field, ...] | None:
         if isinstance(prepared.asked, Execution):
-            used = self.names.statement(prepared.asked.name).prepared
-            return None if used is None else used.fields
+            return self.names.statement(prepared.asked.name).prepared.fields
         if isinstance(prepared.asked, Fetching):
             portal = self.names.portal(prepared.asked.name)
-            return None if portal is None or prepared.asked.moves else portal.bound.fields
+            return None if prepared.asked.moves else portal.bound.fields
         return prepared.fields
 
     # -- results ------------------------------------------------------------------------------------------------------
@@ -151,7 +150,7 @@ class Conversation:
     async def _executed(self, asked: Execution) -> BoundStatement:
         """The statement that EXECUTE is about, with its values."""
         named = self.names.statement(asked.name)
-        if len(asked.values) != len(named.types) or named.prepared is None:
+        if len(asked.values) != len(named.types):
             words = f"the statement takes {len(named.types)} parameters, and {len(asked.values)} were given."
             raise WireError(SYNTAX, words)
         given = (None if value is None else value.encode() for value in asked.values)
@@ -160,7 +159,6 @@ class Conversation:
 
     async def _fetched(self, asked: Fetching) -> Result:
         portal = self.names.portal(asked.name)
-        assert portal is not None  # a cursor has a name
         notices = tuple[str, ...]()
         if portal.rows is None:
             result = await self.do(portal.bound)

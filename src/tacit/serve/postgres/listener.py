@@ -47,8 +47,9 @@ MAX_KEPT_TEXT = 2_000  # characters of a statement that need not be read again
 
 @dataclass(frozen=True)
 class Door:
-    """Who is let in, and how. `seed` makes the salts of names that have no key; `insecure` needs no TLS anywhere.
+    """Who is let in, and how: encryption, the version, and SCRAM with a key as the password.
 
+    `seed` makes the salts of names that have no key; `insecure` needs no TLS anywhere.
     `end_point` is the fingerprint of the certificate that a login over TLS may be bound to. Without keys everybody is
     let in, by any name and without a password.
     """

@@ -313,7 +313,8 @@ def ready(status: bytes) -> bytes:
 
 
 def complete(tag: str) -> bytes:
-    return message(b"C", text(tag))
+    """That a statement is done; the empty one has no tag."""
+    return message(b"C", text(tag)) if tag else EMPTY
 
 
 def described(fields: Sequence[Field], formats: Sequence[int]) -> bytes:

@@ -17,7 +17,7 @@ MAX_PORTALS = 32
 class Named:
     """A prepared statement, the types of its parameters, and how long its text is."""
 
-    prepared: Prepared | None  # None: the empty statement
+    prepared: Prepared
     types: tuple[int, ...] = ()
     length: int = 0
 
@@ -64,27 +64,23 @@ class Names:
         elif self._statements.pop(name, None) is None:
             raise _no_statement(name)
 
-    def portal(self, name: str) -> Portal | None:
-        """A portal. Of the unnamed one there may be none: it was that of the empty statement."""
-        if name and name not in self._portals:
+    def portal(self, name: str) -> Portal:
+        if name not in self._portals:
             raise _no_portal(name)
-        return self._portals.get(name)
+        return self._portals[name]
 
     def check_portal(self, name: str) -> None:
         """Refuse a name that is taken, before anything is done for it."""
         if name and name in self._portals:
             raise WireError(PORTAL_TAKEN, f"there is a portal {name[:60]!r} already.")
 
-    def keep_portal(self, name: str, portal: Portal | None) -> None:
+    def keep_portal(self, name: str, portal: Portal) -> None:
         self.check_portal(name)
         if len(self._portals) >= MAX_PORTALS and name not in self._portals:
             raise WireError(TOO_LARGE, f"a connection has at most {MAX_PORTALS} portals at once.")
-        if name and portal is not None and portal.bound.asked is not None and not portal.bound.asked.question.light:
+        if name and portal.bound.asked is not None and not portal.bound.asked.question.light:
             raise WireError(TOO_LARGE, "a question of so much work has no named portal: bind it to the unnamed one.")
-        if portal is None:
-            self._portals.pop(name, None)
-        else:
-            self._portals[name] = portal
+        self._portals[name] = portal
 
     def close(self, name: str, *, portal: bool) -> None:
         """What the protocol closes need not be there."""

@@ -116,6 +116,9 @@ class Prepared:
         return asked.types(given) if isinstance(asked, TableSelect | Lookup) else ()
 
 
+EMPTY = Prepared(Command(""), "")  # the statement without words
+
+
 @dataclass(frozen=True)
 class BoundStatement:
     """A statement with values for its parameters: what it asks of a data set, if it does, and its columns."""
