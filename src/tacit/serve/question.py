@@ -1,4 +1,7 @@
-"""A question as it comes in JSON: SQL text, or one object of the structured form (`forms`). Pure; for the server."""
+"""A question as it comes in JSON: SQL text, or one object of the structured form (`forms`); and what was read before.
+
+Pure; for the server.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,9 @@ LIGHT = 2**17  # work of a question that is kept, in cells: see `Question.light`
 COUNT_WORK = 2**12  # what a count takes, however few its cells are
 _EACH, _CELL = 4, 64  # what a cell of a question's weights takes, and one of a table that is bought whole
 _ONE_BY_ONE = 10_000  # cells of a table that may be counts of their own
+MOST = 2_000  # things of one memory
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,13 +160,11 @@ def _key(body: str | Json, ask: Ask) -> str:
     return hashlib.sha256(json.dumps(["asked", body], sort_keys=True).encode()).hexdigest()
 
 
-MOST = 2_000  # things of one memory
-K = TypeVar("K")
-V = TypeVar("V")
-
-
 class Memory(Generic[K, V]):
-    """The last so many things by their keys."""
+    """The last so many things by their keys: what need not be worked out again.
+
+    Nothing here is told to anybody by itself: who sends the same text again is counted, noted and charged as before.
+    """
 
     def __init__(self, most: int = MOST) -> None:
         self._kept: OrderedDict[K, V] = OrderedDict()

@@ -134,7 +134,10 @@ _SEQUENCE, _OBJECT = 0x30, 0x06
 
 
 def end_point(certificate: str | Path) -> bytes | None:
-    """The fingerprint of the first certificate of a PEM file; None where the standard gives it none."""
+    """The fingerprint of the first certificate of a PEM file (tls-server-end-point of RFC 5929); None if it has none.
+
+    A client that sees the same certificate as the server has nobody between them who could pass its login on.
+    """
     text = Path(certificate).read_text(errors="replace")
     start, end = text.find("-----BEGIN CERTIFICATE-----"), text.find("-----END CERTIFICATE-----")
     if start < 0 or end < start:
