@@ -10,7 +10,8 @@ from sqlglot import Token, TokenType
 
 from tacit.model.domain import Domain
 from tacit.model.values import Days, Listed
-from tacit.serve.postgres.source import SentStatement, Unreadable
+from tacit.serve.postgres.source import SentStatement
+from tacit.serve.postgres.sqlstate import SYNTAX, WireError
 from tacit.serve.postgres.types import BOOL, DATE, FLOAT8, INT8, NAMED, NUMERIC, TEXT, Value, declared_type, literal
 
 MAX_PARAMETERS = 1_000
@@ -40,7 +41,7 @@ def parameters_of(statement: SentStatement, domain: Domain) -> tuple[Parameter, 
         if token.token_type != TokenType.PARAMETER or number.token_type != TokenType.NUMBER:
             continue
         if not number.text.isdecimal() or not 1 <= int(number.text) <= MAX_PARAMETERS:
-            raise Unreadable(f"parameters are $1 to ${MAX_PARAMETERS}.")
+            raise WireError(SYNTAX, f"parameters are $1 to ${MAX_PARAMETERS}.")
         type, end = _cast(tokens, at + 2)
         column = _compared(tokens, at, columns)
         before = tokens[at - 1].text.upper() if at else ""

@@ -22,6 +22,7 @@ from tacit.serve.postgres.answer import ResultColumn, places_of
 from tacit.serve.postgres.messages import Field
 from tacit.serve.postgres.parameters import Parameter, parameters_of, sample
 from tacit.serve.postgres.source import Edited, SentStatement, name_of
+from tacit.serve.postgres.sqlstate import BAD_QUESTION, SYNTAX, WireError
 from tacit.serve.postgres.types import TEXT, UNKNOWN, Value, literal, size_of
 from tacit.serve.question import Question, read
 from tacit.serve.served import ServedData
@@ -30,14 +31,6 @@ STEPS_A_TOKEN, LEAST_STEPS = 60, 3_000  # how often the parser may look at a wor
 _PLACE = re.compile(r"\(line (\d+), column (\d+)\)")
 _OPEN, _CLOSE = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
-
-
-class Refused(Exception):
-    """A statement that is refused: the sentence, and the place in what the client sent, counted from 0."""
-
-    def __init__(self, sentence: str, at: int | None) -> None:
-        super().__init__(sentence)
-        self.sentence, self.at = sentence, at
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +88,8 @@ def table_select(statement: SentStatement, find: Callable[[str], ServedData | No
     if not datasets:
         return None
     if len(datasets) > 1:
-        raise Refused(f"a statement is about one data set, not {' and '.join(sorted(datasets))}.", None)
+        words = f"a statement is about one data set, not {' and '.join(sorted(datasets))}."
+        raise WireError(BAD_QUESTION, words)
     (dataset,) = datasets.values()
     edits = tuple(sorted(edit for source in sources for edit in source.edits))
     parameters = parameters_of(statement, dataset.session.domain)
@@ -118,7 +112,7 @@ def _read(statement: SentStatement, edited: Edited, dataset: ServedData) -> Sele
     return SelectAsked(question, tuple(fields), places)
 
 
-def _refused(sentence: str, edited: Edited, statement: SentStatement) -> Refused:
+def _refused(sentence: str, edited: Edited, statement: SentStatement) -> WireError:
     """The refusal with the places that it names in the client's own text."""
     found: list[int] = []
 
@@ -129,7 +123,7 @@ def _refused(sentence: str, edited: Edited, statement: SentStatement) -> Refused
         return f"(line {before.count(chr(10)) + 1}, column {at - before.rfind(chr(10))})"
 
     words = _PLACE.sub(shown, sentence)
-    return Refused(words, statement.start + found[0] if found else None)
+    return WireError(SYNTAX, words, at=statement.start + found[0]) if found else WireError(BAD_QUESTION, words)
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------

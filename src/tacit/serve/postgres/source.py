@@ -15,6 +15,8 @@ from sqlglot import Token, TokenType
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import TokenError
 
+from tacit.serve.postgres.sqlstate import SYNTAX, WireError
+
 MAX_TEXT = 100_000  # characters of what a client sends at once
 MAX_STATEMENTS = 100  # in one text
 _DIALECT = DuckDB()
@@ -31,10 +33,6 @@ class _Tokenizer(DuckDB.Tokenizer):
     """The tokenizer of questions, for which EXPLAIN and its like do not swallow what follows."""
 
     COMMANDS: ClassVar[set[TokenType]] = set()
-
-
-class Unreadable(Exception):
-    """A text that has no words: a quote without its end, or too long."""
 
 
 @dataclass(frozen=True)
@@ -80,15 +78,15 @@ def tokens_of(text: str) -> tuple[Token, ...]:
     try:
         return tuple(_Tokenizer(dialect=_DIALECT).tokenize(text))
     except (TokenError, ValueError, RecursionError):
-        raise Unreadable(
-            "the statement ends inside a quote or a comment, or has a character that is no word."
+        raise WireError(
+            SYNTAX, "the statement ends inside a quote or a comment, or has a character that is no word."
         ) from None
 
 
 def split(text: str) -> list[SentStatement]:
     """The statements of a text, without their semicolons; none of them is empty."""
     if len(text) > MAX_TEXT:
-        raise Unreadable(f"a text has at most {MAX_TEXT:,} characters; this one has {len(text):,}.")
+        raise WireError(SYNTAX, f"a text has at most {MAX_TEXT:,} characters; this one has {len(text):,}.")
     tokens = tokens_of(text)
     ends = [i for i, token in enumerate(tokens) if token.token_type == TokenType.SEMICOLON]
     if not ends or ends == [len(tokens) - 1]:  # one statement, which keeps the client's own text
@@ -98,7 +96,7 @@ def split(text: str) -> list[SentStatement]:
         if first < last:
             found.append(SentStatement(text, tokens).part(first, last))
     if len(found) > MAX_STATEMENTS:
-        raise Unreadable(f"a text has at most {MAX_STATEMENTS} statements; this one has {len(found)}.")
+        raise WireError(SYNTAX, f"a text has at most {MAX_STATEMENTS} statements; this one has {len(found)}.")
     return found
 
 

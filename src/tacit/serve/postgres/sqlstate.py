@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from tacit.serve.postgres import messages
-from tacit.serve.postgres.select import Refused
-from tacit.serve.postgres.source import Unreadable
-from tacit.serve.postgres.types import BadValue
 from tacit.serve.refusal import Refusal, refusal_of
 
 PROTOCOL, SYNTAX, UNSUPPORTED, READ_ONLY, CANCELLED = "08P01", "42601", "0A000", "25006", "57014"
 NO_TABLE, NO_FUNCTION, NO_COLUMN, NO_SETTING, BAD_SETTING = "42P01", "42883", "42703", "42704", "22023"
 NO_STATEMENT, NO_PORTAL, TAKEN, PORTAL_TAKEN, NO_DATABASE = "26000", "34000", "42P05", "42P03", "3D000"
-NO_TRANSACTION = "25P01"
+NO_TRANSACTION, BAD_VALUE, BAD_QUESTION = "25P01", "22P02", "42000"
 BAD_LOGIN, NOT_ALLOWED, TOO_MANY, TOO_LARGE, SHUTDOWN, INTERNAL = "28P01", "28000", "53300", "54000", "57P01", "XX000"
 # By the codes of refusals, which HTTP shows as they are.
 _CODES = {
     "unauthorized": NOT_ALLOWED,
-    "invalid_query": "42000",
-    "bad_question": "42000",
+    "invalid_query": BAD_QUESTION,
+    "bad_question": BAD_QUESTION,
     "invalid_budget": "22023",
     "invalid_domain": "22023",
     "no_such_dataset": NO_TABLE,
@@ -66,14 +63,8 @@ def error_of(error: BaseException) -> WireError:
     """What may be said about an error: its own sentence if it is a public one, else the constant of `serve.refusal`."""
     if isinstance(error, WireError):
         return error
-    if isinstance(error, Refused):
-        return WireError("42000" if error.at is None else SYNTAX, error.sentence, at=error.at)
-    if isinstance(error, Unreadable):
-        return WireError(SYNTAX, str(error))
-    if isinstance(error, BadValue):
-        return WireError("22P02", str(error))
     refusal: Refusal = refusal_of(error)
     hint = "" if refusal.retry_after is None else f"Try again after {refusal.retry_after} s."
     hint = f"Ask at {refusal.server}." if refusal.server else hint
-    code = _CODES.get(refusal.code) or (INTERNAL if refusal.status >= 500 else "42000")
+    code = _CODES.get(refusal.code) or (INTERNAL if refusal.status >= 500 else BAD_QUESTION)
     return WireError(code, refusal.sentence, nothing_spent=refusal.nothing_spent, hint=hint)

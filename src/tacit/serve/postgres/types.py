@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from tacit.model.attribute import Attribute
 from tacit.model.values import Days, Integers, Listed
 from tacit.serve.postgres.messages import measured
+from tacit.serve.postgres.sqlstate import BAD_VALUE, WireError
 
 BOOL, BYTEA, NAME, INT8, INT2, INT4, TEXT, OID = 16, 17, 19, 20, 21, 23, 25, 26
 JSON, FLOAT4, FLOAT8, UNKNOWN, BPCHAR, VARCHAR = 114, 700, 701, 705, 1042, 1043
@@ -21,10 +22,6 @@ _FORMS = {BOOL: "!?", INT8: "!q", INT4: "!i", INT2: "!h", OID: "!I", FLOAT8: "!d
 _ELEMENT = {array: element for element, array in ARRAY_OF.items()}
 _EPOCH = dt.date(2000, 1, 1).toordinal()
 _EPOCH_TIME = dt.datetime(2000, 1, 1)
-
-
-class BadValue(Exception):
-    """A parameter that is no value of its type; the words are the client's to see."""
 
 
 class TypeFact(NamedTuple):
@@ -215,11 +212,11 @@ def decode(data: bytes | None, type: int, binary: int) -> Value:
         if binary and type in _READ_BINARY:
             return _READ_BINARY[type](data)
         if binary and type not in (TEXT, VARCHAR, BPCHAR, NAME, UNKNOWN, 0):
-            raise BadValue(f"parameters of type {type} are taken as text.")
+            raise WireError(BAD_VALUE, f"parameters of type {type} are taken as text.")
         return _READ_TEXT.get(type, str)(data.decode())
     except (ValueError, struct.error, InvalidOperation, OverflowError):
         name = TYPES[type].sql if type in TYPES else "text"
-        raise BadValue(f"a parameter is no {name}.") from None
+        raise WireError(BAD_VALUE, f"a parameter is no {name}.") from None
 
 
 def literal(value: Value) -> str:
@@ -230,18 +227,18 @@ def literal(value: Value) -> str:
         return "TRUE" if value else "FALSE"
     if isinstance(value, int | float | Decimal):
         if not -(2**63) < value < 2**63:  # a decimal can be too large to be written out
-            raise BadValue("a parameter is no number below 2**63.")
+            raise WireError(BAD_VALUE, "a parameter is no number below 2**63.")
         if isinstance(value, int):
             return str(value)
         return str(int(value)) if -(2**53) < value < 2**53 and value == int(value) else repr(float(value))
     if isinstance(value, dt.datetime):
         if value.tzinfo is not None or value.time() != dt.time():
-            raise BadValue("a moment within a day is not asked for: columns have whole days.")
+            raise WireError(BAD_VALUE, "a moment within a day is not asked for: columns have whole days.")
         return f"DATE '{value.date().isoformat()}'"
     if isinstance(value, dt.date):
         return f"DATE '{value.isoformat()}'"
     if "\0" in value:
-        raise BadValue("a text has no zero byte.")
+        raise WireError(BAD_VALUE, "a text has no zero byte.")
     return "'" + value.replace("'", "''") + "'"
 
 
