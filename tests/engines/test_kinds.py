@@ -398,7 +398,15 @@ def test_a_copy_that_is_replaced_is_refused_before_and_after_a_scan(tmp_path: Pa
     assert ran == [1]  # while it was counted; and then nothing is
 
 
-@pytest.mark.parametrize("linked", ["the file", "its folder"])
+def test_a_copy_whose_name_is_a_pattern_stands_for_itself_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "[2026]"
+    folder.mkdir()
+    (tmp_path / "2").mkdir()
+    copied(tmp_path / "2", [(0, 1), (1, 0), (1, 1)])
+    assert Counted(copied(folder, [(0, 0), (1, 1)]), SMALL).rows == 2
+
+
+@pytest.mark.parametrize("linked", ["the file", "its folder", "what a link stands for"])
 def test_a_copy_behind_a_link_that_is_turned_and_turned_back_is_refused(tmp_path: Path, linked: str) -> None:
     for version, rows in (("v2", [(0, 1), (1, 0)]), ("v1", [(0, 0), (1, 1)])):
         (tmp_path / version).mkdir()
@@ -407,7 +415,11 @@ def test_a_copy_behind_a_link_that_is_turned_and_turned_back_is_refused(tmp_path
     targets = places if linked == "the file" else [place.parent for place in places]
     link = tmp_path / "current"
     link.symlink_to(targets[1])
-    copy = replace(copy, place=str(link if linked == "the file" else link / places[1].name))
+    named = link if linked == "the file" else link / places[1].name
+    if linked == "what a link stands for":
+        (tmp_path / "named").symlink_to(named)
+        named = tmp_path / "named"
+    copy = replace(copy, place=str(named))
     records = Counted(copy, SMALL)
     engine = copy._reader.engine
     run = engine.run

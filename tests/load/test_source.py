@@ -159,6 +159,20 @@ def test_a_table_of_a_database_file(tmp_path: Path) -> None:
             read_records(open_source(path, table), DOMAIN)
 
 
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
+def test_a_file_whose_name_is_a_pattern_stands_for_itself_alone(tmp_path: Path, ending: str) -> None:
+    def written(name: str, *sexes: str) -> str:
+        path, rows = str(tmp_path / f"{name}.{ending}"), ", ".join(f"('{sex}')" for sex in sexes)
+        form = "(FORMAT csv, DELIMITER '\t')" if ending == "tsv" else ""
+        duckdb.execute(f"COPY (SELECT * FROM (VALUES {rows}) AS t(sex)) TO '{path}' {form}")
+        return path
+
+    domain = Domain({"sex": category(["F", "M"])})
+    written("people1", "M", "M", "M")
+    assert read_records(open_source(written("people[1]", "F", "M")), domain).rows == 2
+    assert read_records(open_source(str(tmp_path / f"people[12].{ending}")), domain).rows == 3  # there is no such file
+
+
 def test_describe_tells_names_and_coarse_types(tmp_path: Path) -> None:
     frame = categorical(tmp_path).assign(
         zoned=pd.Timestamp("2020-01-01", tz="UTC"), none=None, list=[[1]] * len(ROWS), cents=pa.scalar(1).as_py()

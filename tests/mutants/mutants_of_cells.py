@@ -155,6 +155,14 @@ CELLS = (
         "engines/test_kinds.py::test_a_copy_that_is_replaced_is_refused_before_and_after_a_scan",
     ),
     plant(
+        "a link that leads through another",
+        "what is put in the place of a copy is refused",
+        "load/engines.py",
+        "        ways += [link.parent / link.readlink() for link in links]",
+        "        ways += []",
+        "engines/test_kinds.py::test_a_copy_behind_a_link_that_is_turned_and_turned_back_is_refused",
+    ),
+    plant(
         "another copy for the same ledger",
         "a ledger knows its data again",
         "trusted/counted.py",

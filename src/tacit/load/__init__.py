@@ -8,6 +8,7 @@ engine counts.
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import re
@@ -224,8 +225,10 @@ def _path(text: str, table: str | None) -> Source:
     several = any(mark in text for mark in "*?[") and not os.path.exists(text)
     if not several and not os.path.exists(text):
         raise DataError(f"there is no file {text}.")
+    # To DuckDB every path is a pattern: what is there by this very name must not stand for others.
+    files = text if several else glob.escape(text)
     if os.path.isdir(text):
-        files = os.path.join(text, "**", "*.parquet")
+        files = os.path.join(files, "**", "*.parquet")
         return Source(DuckDB(shown, lambda connection, _: connection.read_parquet(files), "Parquet"))
     if not several and quietly(lambda: is_database(text), f"{shown} could not be read."):
         if not table:
@@ -235,9 +238,9 @@ def _path(text: str, table: str | None) -> Source:
     if table:
         raise DataError(f"{shown} is not a database, so it has no table {table}.")
     if _PARQUET.search(text):
-        return Source(DuckDB(shown, lambda connection, _: connection.read_parquet(text), "Parquet"))
+        return Source(DuckDB(shown, lambda connection, _: connection.read_parquet(files), "Parquet"))
     if _CSV.search(text):
-        file = CsvFile(text, "\t" if ".tsv" in text.lower() else None)
+        file = CsvFile(files, "\t" if ".tsv" in text.lower() else None)
         return Source(DuckDB(shown, file.relation, "CSV", header=file.header))
     raise DataError(f"{shown} is not a kind of file that Tacit reads; give {_ACCEPTED}.")
 

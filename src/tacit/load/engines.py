@@ -158,23 +158,22 @@ class DuckDB:
             check(self.kept(made))
 
     def kept(self, place: str) -> DuckDB:
-        made = DuckDB(Path(place).name, lambda connection, _: connection.read_parquet(place), "Parquet")
+        file = glob.escape(place)  # to DuckDB every path is a pattern
+        made = DuckDB(Path(place).name, lambda connection, _: connection.read_parquet(file), "Parquet")
         made._limit(place)
         return made
 
     def made_for(self, place: str) -> str | None:
         if not os.path.exists(place):
             return None
-        named = exp.Literal.string(place).sql("duckdb")
+        named = exp.Literal.string(glob.escape(place)).sql("duckdb")
         with duckdb.connect() as connection:
             found = connection.execute(f"SELECT value FROM parquet_kv_metadata({named}) WHERE key = 'tacit'").fetchall()
         return str(found[0][0].decode()) if found else ""
 
     def state(self, place: str) -> str:
-        # A link, to the file or to a folder on the way, is another one when it was turned elsewhere and back.
-        named = Path(place).absolute()
-        links = [one.lstat() for one in (named, *named.parents) if one.is_symlink()]
-        seen = [os.stat(place), *links]
+        # A link on the way to the file is another one when it was turned elsewhere and back.
+        seen = [os.stat(place), *(link.lstat() for link in links_to(Path(place).absolute()))]
         return " ".join(f"{one.st_dev} {one.st_ino} {one.st_size} {one.st_mtime_ns} {one.st_ctime_ns}" for one in seen)
 
     def drop(self, place: str) -> None:
@@ -196,6 +195,17 @@ class DuckDB:
         self._connection.execute(f"SET temp_directory = {spilled}")
         self._connection.execute("SET preserve_insertion_order = false")
         self._connection.execute(f"SET perfect_ht_threshold = {DIRECT_BITS}")
+
+
+def links_to(place: Path) -> list[Path]:
+    """The links on the way to a file: in its own name, and in the names that these stand for."""
+    found, ways = list[Path](), [place]
+    while ways:
+        way = ways.pop()
+        links = [one for one in (way, *way.parents) if one.is_symlink() and one not in found]
+        ways += [link.parent / link.readlink() for link in links]
+        found += links
+    return found
 
 
 @contextmanager
