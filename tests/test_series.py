@@ -535,3 +535,23 @@ def test_bars_over_windows_hold_as_often_as_they_say(tmp_path: Path) -> None:
             asked += 1
             missed += abs(float(found) - true) > found.error  # type: ignore[arg-type]
     assert missed <= binom.isf(1e-9, asked, 0.05)
+
+
+def test_what_a_ledger_charges_is_counted_whatever_its_price_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with made(tmp_path) as series:
+        monkeypatch.setattr(tacit.Session, "known", tacit.Session.found)  # as if all were known already
+        before = {one.label: one.spent.atoms for one in series.status().blocks}
+        with series.paying() as paid:
+            series.ask("SELECT COUNT(*) FROM data WHERE stay = 1 AND ward = 'a'")
+        after = {one.label: one.spent.atoms for one in series.status().blocks}
+        assert paid == {label: after[label] - before[label] for label in after}
+        assert min(paid.values()) > 0
+
+
+def test_an_answer_costs_what_a_row_paid_and_no_more_than_its_price(series: Series) -> None:
+    """Two counts of one statement are about two blocks: no row pays for both."""
+    apart = ", ".join(f"COUNT(*) FILTER (WHERE block = '2026-0{i}' AND stay = {i})" for i in (1, 2))
+    price = series.dry_run(f"SELECT {apart} FROM data").cost_at_most
+    assert series.ask(f"SELECT {apart} FROM data").cost == price == series.status().spent

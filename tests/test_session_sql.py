@@ -299,6 +299,19 @@ def test_an_exhausted_budget_in_the_middle_says_what_stays_spent(tmp_path: Path)
         assert session.spent.atoms > 0
 
 
+def test_a_table_that_is_priced_as_known_costs_nothing(tmp_path: Path) -> None:
+    """One of its cells was told before, and the others are empty by its own condition."""
+    with start(tmp_path) as session:
+        told = session.ask("SELECT COUNT(*) FROM data WHERE sex = 'F'")
+        spent, table = session.spent, "SELECT sex, COUNT(*) FROM data WHERE sex = 'F' GROUP BY sex"
+        assert session.dry_run(table).known
+        found = session.ask(table)
+        assert isinstance(told, tacit.Answer)
+        assert isinstance(found, tacit.Table)
+        assert found.values.tolist()[0] == told.value
+        assert (found.cost.atoms, session.spent) == (0, spent)
+
+
 def test_a_dry_run_says_why(tmp_path: Path) -> None:
     with start(tmp_path) as session:
         fresh = session.dry_run("SELECT COUNT(*) FROM data WHERE sex = 'F'")

@@ -156,7 +156,7 @@ BLOCKS = (
         _WINDOW,
         "sum(most.values()))",
         "max(most.values()))",
-        "test_series_groups.py::test_what_a_question_costs_is_what_a_row_pays_in_all_its_ledgers",
+        "release/test_window.py::test_a_row_pays_in_one_ledger_of_each_level",
     ),
     plant(
         "a certified error taken off a sum's",
@@ -343,6 +343,23 @@ BLOCKS = (
         "                elif self._blocks:",
         "                elif self._blocks and not self._read_to:",
         "test_series_losses.py::test_a_line_that_a_manifest_does_not_take_is_refused_in_words",
+    ),
+    plant(
+        "charges of what was priced as known",
+        "a key spends no more of a block than its quota",
+        "blocks/series.py",
+        "            payments.charge(labels, sum(part.facts.cost.atoms for part in known.values()))",
+        "            if session is not self._ledgers.light(block):\n"
+        "                payments.charge(labels, sum(part.facts.cost.atoms for part in known.values()))",
+        "test_series.py::test_what_a_ledger_charges_is_counted_whatever_its_price_was",
+    ),
+    plant(
+        "a table that is bought although its price is nothing",
+        "a question costs no more than its price",
+        "release/parts.py",
+        "        if whole is None and (not told or len(told) < len(self._unsaid(need))):",
+        "        if whole is None and (not told or len(told) < need.size(self._public.domain)):",
+        "test_session_sql.py::test_a_table_that_is_priced_as_known_costs_nothing",
     ),
     plant(
         "a manifest that two threads read at once",

@@ -11,6 +11,7 @@ import pytest
 from tacit.model.attribute import integer
 from tacit.model.budget import Loss
 from tacit.model.domain import Domain
+from tacit.model.expression import Among
 from tacit.model.facts import ANSWER, EXACT, NOISE, Bar, Facts, Receipt
 from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import Query
@@ -172,6 +173,7 @@ def test_a_table_costs_what_the_ledgers_of_a_row_were_charged_for_all_its_cells(
         True,
         CONFIDENCE,
         FREE,
+        lambda group: [10, 20][group.place],
         lambda first, end: [Taken(group, 1) for group in groups[first:end]],
     )
     need = Marginal(names, Query.constant(everyone=True))
@@ -187,3 +189,18 @@ def test_a_table_costs_what_the_ledgers_of_a_row_were_charged_for_all_its_cells(
     table = blockwise.put_together(told)[need]
     assert isinstance(table, TableEstimate)
     assert table.facts.cost.atoms == 12
+
+
+def test_a_cell_that_is_declared_is_asked_of_no_group() -> None:
+    """The cells of a table that its condition leaves empty, where groups of blocks answer in the place of blocks."""
+    group, domain = BlockGroup(1, 0), Domain({"stay": integer(0, 2)})
+    terms = BlockTerms(
+        "block", domain, [10, 20], True, CONFIDENCE, FREE, lambda _: 30, lambda first, end: [Taken(group, 1)]
+    )
+    need = Marginal(("stay",), Among("stay", (1,)).bind(domain))
+    blockwise = Blockwise([need], terms, lambda query: Estimate(0, Facts("repeat", FREE, CONFIDENCE)))
+    asked = blockwise.asked()
+    assert [len(cells) for cells in asked.values()] == [1]
+    found = blockwise.put_together({group: {asked[group][0]: Estimate(4, Facts("measured", FREE, CONFIDENCE))}})[need]
+    assert isinstance(found, TableEstimate)
+    assert found.values.tolist() == [0, 4, 0]

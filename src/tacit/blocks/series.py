@@ -36,6 +36,7 @@ from tacit.release.blockwise import BlockTerms, Blockwise
 from tacit.release.epsilon import epsilon_spent
 from tacit.release.estimate import Estimate
 from tacit.release.evidence import FEW, Setting
+from tacit.release.groups import BlockGroup
 from tacit.release.mechanisms import Choice
 from tacit.release.need import Need, Part
 from tacit.session import Session
@@ -235,10 +236,13 @@ class Series(Questions):
     def answer_many(self, asks: Sequence[Ask]) -> list[Answers]:
         blocks, setting, needs = self._bound(asks)
         payments = self._ledgers.payments
-        with payments.at_one_time(), payments.paying():
+        with payments.at_one_time(), payments.paying() as paid:
             found = self._found([need for one in needs for need in one], blocks)
             own = [{need: found[need] for need in mine} for mine in needs]
             made = [combine(ask, mine, setting) for ask, mine in zip(asks, own, strict=True)]
+        if len(made) == 1:  # its parts may be about different blocks, and a row pays what its own was charged
+            cost = Loss(setting.free.measure, max(paid.values(), default=0))
+            made = [replace(made[0], facts=replace(made[0].facts, cost=cost))]
         return [
             replace(one, facts=replace(one.facts, total=self.total)) if one.facts.cost.atoms else one for one in made
         ]
@@ -307,7 +311,10 @@ class Series(Questions):
             assert isinstance(found, Estimate)
             return found
 
-        said = BlockTerms(terms.name, terms.domain, sizes, one.learns, one.confidence, free, self._ledgers.cover)
+        def rows(group: BlockGroup) -> int:
+            return self._ledgers.of(group).rows
+
+        said = BlockTerms(terms.name, terms.domain, sizes, one.learns, one.confidence, free, rows, self._ledgers.cover)
         return Blockwise(needs, said, read)
 
     def _told(self, block: Listed, needs: Sequence[Need]) -> dict[Need, Part]:
@@ -332,7 +339,7 @@ class Series(Questions):
                 session = self._ledgers.full(block)
                 with payments.asked(labels, session):
                     known = session.found(new)
-                payments.charge(labels, sum(part.facts.cost.atoms for part in known.values()))
+            payments.charge(labels, sum(part.facts.cost.atoms for part in known.values()))
         except NotStarted as error:
             raise NotStarted(f"In the block {block.label}: {error.sentence}") from None
         found |= known

@@ -40,6 +40,7 @@ class BlockTerms(NamedTuple):
     learns: bool  # tables are put together from counts
     confidence: float
     free: Loss
+    rows: Callable[[BlockGroup], int]  # of a ledger
     cover: Callable[[int, int], Sequence[Taken]]  # the ledgers that some blocks in a row are put together from
 
 
@@ -63,7 +64,9 @@ class Blockwise:
 
     def __init__(self, needs: Sequence[Need], terms: BlockTerms, read: Callable[[Query], Estimate]) -> None:
         self._needs, self._terms, self._read = list(dict.fromkeys(needs)), terms, read
-        self._name, self._domain, self._sizes, self._learns, self._confidence, self._free, self._cover = terms
+        self._name, self._domain, self._sizes, self._learns, self._confidence, self._free, self._rows, self._cover = (
+            terms
+        )
         self._asks = {need: self._of_ledgers(need) for need in self._needs}
 
     def asked(self) -> dict[BlockGroup, list[Need]]:
@@ -113,7 +116,7 @@ class Blockwise:
         """A table as it is asked for: whole, or cell by cell where each is a question of its own."""
         if isinstance(asked, Query) or not self._learns:
             return [asked]
-        return list(asked.queries(self._domain))
+        return [cell for cell in asked.queries(self._domain) if not cell.is_constant]
 
     def _whole(self, need: Need, told: Told) -> Part:
         asks = self._asks[need]
@@ -134,10 +137,9 @@ class Blockwise:
         return Released(flat, whole.facts)
 
     def _count(self, asked: Query, group: BlockGroup, told: Told) -> Estimate:
-        """What a ledger says about a count. Where every row has the same weight, a block's number of rows says it."""
+        """What a ledger says about a count. Where every row has the same weight, its number of rows says it."""
         if asked.is_constant:
-            assert group.level == 0
-            value = int(asked.table((), ()).item()) * self._sizes[group.place]
+            value = int(asked.table((), ()).item()) * self._rows(group)
             return Estimate(value, Facts("public", self._free, self._confidence).within(0, EXACT))
         found = told[group][asked]
         assert isinstance(found, Estimate)

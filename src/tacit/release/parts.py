@@ -177,7 +177,7 @@ class Parts:
             return self._of_cells(need)
         whole = next(self.bought.tables(need), None)
         told = self._told_cells(need) if self._may_be_told(need, whole) else {}
-        if whole is None and (not told or len(told) < len(set(need.queries(self._public.domain)))):
+        if whole is None and (not told or len(told) < len(self._unsaid(need))):
             bought = self._bought_table(need)
             self.bought.catch_up()
             whole = next(self.bought.tables(need))
@@ -204,8 +204,7 @@ class Parts:
             raise InvalidQuery(
                 f"a table of {need.size(domain):,} cells is asked in parts of at most {MAX_LOOKED_UP:,}."
             )
-        cells = list(need.queries(domain))
-        asked = [cell for cell in dict.fromkeys(cells) if not cell.is_constant]
+        cells, asked = list(need.queries(domain)), self._unsaid(need)
         found, rest = _parted(asked, self.settled(asked))
         found |= self._asked(rest)
         told = {cell: one for cell in cells if isinstance(one := found.get(cell), Estimate)}
@@ -226,8 +225,12 @@ class Parts:
 
     def _told_cells(self, need: Marginal) -> dict[Query, Estimate]:
         """The cells that have an answer already."""
-        cells = [cell for cell in dict.fromkeys(need.queries(self._public.domain)) if not cell.is_constant]
+        cells = self._unsaid(need)
         return {cell: one for cell, one in zip(cells, self.known(cells), strict=True) if one is not None}
+
+    def _unsaid(self, need: Marginal) -> list[Query]:
+        """The cells of a table that what is declared does not say."""
+        return [cell for cell in dict.fromkeys(need.queries(self._public.domain)) if not cell.is_constant]
 
     def _patched(self, need: Marginal, own: TableEstimate, others: Mapping[Query, Estimate]) -> TableEstimate:
         """A table with the cells that were told before as they were told."""
@@ -315,8 +318,7 @@ class Parts:
         if not mechanism.learns and next(self.bought.tables(need), None) is not None:
             return None
         if self._may_be_told(need, None) or (mechanism.learns and need.size(public.domain) <= MAX_LOOKED_UP):
-            cells = {cell for cell in need.queries(public.domain) if not cell.is_constant}
-            return mechanism.most(need) if len(self._told_cells(need)) < len(cells) else None
+            return mechanism.most(need) if len(self._told_cells(need)) < len(self._unsaid(need)) else None
         return mechanism.most(need)
 
 
