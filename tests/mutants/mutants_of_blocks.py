@@ -242,8 +242,8 @@ BLOCKS = (
         "blocks that are charged without being counted",
         "what a name has spent of each block is counted",
         "blocks/series.py",
-        "                payments.charge(labels, sum(part.facts.cost.atoms for part in known.values()))",
-        "                payments.charge(labels, 0)",
+        "            payments.charge(labels, sum(part.facts.cost.atoms for part in known.values()))",
+        "            payments.charge(labels, 0)",
         _QUOTA,
     ),
     plant(
@@ -372,7 +372,7 @@ BLOCKS = (
     plant(
         "a block that is twice in its group",
         "a row is in one ledger of every level",
-        "block_rows.py",
+        "blocks/rows.py",
         "        if len({block.ledger for block in blocks}) < len(blocks):",
         "        if not blocks:",
         "test_series_groups.py::test_a_block_is_in_a_group_once",
