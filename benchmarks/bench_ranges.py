@@ -94,12 +94,10 @@ def ours_2d(counts: Floats, prices: Prices) -> Floats:
     sizes = counts.shape[0], counts.shape[1]
     faint = signal(int(counts.sum()), _loss(prices.budget))
     product = choose_product("x", sizes[0], "y", sizes[1], prices.budget.measure, faint)
-    pair = product.first, product.second
-    answers = math.prod(sum(tree.widths(size)) for tree, size in zip(pair, sizes, strict=True))
     domain = Domain({"x": integer(0, sizes[0] - 1), "y": integer(0, sizes[1] - 1)})
-    noise, variance = _noise(product, domain, prices, answers)
-    cells = counts + least_squares(noise, pair, sizes, 0.0)
-    return likely(sums_of(cells), pair, sizes, variance)
+    noise, variance = _noise(product, domain, prices, product.size(domain))
+    cells = counts + least_squares(noise, product, sizes, 0.0)
+    return likely(sums_of(cells), product, sizes, variance, float(counts.sum()))
 
 
 def _loss(budget: Budget) -> Loss:

@@ -134,6 +134,7 @@ def questions() -> list[Question]:
         Tree("age", (10, 30), (1, 2)),
         Convolution("pay", 30, False),
         Product(Tree("pay", (3,), (1,)), Tree("sex", (3,), (2,))),
+        Product(Tree("age", (10, 30), (1, 2)), Tree("pay", (2, 2), (1, 1)), nested=True),
         Statistic("stump", ("age", "ill"), (300, 1)),
     ]
 

@@ -31,6 +31,10 @@ def domain(*bins: int, missing: bool = False) -> Domain:
 
 def matrix(strategy: Strategy, over: Domain) -> Ints:
     """One row for each answer, one column for each leaf (for each pair of leaves), entry by entry from the words."""
+    if isinstance(strategy, Product) and strategy.nested:
+        return np.concatenate(
+            [np.kron(*pair) for pair in zip(*(by_level(side, over) for side in sides(strategy)), strict=True)]
+        )
     if isinstance(strategy, Product):
         return np.kron(matrix(strategy.first, over), matrix(strategy.second, over))
     size = leaves(over[strategy.name])
@@ -45,6 +49,15 @@ def matrix(strategy: Strategy, over: Domain) -> Ints:
     g = kernel(size, strategy.exponent)
     entries = [[int(g[(i - j) % size]) if strategy.cyclic or i >= j else 0 for j in range(size)] for i in range(size)]
     return np.array(entries, dtype=np.int64)
+
+
+def sides(strategy: Product) -> tuple[Tree, Tree]:
+    return strategy.first, strategy.second
+
+
+def by_level(tree: Tree, over: Domain) -> list[Ints]:
+    ends = np.cumsum(tree.widths(leaves(over[tree.name])))[:-1]
+    return np.split(matrix(tree, over), ends)
 
 
 def worst(strategy: Strategy, over: Domain) -> tuple[int, int]:
@@ -80,6 +93,15 @@ PRODUCTS = [
 ]
 
 
+PRODUCTS += [
+    (Product(first, second, nested=True), over)
+    for over in (domain(4, 3), domain(3, 3, missing=True), domain(5, 7))
+    for first in all_trees("a", over)[:9]
+    for second in all_trees("b", over)[:9]
+    if len(first.branching) == len(second.branching)
+]
+
+
 def holds(rule: Rule, strategy: Strategy, over: Domain) -> bool:
     claimed, (l1, l2_squared) = rule(strategy, over), worst(strategy, over)
     return l1 <= claimed.l1 and l2_squared <= claimed.l2_squared
@@ -88,6 +110,7 @@ def holds(rule: Rule, strategy: Strategy, over: Domain) -> bool:
 def test_trees_and_products_are_tight() -> None:
     assert len(TREES) > 100
     assert len(PRODUCTS) > 50
+    assert any(len(strategy.first.branching) > 1 for strategy, _ in PRODUCTS if strategy.nested)
     for strategy, over in [*TREES, *PRODUCTS]:
         claimed = strategy_sensitivity(strategy, over)
         assert (claimed.l1, claimed.l2_squared) == worst(strategy, over), strategy
@@ -151,6 +174,13 @@ def without_the_second_tree(strategy: Strategy, over: Domain) -> Sensitivity:
     return strategy_sensitivity(strategy.first, over)
 
 
+def largest_level_alone(strategy: Strategy, over: Domain) -> Sensitivity:
+    """As if a row lay in a node of one level only."""
+    assert isinstance(strategy, Product)
+    most = max(strategy.weights)
+    return Sensitivity(2 * most, 2 * most * most)
+
+
 def one_column(strategy: Strategy, over: Domain) -> Sensitivity:
     """As if a row were added, not replaced."""
     assert isinstance(strategy, Convolution)
@@ -183,6 +213,7 @@ def without_extras(strategy: Strategy, over: Domain) -> Sensitivity:
         (squares_of_sums, TREES),
         (half_a_tree, PRODUCTS),
         (without_the_second_tree, PRODUCTS),
+        (largest_level_alone, PRODUCTS),
         (one_column, CONVOLUTIONS),
         (next_column, CONVOLUTIONS),
         (circle_as_row, CONVOLUTIONS),

@@ -189,5 +189,6 @@ WORKLOADS = (
     "Convolution('age', 50, False)",
     "Convolution('joined', 30, True)",
     "Product(Tree('age', (3, 2), (2, 3)), Tree('pay', (3,), (4,)))",
+    "Product(Tree('age', (3, 2), (2, 3)), Tree('pay', (2, 2), (4, 1)), nested=True)",
     "Residuals((('age',), ('smoker',), ('age', 'smoker')), (3, 3, 1))",
 )

@@ -97,6 +97,10 @@ WRONG: dict[str, Callable[[], object]] = {
     "a product out of order": lambda: Product(Tree("b", (5,), (1,)), Tree("a", (6,), (1,))),
     "a product of one attribute": lambda: Product(Tree("a", (6,), (1,)), Tree("a", (6,), (1,))),
     "a product with a convolution": lambda: Product(Tree("a", (6,), (1,)), Convolution("b", 5, False)),  # type: ignore[arg-type]
+    "a nested product of trees of other depths": lambda: Product(
+        Tree("a", (3, 2), (1, 1)), Tree("b", (5,), (1,)), nested=True
+    ),
+    "a nested product by a number": lambda: Product(Tree("a", (6,), (1,)), Tree("b", (5,), (1,)), nested=1),  # type: ignore[arg-type]
     "a product too heavy": lambda: Product(Tree("a", (6,), (2**9,)), Tree("b", (5,), (2**9,))),
 }
 

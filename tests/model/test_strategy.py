@@ -43,6 +43,7 @@ GOOD: list[Strategy] = [
     Convolution("age", 50, cyclic=False),
     Convolution("pay", 1, cyclic=True),
     Product(AGE, PAY),
+    Product(Tree("age", (3, 4), (1, 3)), PAY, nested=True),
 ]
 
 
@@ -52,6 +53,7 @@ def test_a_tree_has_one_node_for_every_run_of_leaves() -> None:
     assert AGE.size(DOMAIN) == 16
     assert PAY.size(DOMAIN) == 4 + 8  # 7 bins, and one leaf for the missing and other values
     assert Product(AGE, PAY).size(DOMAIN) == 16 * 12
+    assert Product(Tree("age", (3, 4), (1, 3)), PAY, nested=True).size(DOMAIN) == 3 * 4 + 10 * 8
     assert Convolution("pay", 50, cyclic=True).size(DOMAIN) == 8
 
 

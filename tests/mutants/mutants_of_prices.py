@@ -256,8 +256,16 @@ PRICES = (
         "a tree's squares counted once",
         "a tree is charged for the path that a row leaves and the one that it enters",
         _SENSITIVITY,
-        "Sensitivity(2 * l1, 2 * math.prod(",
-        "Sensitivity(2 * l1, math.prod(",
+        "Sensitivity(2 * sum(question.weights), 2 * sum(",
+        "Sensitivity(2 * sum(question.weights), sum(",
+        "exact/test_strategy_sensitivity.py::test_trees_and_products_are_tight",
+    ),
+    plant(
+        "a nested product priced by one side",
+        "a pair of nodes is charged for the product of both weights",
+        "model/workload.py",
+        "tuple(one * other for one, other in pairs)",
+        "tuple(one for one, other in pairs)",
         "exact/test_strategy_sensitivity.py::test_trees_and_products_are_tight",
     ),
     plant(

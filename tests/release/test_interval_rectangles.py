@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from interval_dense import covariance, matrix
@@ -46,12 +48,12 @@ def test_least_squares_and_variances_are_those_of_the_dense_solver() -> None:
     start = np.full(size, total / size)
     inverse = np.linalg.inv(free.T @ a.T @ a @ free)
     expected = start + free @ inverse @ (a @ free).T @ (values - a @ start)
-    found = least_squares(values, PAIR, SIZES, total)
+    found = least_squares(values, Product(*PAIR), SIZES, total)
     np.testing.assert_allclose(found.ravel(), expected, atol=1e-9)
     low, end, chosen = all_rectangles()
     dense = free @ inverse @ free.T
     np.testing.assert_allclose(
-        rectangle_variance(PAIR, SIZES, low, end), np.einsum("ij,jk,ik->i", chosen, dense, chosen), atol=1e-9
+        rectangle_variance(Product(*PAIR), SIZES, low, end), np.einsum("ij,jk,ik->i", chosen, dense, chosen), atol=1e-9
     )
     # The control: without the public total the variance of everything is not 0.
     separate = np.kron(*(covariance(t, n, known_total=False) for t, n in zip(PAIR, SIZES, strict=True)))
@@ -79,7 +81,7 @@ def test_without_noise_rectangles_are_true() -> None:
     expected = [table[0:5, 0:6].sum(), table[1:4, 2:5].sum(), table[4, 5]]
     np.testing.assert_allclose(answers.values, expected, atol=1e-6)
     low, end = [np.array([1]), np.array([2])], [np.array([4]), np.array([5])]
-    deviation = np.sqrt(variance(measured.noise) * rectangle_variance(PAIR, SIZES, low, end))
+    deviation = np.sqrt(variance(measured.noise) * rectangle_variance(Product(*PAIR), SIZES, low, end))
     assert answers.errors[1] == np.floor(single("laplace", 0.95) * deviation[0])  # whole rows
     for bad in ((-1, 0), (0, -1), (5, 0), (0, 6)):
         with pytest.raises(InvalidQuery):
@@ -96,18 +98,63 @@ def test_the_chosen_product_can_be_asked_and_beats_flat_and_binary(measure: Meas
     low = [np.minimum(*ends) * 3, np.minimum(*ends)]
     high = [np.maximum(*ends) * 3 + 1, np.maximum(*ends)]
 
-    def error(pair: tuple[Tree, Tree]) -> float:
+    def error(product: Product) -> float:
         power = 1 if measure == "epsilon" else 2
-        cost = np.prod([float(sum(w**power for w in t.weights)) for t in pair]) ** (2 / power)
-        return float(cost * rectangle_variance(pair, sizes, low, high).mean())
+        cost = float(sum(w**power for w in product.weights)) ** (2 / power)
+        return float(cost * rectangle_variance(product, sizes, low, high).mean())
 
-    mine = error((found.first, found.second))
-    assert mine < error((Tree("a", (301,), (1,)), Tree("b", (100,), (1,))))
-    assert mine < error((Tree("a", (2,) * 9, (1,) * 9), Tree("b", (2,) * 7, (1,) * 7)))
+    mine = error(found)
+    assert mine < error(Product(Tree("a", (301,), (1,)), Tree("b", (100,), (1,))))
+    assert mine < error(Product(Tree("a", (2,) * 9, (1,) * 9), Tree("b", (2,) * 7, (1,) * 7)))
 
 
-def test_for_very_few_rows_the_weights_of_a_product_fall() -> None:
-    plain, few = (choose_product("a", 256, "b", 256, "epsilon", signal) for signal in (1e6, 500.0))
-    assert [tree.branching for tree in (few.first, few.second)] == [(16, 16), (16, 16)]
-    assert (plain.first.weights, few.first.weights) == ((1, 1), (12, 6))
+def test_for_few_rows_under_pure_epsilon_trees_are_nested() -> None:
+    fewer, few, many = (choose_product("a", 256, "b", 256, "epsilon", signal) for signal in (500.0, 5_000.0, 1e9))
+    assert [one.nested for one in (fewer, few, many)] == [True, True, False]
+    assert (fewer.first.branching, few.first.branching, many.first.branching) == ((8, 8, 4), (16, 4, 4), (16, 16))
+    assert not choose_product("a", 16, "b", 12, "epsilon", 10.0).nested  # so small a table is counted as it is
+    thin = choose_product("a", 1000, "b", 30, "epsilon", 500.0)  # one long side: bars would be too wide
+    assert (thin.nested, thin.weights) == (False, (12, 6, 5))
     assert choose_product("a", 256, "b", 256, "rho", 1.0) == choose_product("a", 256, "b", 256, "rho")
+    for sizes in ((301, 100), (97, 61), (200, 64)):
+        found = choose_product("a", sizes[0], "b", sizes[1], "epsilon", 500.0)
+        assert found.nested
+        check(found, Domain({name: integer(0, size - 1) for name, size in zip("ab", sizes, strict=True)}))
+
+
+NESTED = [  # the last one's branching reaches beyond both sides
+    (Product(Tree("a", (3, 2), (1, 2)), Tree("b", (2, 4), (3, 2)), nested=True), (6, 8)),
+    (Product(Tree("a", (2, 2, 2), (3, 1, 2)), Tree("b", (2, 3, 2), (1, 1, 1)), nested=True), (8, 12)),
+    (Product(Tree("a", (3, 2), (1, 2)), Tree("b", (2, 4), (3, 2)), nested=True), (5, 7)),
+]
+
+
+@pytest.mark.parametrize(("product", "sizes"), NESTED)
+def test_a_nested_product_is_decoded_as_the_dense_solver_does(product: Product, sizes: tuple[int, int]) -> None:
+    domain = Domain({name: integer(0, size - 1) for name, size in zip("ab", sizes, strict=True)})
+    size, total = math.prod(sizes), 100.0
+    a = np.array([product.nodes(cell.reshape(sizes)) for cell in np.eye(size, dtype=np.int64)]).T
+    assert len(a) == product.size(domain)
+    estimate = np.array([least_squares(column, product, sizes, 0.0).ravel() for column in np.eye(len(a))]).T
+    # Unbiased, whatever the counts: what the answers to counts without noise decode to are the counts.
+    counts = np.random.default_rng(1).integers(0, 9, sizes)
+    np.testing.assert_allclose(least_squares(a @ counts.ravel(), product, sizes, counts.sum()), counts, atol=1e-9)
+    low, end = (np.indices((9, 9, 9, 9)).reshape(2, 2, -1) for _ in range(2))
+    low, end = [low[0, 0], low[0, 1]], [low[1, 0], low[1, 1]]
+    inside = np.logical_and.reduce([(s < e) & (e <= one) for s, e, one in zip(low, end, sizes, strict=True)])
+    low, end = [s[inside] for s in low], [e[inside] for e in end]
+    chosen = np.zeros((inside.sum(), *sizes))
+    for one, s, t, u, v in zip(chosen, low[0], end[0], low[1], end[1], strict=True):
+        one[s:t, u:v] = 1
+    true = ((chosen.reshape(-1, size) @ estimate) ** 2).sum(axis=1)
+    claimed = rectangle_variance(product, sizes, low, end)
+    assert (claimed >= true - 1e-9).all()
+    if (math.prod(product.first.branching), math.prod(product.second.branching)) == sizes:
+        free = np.linalg.svd(np.ones((1, size)))[2][1:].T
+        inverse = np.linalg.inv(free.T @ a.T @ a @ free)
+        values, start = np.random.default_rng(0).normal(size=len(a)) * 10, np.full(size, total / size)
+        expected = start + free @ inverse @ (a @ free).T @ (values - a @ start)
+        np.testing.assert_allclose(least_squares(values, product, sizes, total).ravel(), expected, atol=1e-9)
+        np.testing.assert_allclose(claimed, true, atol=1e-9)
+    else:
+        assert claimed.mean() < 1.5 * true.mean()

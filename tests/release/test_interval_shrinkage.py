@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit.model.attribute import integer
+from tacit.model.domain import Domain
 from tacit.model.workload import Convolution, Product, Tree
 from tacit.release.ranges.decoder import Decoder
 from tacit.release.ranges.rectangles import choose_product, least_squares, likely, sums_of
@@ -76,24 +78,30 @@ def test_even_and_empty_stretches_are_recognised(decoder: Decoder, shape: str, s
     assert after < 2 / 3 * before
 
 
-def test_rectangles_are_shared_likewise() -> None:
-    product = choose_product("x", 16, "y", 12, "rho")
-    assert isinstance(product, Product)
-    pair, sizes = (product.first, product.second), (16, 12)
+@pytest.mark.parametrize(
+    "product",
+    [
+        choose_product("x", 16, "y", 12, "rho"),
+        Product(Tree("x", (4, 5), (1, 1)), Tree("y", (3, 4), (1, 1)), nested=True),
+    ],
+)
+def test_rectangles_are_shared_likewise(product: Product) -> None:
+    sizes, domain = (16, 12), Domain({"x": integer(0, 15), "y": integer(0, 11)})
     counts = np.zeros(sizes)
     counts[3:6, 2:9] = 40.0
-    answers = [sum(tree.widths(size)) for tree, size in zip(pair, sizes, strict=True)]
     before = after = 0.0
     for seed in range(20):
-        noise = np.random.default_rng(seed).normal(size=answers[0] * answers[1]) * 200.0
-        least = counts + least_squares(noise, pair, sizes, 0.0)
-        found = likely(sums_of(least), pair, sizes, 200.0**2)
+        noise = np.random.default_rng(seed).normal(size=product.size(domain)) * 200.0
+        least = counts + least_squares(noise, product, sizes, 0.0)
+        found = likely(sums_of(least), product, sizes, 200.0**2, counts.sum())
         assert (found >= 0).all()
         assert found.sum() == pytest.approx(counts.sum())
         before += np.var(sums_of(least - counts))
         after += np.var(sums_of(found - counts))
     assert after < before / 2
-    np.testing.assert_allclose(likely(sums_of(counts + 1), pair, sizes, 1e-6), counts + 1, atol=1e-3)
+    np.testing.assert_allclose(
+        likely(sums_of(counts + 1), product, sizes, 1e-6, (counts + 1).sum()), counts + 1, atol=1e-3
+    )
 
 
 @pytest.mark.parametrize("sizes", [(1,), (2,), (7,), (60,), (5, 1), (5, 9), (16, 16)])

@@ -115,7 +115,8 @@ def _strategy(strategy: Strategy) -> str:
     """
     if isinstance(strategy, Product):
         shapes = [" x ".join(map(str, tree.branching)) for tree in (strategy.first, strategy.second)]
-        return f"all ranges of {strategy.first.name} and {strategy.second.name} (trees {shapes[0]} and {shapes[1]})"
+        which = f"trees {shapes[0]} and {shapes[1]}{', nested' * strategy.nested}"
+        return f"all ranges of {strategy.first.name} and {strategy.second.name} ({which})"
     if isinstance(strategy, Tree):
         return f"all ranges of {strategy.name} ({' x '.join(map(str, strategy.branching))} tree)"
     where = "on a circle" if strategy.cyclic else "in a row"

@@ -151,14 +151,21 @@ class Convolution:
 
 @dataclass(frozen=True)
 class Product:
-    """Counts of all pairs of nodes of two trees over two attributes, for ranges in both at once."""
+    """Counts of all pairs of nodes of two trees over two attributes, for ranges in both at once.
+
+    `nested`: of nodes of the same level only, level by level. Then both trees have as many levels, and rectangles are
+    cut into smaller ones, as in a quad-tree.
+    """
 
     first: Tree
     second: Tree
+    nested: bool = False
 
     def __post_init__(self) -> None:
         if type(self.first) is not Tree or type(self.second) is not Tree or not self.first.name < self.second.name:
             raise InvalidQuery("a product has trees over two attributes, in the order of their names.")
+        if type(self.nested) is not bool or (self.nested and len(self.first.weights) != len(self.second.weights)):
+            raise InvalidQuery("the trees of a nested product have as many levels.")
         if max(self.first.weights) * max(self.second.weights) > MAX_WEIGHT:  # times 2^42 rows: still within 64 bits
             raise InvalidQuery(f"the weights of a product's nodes are at most {MAX_WEIGHT:,}, multiplied.")
 
@@ -167,8 +174,30 @@ class Product:
         self.first.check(domain)
         self.second.check(domain)
 
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """Of the pairs of levels that are asked. A row lies in one pair of nodes of each."""
+        sides = self.first.weights, self.second.weights
+        pairs = zip(*sides, strict=True) if self.nested else product(*sides)
+        return tuple(one * other for one, other in pairs)
+
     def size(self, domain: Domain) -> int:
-        return self.first.size(domain) * self.second.size(domain)
+        if not self.nested:
+            return self.first.size(domain) * self.second.size(domain)
+        widths = (tree.widths(leaves(domain[tree.name])) for tree in (self.first, self.second))
+        return sum(one * other for one, other in zip(*widths, strict=True))
+
+    def nodes(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The answers: weight times count for every pair of nodes that is asked, from the counts of pairs of leaves."""
+        if not self.nested:
+            return self.second.nodes(self.first.nodes(counts).T).T.ravel()
+        found = []
+        for weight, *spans in zip(self.weights, self.first.spans(), self.second.spans(), strict=True):
+            level = counts
+            for axis, span in enumerate(spans):
+                level = np.add.reduceat(level, np.arange(0, counts.shape[axis], span), axis=axis)
+            found.append(weight * level.ravel())
+        return np.concatenate(found)
 
 
 Strategy = Tree | Convolution | Product
@@ -236,8 +265,10 @@ def to_dict(question: Question) -> dict[str, Any]:
             return {"kind": "tree", "name": name, "branching": list(branching), "weights": list(weights)}
         case Convolution(name, exponent, cyclic):
             return {"kind": "convolution", "name": name, "exponent": exponent, "cyclic": cyclic}
-        case Product(first, second):
-            return {"kind": "product", "first": to_dict(first), "second": to_dict(second)}
+        case Product(first, second, nested):
+            # What is not nested keeps the form, and so the key, that it had before there was another kind.
+            sides = {"first": to_dict(first), "second": to_dict(second)}
+            return {"kind": "product", **sides, **({"nested": True} if nested else {})}
 
 
 def from_dict(form: dict[str, Any]) -> Question:
@@ -260,7 +291,7 @@ def from_dict(form: dict[str, Any]) -> Question:
         case "product":
             first, second = from_dict(form["first"]), from_dict(form["second"])
             if isinstance(first, Tree) and isinstance(second, Tree):
-                return Product(first, second)
+                return Product(first, second, form.get("nested", False))
     raise InvalidQuery(f"there is no kind of question called {form['kind']!r}.")
 
 

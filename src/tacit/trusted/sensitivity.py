@@ -6,7 +6,6 @@ checked by enumeration in tests/exact, and `noise_of` is scaled to it. Called by
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -37,9 +36,10 @@ def sensitivity(question: Question, domain: Domain) -> Sensitivity:
     Guarantee: between databases that differ in one replaced row, the vector of answers moves by at most l1 in L1 and
         by at most l2_squared in squared L2 distance.
     Formula: a query or a statistic 1; a table 2, as a row leaves one cell and enters another; a tree with weights w
-        2 Σ w and 2 Σ w², as a row leaves one path of nodes and enters another; a product of trees 2 Σ w Σ w' and
-        2 Σ w² Σ w'²; a convolution the largest distance between two columns of its matrix (`_convolution`); so do
-        residuals (`Residuals.moves`); a certificate 1 for each of its figures (`order_statistics`).
+        2 Σ w and 2 Σ w², as a row leaves one path of nodes and enters another; so does a product of trees, w being the
+        weights of the pairs of levels that it asks; a convolution the largest distance between two columns of its
+        matrix (`_convolution`); so do residuals (`Residuals.moves`); a certificate 1 for each of its figures
+        (`order_statistics`).
     Source: Smith & Ullman, claim 2.2, for trees; statistics are proved in `model.statistic_library`, or vouched for by
         the owner who registered them; the others are immediate.
     """
@@ -60,8 +60,7 @@ def sensitivity(question: Question, domain: Domain) -> Sensitivity:
     trees = (question.first, question.second) if isinstance(question, Product) else (question,)
     if all(leaves(domain[tree.name]) == 1 for tree in trees):
         return _both(0)  # every row lies in the only leaf
-    l1 = math.prod(sum(tree.weights) for tree in trees)
-    return Sensitivity(2 * l1, 2 * math.prod(sum(w * w for w in tree.weights) for tree in trees))
+    return Sensitivity(2 * sum(question.weights), 2 * sum(w * w for w in question.weights))
 
 
 def noise_of(question: Question, domain: Domain, loss: Loss, rows_per_person: int) -> Noise:
@@ -95,10 +94,11 @@ def truth(question: Question, records: AnyRecords) -> Counts:
     if isinstance(question, Residuals):
         return question.answers(map(records.table, question.scopes))
     if isinstance(question, Product):
-        table = records.table((question.first.name, question.second.name))
-        for tree in (question.first, question.second):  # each time the first axis is answered and becomes the last
-            table = np.moveaxis(tree.nodes(leaf_counts(table, records.domain[tree.name])), 0, -1)
-        return np.ascontiguousarray(table).ravel()
+        names = question.first.name, question.second.name
+        table = records.table(names)
+        for name in names:  # each time the first axis is summed up to leaves and becomes the last
+            table = np.moveaxis(leaf_counts(table, records.domain[name]), 0, -1)
+        return question.nodes(table)
     counts = leaf_counts(records.table((question.name,)), records.domain[question.name])
     if isinstance(question, Tree):
         return question.nodes(counts)

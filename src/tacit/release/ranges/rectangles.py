@@ -1,7 +1,8 @@
 """Ranges in two ordered attributes at once, from a product of two trees. Post-processing; anybody may call it.
 
-The matrix of the strategy is a Kronecker product, so least squares works along one axis after the other, and variances
-multiply. That all rows together are n is public, and corrects everything once at the end.
+Of all pairs of nodes the matrix is a Kronecker product, so least squares works along one axis after the other, and
+variances multiply; that all rows together are n is public, and corrects everything once at the end. A nested product is
+one tree over pairs of leaves (`nested`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tacit.model.entry import Measured
 from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.workload import Product, Tree, leaves
+from tacit.release.ranges import nested
 from tacit.release.ranges.band import single
 from tacit.release.ranges.choice import falling, trees, weightings
 from tacit.release.ranges.distribution import Counts
@@ -28,8 +30,10 @@ from tacit.release.ranges.tree import consistent, interval_moments
 
 Floats = NDArray[np.float64]
 Places = list[NDArray[np.intp]]
-_FAINT = 0.02  # rows for every pair of leaves, in units of the noise of one count, below which the leaves tell nothing
-_STEP = 2.0  # how weights then fall from level to level
+# Rows for every pair of leaves, in units of the noise of one count: below which trees are nested, and below which the
+# leaves of other ones tell nothing, so that weights fall from level to level by this step.
+_FAINT, _FAINTER, _STEP = 32.0, 0.02, 2.0
+_WIDER = 1.4  # how much wider bars may be where trees are nested
 _DUST = 1e-6  # of a row: what floats may add to a bar that is then cut to whole rows
 
 
@@ -42,12 +46,13 @@ class Rectangles:
             raise TypeError("rectangles are read off a product of two trees")
         self.names = (product.first.name, product.second.name)
         self.rows, self.confidence, self.noise = rows, confidence, measured.noise
-        self._trees = (product.first, product.second)
+        self._product = product
         self._leaves = (leaves(domain[self.names[0]]), leaves(domain[self.names[1]]))
         self._bins = (domain[self.names[0]].bins, domain[self.names[1]].bins)
-        self._raw = sums_of(least_squares(measured.values, self._trees, self._leaves, rows))
+        self._raw = sums_of(least_squares(measured.values, product, self._leaves, rows))
         # Whole numbers, as counts are: so a rectangle is the same number in whichever form it is asked.
-        self._sums = np.rint(sums_of(likely(self._raw, self._trees, self._leaves, variance(self.noise))))
+        shown = likely(self._raw, product, self._leaves, variance(self.noise), rows)
+        self._sums = np.rint(sums_of(shown))
         self.receipt = measured.receipt
 
     def at(self, confidence: float) -> Rectangles:
@@ -97,7 +102,7 @@ class Rectangles:
         return np.maximum(np.floor(np.maximum(above, below) + _DUST), 1.0)
 
     def _bar(self, low: Places, end: Places, confidence: float) -> Floats:
-        spread = rectangle_variance(self._trees, self._leaves, low, end)
+        spread = rectangle_variance(self._product, self._leaves, low, end)
         return single(self.noise.kind, confidence) * np.sqrt(variance(self.noise) * spread)
 
     def _sides(self, query: Query) -> tuple[Places, Places, bool] | None:
@@ -130,8 +135,11 @@ def sums_of(cells: Floats) -> Floats:
     return np.pad(np.cumsum(np.cumsum(cells, axis=0), axis=1), ((1, 0), (1, 0)))
 
 
-def least_squares(values: ArrayLike, pair: tuple[Tree, Tree], sizes: tuple[int, int], total: float) -> Floats:
+def least_squares(values: ArrayLike, product: Product, sizes: tuple[int, int], total: float) -> Floats:
     """The count of every pair of leaves."""
+    if product.nested:
+        return nested.least_squares(values, product, sizes, total)
+    pair = product.first, product.second
     nodes = np.asarray(values, dtype=np.float64).reshape([sum(t.widths(n)) for t, n in zip(pair, sizes, strict=True)])
     along_second = consistent(nodes, pair[1], sizes[1], None)
     cells = consistent(along_second.T, pair[0], sizes[0], None).T
@@ -139,25 +147,30 @@ def least_squares(values: ArrayLike, pair: tuple[Tree, Tree], sizes: tuple[int, 
     return np.asarray(cells + (total - cells.sum()) * np.outer(each[0], each[1]))
 
 
-def likely(sums: Floats, pair: tuple[Tree, Tree], sizes: tuple[int, int], noise: float) -> Floats:
+def likely(sums: Floats, product: Product, sizes: tuple[int, int], noise: float, total: float) -> Floats:
     """The count of every pair of leaves: the least squares one, less what noise of this variance explains better.
 
     Which attribute is cut first matters to shapes that are even along one of them: the mean of both is taken.
     """
 
     def spread(low: Corner, end: Corner) -> Floats:
-        return rectangle_variance(pair, sizes, list(low), list(end))
+        return rectangle_variance(product, sizes, list(low), list(end))
 
-    spans = [tree.spans() for tree in pair]
-    return np.asarray(sum(shared(sums, spread, spans, noise=noise, axis=axis) for axis in (0, 1)) / 2)
+    spans = [tree.spans() for tree in (product.first, product.second)]
+    ways = (shared(sums, spread, spans, noise=noise, axis=axis, total=total) for axis in (0, 1))
+    return np.asarray(sum(ways) / 2)
 
 
 def rectangle_variance(
-    pair: tuple[Tree, Tree], sizes: tuple[int, int], low: list[NDArray[np.intp]], end: list[NDArray[np.intp]]
+    product: Product, sizes: tuple[int, int], low: list[NDArray[np.intp]], end: list[NDArray[np.intp]]
 ) -> Floats:
-    """Of the estimate for low[k] <= i < end[k], for noise of variance 1: the product of both sides, less what the
-    total explains."""
-    sides = [interval_moments(pair[k], sizes[k], low[k], end[k]) for k in (0, 1)]
+    """Of the estimate for low[k] <= i < end[k], for noise of variance 1; never too small.
+
+    Of all pairs of nodes it is the product of both sides, less what the total explains.
+    """
+    if product.nested:
+        return nested.rectangle_variance(product, low, end)
+    sides = [interval_moments(tree, sizes[k], low[k], end[k]) for k, tree in enumerate((product.first, product.second))]
     own = sides[0][0] * sides[1][0]
     explained = (sides[0][1] * sides[1][1]) ** 2 / (sides[0][2] * sides[1][2])
     return np.maximum(own - explained, 0.0)
@@ -167,20 +180,34 @@ def rectangle_variance(
 def choose_product(
     first: str, first_leaves: int, second: str, second_leaves: int, measure: Measure, signal: float = math.inf
 ) -> Product:
-    """The product of trees with little variance over rectangles. Sensitivity and variance both multiply, so each side
-    is chosen by itself.
+    """The product of trees with little variance over rectangles, from public sizes alone.
 
-    With delta > 0 it is the largest variance that is least. Under pure epsilon it is the mean one, of trees with equal
-    weights: so fewer levels are chosen, and rectangles err less in truth and in their bars. Where the rows are very few
-    for so many pairs of leaves (`choice.signal`), the weights fall to the leaves.
+    With delta > 0 it is the largest variance that is least, of all pairs of nodes: sensitivity and variance both
+    multiply, so each side is chosen by itself. Under pure epsilon it is the mean one, of trees with equal weights: so
+    fewer levels are chosen, and rectangles err less in truth and in their bars.
+
+    Under pure epsilon a row pays for every pair of levels. So unless the rows are many for so many pairs of leaves
+    (`choice.signal`), the trees are nested where bars are then at most 1.4 times as wide: what `likely` makes of them
+    errs less, down to half as much. Where they are not and rows are very few, the weights fall to the leaves.
     """
     sides = sorted([(first, first_leaves), (second, second_leaves)])
     if measure != "epsilon":
         return Product(*(_side(name, size) for name, size in sides))
-    trees = [_flat_side(name, size) for name, size in sides]
-    if signal < _FAINT * first_leaves * second_leaves:
+    trees, pairs = [_flat_side(name, size) for name, size in sides], first_leaves * second_leaves
+    if signal < _FAINTER * pairs:
         trees = [Tree(tree.name, tree.branching, falling(len(tree.branching), _STEP)) for tree in trees]
-    return Product(*trees)
+    found = Product(*trees)
+    levels = max(len(tree.branching) for tree in trees)  # one: the pairs of leaves themselves are what is best
+    smaller = nested.choose(sides, signal) if levels > 1 and signal < _FAINT * pairs else None
+    if smaller is None:
+        return found
+    sizes = sides[0][1], sides[1][1]
+    asked = nested.rectangles(sizes)
+
+    def error(product: Product) -> float:
+        return float(sum(product.weights) ** 2 * rectangle_variance(product, sizes, *asked).mean())
+
+    return smaller if error(smaller) <= _WIDER**2 * error(found) else found
 
 
 def _side(name: str, size: int) -> Tree:

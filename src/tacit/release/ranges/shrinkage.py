@@ -62,15 +62,16 @@ def shared(
     noise: float,
     first: float = 0.5,
     axis: int = 0,
+    total: float | None = None,
 ) -> Floats:
     """The count of every bin, from least squares sums over all bins before each place (of all axes; they start at 0).
 
-    The counts are at least 0, and add up to the last of the sums. `noise` is the variance of the noise. `spans` are the
-    runs of bins that were counted together, of each axis: cuts lie between them, so that noise is independent. `first`
-    is the share of the bins before the first cut, and `axis` the one that it goes across.
+    The counts are at least 0, and add up to `total`, by default the last of the sums. `noise` is the variance of the
+    noise. `spans` are the runs of bins that were counted together, of each axis: cuts lie between them, so that noise
+    is independent. `first` is the share of the bins before the first cut, and `axis` the one that it goes across.
     """
     sizes = tuple(length - 1 for length in sums.shape)
-    rows, usual = np.array([float(sums[sizes])]), USUAL
+    rows, usual = np.array([float(sums[sizes] if total is None else total)]), USUAL
     place: Corner = tuple(np.zeros(1, dtype=np.intp) for _ in sizes)  # where each box starts
     for cuts in depths(sizes, spans, first, axis):
         whole = rows[cuts.boxes]

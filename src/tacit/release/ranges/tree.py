@@ -7,6 +7,7 @@ of all leaves is public (n), except where `total` is None.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -141,6 +142,11 @@ def _two_parts(tree: Tree, leaves: int, first: ArrayLike, end: ArrayLike) -> tup
         low, high, met = up_low, up_high, together
     inside[empty] = share[empty] = 0.0
     return np.maximum(inside, 0.0), share
+
+
+def node_variances(tree: Tree) -> list[float]:
+    """Of a node of each level as seen from below, in a tree whose nodes all have as many children as their siblings."""
+    return [spread.node[0] for spread in _spreads(tree, math.prod(tree.branching))]
 
 
 def functional_variance(tree: Tree, leaves: int, weights: ArrayLike) -> float:
