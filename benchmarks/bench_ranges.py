@@ -3,9 +3,9 @@
     python -m benchmarks.bench_ranges [--runs N] [--rows 1000 10000 ...] [--attributes 1 2] [--quick]
 
 The shapes are DPBench's where they lie beside the repository (`../shared/data/dpbench_1d`, `dpbench_2d`), and made-up
-ones otherwise; n rows are drawn from each. 2,000 random ranges or rectangles are asked; errors are in ten-thousandths
-of n, the mean over the runs of the mean and of the largest. Neighbours replace one row; epsilon = 1, pure, and with
-delta = 1e-9. Noise is simulated from a public seed.
+ones otherwise; n rows are drawn from each, anew in every run. 2,000 random ranges or rectangles are asked; errors are
+in ten-thousandths of n, the mean over the runs of the mean and of the largest. Neighbours replace one row; epsilon = 1,
+pure, and with delta = 1e-9. Noise is simulated from a public seed.
 """
 
 from __future__ import annotations
@@ -58,14 +58,15 @@ def compare(
     found = [Scores(name, ours=name == "auto") for name in methods]
     for place, (shape_name, shape) in enumerate(shapes.items()):
         rng = np.random.Generator(np.random.PCG64([SEED, place, rows]))
-        counts = rng.multinomial(rows, (shape / shape.sum()).ravel()).reshape(shape.shape).astype(np.float64)
-        ends = [np.sort(rng.integers(0, size + 1, (ASKED, 2)), axis=1) for size in shape.shape]
-        truth = ranges(counts, ends)
-        for scores, method in zip(found, methods.values(), strict=True):
-            errors = [np.abs(ranges(method(counts, Prices(budget, rng)), ends) - truth) / rows for _ in range(runs)]
-            for words, figure in (("mean", np.mean), ("largest", np.max)):
-                scores.figures[shape_name, words] = [float(figure(one)) for one in errors]
-            scores.seconds = [math.nan]
+        for _ in range(runs):
+            counts = rng.multinomial(rows, (shape / shape.sum()).ravel()).reshape(shape.shape).astype(np.float64)
+            ends = [np.sort(rng.integers(0, size + 1, (ASKED, 2)), axis=1) for size in shape.shape]
+            truth = ranges(counts, ends)
+            for scores, method in zip(found, methods.values(), strict=True):
+                errors = np.abs(ranges(method(counts, Prices(budget, rng)), ends) - truth) / rows
+                for words, figure in (("mean", np.mean), ("largest", np.max)):
+                    scores.figures.setdefault((shape_name, words), []).append(float(figure(errors)))
+                scores.seconds = [math.nan]
     return found
 
 

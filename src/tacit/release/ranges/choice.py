@@ -30,6 +30,10 @@ _LEAF = 12  # the weight of the leaves; other levels have whole weights up to it
 _FAINT: dict[Measure, float] = {"epsilon": 32.0, "rho": 1.0, "gdp": 1.0}
 _FAINTER = 0.5  # and under pure epsilon, where levels are dear, the lower ones are then worth less noise still
 _STEP, _LOWEST = 1.55, 5  # how weights then fall, and how far
+# From so many leaves on, under pure epsilon, the root then has eight children, and there is a level more: below so many
+# rows for every leaf, with weights that fall by this step, if bars are no wider than this.
+_LONG, _TOP, _WIDER = 256, 8, 1.4
+_FEW = ((0.5, 1.4), (2.0, 1.15))
 
 
 @dataclass(frozen=True)
@@ -60,8 +64,8 @@ def choose(
 
     signal: the rows, in units of the noise that one count would have by itself (`signal`). Where that is little for so
     many leaves the strategy is a tree with equal weights, or falling ones, for both measures: least squares is then no
-    more than what `shrinkage` starts from, and that does best with independent noise and large nodes. Bars are up to a
-    third wider for it.
+    more than what `shrinkage` starts from, and that does best with independent noise and few large nodes. Bars are up
+    to 1.4 times as wide for it.
 
     >>> choose("age", 4096, "rho").strategy
     Convolution(name='age', exponent=50, cyclic=True)
@@ -70,7 +74,9 @@ def choose(
         raise ValueError("a single bin has no ranges: its count is n, which is public")
     if signal < _FAINT[measure] * leaves:
         tree = _flat_tree(name, leaves, measure)
-        if measure == "epsilon" and signal < _FAINTER * leaves:
+        if measure == "epsilon" and leaves >= _LONG and signal < _FEW[-1][0] * leaves:
+            tree = _eight_on_top(tree, leaves, [step for below, step in _FEW if signal < below * leaves])
+        elif measure == "epsilon" and signal < _FAINTER * leaves:
             tree = Tree(name, tree.branching, falling(len(tree.branching), _STEP))
         shape, weights = " x ".join(map(str, tree.branching)), ", ".join(map(str, tree.weights))
         why = (
@@ -116,14 +122,9 @@ def two_levels(name: str, leaves: int, measure: Measure) -> Tree | None:
     """
     if leaves < 4:
         return None
-    first, end = intervals_of(leaves, "intervals")
-
-    def error(tree: Tree) -> float:
-        price = sum(w * w for w in tree.weights) if measure != "epsilon" else sum(tree.weights) ** 2
-        return price * float(Decoder(tree, leaves).interval_variance(first, end).mean())
-
     plain, two = (next(tree for tree in trees(name, leaves) if len(tree.branching) == depth) for depth in (1, 2))
-    return two if error(two) <= (PAYS_PURE if measure == "epsilon" else PAYS) * error(plain) else None
+    pays = PAYS_PURE if measure == "epsilon" else PAYS
+    return two if _mean_error(two, leaves, measure) <= pays * _mean_error(plain, leaves, measure) else None
 
 
 def trees(name: str, leaves: int) -> Iterator[Tree]:
@@ -214,14 +215,25 @@ def _largest_error(tree: Tree, leaves: int, about: About) -> float:
 
 def _flat_tree(name: str, leaves: int, measure: Measure) -> Tree:
     """The tree with equal weights that has the least mean variance."""
-    first, end = intervals_of(leaves, "intervals")
+    few = (tree for tree in trees(name, leaves) if len(tree.branching) <= 12)
+    return min(few, key=lambda tree: _mean_error(tree, leaves, measure))
 
-    def error(tree: Tree) -> float:
-        depth = len(tree.branching)
-        price = depth**2 if measure == "epsilon" else depth
-        return float(price * Decoder(tree, leaves).interval_variance(first, end).mean())
 
-    return min((tree for tree in trees(name, leaves) if len(tree.branching) <= 12), key=error)
+def _eight_on_top(flat: Tree, leaves: int, steps: list[float]) -> Tree:
+    """A tree of one level more whose root has about eight children, with weights that fall by the first of the steps
+    that bars allow. Its other branching factors are powers of two that hardly rise: so few leaves are beyond the last.
+    """
+    powers, lower = (leaves - 1).bit_length() - (_TOP - 1).bit_length(), len(flat.branching)
+    below = [2 ** (powers // lower + (level >= lower - powers % lower)) for level in range(lower)]
+    found = [Tree.over(flat.name, leaves, (_TOP, *below), falling(lower + 1, step)) for step in steps]
+    most = _WIDER**2 * _mean_error(flat, leaves, "epsilon")
+    return next((tree for tree in found if _mean_error(tree, leaves, "epsilon") <= most), flat)
+
+
+def _mean_error(tree: Tree, leaves: int, measure: Measure) -> float:
+    """The mean variance of intervals, up to a factor that all trees share."""
+    price = sum(tree.weights) ** 2 if measure == "epsilon" else sum(w * w for w in tree.weights)
+    return float(price * Decoder(tree, leaves).interval_variance(*intervals_of(leaves, "intervals")).mean())
 
 
 def falling(depth: int, step: float) -> tuple[int, ...]:
