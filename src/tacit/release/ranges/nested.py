@@ -95,7 +95,7 @@ def _tree(name: str, size: int, top: int, depth: int) -> Tree | None:
     def cost(tree: Tree) -> float:
         first, *below = tree.branching
         beyond = (math.prod(tree.branching) / size) ** 2
-        return beyond * max(first / top, top / first) * (max(below) / min(below)) ** 0.25
+        return float(beyond * max(first / top, top / first) * (max(below) / min(below)) ** 0.25)
 
     return min(trees, key=cost, default=None)
 

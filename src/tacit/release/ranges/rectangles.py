@@ -192,11 +192,13 @@ def choose_product(
     """
     sides = sorted([(first, first_leaves), (second, second_leaves)])
     if measure != "epsilon":
-        return Product(*(_side(name, size) for name, size in sides))
-    trees, pairs = [_flat_side(name, size) for name, size in sides], first_leaves * second_leaves
+        one, other = (_side(name, size) for name, size in sides)
+        return Product(one, other)
+    pairs = first_leaves * second_leaves
+    trees = [_flat_side(name, size) for name, size in sides]
     if signal < _FAINTER * pairs:
         trees = [Tree(tree.name, tree.branching, falling(len(tree.branching), _STEP)) for tree in trees]
-    found = Product(*trees)
+    found = Product(trees[0], trees[1])
     levels = max(len(tree.branching) for tree in trees)  # one: the pairs of leaves themselves are what is best
     smaller = nested.choose(sides, signal) if levels > 1 and signal < _FAINT * pairs else None
     if smaller is None:
