@@ -966,6 +966,15 @@ def test_questions_are_found_again_and_saved_ones_are_a_board(two: Site) -> None
         by_age,
     ]
     assert WOMEN not in html.unescape(bob.get("/data/people/questions").text)
+    for question in ({"quantile": "age", "q": 0.25}, {"count": {"sex": "F"}}, {"fraction": {"sex": "F"}}):
+        headers = {"authorization": f"Bearer {two.keys['bob']}"}
+        two.open().post("/v1/people/ask", json={"question": question}, headers=headers)
+    theirs = html.unescape(bob.get("/data/people/questions").text)
+    assert "{" not in theirs.partition("<table")[2], "what came as JSON is told in words, and leads to its answer"
+    for words in ("<code>the 25% quantile of age</code></a>", "<code>sex = F</code></a>", "fraction"):
+        assert words in theirs
+    for one in re.findall(r'<a href="(/data/people\?what=[^"]+)"><code>', theirs):
+        assert "Not known yet" not in bob.get(one).text
     log = html.unescape(olga.get("/data/people/audit").text)
     assert f"<code>{WOMEN}</code>" in log
     spent, lines = two.spent(), len(two.state.datasets["people"].audit.last(100))

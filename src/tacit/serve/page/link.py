@@ -5,6 +5,7 @@ A link only looks: it shows what is known and never spends. It names attributes 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from itertools import pairwise
@@ -15,11 +16,13 @@ import numpy as np
 
 from tacit.errors import TacitError
 from tacit.model import sql
-from tacit.model.ask import Ask, Count, Crosstab, Mean, Quantile, Select, Sum
+from tacit.model.ask import Ask, Cdf, Count, Crosstab, Mean, Quantile, Select, Sum
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.model.sql.written import span
 from tacit.serve.page.form import Built, Forms, clicked
+from tacit.serve.question import read
+from tacit.serve.refusal import Refusal
 
 MOST_NAMED = 3  # values that a chip names
 
@@ -131,6 +134,21 @@ def unclicked(ask: Ask, domain: Domain) -> Built | None:
     if isinstance(again, Select):
         again = again.crosstab or again
     return built if again == ask else None
+
+
+def retold(text: str, domain: Domain) -> tuple[str, str]:
+    """A question as the audit log has it: in words or SQL, and what comes after the "?" of its address, if it has one.
+
+    What was cut short, or is about a column that there is no more, is told as it stands.
+    """
+    if not text.startswith("{"):
+        return text, urlencode({"sql": text})
+    try:
+        ask = read(json.loads(text), domain).ask
+    except (TacitError, Refusal, ValueError):
+        return text, ""
+    built = Built("cdf", of=ask.name) if isinstance(ask, Cdf) else unclicked(ask, domain)
+    return ask.words(domain), "" if built is None else urlencode(list(fields_of(built, domain)))
 
 
 def _places(where: Query) -> Mapping[str, list[int]]:

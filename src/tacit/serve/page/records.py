@@ -89,8 +89,9 @@ async def questions(call: Call) -> Response:
 
     def make() -> Response:
         place = place_of(call, "questions")
-        rows = view.mine(call.about.noted(MOST_MINE), call.asker.name, call.about.session, place.address)
-        return page("questions.html", place, board=board, rows=rows[:AUDIT_LINES])
+        noted, session = call.about.noted(MOST_MINE), call.about.session
+        rows = view.mine(noted, call.asker.name, session, place.address, AUDIT_LINES)
+        return page("questions.html", place, board=board, rows=rows)
 
     return await run_in_threadpool(make)
 

@@ -7,7 +7,6 @@ Called by the routes; what a function gives as a dictionary is named by a templa
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -33,7 +32,7 @@ from tacit.serve.endpoint import Call
 from tacit.serve.key import Key
 from tacit.serve.page.answer import WIDTH, number
 from tacit.serve.page.form import KINDS, Forms
-from tacit.serve.page.link import fields_of, without, words
+from tacit.serve.page.link import fields_of, retold, without, words
 from tacit.serve.refusal import Refusal
 from tacit.serve.served import ServedData
 from tacit.serve.server import Server
@@ -299,14 +298,16 @@ def audit(records: Sequence[Mapping[str, Any]], session: Questions, address: str
     ]
 
 
-def mine(records: Sequence[Mapping[str, Any]], name: str, session: Questions, address: str) -> list[list[str]]:
-    """What a name has asked, newest first, each question once."""
-    found: dict[str, list[str]] = {}
+def mine(
+    records: Sequence[Mapping[str, Any]], name: str, session: Questions, address: str, most: int
+) -> list[list[str]]:
+    """What a name has asked, newest first, each question once, and so many of them."""
+    found: dict[str, Mapping[str, Any]] = {}
     for record in records:
-        if record.get("who") == name and record.get("asked") and record["asked"] not in found:
-            asked = _asked(record, session.domain, address)
-            found[record["asked"]] = [_time(record), asked, _outcome(record, session.total)]
-    return list(found.values())
+        if record.get("who") == name and record.get("asked") and len(found) < most:
+            found.setdefault(record["asked"], record)
+    domain, total = session.domain, session.total
+    return [[_time(one), _asked(one, domain, address), _outcome(one, total)] for one in found.values()]
 
 
 def _time(record: Mapping[str, Any]) -> str:
@@ -314,19 +315,13 @@ def _time(record: Mapping[str, Any]) -> str:
 
 
 def _asked(record: Mapping[str, Any], domain: Domain, address: str) -> Markup | str:
-    """A question as it was asked, which leads to its answer; a line from before these were kept has its key."""
+    """A question in words or in SQL, which leads to its answer; a line from before these were kept has its key."""
     text = clean(str(record.get("asked", "")))
     if not text:
         many = f"{record['questions']:,} questions" if "questions" in record else ""
         return str(record.get("question", ""))[:16] or many
-    query = {"sql": text}
-    if text.startswith("{"):  # of the kinds of questions that are no SQL, the page has one
-        try:
-            name = json.loads(text)["cdf"]
-            query, text = {"what": "cdf", "of": str(domain.names.index(name))}, f"cumulative counts of {name}"
-        except (ValueError, KeyError, TypeError):
-            return text
-    return Markup('<a href="{}?{}"><code>{}</code></a>').format(address, urlencode(query), text)
+    told, query = retold(text, domain)
+    return Markup('<a href="{}?{}"><code>{}</code></a>').format(address, query, told) if query else told
 
 
 def keys(server: Server) -> list[dict[str, Any]]:
