@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from tacit.errors import InvalidQuery
-from tacit.model.ask import Aggregate, Count, Covariance, Fraction, Mean, Quantile, Sum, Variance
+from tacit.model.ask import (
+    Aggregate,
+    Column,
+    Count,
+    Covariance,
+    Fraction,
+    GroupBy,
+    Mean,
+    Quantile,
+    Select,
+    Sum,
+    Variance,
+)
+from tacit.model.derived import Fold, Folded
+from tacit.model.describe import describe
 from tacit.model.expression import All, Among, Expression, Not
+from tacit.model.outer import Belongs, Constant, Given, Operation, Outer
+from tacit.model.query import Query
 from tacit.model.sql.condition import Reading, column, condition, only, plain_value, stripped, text
+from tacit.model.sql.group import check_size
 
 # fmt: off
 _CONDITIONS = (
@@ -195,3 +214,31 @@ def _part(some: Expression, given: Expression, read: Reading) -> Valued:
 
 def _both(a: Expression, b: Expression) -> Expression:
     return b if a == All(()) else All((a, b))
+
+
+def distinct_values(node: exp.Distinct, where: Expression, groups: Sequence[GroupBy], read: Reading) -> Folded:
+    """How many declared values of an attribute have a row: from the table of the attribute, for each group."""
+    if len(node.expressions) != 1 or not only(node, "expressions") or not isinstance(node.expressions[0], exp.Column):
+        raise InvalidQuery("COUNT(DISTINCT …) takes one declared column.")
+    name = column(node.expressions[0], read)
+    attribute = read.domain[name]
+    if name in (group.name for group in groups):
+        raise InvalidQuery(f"COUNT(DISTINCT {name}) is 1 or 0 in each group by {name}.")
+    if attribute.other is not None:
+        raise InvalidQuery(
+            f"{name} has values beyond those that are listed, so they cannot be counted; SELECT DISTINCT lists "
+            "the declared ones."
+        )
+    by = (*groups, GroupBy(name, name))
+    check_size(by, read)
+    counted = Select(read.domain, (Column(Count(read.bind(where)), "rows"),), by)
+    there: list[Outer] = [Operation("<=", (Constant(1), Given(len(by))))]
+    if attribute.missing_index is not None:
+        missing = Query.among(read.domain, name, [attribute.missing_index])
+        known = Query.among(read.domain, name, range(attribute.bins))
+        there.append(Belongs(known, missing, f"{name} is known"))
+    fold = Fold("count", None, Operation("and", tuple(there)))
+    said = f"how many values of {name} have a row"
+    if where != All(()):
+        said += f" where {describe(read.bind(where), read.domain)}"
+    return Folded(counted, tuple(range(len(groups))), (fold,), said=said)

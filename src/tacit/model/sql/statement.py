@@ -15,12 +15,10 @@ from tacit.errors import InvalidQuery
 from tacit.model.aggregate import Aggregate
 from tacit.model.ask import Ask, Column, Count, Derived, GroupBy, Quantile, Select
 from tacit.model.derived import DerivedColumn, Fold, Folded, FoldKind, attribute_of
-from tacit.model.describe import describe
 from tacit.model.expression import All, Expression
-from tacit.model.outer import Belongs, Constant, Elsewhere, Given, Kind, Operation, Outer, kinds_of
-from tacit.model.query import Query
-from tacit.model.sql.aggregate import aggregate
-from tacit.model.sql.condition import Reading, checked, column, only, text
+from tacit.model.outer import Constant, Elsewhere, Given, Kind, Operation, Outer, kinds_of
+from tacit.model.sql.aggregate import aggregate, distinct_values
+from tacit.model.sql.condition import Reading, checked, only, text
 from tacit.model.sql.ending import Ending, ending_of
 from tacit.model.sql.group import belongs, check_size, group_of, groups_of, position
 from tacit.model.sql.outer import ALLOWED, truth, value
@@ -119,7 +117,7 @@ class Inner:
         if group is not None:
             return self._label(group, node)
         if isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct):
-            return self._distinct(node.this)
+            return _one_of(self.elsewhere, distinct_values(node.this, self.where, self.groups, self.read))
         found = aggregate(node, self.where, self.read)
         if found is None:
             return None
@@ -142,37 +140,6 @@ class Inner:
             known.name.lower(): known.name for known in self.groups
         }
         return belongs(node, names, self.groups, self.read)
-
-    def _distinct(self, node: exp.Distinct) -> Outer:
-        """How many declared values of an attribute have a row: from the table of the attribute, for each group."""
-        if (
-            len(node.expressions) != 1
-            or not only(node, "expressions")
-            or not isinstance(node.expressions[0], exp.Column)
-        ):
-            raise InvalidQuery("COUNT(DISTINCT …) takes one declared column.")
-        name = column(node.expressions[0], self.read)
-        attribute = self.read.domain[name]
-        if name in (group.name for group in self.groups):
-            raise InvalidQuery(f"COUNT(DISTINCT {name}) is 1 or 0 in each group by {name}.")
-        if attribute.other is not None:
-            raise InvalidQuery(
-                f"{name} has values beyond those that are listed, so they cannot be counted; SELECT DISTINCT lists "
-                "the declared ones."
-            )
-        by = (*self.groups, GroupBy(name, name))
-        check_size(by, self.read)
-        counted = Select(self.read.domain, (Column(Count(self.read.bind(self.where)), "rows"),), by)
-        there: list[Outer] = [Operation("<=", (Constant(1), Given(len(by))))]
-        if attribute.missing_index is not None:
-            missing = Query.among(self.read.domain, name, [attribute.missing_index])
-            known = Query.among(self.read.domain, name, range(attribute.bins))
-            there.append(Belongs(known, missing, f"{name} is known"))
-        fold = Fold("count", None, Operation("and", tuple(there)))
-        said = f"how many values of {name} have a row"
-        if self.where != All(()):
-            said += f" where {describe(self.read.bind(self.where), self.read.domain)}"
-        return _one_of(self.elsewhere, Folded(counted, tuple(range(len(self.groups))), (fold,), said=said))
 
 
 def _over_data(select: exp.Select, read: Reading, tables: Tables) -> Rows | None:
