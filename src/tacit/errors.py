@@ -32,6 +32,7 @@ class InvalidQuery(TacitError):
     """The question is not about the declared domain, or is not one that can be asked."""
 
     code = "invalid_query"
+    at: int | None = None  # where in a statement, in characters from its beginning, if that is known
 
 
 class InvalidBudget(TacitError):

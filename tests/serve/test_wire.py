@@ -242,6 +242,34 @@ def test_copy_writes_an_answer_as_csv(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize(
+    ("statement", "at"),
+    [
+        ("SELECT COUNT(*) FROM people WHERE agee < 30", "agee"),
+        ("SELECT COUNT(*) FROM people WHERE active AND sex = 'X'", "sex"),
+        ("SELECT COUNT(*) FROM people WHERE sex = 'F'\nAND age < 25", "age"),
+        ("SELECT sex, CUONT(*) FROM people GROUP BY sex", "CUONT"),
+        ("SELECT COUNT(*) FROM people GROUP BY nothing", "nothing"),
+        ("SELECT COUNT(*) FROM people p JOIN people q ON TRUE", "JOIN"),
+        ("SELECT COUNT(*) FROM peopel", "peopel"),
+        ("SELECT 1; SELECT COUNT(*) FROM pg_class, people", "people"),
+        ("SELECT COUNT(*) frm people", "people"),
+        ("SELECT pg_sleep(9)", "pg_sleep"),
+    ],
+)
+def test_an_error_shows_where(connect: Connect, statement: str, at: str) -> None:
+    with pytest.raises(psycopg.Error) as refused:
+        connect().execute(statement)
+    assert refused.value.diag.statement_position == str(statement.index(at) + 1)
+    assert refused.value.diag.message_detail == "Nothing was spent."
+
+
+def test_a_data_set_is_never_said_not_to_exist(connect: Connect) -> None:
+    for statement in ("TABLE people", "SELECT COUNT(*) FROM ONLY people", "SELECT relname FROM pg_class, people"):
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match="people is asked by itself"):
+            connect().execute(statement)
+
+
+@pytest.mark.parametrize(
     ("asked", "of"),
     [
         (f"{COUNT} AND pay >= 20", "rows"),

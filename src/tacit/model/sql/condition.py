@@ -36,6 +36,7 @@ class Reading:
     notes: list[str] = field(default_factory=list)
     matched: list[int] = field(default_factory=list)
     mistakes: list[str] = field(default_factory=list)
+    places: list[int | None] = field(default_factory=list)  # of the mistakes, in characters
     _bound: list[tuple[Expression, Query]] = field(default_factory=list)  # several values share one WHERE
 
     def bind(self, condition: Expression) -> Query:
@@ -47,31 +48,35 @@ class Reading:
         return self._bound[-1][1]
 
     @contextmanager
-    def attempt(self) -> Iterator[None]:
+    def attempt(self, node: exp.Expr | None = None) -> Iterator[None]:
         """Read a piece of the statement: what is wrong with it is kept, and the others are read all the same."""
         try:
             yield
         except InvalidQuery as refusal:
-            self.refuse(refusal.sentence)
+            self.refuse(refusal.sentence, refusal.at if node is None or refusal.at is not None else start_of(node))
 
-    def refuse(self, sentence: str) -> None:
+    def refuse(self, sentence: str, at: int | None = None) -> None:
         """Keep a mistake; the same at another place is the same, and what follows from another has no words."""
         if sentence and _PLACE.sub("", sentence) not in (_PLACE.sub("", known) for known in self.mistakes):
             self.mistakes.append(sentence)
+            self.places.append(at)
 
     def raise_mistakes(self) -> None:
         """Say everything that is wrong with the statement at once."""
-        if len(self.mistakes) == 1:
-            raise InvalidQuery(self.mistakes[0])
         if not self.mistakes:
             return
+        refusal = InvalidQuery(self.mistakes[0] if len(self.mistakes) == 1 else self._all())
+        refusal.at = self.places[0]
+        raise refusal
+
+    def _all(self) -> str:
         said = ""
         for i, one in enumerate(self.mistakes, 1):
             if len(said) + len(one) > MOST_SAID and i > 1:
                 said += f" And {len(self.mistakes) - i + 1} more."
                 break
             said += f" ({i}) {one}"
-        raise InvalidQuery(f"there are {len(self.mistakes)} mistakes.{said}")
+        return f"there are {len(self.mistakes)} mistakes.{said}"
 
 
 @dataclass(frozen=True)
@@ -117,7 +122,7 @@ def _attempted(node: exp.Expr, read: Reading) -> Expression:
     try:
         return condition(node, read)
     except InvalidQuery as refusal:
-        read.refuse(refusal.sentence)
+        read.refuse(refusal.sentence, start_of(node) if refusal.at is None else refusal.at)
         return All(())
 
 
@@ -130,7 +135,7 @@ def checked(node: exp.Expr, read: Reading) -> Expression:
         known = len(read.mistakes)
         _check_each(node, read)
         if len(read.mistakes) == known:  # the parts are right, and not what they are together
-            read.refuse(refusal.sentence)
+            read.refuse(refusal.sentence, start_of(node))
     return found
 
 
@@ -141,7 +146,7 @@ def _check_each(node: exp.Expr, read: Reading) -> None:
         for part in node.flatten():
             _check_each(part, read)
     else:
-        with read.attempt():
+        with read.attempt(node):
             condition(node, read).bind(read.domain)
 
 
@@ -314,6 +319,11 @@ def stripped(node: exp.Expr) -> exp.Expr:
     while isinstance(node, exp.Paren):
         node = node.this
     return node
+
+
+def start_of(node: exp.Expr) -> int | None:
+    """Where a piece of the statement begins, in characters, as far as the parser has kept it."""
+    return min((one.meta["start"] for one in node.walk() if "start" in one.meta), default=None)
 
 
 def place(line: int, col: int, start: int, end: int) -> str:

@@ -36,10 +36,10 @@ def ending_of(select: exp.Select, scope: Read, shown: list[DerivedColumn]) -> En
     if not any(select.args.get(clause) for clause in ("having", "order", "limit", "offset")):
         return found
     having = select.args.get("having")
-    with read.attempt():
+    with read.attempt(having):
         found.having = truth(having.this, scope) if having else None
     for node in (select.args.get("order") or exp.Order()).expressions:
-        with read.attempt():
+        with read.attempt(node):
             key, down = (node.this, bool(node.args.get("desc"))) if isinstance(node, exp.Ordered) else (node, False)
             at = position(key, len(select.expressions))
             found.sort.append(Sort(value(key, scope) if at is None else shown[at].node, down))

@@ -31,7 +31,7 @@ def groups_of(select: exp.Select, read: Reading) -> list[GroupBy]:
     titles = {group.title.lower(): group for _, group in items}
     found = list[GroupBy]()
     for node in grouping.expressions:
-        with read.attempt():
+        with read.attempt(node):
             found.append(_grouped(node, select, titles, read))
     keys = [(group.name, group.width) for group in found]
     listed = [group for _, group in items if (group.name, group.width) in keys]

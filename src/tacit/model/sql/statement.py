@@ -147,7 +147,7 @@ def _over_data(select: exp.Select, read: Reading, tables: Tables) -> Rows | None
     if not distinct and not select.args.get("group") and not any(map(_asks, select.expressions)):
         raise InvalidQuery(f"{_NO_ROWS} {ALLOWED}")
     chosen: Expression = All(())
-    with read.attempt():
+    with read.attempt(where):
         chosen = checked(where.this, read) if where else chosen
     known = len(read.mistakes)
     inner = Inner(read, tables, All(()) if known else chosen, groups_of(select, read))
@@ -155,7 +155,7 @@ def _over_data(select: exp.Select, read: Reading, tables: Tables) -> Rows | None
     shown = list[DerivedColumn]()
     for item in select.expressions:
         node: Outer = Constant(None)  # stands for what is wrong
-        with read.attempt():
+        with read.attempt(item):
             node = value(item.unalias(), inner)
         label = inner.groups[node.index] if isinstance(node, Given) and node.index < len(inner.groups) else None
         shown.append(
@@ -307,14 +307,14 @@ def _over_rows(select: exp.Select, source: Rows, read: Reading, tables: Tables) 
     if not only(grouping, "expressions"):
         raise InvalidQuery(f"{text(grouping)} is not answered here. {ALLOWED}")
     chosen = None
-    with read.attempt():
+    with read.attempt(where):
         chosen = truth(where.this, each) if where else None
     folded = bool(grouping.expressions) or any(_aggregates(item) for item in select.expressions)
     scope = each
     if folded:
         by = list[int]()
         for node in grouping.expressions:
-            with read.attempt():
+            with read.attempt(node):
                 at = position(node, len(select.expressions))
                 by.append(each.position(node if at is None else select.expressions[at].unalias()))
         if any(source.kinds[i] != "text" for i in by):
@@ -326,7 +326,7 @@ def _over_rows(select: exp.Select, source: Rows, read: Reading, tables: Tables) 
             shown += [DerivedColumn(title, Given(i)) for i, title in enumerate(source.titles)]
             continue
         made: Outer = Constant(None)  # stands for what is wrong
-        with read.attempt():
+        with read.attempt(item):
             made = value(item.unalias(), scope)
         shown.append(DerivedColumn(_title(item), made, bool(item.alias)))
         if item.alias and item.alias.lower() not in map(str.lower, source.titles):

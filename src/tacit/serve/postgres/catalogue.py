@@ -126,9 +126,13 @@ class Catalogue:
     def lookup(self, statement: SentStatement, caller: Caller) -> Lookup:
         """Read a statement. What it is about that is not there is refused. In a thread, in the key's turn."""
         self._make()
-        tree = parsed(statement.text)
-        types = parameter_types(tree)
-        made = translated(tree, [None] * len(types), caller, self._known)
+        try:
+            tree = parsed(statement.text)
+            types = parameter_types(tree)
+            made = translated(tree, [None] * len(types), caller, self._known)
+        except WireError as error:
+            error.at = None if error.at is None else statement.start + error.at
+            raise
         fields = tuple(
             Field(name, _type(kind), size_of(_type(kind))) for name, kind, *_ in self._run(f"DESCRIBE {made}")
         )

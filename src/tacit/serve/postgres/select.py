@@ -105,15 +105,15 @@ def _read(statement: SentStatement, edited: Edited, dataset: ServedData) -> Sele
     try:
         question = read(edited.text, domain)
     except InvalidQuery as error:
-        raise _refused(error.sentence, edited, statement) from None
+        raise _refused(error, edited, statement) from None
     places = places_of(question.ask, domain)
     names = _names(statement, question.ask, len(places))
     fields = (Field(name, place.type, size_of(place.type)) for name, place in zip(names, places, strict=True))
     return SelectAsked(question, tuple(fields), places)
 
 
-def _refused(sentence: str, edited: Edited, statement: SentStatement) -> WireError:
-    """The refusal with the places that it names in the client's own text."""
+def _refused(error: InvalidQuery, edited: Edited, statement: SentStatement) -> WireError:
+    """The refusal with the places that it names in the client's own text; else with the one that it knows."""
     found: list[int] = []
 
     def shown(match: re.Match[str]) -> str:
@@ -122,7 +122,9 @@ def _refused(sentence: str, edited: Edited, statement: SentStatement) -> WireErr
         before = statement.text[:at]
         return f"(line {before.count(chr(10)) + 1}, column {at - before.rfind(chr(10))})"
 
-    words = _PLACE.sub(shown, sentence)
+    words = _PLACE.sub(shown, error.sentence)
+    if not found and error.at is not None:
+        found.append(edited.before(error.at))
     return WireError(SYNTAX, words, at=statement.start + found[0]) if found else WireError(BAD_QUESTION, words)
 
 

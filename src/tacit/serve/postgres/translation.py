@@ -12,8 +12,9 @@ from typing import NamedTuple, cast
 from sqlglot import TokenType, exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.dialects.postgres import Postgres
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 
+from tacit.model.sql.condition import start_of
 from tacit.serve.postgres.select import Bounded, title
 from tacit.serve.postgres.sqlstate import NO_FUNCTION, NO_TABLE, SYNTAX, UNSUPPORTED, WireError
 from tacit.serve.postgres.types import NAMED, TEXT, Value
@@ -85,6 +86,8 @@ def parsed(text: str) -> exp.Expr:
             if table or (before.token_type == TokenType.ALIAS and token.token_type in _WORDS):
                 token.token_type = TokenType.VAR
         found = [one for one in _CatalogueParser(dialect=dialect).parse(tokens, text) if one]
+    except ParseError as error:
+        raise WireError(SYNTAX, "the statement cannot be read.", at=_wrong_at(error, text)) from None
     except Exception:  # text on which the parser itself fails, with whatever error, is a statement that cannot be read
         raise WireError(SYNTAX, "the statement cannot be read.") from None
     if len(found) != 1 or not isinstance(found[0], _STATEMENTS):
@@ -92,6 +95,16 @@ def parsed(text: str) -> exp.Expr:
     _title(found[0])
     _order(found[0])
     return found[0]
+
+
+def _wrong_at(error: ParseError, text: str) -> int | None:
+    """Where the word begins that the parser stopped at."""
+    for one in error.errors[:1]:
+        line, end, word = one.get("line"), one.get("col"), one.get("highlight")
+        if line and end and word:
+            before = sum(len(part) + 1 for part in text.split("\n")[: line - 1])
+            return int(min(before + max(end - len(word), 0), len(text)))
+    return None
 
 
 def _title(tree: exp.Expr) -> None:
@@ -227,8 +240,11 @@ def _table(node: exp.Table, known: CatalogueNames, names: Collection[str]) -> ex
             node.set("alias", exp.TableAlias(this=exp.to_identifier(name)))
         return node
     shown = f"{schema}.{name}" if schema else name
+    if name in known.datasets and schema in ("", "public"):
+        words = f"{name} is asked by itself, as in SELECT COUNT(*) FROM {name}; its rows are never shown."
+        raise WireError(UNSUPPORTED, words, at=start_of(node))
     hint = f"The tables are {', '.join(known.datasets)}; catalogues are asked by themselves."
-    raise WireError(NO_TABLE, f'relation "{shown[:120]}" does not exist.', hint=hint)
+    raise WireError(NO_TABLE, f'relation "{shown[:120]}" does not exist.', at=start_of(node), hint=hint)
 
 
 def _function(node: exp.Anonymous, caller: Caller, known: CatalogueNames) -> exp.Expr:
@@ -256,7 +272,7 @@ def _function(node: exp.Anonymous, caller: Caller, known: CatalogueNames) -> exp
         items = exp.Anonymous(this="unnest", expressions=[arguments[0].copy()])
         return exp.All(this=exp.select(items).subquery())
     if name not in known.functions:
-        raise WireError(NO_FUNCTION, f"function {name[:60]} does not exist.")
+        raise WireError(NO_FUNCTION, f"function {name[:60]} does not exist.", at=start_of(node))
     return exp.Dot(this=exp.to_identifier("pg"), expression=exp.Anonymous(this=name, expressions=arguments))
 
 
