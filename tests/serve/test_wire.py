@@ -184,6 +184,20 @@ def test_types_are_those_that_people_expect(connect: Connect) -> None:
         assert [type(value) for value in row] == [bool, str, str, float]
 
 
+def test_comparisons_are_boolean_and_a_case_without_else_may_be_null(connect: Connect) -> None:
+    asked = """SELECT COUNT(*) > 5 AS many, COUNT(*) < 5 AS few, NULLIF(COUNT(*), COUNT(*)) > 1 AS none,
+        CASE WHEN COUNT(*) < 5 THEN 'few' END AS size,
+        CASE WHEN COUNT(*) < 5 THEN 'few' ELSE '' END AS said FROM data"""
+    found = connect().execute(asked)
+    assert found.description is not None
+    assert [one.type_display for one in found.description] == ["bool", "bool", "bool", "text", "text"]
+    assert found.fetchone() == (True, False, None, None, "")
+    inside = f"SELECT many, size FROM ({asked}) AS t"
+    assert connect().execute(inside).fetchone() == (True, None)
+    grouped = "SELECT sex, COUNT(*) > 1000000 AS many FROM data GROUP BY sex"
+    assert connect().execute(grouped, binary=True).fetchall() == [("F", False), ("M", False)]
+
+
 def test_parameters_have_the_types_of_their_columns(lasting: Served, connect: Connect) -> None:
     client = connect()
     statement = "SELECT COUNT(*) FROM people WHERE sex = %s AND age BETWEEN %s AND %s AND active = %s AND pay < %s"

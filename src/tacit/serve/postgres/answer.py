@@ -11,7 +11,7 @@ from tacit.model.answer import Answer, QuantileAnswer, bar_words
 from tacit.model.ask import Ask, Crosstab, Derived, Quantile, Select
 from tacit.model.derived import Folded
 from tacit.model.domain import Domain
-from tacit.model.outer import Given
+from tacit.model.outer import Case, Constant, Given, Outer
 from tacit.model.select import GroupBy
 from tacit.model.table import Answers, Listing, Table
 from tacit.serve.postgres.types import BOOL, DATE, FLOAT8, INT8, TEXT, group_type
@@ -36,8 +36,7 @@ def places_of(ask: Ask, domain: Domain) -> tuple[ResultColumn, ...]:
             found = list[ResultColumn]()
             for i, kind in enumerate(kinds):
                 at = sum((other == "text") == (kind == "text") for other in kinds[:i])
-                group = _group_of(ask, i) if kind == "text" else None
-                found.append(_label(at, group, domain) if kind == "text" else ResultColumn(False, at, FLOAT8))
+                found.append(_label(at, _origin(ask, i), domain) if kind == "text" else ResultColumn(False, at, FLOAT8))
             return tuple(found)
         case Crosstab():
             groups = [_label(i, GroupBy(name, name), domain) for i, name in enumerate(ask.names)]
@@ -47,21 +46,34 @@ def places_of(ask: Ask, domain: Domain) -> tuple[ResultColumn, ...]:
     return (ResultColumn(False, 0, FLOAT8),)
 
 
-def _label(at: int, group: GroupBy | None, domain: Domain) -> ResultColumn:
-    if group is None:  # text that was written, in a CASE
-        return ResultColumn(True, at, TEXT)
-    attribute = domain[group.name]
-    return ResultColumn(True, at, TEXT if group.width is not None else group_type(attribute), attribute.missing)
+def _label(at: int, origin: GroupBy | Outer, domain: Domain) -> ResultColumn:
+    if isinstance(origin, GroupBy):
+        attribute = domain[origin.name]
+        type = TEXT if origin.width is not None else group_type(attribute)
+        return ResultColumn(True, at, type, attribute.missing)
+    written = set(_written(origin))
+    # NULL has no text in an answer, where nobody has written that one.
+    missing = "" if None in written and "" not in written else None
+    return ResultColumn(True, at, BOOL if written <= {"true", "false", None} else TEXT, missing)
 
 
-def _group_of(source: Select | Folded | Derived, column: int) -> GroupBy | None:
-    """The group whose labels a column has, if it has such."""
+def _written(node: Outer) -> Iterator[object]:
+    """The texts that an expression may be, None for NULL; a comparison is one of 'true' and 'false'."""
+    if isinstance(node, Case):
+        for one in (*(value for _, value in node.branches), node.otherwise):
+            yield from _written(one)
+    else:
+        yield node.value if isinstance(node, Constant) else node
+
+
+def _origin(source: Select | Folded | Derived, column: int) -> GroupBy | Outer:
+    """Where a column of texts comes from: the group whose labels it has, or an expression."""
     if isinstance(source, Select):
-        return source.groups[column] if column < len(source.groups) else None
+        return source.groups[column]
     if isinstance(source, Folded):
-        return _group_of(source.source, source.by[column]) if column < len(source.by) else None
+        return _origin(source.source, source.by[column])
     node = source.shown[column].node
-    return _group_of(source.source, node.index) if isinstance(node, Given) else None
+    return _origin(source.source, node.index) if isinstance(node, Given) else node
 
 
 def rows_of(places: Sequence[ResultColumn], answer: Answers) -> Iterator[Row]:
