@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,14 @@ def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: pytest.Fix
     found = yield
     seeded_noise.begin(real=real)
     return found
+
+
+@pytest.fixture(autouse=True, scope="session")
+def state_of_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """For what several tests share, which is made before any of them has a state of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TACIT_STATE", str(tmp_path_factory.mktemp("state")))
+        yield
 
 
 @pytest.fixture(autouse=True)
