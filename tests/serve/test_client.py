@@ -18,10 +18,9 @@ import pytest
 from bridge import Bridge, Fault, Reply, bridge
 from hypothesis import given
 from hypothesis import strategies as st
-from serving import Serve, Served
+from serving import Serve, Served, running
 
 import tacit
-from conftest import running
 from support import until
 from tacit import Client, Loss
 from tacit.client.client import parts_of

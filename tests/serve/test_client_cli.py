@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 from bridge import Bridge, bridge
-from serving import Served
+from serving import Served, running
 
 import tacit as package
-from conftest import running
 from people import answered, refused, tacit
 from tacit.cli import prompt
 from tacit.cli.show import console

@@ -17,11 +17,10 @@ import numpy as np
 import psycopg
 import pytest
 from bridge import bridge
-from serving import Served, write_config
+from serving import Served, running, write_config
 
 import seeded_noise
 import tacit
-from conftest import running
 from tacit import Client, Session, count, largest_mean, matching, quantile_distance, stump, weigh
 from tacit.config import read_config
 from tacit.model.answer import bar_words

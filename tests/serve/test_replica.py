@@ -221,8 +221,8 @@ def test_with_the_data_a_link_never_spends(served: Served) -> None:
     question = "SELECT COUNT(*) FROM data WHERE sex = 'F'"
     before = served.people.session.spent
     refused = look(served.ana, question)
-    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "would_spend")
     assert served.people.session.spent == before
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "would_spend")
     value = served.ask(question)["value"]
     found = look(served.ana, question)
     assert found.json()["answer"]["value"] == value

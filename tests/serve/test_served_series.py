@@ -13,14 +13,13 @@ from typing import Any
 import psycopg
 import pytest
 from bridge import bridge
-from serving import Served, write_month, write_series
+from serving import Served, running, write_month, write_series
 from test_conformance import same, same_rows, tried
 from test_page import Site, started
 from test_page import ask as click
 
 import seeded_noise
 import tacit
-from conftest import running
 from tacit import Client, Series, count
 from tacit.config import read_config
 from tacit.errors import BudgetExhausted
