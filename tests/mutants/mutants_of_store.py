@@ -65,7 +65,7 @@ STORE = (
         _FILE,
         "elif self._identity != found:",
         "elif not self._identity:",
-        "trusted/test_anchor.py::test_an_anchor_that_disappears_is_noticed",
+        "trusted/test_anchor.py::test_a_file_put_in_the_place_of_one_in_use_is_refused",
     ),
     plant(
         "a file with two names",

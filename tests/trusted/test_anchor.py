@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sqlite3
 import stat
 import threading
@@ -122,6 +123,16 @@ def test_a_damaged_anchor_is_refused(tmp_path: Path) -> None:
     (tmp_path / "anchors.sqlite").write_text("not a database" * 100)
     with pytest.raises(LedgerError, match=r"anchors\.sqlite is not a file of this program"):
         Anchor(tmp_path / "anchors.sqlite").newest("a")
+
+
+def test_a_file_put_in_the_place_of_one_in_use_is_refused(tmp_path: Path) -> None:
+    """What the process has open is no longer the file of that name: whatever it wrote would be lost with it."""
+    anchor = Anchor(tmp_path / "anchors.sqlite")
+    anchor.advance("a", Mark(1, "x", 1), None)
+    shutil.copy(anchor.path, tmp_path / "copy")
+    os.replace(tmp_path / "copy", anchor.path)
+    with pytest.raises(LedgerError, match="replaced or removed while in use"):
+        anchor.advance("a", Mark(2, "y", 2), Mark(1, "x", 1))
 
 
 @pytest.mark.parametrize("suffix", ["", "-wal"])
