@@ -1,8 +1,8 @@
 """PostgreSQL's clients against this server, where they are installed.
 
-psql, asyncpg, SQLAlchemy with psycopg and pg8000, Java, node, R, ODBC, DuckDB's extension, and Superset. Three are
+psql, asyncpg, SQLAlchemy with psycopg and pg8000, Java, node, R, ODBC, DuckDB's extension, ADBC, and Superset. Four are
 found by an environment variable: PGJDBC names Java's driver, SUPERSET a Python that has apache-superset,
-and PGDUCKDB one that has duckdb and duckdb-extension-postgres-scanner.
+PGDUCKDB one that has duckdb and duckdb-extension-postgres-scanner, and PGADBC one with adbc-driver-postgresql.
 """
 
 from __future__ import annotations
@@ -206,6 +206,27 @@ except duckdb.Error as error:
 def test_duckdb(lasting: Served, rows: list[tuple[Any, ...]]) -> None:
     shown = run(lasting, os.environ["PGDUCKDB"], "-c", DUCKDB).splitlines()
     assert shown == ["['sex', 'age', 'active', 'pay']", str(rows), "True"]
+
+
+ADBC = """
+import os
+from adbc_driver_postgresql import dbapi
+address = "postgresql://ana:{PGPASSWORD}@127.0.0.1:{PGPORT}/people".format_map(os.environ)
+with dbapi.connect(address, autocommit=True) as client, client.cursor() as cursor:
+    print([field.type for field in client.adbc_get_table_schema("people")])
+    cursor.execute("SELECT sex, COUNT(*) AS n FROM people WHERE age >= $1 GROUP BY sex", (0,))
+    print([tuple(row.values()) for row in cursor.fetch_arrow_table().to_pylist()])
+    listed = client.adbc_get_objects(depth="tables").read_all().to_pylist()
+    (schemas,) = [one["catalog_db_schemas"] for one in listed if one["catalog_db_schemas"]]
+    print([table["table_name"] for table in schemas[0]["db_schema_tables"]])
+"""
+
+
+@pytest.mark.skipif("PGADBC" not in os.environ, reason="PGADBC names no Python with ADBC's driver")
+def test_adbc(lasting: Served, rows: list[tuple[Any, ...]]) -> None:
+    shown = run(lasting, os.environ["PGADBC"], "-c", ADBC).splitlines()
+    types = "[DataType(string), DataType(int64), DataType(bool), DataType(double)]"
+    assert shown == [types, str(rows), "['people']"]
 
 
 SUPERSET = """

@@ -63,6 +63,12 @@ ASKED: list[tuple[str, str, list[tuple[Any, ...]]]] = [
      "array_length(parse_ident('public.people'), 1) = 2 THEN table_name = (parse_ident('public.people'))[2] "
      "ELSE false END", [("zip",), ("age",), ("active",)]),
     ("Grafana: the version as a number", "SELECT current_setting('server_version_num')::int / 100", [(1500,)]),
+    ("ADBC: types by the function that reads their binary values, where 0 is none",
+     "SELECT oid, typname, typreceive FROM pg_catalog.pg_type WHERE (typreceive != 0 OR typsend != 0) AND "
+     "typtype != 'r' AND typreceive::TEXT != 'array_recv' AND typname IN ('int8', 'date', 'text') ORDER BY oid",
+     [(20, "int8", "int8recv"), (25, "text", "textrecv"), (1082, "date", "date_recv")]),
+    ("ADBC: kinds of tables as a text that is a list",
+     "SELECT relname FROM pg_class WHERE relnamespace = 2200 AND relkind = ANY('{r,v,m}')", [("people",)]),
     ("R: columns without an order, which come in theirs",
      "SELECT a.attname FROM pg_attribute a, pg_class c, pg_tables t, pg_namespace n WHERE a.attrelid = c.oid "
      "AND c.relname = t.tablename AND c.relnamespace = n.oid AND a.attnum > 0 AND c.relname = 'people'",

@@ -67,6 +67,9 @@ _SHOWN = {
     "BOOLEAN": BOOL, "DOUBLE": FLOAT8, "FLOAT": FLOAT4, "DATE": DATE, "TIMESTAMP": TIMESTAMP, "HUGEINT": NUMERIC,
     "TIMESTAMP WITH TIME ZONE": TIMESTAMPTZ, "UBIGINT": NUMERIC,
 }  # fmt: skip
+# The functions that read and write a type, by which clients know what its binary values are: int8recv, date_recv.
+_FUNCTIONS = {"input": "in", "output": "out", "receive": "recv", "send": "send"}
+_WITH_DASH = ("json", "date", "time", "timestamp", "timestamptz", "numeric")
 DATABASE = "tacit"  # the one that has every data set
 _SPACES = {"pg": 11, "information": 13_000, "tacit": 13_001}  # the numbers of their own schemas: see `tables.sql`
 _SYSTEM = {"pg_class": 1259, "pg_type": 1247, "pg_namespace": 2615, "pg_database": 1262, "pg_proc": 1255}
@@ -224,12 +227,13 @@ def _types() -> Filled:
         known = {"typtype": "p" if number == UNKNOWN else "b", "typispreferred": preferred}
         known |= {"typbyval": 0 < fact.size <= 8}
         own = {"typname": fact.name, "typlen": fact.size, "typcategory": fact.category, "typarray": array}
-        functions = {"typinput": f"{fact.name}in", "typoutput": f"{fact.name}out"}
+        name = f"{fact.name}_" if fact.name in _WITH_DASH else fact.name
+        functions = {f"typ{what}": name + called for what, called in _FUNCTIONS.items()}
         yield "pg.pg_type", {"oid": number, **own, **functions, **known}
         yield "pg.type_words", {"oid": number, "words": fact.sql}
         if array:
             own = {"typname": f"_{fact.name}", "typlen": -1, "typcategory": "A", "typelem": number}
-            functions = {"typinput": "array_in", "typoutput": "array_out"}
+            functions = {f"typ{what}": f"array_{called}" for what, called in _FUNCTIONS.items()}
             yield "pg.pg_type", {"oid": array, **own, **functions, **known}
             yield "pg.type_words", {"oid": array, "words": f"{fact.sql}[]"}
 

@@ -14,7 +14,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError, SqlglotError
 
-from tacit.model.sql.condition import start_of
+from tacit.model.sql.condition import start_of, stripped
 from tacit.serve.postgres.select import Bounded, title
 from tacit.serve.postgres.sqlstate import NO_FUNCTION, NO_TABLE, SYNTAX, UNSUPPORTED, WireError
 from tacit.serve.postgres.types import NAMED, TEXT, Value
@@ -43,6 +43,8 @@ _FUNCTIONS = (
 )  # fmt: skip
 _AS_TEXT = ("name", "bpchar", "json", "varchar", "text")  # types that are the engine's VARCHAR
 _ELEMENTS = {"oid": "UINTEGER", "regclass": "UINTEGER", "int2": "SMALLINT", "smallint": "SMALLINT"}
+# Columns that name a function. In PostgreSQL 0 is none, and is written "-".
+_FUNCTION_NAMES = ("typinput", "typoutput", "typreceive", "typsend")
 _IN_ORDER = {"pg_attribute": "attnum", "columns": "ordinal_position"}
 _WORDS = (  # that name a column after AS
     TokenType.SELECT, TokenType.UPDATE, TokenType.INSERT, TokenType.DELETE, TokenType.TABLE, TokenType.SCHEMA,
@@ -143,7 +145,7 @@ def parameter_types(tree: exp.Expr) -> tuple[int, ...]:
     return tuple(found.get(number, TEXT) for number in range(1, max(found, default=0) + 1))
 
 
-def translated(tree: exp.Expr, values: Sequence[Value | list[Value]], caller: Caller, known: CatalogueNames) -> str:
+def translated(tree: exp.Expr, values: Sequence[Value], caller: Caller, known: CatalogueNames) -> str:
     """The statement for DuckDB, with these values for its parameters."""
     try:
         names = {_given_name(cte) for cte in tree.find_all(exp.CTE)}
@@ -177,11 +179,8 @@ def _number(node: exp.Parameter) -> int:
     return int(text)
 
 
-def _bound(node: exp.Expr, values: Sequence[Value | list[Value]]) -> exp.Expr:
-    if not isinstance(node, exp.Parameter):
-        return node
-    value = values[_number(node) - 1]
-    return exp.Array(expressions=list(map(_literal, value))) if isinstance(value, list) else _literal(value)
+def _bound(node: exp.Expr, values: Sequence[Value]) -> exp.Expr:
+    return _literal(values[_number(node) - 1]) if isinstance(node, exp.Parameter) else node
 
 
 def _literal(value: object) -> exp.Expr:
@@ -205,6 +204,10 @@ def _node(node: exp.Expr, caller: Caller, known: CatalogueNames, names: Collecti
             return _cast(node)
         case exp.Collate():
             return cast(exp.Expr, node.this)
+        case exp.Any() | exp.All() if (listed := _listed(stripped(node.this))) is not None:
+            return type(node)(this=exp.paren(listed, copy=False))
+        case exp.EQ() | exp.NEQ() if node.this.name in _FUNCTION_NAMES and node.expression.name == "0":
+            return type(node)(this=node.this.copy(), expression=exp.Literal.string("-"))
         case exp.Operator():
             return _operator(node)
         case exp.Format():
@@ -333,15 +336,19 @@ def _cast(node: exp.Cast) -> exp.Expr:
         return _ours("bare", exp.cast(node.this, "varchar"))
     if type in ("oid", "xid", "cid"):
         return exp.cast(node.this, exp.DataType.build("UINTEGER", dialect="duckdb"))
-    if type.endswith("[]") and isinstance(node.this, exp.Literal) and str(node.this.this).startswith("{"):
-        items = [item.strip().strip('"') for item in str(node.this.this).strip("{}").split(",") if item.strip()]
-        made = exp.Array(expressions=[exp.Literal.string(item) for item in items])
-        return exp.cast(made, exp.DataType.build(f"{_element(type)}[]", dialect="duckdb"))
     if type.endswith("[]"):
-        return exp.cast(node.this, exp.DataType.build(f"{_element(type)}[]", dialect="duckdb"))
+        return exp.cast(_listed(node.this) or node.this, exp.DataType.build(f"{_element(type)}[]", dialect="duckdb"))
     if type not in _AS_TEXT and (type in NAMED or type == "interval"):
         return node
     return exp.cast(node.this, "varchar")  # also of what the engine has no type for: jsonb, xml, pg_node_tree
+
+
+def _listed(node: exp.Expr) -> exp.Expr | None:
+    """The list that a text like '{r,v}' stands for; None where it is no such text."""
+    if not isinstance(node, exp.Literal) or not node.is_string or not node.name.startswith("{"):
+        return None
+    items = [item.strip().strip('"') for item in node.name.strip("{}").split(",") if item.strip()]
+    return exp.Array(expressions=[exp.Literal.string(item) for item in items])
 
 
 def _element(type: str) -> str:
