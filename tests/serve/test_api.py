@@ -174,6 +174,15 @@ def test_a_reader_cannot_spend(served: Served) -> None:
     assert served.rea.post("/v1/people/ask_many", json=many).status_code == 200
 
 
+def test_a_link_never_spends_whoever_follows_it(served: Served) -> None:
+    for who in (served.ana, served.rea):
+        said = refused(who.get("/v1/people/ask", params={"sql": WOMEN}), 403, "would_spend")
+        assert said == "A reader's key and a link tell what is known, and this is not: 1 new question to buy."
+    assert served.people.session.spent.atoms == 0
+    told = served.ask(WOMEN)
+    assert served.rea.get("/v1/people/ask", params={"sql": WOMEN}).json()["answer"]["value"] == told["value"]
+
+
 def test_a_wrong_price_does_not_let_a_reader_spend(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     def planted(session: tacit.Session, _: Any) -> DryRun:
         return DryRun(True, session.spent, "everything is known")

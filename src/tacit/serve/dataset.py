@@ -224,7 +224,8 @@ class Dataset(ServedData):
         except WouldSpend:
             log.error("a question was priced as known and is not: %s", question.key)
             raise
-        raise Refusal(403, "would_spend", f"This key reads what is known, and this is not: {found.why}.")
+        words = f"A reader's key and a link tell what is known, and this is not: {found.why}."
+        raise Refusal(403, "would_spend", words)
 
     def _claim(self, key: Key, questions: list[Question], claims: Counter[str]) -> bool:
         """Whether plain counts fit into a quota beside what others of the same name claim, whatever they will cost."""
