@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -39,20 +39,19 @@ def to_csv(frame: Frame) -> Iterator[bytes]:
 
 def to_arrow(frame: Frame, words: Words) -> Iterator[bytes]:
     """Arrow's IPC stream; its schema has `words` as the metadata "tacit"."""
-    pa, sink = import_module("pyarrow"), _Sink()
-    schema = _schema(pa, frame, words)
-    with pa.ipc.new_stream(pa.PythonFile(sink, "w"), schema) as writer:
-        for part in _parts(frame):
-            writer.write_batch(_batch(pa, part, schema))
-            yield sink.taken()
-    yield sink.taken()
+    return _written(frame, words, lambda sink, schema: import_module("pyarrow").ipc.new_stream(sink, schema))
 
 
 def to_parquet(frame: Frame, words: Words) -> Iterator[bytes]:
     """A Parquet file with a row group for each part; its schema has `words` as the metadata "tacit"."""
+    return _written(frame, words, lambda sink, schema: import_module("pyarrow.parquet").ParquetWriter(sink, schema))
+
+
+def _written(frame: Frame, words: Words, opened: Callable[[Any, Any], Any]) -> Iterator[bytes]:
+    """What one of pyarrow's writers writes, which is `opened` with where to write and the schema."""
     pa, sink = import_module("pyarrow"), _Sink()
     schema = _schema(pa, frame, words)
-    with import_module("pyarrow.parquet").ParquetWriter(pa.PythonFile(sink, "w"), schema) as writer:
+    with opened(pa.PythonFile(sink, "w"), schema) as writer:
         for part in _parts(frame):
             writer.write_batch(_batch(pa, part, schema))
             yield sink.taken()
