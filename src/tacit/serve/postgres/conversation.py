@@ -19,7 +19,7 @@ from tacit.serve.postgres.messages import Field
 from tacit.serve.postgres.named import ALL, Execution, Fetching
 from tacit.serve.postgres.portals import Named, Names, Portal
 from tacit.serve.postgres.sqlstate import CANCELLED, NO_TRANSACTION, NOT_ALLOWED, SHUTDOWN, SYNTAX, WireError
-from tacit.serve.postgres.statement import BoundStatement, Explained, NamedStatement, Prepared
+from tacit.serve.postgres.statement import BoundStatement, NamedStatement, Prepared
 from tacit.serve.postgres.translation import Caller
 from tacit.serve.postgres.types import decode, encoder
 
@@ -125,8 +125,8 @@ class Conversation:
             if isinstance(asked, Lookup):
                 return Result("SELECT", await self._listener.looked_up(asked, bound.values, self.caller, key))
             assert bound.asked is not None
-            if isinstance(asked, Explained):
-                lines = await self._listener.explained(key, asked.select.dataset, bound.asked.question, self._waited)
+            if bound.prepared.explains:
+                lines = await self._listener.explained(key, asked.dataset, bound.asked.question, self._waited)
                 return Result("EXPLAIN", iter([(line,) for line in lines]))
             answering = self._listener.server.ask(key, asked.dataset, [bound.asked.question], datetime.now(UTC))
             (answer,) = await self._waited(asyncio.ensure_future(answering))

@@ -27,7 +27,7 @@ from tacit.serve.postgres.messages import Cancel, Malformed
 from tacit.serve.postgres.select import TableSelect, table_select
 from tacit.serve.postgres.source import SentStatement
 from tacit.serve.postgres.sqlstate import BAD_LOGIN, NO_DATABASE, NOT_ALLOWED, TOO_MANY, UNSUPPORTED, WireError
-from tacit.serve.postgres.statement import NESTED, QUERY, BoundStatement, Explained, Prepared, prepare
+from tacit.serve.postgres.statement import NESTED, QUERY, BoundStatement, Prepared, prepare
 from tacit.serve.postgres.translation import Caller
 from tacit.serve.postgres.types import Value
 from tacit.serve.question import SHORT_SQL, Memory, Question
@@ -226,7 +226,7 @@ class Listener:
 
     async def bound(self, prepared: Prepared, values: tuple[Value, ...]) -> BoundStatement:
         """A statement with values for its parameters; in a thread where it is long, and not again if it was before."""
-        asked = prepared.asked.select if isinstance(prepared.asked, Explained) else prepared.asked
+        asked = prepared.asked
         if not isinstance(asked, TableSelect) or asked.asked is not None:
             return prepared.bound(values)
         kept = id(prepared), values, tuple(map(type, values))  # to Python 0 and FALSE are one value

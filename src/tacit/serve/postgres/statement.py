@@ -72,13 +72,6 @@ class Copies:
 
 
 @dataclass(frozen=True)
-class Explained:
-    """The price of a question, and the error to expect, which is asked nothing for."""
-
-    select: TableSelect
-
-
-@dataclass(frozen=True)
 class NamedStatement:
     """A statement that another one gives a name to."""
 
@@ -88,32 +81,33 @@ class NamedStatement:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A statement that was read. `copies` is set where its rows are copied out."""
+    """A statement that was read. `copies` is set where its rows are copied out.
 
-    asked: TableSelect | Explained | Lookup | Command | NamedStatement | Execution | Fetching
+    explains: the price of a question is told, and the error to expect; nothing is asked.
+    """
+
+    asked: TableSelect | Lookup | Command | NamedStatement | Execution | Fetching
     tag: str = "SELECT"
     copies: Copies | None = None
+    explains: bool = False
 
     @property
     def fields(self) -> tuple[Field, ...] | None:
         """The columns of its result; None where it has none, or has those of a statement that it names."""
         if isinstance(self.asked, NamedStatement | Execution | Fetching):
             return None
-        return (Field("QUERY PLAN", TEXT),) if isinstance(self.asked, Explained) else self.asked.fields
+        return (Field("QUERY PLAN", TEXT),) if self.explains else self.asked.fields
 
     def bound(self, values: tuple[Value, ...]) -> BoundStatement:
         """The statement with values for its parameters."""
-        select = self.asked.select if isinstance(self.asked, Explained) else self.asked
-        asked = select.bound(values) if isinstance(select, TableSelect) else None
-        fields = asked.fields if asked is not None and not isinstance(self.asked, Explained) else self.fields
-        return BoundStatement(self, values, asked, fields)
+        asked = self.asked.bound(values) if isinstance(self.asked, TableSelect) else None
+        return BoundStatement(self, values, asked, self.fields if asked is None or self.explains else asked.fields)
 
     def types(self, given: Sequence[int]) -> tuple[int, ...]:
         """The types of its parameters."""
-        asked = self.asked.select if isinstance(self.asked, Explained) else self.asked
-        if isinstance(asked, NamedStatement):
-            return asked.inner.types(given) if asked.named.cursor else ()
-        return asked.types(given) if isinstance(asked, TableSelect | Lookup) else ()
+        if isinstance(self.asked, NamedStatement):
+            return self.asked.inner.types(given) if self.asked.named.cursor else ()
+        return self.asked.types(given) if isinstance(self.asked, TableSelect | Lookup) else ()
 
 
 EMPTY = Prepared(Command(""), "")  # the statement without words
@@ -170,7 +164,7 @@ def _explain(statement: SentStatement, query: Asked) -> Prepared:
     asked = query(statement.part(at, len(statement.tokens)))
     if not isinstance(asked, TableSelect):
         raise WireError(UNSUPPORTED, "EXPLAIN tells the price of a question about a data set; catalogues are free.")
-    return Prepared(Explained(asked), "EXPLAIN")
+    return Prepared(asked, "EXPLAIN", explains=True)
 
 
 def _copy(statement: SentStatement, query: Asked) -> Prepared:
