@@ -162,7 +162,7 @@ class Connection:
                 case messages.Describe():
                     self._describe(message)
                 case messages.Execute():
-                    await self._execute(message)
+                    await self._do(self._talk.names.portal(message.portal), message.most)
                 case messages.Close():
                     self._talk.names.close(message.name, portal=message.portal)
                     self._say(messages.CLOSED)
@@ -207,17 +207,28 @@ class Connection:
         if prepared.types(()):
             raise WireError(SYNTAX, "$1 stands for a parameter, and here are none.", at=start)
         bound = await self._listener.bound(prepared, ())
-        result = await self._talk.do(bound)
-        for words in result.notices:
-            self._talk.notice(words)
-        fields, count = self._talk.fields(bound), 0
-        if fields is not None and result.rows is not None:
-            if prepared.copies is None:
-                self._say(messages.described(fields, [0] * len(fields)))
-                count, _ = await self._talk.rows(fields, [0] * len(fields), result.rows, 0)
-            else:
-                count = await self._talk.copy(prepared, fields, result.rows)
-        self._say(messages.complete(tagged(result.tag if prepared.copies is None else prepared.tag, fields, count)))
+        portal = Portal(bound, spread((), len(self._talk.fields(bound) or ())))
+        await self._do(portal, 0, describe=True)
+
+    async def _do(self, portal: Portal, most: int, *, describe: bool = False) -> None:
+        """Do what a portal is for, or go on with it, and send so many of its rows; 0 for all."""
+        prepared, fields, tag = portal.bound.prepared, self._talk.fields(portal.bound), portal.bound.prepared.tag
+        if portal.rows is None:
+            result = await self._talk.do(portal.bound)
+            for words in result.notices:
+                self._talk.notice(words)
+            tag, portal.rows = result.tag, result.rows
+        if fields is None or portal.rows is None:
+            self._say(messages.complete(tag))
+            return
+        if prepared.copies is not None:
+            count, more = await self._talk.copy(prepared, fields, portal.rows), False
+        else:
+            if describe:
+                self._say(messages.described(fields, portal.formats))
+            count, more = await self._talk.rows(fields, portal.formats, portal.rows, most)
+        portal.sent += count
+        self._say(messages.SUSPENDED if more else messages.complete(tagged(prepared.tag, fields, portal.sent)))
 
     async def _parse(self, message: messages.Parse) -> None:
         self._talk.names.check_statement(message.name)
@@ -280,25 +291,3 @@ class Connection:
             self._say(messages.NO_DATA)
         else:
             self._say(messages.described(fields, formats))
-
-    async def _execute(self, message: messages.Execute) -> None:
-        portal = self._talk.names.portal(message.portal)
-        prepared, fields, tag = portal.bound.prepared, self._talk.fields(portal.bound), portal.bound.prepared.tag
-        if portal.rows is None:
-            result = await self._talk.do(portal.bound)
-            for words in result.notices:
-                self._talk.notice(words)
-            tag, portal.rows = result.tag, result.rows
-        if fields is None or portal.rows is None:
-            self._say(messages.complete(tag))
-            return
-        if prepared.copies is not None:
-            count = await self._talk.copy(prepared, fields, portal.rows)
-            self._say(messages.complete(tagged(prepared.tag, fields, count)))
-            return
-        count, more = await self._talk.rows(fields, portal.formats, portal.rows, message.most)
-        portal.sent += count
-        if more:
-            self._say(messages.SUSPENDED)
-        else:
-            self._say(messages.complete(tagged(prepared.tag, fields, portal.sent)))
