@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import psycopg
 import pytest
 from serving import Serve, Served
+
+from tacit.serve.question import read
 
 Connect = Callable[..., psycopg.Connection[Any]]
 COUNT = "SELECT COUNT(*) FROM data WHERE sex = 'F' AND age BETWEEN 20 AND 39"
@@ -91,7 +94,7 @@ def test_a_notice_tells_source_and_cost(connect: Connect) -> None:
 
 def test_a_reader_gets_what_is_known_and_buys_nothing(lasting: Served, connect: Connect) -> None:
     statement, before = f"{COUNT} AND pay < 10", len(lasting.people.session.history)
-    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="reads what is known") as refused:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="tell what is known") as refused:
         connect("rea").execute(statement)
     assert refused.value.diag.message_detail == "Nothing was spent."
     bought = connect().execute(statement).fetchone()
@@ -305,6 +308,22 @@ def test_explain_is_the_price_and_the_bar_to_expect(lasting: Served, connect: Co
     assert f"{bar:,.0f}" in told
     assert "repeat, free" in told
     assert lasting.people.session.spent == spent
+
+
+def test_explain_of_what_is_known_takes_its_work(
+    lasting: Served, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_age = "SELECT age, COUNT(*) FROM data GROUP BY age"
+    lasting.ask(by_age)
+    taken, working = list[int](), lasting.state.traffic.working
+
+    def noted(key: int, work: int) -> AbstractContextManager[None]:
+        taken.append(work)
+        return working(key, work)
+
+    monkeypatch.setattr(lasting.state.traffic, "working", noted)
+    connect().execute(f"EXPLAIN {by_age}")
+    assert taken == [read(by_age, lasting.people.session.domain).work]
 
 
 def test_explain_of_what_is_put_together_tells_the_bar_of_its_counts(lasting: Served, connect: Connect) -> None:

@@ -10,6 +10,7 @@ from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tacit.model.started import Expected
@@ -255,13 +256,14 @@ class Listener:
         # In brackets as PostgreSQL has it, for programs that read it there: its unit is one per cent of the budget.
         lines = [f"{str(price)[0].upper()}{str(price)[1:]} (cost=0.00..{price.percent or 0:.2f})"]
         if price.known:
-            answer: Answers | None = await waited(done(lambda: dataset.known(question.ask)))
+            with self.server.traffic.working(key.id, question.work):  # it takes what asking it would take
+                answer: Answers | None = await waited(done(lambda: dataset.known(question.ask)))
             return lines if answer is None else [*lines, notice(answer)]
         session = dataset.session
         base = await asyncio.to_thread(lambda: session.base)
         if isinstance(session, Session) and price.cost_at_most.atoms and not base.what:
             # Nothing is started from: counts are measured by themselves, and the law of that noise is known beforehand.
-            found: Expected | None = await waited(done(lambda: session.expects(question.ask)))
+            found: Expected | None = await waited(done(partial(_expected, session, question)))
             if found is not None:
                 lines.append(f"± {found.error:,.0f} {found.about} ({100 * session.confidence:.10g} %)")
         return lines + [f"± {one.error:,.0f} rows: {one.about}" for one in base.certified or base.expects]
@@ -270,3 +272,9 @@ class Listener:
         """The rows of a look into the catalogues."""
         async with self._catalogue.turn(key.id):
             return iter(await asyncio.to_thread(self._catalogue.rows, lookup, values, caller))
+
+
+def _expected(session: Session, question: Question) -> Expected | None:
+    """The bar to expect. Were a price ever wrong, nothing would be spent all the same."""
+    with session.free():
+        return session.expects(question.ask)
