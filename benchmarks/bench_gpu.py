@@ -17,6 +17,7 @@ from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release.hypothesis.arrays import MEMORY, room, torch_device
 from tacit.release.hypothesis.dense import Dense
+from tacit.release.hypothesis.mixture_problem import Problem
 
 ROUNDS = 5
 
@@ -79,7 +80,7 @@ def mixtures(sizes: list[int]) -> None:
                 noise, free = Noise("gaussian", 30.0), Loss("rho", 0)
                 measured.append(Measured(f"{i} {j}", table, counts, 1, noise, free, Receipt(0, "")))
         devices = MEMORY, torch_device()
-        problem, card = (fit_mixture.Problem(domain, measured, 50_000, None, device) for device in devices)
+        problem, card = (Problem(domain, measured, 50_000, None, device) for device in devices)
         components = fit_mixture.COMPONENTS
         place = rng.normal(0, 1, (components, problem.width)).astype(np.float32), np.zeros(components, np.float32)
         theirs = [card.device.back(one) for one in card.slopes(*(card.device.hold(one) for one in place))]

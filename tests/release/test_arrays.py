@@ -20,6 +20,7 @@ from tacit.release.hypothesis import arrays, dense
 from tacit.release.hypothesis import fit_mixture as fitting
 from tacit.release.hypothesis.arrays import MEMORY, Device, torch_device
 from tacit.release.hypothesis.dense import Dense, listed
+from tacit.release.hypothesis.mixture_problem import Problem
 
 DOMAIN = Domain({"a": tacit.integer(0, 4), "b": tacit.integer(0, 6), "c": tacit.integer(0, 11), "d": tacit.boolean()})
 
@@ -79,7 +80,7 @@ if find_spec("torch") is not None:  # the extra `gpu`
 
     def test_a_mixture_has_the_same_gradient_and_fits_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
         measured = everything(cells_of(some_mixture()))
-        problems = [fitting.Problem(MIXED, measured, 10_000, 50.0, device) for device in (MEMORY, torch_device("cpu"))]
+        problems = [Problem(MIXED, measured, 10_000, 50.0, device) for device in (MEMORY, torch_device("cpu"))]
         rng = np.random.default_rng(1)
         at = rng.normal(0, 0.5, (3, problems[0].width)).astype(np.float32), rng.normal(0, 0.5, 3).astype(np.float32)
         pairs = [problem.slopes(*(problem.device.hold(one) for one in at)) for problem in problems]

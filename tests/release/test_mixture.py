@@ -21,9 +21,10 @@ from tacit.model.noise_law import Noise
 from tacit.model.query import Query
 from tacit.model.workload import Tree, marginal
 from tacit.release.hypothesis import fit_mixture as fitting
-from tacit.release.hypothesis import mixture
+from tacit.release.hypothesis import mixture, mixture_problem
 from tacit.release.hypothesis.fit_mixture import fit_mixture
 from tacit.release.hypothesis.mixture import Mixture
+from tacit.release.hypothesis.mixture_problem import Problem, softmax
 
 DOMAIN = Domain({"a": tacit.integer(0, 3), "b": tacit.integer(0, 2), "c": tacit.integer(0, 4), "d": tacit.boolean()})
 
@@ -154,13 +155,13 @@ def everything(cells: np.ndarray, deviation: float = 20.0) -> list[Measured]:
 
 def test_the_gradient_is_that_of_the_objective() -> None:
     """Every kind of answer at once, by central differences in double precision."""
-    problem = fitting.Problem(DOMAIN, everything(listed(some_mixture())), 10_000, pull=50.0)
+    problem = Problem(DOMAIN, everything(listed(some_mixture())), 10_000, pull=50.0)
     rng = np.random.default_rng(4)
     logits, log_weights = rng.normal(0, 0.5, (3, problem.width)), rng.normal(0, 0.5, 3)
 
     def objective(logits: np.ndarray, log_weights: np.ndarray) -> float:
-        laws = fitting.softmax(np, logits, problem.blocks)
-        weights = fitting.softmax(np, log_weights[None], [slice(0, 3)])[0]
+        laws = softmax(np, logits, problem.blocks)
+        weights = softmax(np, log_weights[None], [slice(0, 3)])[0]
         surprise = (laws * (np.log(laws) - problem.start)).sum(axis=1)
         return problem.misfit(laws, weights) / 2 + problem.pull * float(weights @ surprise)
 
@@ -185,7 +186,7 @@ def triples(cells: np.ndarray, deviation: float) -> list[Measured]:
 
 def test_tables_that_take_turns_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mean of the gradients of single tables is that of all, and each has its turn before another has two."""
-    problem = fitting.Problem(DOMAIN, triples(listed(some_mixture()), 20.0), 50_000, pull=50.0)
+    problem = Problem(DOMAIN, triples(listed(some_mixture()), 20.0), 50_000, pull=50.0)
     rng = np.random.default_rng(4)
     values = rng.normal(0, 0.5, (3, problem.width)), rng.normal(0, 0.5, 3)
     together = problem.slopes(*values, problem.tables)
@@ -195,7 +196,7 @@ def test_tables_that_take_turns_stand_for_all(monkeypatch: pytest.MonkeyPatch) -
     assert [len(some) for some in itertools.islice(problem.turns(rng), 3)] == [4, 4, 4]
     for name, most in (("_AT_A_TIME", 2), ("_CELLS_AT_A_TIME", 80)):  # they have 38 cells on average
         with monkeypatch.context() as patched:
-            patched.setattr(fitting, name, most)
+            patched.setattr(mixture_problem, name, most)
             turns = [sorted(map(id, some)) for some in itertools.islice(problem.turns(rng), 6)]
         assert all(sorted(turns[i] + turns[i + 1]) == sorted(map(id, problem.tables)) for i in (0, 2, 4))
 
