@@ -87,7 +87,7 @@ def first(here: Path, entries: int) -> float:
 
 def verifying(here: Path, entries: int) -> float:
     with opened(here, entries) as session:
-        return _best(session._ledger.verify)
+        return _best(session._ledger.log.verify)
 
 
 def reading(here: Path, entries: int) -> float:

@@ -15,6 +15,7 @@ from tacit.owner.opening import doors
 from tacit.release.public import Public
 from tacit.store import rows
 from tacit.store.anchor import Anchor
+from tacit.store.chain import Line
 from tacit.store.log import Log
 from tacit.trusted.cells import read_records
 from tacit.trusted.curator import Curator
@@ -41,6 +42,11 @@ def curating(folder: Path, data: Any, domain: Domain, budget: Budget, name: str 
 def public_of(curator: Curator) -> Public:
     """The public door of a curator."""
     return doors(curator._records, curator._ledger)[0]
+
+
+def open_intents(log: Log) -> list[Line]:
+    """The intents without outcome, newest last."""
+    return log._read(lambda db: rows.numbered(db, list(rows.open_by(db, 2**62))))[0]
 
 
 def private_of(log: Log, seq: int) -> str | None:

@@ -15,7 +15,7 @@ from tacit.blocks import payments as block_payments
 from tacit.blocks import rows as block_rows
 from tacit.model.budget import Budget
 from tacit.owner import rows as owner_rows
-from tacit.store import log
+from tacit.store import conditions
 from tacit.trusted.records import Records
 from test_series_groups import LABELS, LONG, made, month
 
@@ -41,7 +41,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
 
         monkeypatch.setattr(of, name, after_an_hour)
 
-    for module in (log, block_payments):
+    for module in (conditions, block_payments):
         monkeypatch.setattr(module, "datetime", Clock)
     for look in ("answer", "table", "fingerprint"):
         takes_long(Records, look)

@@ -123,7 +123,7 @@ def test_threads_get_the_answers_that_one_asker_would_get(session: Session) -> N
     entries = {a.receipt.entry for thread in answers for batch in thread for a in batch if a.receipt is not None}
     different = {query.core for asked in batches for queries in asked for query in queries}
     assert len(entries) == len(different)
-    assert session._ledger.verify() >= len(entries)
+    assert session._ledger.log.verify() >= len(entries)
 
 
 def test_threads_work_no_more_than_one_asker(session: Session) -> None:

@@ -349,15 +349,15 @@ class Session(Standing):
 
         Whatever a dry run says: the ledger takes nothing from this thread, so nothing can be spent.
         """
-        return nullcontext() if self._ledger is None else self._ledger.log.read_only()
+        return nullcontext() if self._ledger is None else self._ledger.log.conditions.read_only()
 
     def spending(self, most: Loss) -> AbstractContextManager[None]:
         """While this lasts, what this thread asks spends no more than this, and else is refused with `WouldSpend`."""
-        return nullcontext() if self._ledger is None else self._ledger.log.spending(max(0, most.atoms))
+        return nullcontext() if self._ledger is None else self._ledger.log.conditions.spending(max(0, most.atoms))
 
     def asked_at(self, arrived: datetime) -> AbstractContextManager[None]:
         """What this thread asks within it has this time in the ledger and in what is published: see `Log.asked_at`."""
-        return nullcontext() if self._ledger is None else self._ledger.log.asked_at(arrived)
+        return nullcontext() if self._ledger is None else self._ledger.log.conditions.asked_at(arrived)
 
     def rest(self) -> None:
         """Let go of the ledger's files until something is asked that needs them."""

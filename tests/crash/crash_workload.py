@@ -147,6 +147,6 @@ def _broken(ledger: Ledger, shown: Shown) -> Iterator[str]:
     if spent < counted:
         yield "a reservation without outcome does not count as spent"
     try:
-        ledger.verify()
+        ledger.log.verify()
     except TacitError as error:
         yield f"does not verify: {error}"

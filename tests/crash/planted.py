@@ -10,6 +10,7 @@ from unittest import mock
 
 from crash_workload import ANCHOR, LEDGER
 
+from curators import open_intents
 from tacit.store import file as durable
 from tacit.store import rows
 from tacit.store.chain import Line, Mark
@@ -35,7 +36,7 @@ class RefundsAtOpen(Ledger):
     @classmethod
     def open(cls, *args: Any, **terms: Any) -> Self:
         self = super().open(*args, **terms)
-        for intent in self.log.open_intents():
+        for intent in open_intents(self.log):
             self.settle(intent.seq, [Outcome(f"refund of {intent.seq}", 0, "told", "{}")])
         return self
 

@@ -21,7 +21,7 @@ from tacit.store import file as durable
 from tacit.store import rows
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Draft, Line, Mark, seal
-from tacit.store.log import now
+from tacit.store.conditions import now
 from tacit.trusted.ledger import Ledger, Outcome
 
 
@@ -104,7 +104,7 @@ def test_a_parent_that_closes_does_not_take_the_log_away(disk: Path, kind: str) 
     assert shown == stored.body
     assert (showed == 0) == (stored.body == '"child"')  # shown by the child only if that is the answer
     assert again.spent.atoms == 20
-    again.verify()
+    again.log.verify()
     again.close()
 
 
@@ -156,7 +156,7 @@ def test_threads_that_ask_do_not_stop_a_fork(disk: Path) -> None:
         thread.join(PATIENCE)
         assert not thread.is_alive()
     assert sum(str(entry.key).startswith("child") for entry in ledger.log.lines(kinds=["measured"])) == 10
-    ledger.verify()
+    ledger.log.verify()
     ledger.close()
 
 
@@ -177,7 +177,7 @@ def test_a_child_forked_inside_a_transaction_refuses(disk: Path) -> None:
 
     ledger.log._file.transact(work)
     assert exit_of(child) == 0
-    assert ledger.verify() == 1
+    assert ledger.log.verify() == 1
     ledger.close()
 
 

@@ -24,7 +24,7 @@ from tacit.model.budget import Loss
 from tacit.store import file as durable
 from tacit.store import rows
 from tacit.store.chain import Draft, seal
-from tacit.store.log import now
+from tacit.store.conditions import now
 from tacit.trusted.ledger import Ledger, Outcome
 
 WATCHED = ("ledger.py", "log.py", "rows.py", "store/file.py", "anchor.py", "chain.py", "contextlib.py")
@@ -117,7 +117,7 @@ def test_an_interrupt_at_any_moment(disk: Path, monkeypatch: pytest.MonkeyPatch,
             ask(session, f"{key}/{name}")
         del kept
     assert moment > 200  # the test did something
-    assert other.verify() == ours.verify()
+    assert other.log.verify() == ours.log.verify()
     for session in (ours, other):
         session.close()
 
@@ -173,5 +173,5 @@ def test_a_signal_handler_cannot_undo_what_it_interrupts(disk: Path) -> None:
 
     ledger.log._file.transact(work)
     assert ledger.find("k") is not None
-    assert ledger.verify() == 1
+    assert ledger.log.verify() == 1
     ledger.close()

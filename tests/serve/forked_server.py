@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+from curators import open_intents
 from tacit.config import Config
 from tacit.serve import run
 from tacit.serve.admission import Limits
@@ -48,7 +49,7 @@ def refund_at_start() -> None:
 
     def generous(config: Config, **terms: Any) -> Session:
         session = opened(config, **terms)
-        for intent in session._ledger.log.open_intents():
+        for intent in open_intents(session._ledger.log):
             back = Outcome(f"refund of {intent.seq}", 0, "told", "{}")
             session._ledger.settle(intent.seq, [back])
         return session

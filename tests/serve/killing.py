@@ -203,7 +203,7 @@ def _whole(config: Path, seen: Witness) -> Iterator[str]:
     files = {"data": settings.data, "domain": settings.domain, "ledger": settings.ledger}
     with tacit.open(budget=settings.budget, **files, **settings.options) as session:
         before = session.spent
-        session._ledger.verify()
+        session._ledger.log.verify()
         _, entries = session.transcript()
         settled = {entry.intent for entry in entries if entry.intent is not None}
         counted = sum(e.atoms for e in entries if e.kind != "override" and e.seq not in settled)

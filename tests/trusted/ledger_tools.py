@@ -12,7 +12,7 @@ from tacit.model.budget import Budget, Loss
 from tacit.store import rows
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Draft, seal
-from tacit.store.log import now
+from tacit.store.conditions import now
 from tacit.trusted.ledger import Ledger, Outcome
 
 PRICE = Loss("epsilon", 10)

@@ -231,7 +231,7 @@ def test_free_answers_have_the_key_of_a_question(curator: Curator) -> None:
 def test_a_gate_keeps_its_noise_where_nothing_may_be_told(curator: Curator) -> None:
     gate = curator.open_gate(1e6, EPSILON)
     assert gate.first_above([WOMEN], [Distance(70.0)]) is None
-    with curator._ledger.log.read_only(), pytest.raises(WouldSpend):
+    with curator._ledger.log.conditions.read_only(), pytest.raises(WouldSpend):
         tell(curator._ledger, [(WOMEN.key, FreeAnswer(WOMEN, 70, ""))], gate)
     tell(curator._ledger, [(WOMEN.key, FreeAnswer(WOMEN, 70, ""))], gate)
     assert gate.first_above([WOMEN], [Distance(70.0)]) is None  # it goes on

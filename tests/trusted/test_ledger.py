@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ledger_tools import PRICE, ask, backup, reopen, restore, terms
 
-from curators import private_of
+from curators import open_intents, private_of
 from support import processes
 from tacit.errors import AnswerWithheld, BudgetExhausted, LedgerError, TacitError
 from tacit.model.budget import Budget, Loss
@@ -36,7 +36,7 @@ def test_an_answer_is_charged_stored_and_found(ledger: Ledger) -> None:
     assert ledger.find("k") == entry
     assert (ledger.spent, ledger.total) == (Loss("epsilon", 7), Loss("epsilon", 1000))
     assert ledger.log.head()[:2] == (2, entry.hash)
-    assert ledger.verify() == 2
+    assert ledger.log.verify() == 2
 
 
 def test_everything_is_there_after_reopening(ledger: Ledger, tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_batches_and_pages_longer_than_one_statement(ledger: Ledger) -> None:
     assert [entry.body for entry in entries] == keys
     assert list(ledger.find_many(keys).values()) == entries
     assert list(ledger.log.lines()) == entries
-    assert ledger.verify() == 1201
+    assert ledger.log.verify() == 1201
 
 
 def test_a_batch_shares_its_reservation(ledger: Ledger) -> None:
@@ -83,7 +83,7 @@ def test_a_batch_shares_its_reservation(ledger: Ledger) -> None:
     )
     assert [entry.body for entry in entries] == ["1", "2", "1"]  # a key has one answer, also within a batch
     assert ledger.spent.atoms == 15
-    assert ledger.verify() == 4
+    assert ledger.log.verify() == 4
 
 
 def test_the_budget_is_never_passed(ledger: Ledger) -> None:
@@ -98,7 +98,7 @@ def test_the_budget_is_never_passed(ledger: Ledger) -> None:
     assert ledger.spent == ledger.total
     ledger.settle(ledger.reserve(Loss("epsilon", 0), purpose="nothing"), [Outcome("a", 0, "told", "1")])
     ledger.settle(None, [Outcome("b", 0, "told", "2")])
-    assert ledger.verify() == 5
+    assert ledger.log.verify() == 5
 
 
 def test_a_refusal_by_less_than_is_printed_says_so(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_wrong_calls_are_refused(ledger: Ledger) -> None:
     for ended in (intent, 2):  # an outcome is no intent
         with pytest.raises(ValueError, match="never made, or settled before"):
             ledger.settle(ended, [Outcome("l", 10, "measured", "1")])
-    assert (ledger.spent.atoms, ledger.verify()) == (10, 2)
+    assert (ledger.spent.atoms, ledger.log.verify()) == (10, 2)
 
 
 def test_private_state_is_taken_by_one_and_put_back_with_the_answers(ledger: Ledger, tmp_path: Path) -> None:
@@ -173,13 +173,13 @@ def test_private_state_lasts_until_its_intent_is_settled(ledger: Ledger, tmp_pat
     ledger.settle(None, [Outcome("below", 0, "told", "false")])
     ledger.close()
     again = reopen(tmp_path)
-    assert [entry.seq for entry in again.log.open_intents()] == [gate, plain]
-    assert decode("intent", again.log.open_intents()[0].body) == Intent(GateTerms("me", 3.0, 1.0, 2.0, 10))
+    assert [entry.seq for entry in open_intents(again.log)] == [gate, plain]
+    assert decode("intent", open_intents(again.log)[0].body) == Intent(GateTerms("me", 3.0, 1.0, 2.0, 10))
     assert (private_of(again.log, gate), private_of(again.log, plain)) == ("0.123", None)
     assert not any("0.123" in entry.body for entry in again.log.lines())
     again.settle(gate, [Outcome("above", 10, "measured", "true")])
-    assert (private_of(again.log, gate), [entry.seq for entry in again.log.open_intents()]) == (None, [plain])
-    assert again.verify() == 4
+    assert (private_of(again.log, gate), [entry.seq for entry in open_intents(again.log)]) == (None, [plain])
+    assert again.log.verify() == 4
 
 
 # -- threads and processes --------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ def test_threads_spend_exactly_the_budget(tmp_path: Path) -> None:
         thread.join()
     assert (len(refused), len(list(ledger.log.lines(kinds=["measured"])))) == (24, 40)
     assert ledger.spent == ledger.total
-    assert ledger.verify() == 80
+    assert ledger.log.verify() == 80
 
 
 def hammer(folder: Path, name: int) -> list[str]:
@@ -238,13 +238,13 @@ def test_processes_spend_exactly_the_budget(ledger: Ledger, tmp_path: Path) -> N
     shown = [body for bodies in in_processes(hammer, tmp_path) for body in bodies]
     assert len(shown) == len(set(shown)) == 100  # of the 160 asked
     assert {entry.body for entry in ledger.log.lines(kinds=["measured"])} == set(shown)
-    assert (ledger.spent, ledger.verify()) == (ledger.total, 200)
+    assert (ledger.spent, ledger.log.verify()) == (ledger.total, 200)
 
 
 def test_processes_that_take_turns_pay_once(ledger: Ledger, tmp_path: Path) -> None:
     shown = in_processes(same_questions, tmp_path)
     assert all(bodies == shown[0] for bodies in shown)
-    assert (ledger.spent.atoms, ledger.verify()) == (20 * PRICE.atoms, 40)
+    assert (ledger.spent.atoms, ledger.log.verify()) == (20 * PRICE.atoms, 40)
 
 
 def test_threads_that_take_turns_pay_once(ledger: Ledger) -> None:
@@ -267,7 +267,7 @@ def test_a_lost_race_shows_the_first_answer_and_still_pays(ledger: Ledger, tmp_p
     ours, theirs = ledger.reserve(PRICE, purpose="count"), other.reserve(PRICE, purpose="count")
     [first] = other.settle(theirs, [Outcome("k", 10, "measured", '"theirs"')])
     assert ledger.settle(ours, [Outcome("k", 10, "measured", '"ours"'), Outcome("l", 0, "told", '"more"')])[0] == first
-    assert (ledger.spent.atoms, ledger.verify()) == (20, 5)
+    assert (ledger.spent.atoms, ledger.log.verify()) == (20, 5)
     assert not any("ours" in entry.body for entry in ledger.log.lines())
 
 
@@ -285,7 +285,7 @@ def test_parent_and_forked_child_both_go_on(ledger: Ledger) -> None:
     ask(ledger, "parent")
     assert os.waitpid(child, 0)[1] == 0
     assert len(ledger.find_many(["before", "child", "parent"])) == 3
-    assert ledger.verify() == 6
+    assert ledger.log.verify() == 6
 
 
 # -- which ledger is this? --------------------------------------------------------------------------------------------
@@ -302,7 +302,7 @@ def test_create_replaces_nothing(ledger: Ledger, tmp_path: Path) -> None:
     ask(ledger, "k")
     with pytest.raises(LedgerError, match="exists already"):
         Ledger.open(tmp_path / "people.tacit", make="new", **terms(tmp_path))
-    assert ledger.verify() == 2
+    assert ledger.log.verify() == 2
     (tmp_path / "empty").touch()
     with pytest.raises(LedgerError, match="exists already"):
         Ledger.open(tmp_path / "empty", make="new", **terms(tmp_path))
@@ -400,7 +400,7 @@ def test_a_failing_disk_withholds_the_answer(
         assert raised.value.__suppress_context__
     Failing.armed = None
     assert ledger.find("k") is None
-    assert (ledger.spent.atoms, ledger.verify()) == (10, 1)
+    assert (ledger.spent.atoms, ledger.log.verify()) == (10, 1)
 
 
 def test_an_anchor_that_cannot_follow_withholds_the_answer(ledger: Ledger, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_a_closed_ledger_is_not_opened_again_by_use(ledger: Ledger, tmp_path: Pa
     with Ledger.open(tmp_path / "other.tacit", make="new", **terms(tmp_path)) as other:
         ask(other, "a", '"other"')
     os.replace(tmp_path / "other.tacit", tmp_path / "people.tacit")
-    uses: list[Any] = [lambda: ledger.find("a"), lambda: ledger.spent, ledger.log.turn, ledger.verify]
+    uses: list[Any] = [lambda: ledger.find("a"), lambda: ledger.spent, ledger.log.turn, ledger.log.verify]
     for use in [*uses, lambda: ledger.reserve(PRICE, purpose="count")]:
         with pytest.raises(LedgerError, match="was closed"):
             use()
@@ -295,7 +295,7 @@ def test_damage_is_a_public_sentence(ledger: Ledger, tmp_path: Path, change: str
 def test_a_damaged_entry_is_noticed_in_use(ledger: Ledger, tmp_path: Path) -> None:
     ask(ledger, "a")
     raw(tmp_path, "DROP TRIGGER entries_UPDATE", "UPDATE entries SET body = x'00ff' WHERE seq = 2")
-    for use in (lambda: ledger.find("a"), ledger.verify):
+    for use in (lambda: ledger.find("a"), ledger.log.verify):
         with pytest.raises(LedgerError, match="entry 2 is not one"):
             use()
 

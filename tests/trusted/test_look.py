@@ -181,7 +181,7 @@ def test_a_ledger_is_bound_to_later_terms_once(tmp_path: Path) -> None:
         with pytest.raises(LedgerError, match="other terms"):
             ledger.log.complete({"domain": "e"})
         secret = ledger.log.identity.secret
-        assert ledger.verify() == 3
+        assert ledger.log.verify() == 3
     data = secret.hex()[:4]
     identity, _ = made_of(tmp_path / "l") or pytest.fail("it is gone")
     assert identity.terms["domain"] == "d"

@@ -26,8 +26,8 @@ def test_nothing_is_written_by_a_thread_that_only_reads(ledger: Ledger) -> None:
         lambda: ledger.settle(None, [Outcome("free", 0, "told", "{}")]),
         lambda: ledger.take_private(gate),
     ]
-    with ledger.log.read_only():
-        with ledger.log.read_only():
+    with ledger.log.conditions.read_only():
+        with ledger.log.conditions.read_only():
             pass  # the end of an inner one does not end the outer one
         for write in writes:
             with pytest.raises(WouldSpend):
@@ -43,17 +43,17 @@ def test_nothing_is_written_by_a_thread_that_only_reads(ledger: Ledger) -> None:
         head = ledger.log.head()[:2]
         write()
         assert ledger.log.head()[:2] != head or private_of(ledger.log, gate) is None
-    ledger.verify()
+    ledger.log.verify()
 
 
 def test_an_error_inside_ends_it(ledger: Ledger) -> None:
-    with pytest.raises(KeyError), ledger.log.read_only():
+    with pytest.raises(KeyError), ledger.log.conditions.read_only():
         raise KeyError
     ask(ledger, "question")
 
 
 def test_a_thread_that_may_spend_so_much_spends_no_more(ledger: Ledger) -> None:
-    with ledger.log.spending(2 * PRICE.atoms):
+    with ledger.log.conditions.spending(2 * PRICE.atoms):
         ask(ledger, "first")
         other = threading.Thread(target=ask, args=(ledger, "theirs"))  # counts for nothing here
         other.start()
@@ -65,4 +65,4 @@ def test_a_thread_that_may_spend_so_much_spends_no_more(ledger: Ledger) -> None:
         assert ledger.log.head() == before  # it is as if it had not been tried
         assert ledger.find("first") is not None
     ask(ledger, "third")
-    ledger.verify()
+    ledger.log.verify()

@@ -149,7 +149,7 @@ def check_spending(rules: Rules, folder: Path, monkeypatch: pytest.MonkeyPatch) 
         book.reserve(Loss("epsilon", 20), purpose="the rest")
         with pytest.raises(BudgetExhausted):
             book.reserve(Loss("epsilon", 1), purpose="more")
-        assert (book.spent.atoms, book.verify()) == (TOTAL, 4)
+        assert (book.spent.atoms, book.log.verify()) == (TOTAL, 4)
 
 
 def check_verifying(rules: Rules) -> None:

@@ -84,7 +84,7 @@ class Before:
         """
         log = Log.open(self.path, None, anchor, self.made.rules)
         try:
-            with log.asked_at(asked), log.turn():
+            with log.conditions.asked_at(asked), log.turn():
                 line = log.write(lambda transaction: self._closed(transaction, log, book))
         finally:
             log.close()
@@ -133,5 +133,5 @@ def take_over(book: Ledger, before: Before, anchor: Anchor, asked: datetime) -> 
             state = book.log.step(transaction.state, 1, draft)
             transaction.append(draft, state, time=book.log.time())
 
-    with book.log.asked_at(asked), book.log.turn():
+    with book.log.conditions.asked_at(asked), book.log.turn():
         book.log.write(work)

@@ -185,7 +185,7 @@ def discover(
         anchor=Anchor(None if anchor is None else Path(anchor)),
         accept_rollback=accept_rollback,
     )
-    with book, book.log.asked_at(begun):
+    with book, book.log.conditions.asked_at(begun):
         before, known = book.spent, _known_lines(book.log.lines(kinds=("found", "discovered")))
         new = [one for one in sought if _recalled(one, known) is None]
         each, pairs = _losses(whole, share, len(new), len(sought) + len(declared))

@@ -190,7 +190,7 @@ def open_session(
     }
     if made is not None and not made.settings:  # made by a discovery, which knew no domain
         book = Ledger.open(path, **terms, binding=whose)
-        with book.log.asked_at(asked), book.log.turn():
+        with book.log.conditions.asked_at(asked), book.log.turn():
             book.log.complete(binding)
     else:
         book = Ledger.open(path, make="missing", **terms, binding={**binding, **whose})

@@ -225,7 +225,7 @@ def raise_budget(
     """The same, for a ledger of the series whose manifest starts there and has the decision; `at` is its time here."""
     made = made_with(path)
     log = Log.open(path, None, Anchor(None if anchor is None else Path(anchor)), made.rules)
-    with Ledger(log, made.total, made.aside) as book, nullcontext() if at is None else log.asked_at(at):
+    with Ledger(log, made.total, made.aside) as book, nullcontext() if at is None else log.conditions.asked_at(at):
         return write_extension(book, made.budget, budget, series=series)
 
 

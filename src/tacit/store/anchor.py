@@ -160,6 +160,11 @@ class Identity:
     origin: Mark
 
     @classmethod
+    def read(cls, file: DurableFile) -> Identity:
+        meta, later = file.read(lambda db: (meta := rows.meta(db), rows.later(db) if meta else None))
+        return cls.of(file.path, meta, later)
+
+    @classmethod
     def of(cls, path: Path, meta: Mapping[str, str], later: str | None = None) -> Identity:
         if meta.get("format") != FORMAT:
             raise LedgerError(f"{path.name} is not a ledger, or one of another version of this program.")

@@ -7,22 +7,19 @@ the lines that name it settle it. What else may follow what is the business of t
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from datetime import UTC, datetime
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tacit.errors import LedgerError, WouldSpend
+from tacit.errors import LedgerError
 from tacit.store import rows
 from tacit.store.anchor import Anchor, Binding, Identity, make_log, refusal
 from tacit.store.chain import Draft, Line, Mark, State, Step, canonical, follow, mark, seal
+from tacit.store.conditions import Conditions, now
 from tacit.store.file import DurableFile
-from tacit.store.transaction import HELD
-from tacit.store.transaction import Held as Held  # what a ledger works with is imported from here
-from tacit.store.transaction import Transaction as Transaction
+from tacit.store.transaction import HELD, Transaction
 
 T = TypeVar("T")
 _REPLACED = "The ledger was replaced by another copy while in use."
@@ -42,7 +39,7 @@ class Log:
         self._file, self._anchor, self.step = DurableFile(path), anchor, step
         self.path = self._file.path
         try:
-            self.identity = _identity(self._file)
+            self.identity = Identity.read(self._file)
         except BaseException:
             self.close()
             raise
@@ -50,7 +47,7 @@ class Log:
         self._known = self.identity.origin, State(0, {})
         self._anchored = -1  # everything up to here is known to the anchor
         self._found: Mark | None = None  # a mark of the anchor's that is in this history: the newest, as far as we know
-        self._thread = threading.local()  # `reading` is there, and true, in a thread that may write nothing
+        self.conditions = Conditions()
 
     @classmethod
     def open(
@@ -108,7 +105,7 @@ class Log:
                 raise LedgerError(f"{self.path.name} was bound to other terms meanwhile.")
 
         self.write(work)
-        self.identity = _identity(self._file)
+        self.identity = Identity.read(self._file)
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         """What `work` does in one transaction.
@@ -116,7 +113,7 @@ class Log:
         Guarantee: when it returns, its lines are durable and the anchor knows them, so that no other copy of this log
             goes on from where they stand. If the anchor refuses them, they stay written and count.
         """
-        self.check_writing()
+        self.conditions.check_writing()
 
         def whole(db: Any) -> tuple[Transaction, T, Mark | None]:
             at, state = self._sound(db)
@@ -125,7 +122,7 @@ class Log:
             result = work(transaction)
             if not transaction.new:
                 return transaction, result, None
-            self._check_most(transaction.state.spent - state.spent)
+            self.conditions.count(transaction.state.spent - state.spent)
             return transaction, result, rows.insert(db, transaction.new)
 
         with self._file.mutex:
@@ -141,47 +138,9 @@ class Log:
 
     def check_room(self) -> None:
         """Refuse where nothing may be written, and while a disk is nearly full."""
-        self.check_writing()
+        self.conditions.check_writing()
         self._file.check_room()
         self._anchor.check_room()
-
-    @contextmanager
-    def read_only(self) -> Iterator[None]:
-        """What this thread does within it writes nothing; other threads go on as before.
-
-        Guarantee: `write` and `check_room` refuse before they do anything, so no line is added and nothing is taken.
-        """
-        before = getattr(self._thread, "reading", False)
-        self._thread.reading = True
-        try:
-            yield
-        finally:
-            self._thread.reading = before
-
-    @contextmanager
-    def spending(self, most: int) -> Iterator[None]:
-        """What this thread does within it adds at most so many atoms to the total; other threads go on as before.
-
-        Guarantee: `write` undoes and refuses a transaction that would add more, so it is as if it had not been tried.
-        """
-        before, self._thread.most = getattr(self._thread, "most", None), most
-        try:
-            yield
-        finally:
-            self._thread.most = before
-
-    def _check_most(self, more: int) -> None:
-        """Count what this thread adds, and refuse what it may not: see `spending`."""
-        most = getattr(self._thread, "most", None)
-        if most is not None:
-            if more > most:
-                raise WouldSpend("The answer would cost more than may be spent here.")
-            self._thread.most = most - more
-
-    def check_writing(self) -> None:
-        """Refuse where this thread may write nothing: see `read_only`."""
-        if getattr(self._thread, "reading", False):
-            raise WouldSpend("The answer is not known yet: it would have to be bought, and here nothing may be.")
 
     # -- what may be shown --------------------------------------------------------------------------------------------
 
@@ -196,22 +155,20 @@ class Log:
 
     def lines(self, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Line]:
         """The history in order, after line `after`, of these kinds or of all."""
-        while page := self._read(partial(rows.page, after=after, kinds=kinds))[0]:
-            yield from page
-            after = page[-1].seq
+        return self._pages(partial(rows.page, kinds=kinds), after)
 
     def since(self, after: int, most: int = rows.PAGE) -> tuple[Mark, Iterator[Line]]:
         """The newest line, and those after `after` that settle an intent, in order: at least those up to the newest.
 
         They are read as they are asked for, `most` at a time.
         """
+        return self.head(), self._pages(partial(rows.settled, most=most), after)
 
-        def lines(after: int) -> Iterator[Line]:
-            while page := self._read(partial(rows.settled, after=after, most=most))[0]:
-                yield from page
-                after = page[-1].seq
-
-        return self.head(), lines(after)
+    def _pages(self, page_after: Callable[..., list[Line]], after: int) -> Iterator[Line]:
+        """Lines page by page, each page read when the one before it is used up."""
+        while page := self._read(partial(page_after, after=after))[0]:
+            yield from page
+            after = page[-1].seq
 
     def newest(self, before: int, most: int, *, told: bool = False) -> list[Line]:
         """At most so many lines before a number, newest first, that settle an intent, or also were told for nothing."""
@@ -225,12 +182,8 @@ class Log:
         """How many lines neither are an intent, nor settle one, nor are an override, nor say what may be spent."""
         return self._read(rows.unpaid_count)[0]
 
-    def open_intents(self) -> list[Line]:
-        """The intents without outcome, newest last."""
-        return self._read(lambda db: rows.numbered(db, list(rows.open_by(db, 2**62))))[0]
-
     def kept_intents(self) -> list[Line]:
-        """Those beside which private state lies, so that `Transaction.take` would get it. What it is stays unread."""
+        """The intents beside which private state lies, so that `Transaction.take` would get it, which stays unread."""
         return self._read(lambda db: rows.keeping(db, HELD))[0]
 
     def snapshot(self) -> tuple[str, list[Line]]:
@@ -251,7 +204,7 @@ class Log:
         return self._read(lambda db: None)[1]
 
     def verify(self) -> int:
-        """Derive the whole chain and every running total again: the number of lines."""
+        """Derive the whole chain and every running total again, or name the first bad line: the number of lines."""
         count = 0
 
         def pages(after: int = 0) -> Iterator[Line]:
@@ -294,29 +247,14 @@ class Log:
         return self._file.read(lambda db: self.identity.problem(db, rows.head(db), self._anchor))
 
     def turn(self) -> AbstractContextManager[Any]:
-        """One holder among all threads and processes; those who do not ask for turns may still read and write. A thread
-        may nest its turns.
+        """One holder among all threads and processes, which may nest its turns; others may still read and write.
 
         All that is written within a turn has the time at which it was asked for, before the wait: see `time`.
         """
         if self._file.has_turn():
             return nullcontext()
-        self._thread.asked = getattr(self._thread, "arrived", None) or now()
+        self.conditions.asked = self.conditions.arrived or now()
         return self._file.turn()
-
-    @contextmanager
-    def asked_at(self, arrived: datetime) -> Iterator[None]:
-        """Turns that this thread asks for within it count as asked for at `arrived`, in whole seconds.
-
-        For a server: when a request arrived is the client's doing. When its turn came may depend on how long the data
-        were looked at for others; and for what reads the data before it asks for a turn.
-        """
-        before = getattr(self._thread, "arrived", None)
-        self._thread.arrived = _whole_seconds(arrived)
-        try:
-            yield
-        finally:
-            self._thread.arrived = before
 
     def time(self) -> str:
         """The time that lines carry which are written now.
@@ -324,7 +262,7 @@ class Log:
         Guarantee: within a turn, it does not tell how long anything took since the turn was asked for. Lines are
             published, and how long the data were looked at may tell about them.
         """
-        return str(self._thread.asked) if self._file.has_turn() else now()
+        return str(self.conditions.asked) if self._file.has_turn() else now()
 
     def rest(self) -> None:
         """Let go of the files until they are used again."""
@@ -347,8 +285,7 @@ class Log:
         rows.select(db, "ORDER BY seq DESC LIMIT 1")
         why, origin = self.identity.problem(db, rows.head(db), self._anchor), self.identity.origin
         if why is None:
-            seen = self._anchor.newest(self.identity.id)
-            start = origin
+            seen, start = self._anchor.newest(self.identity.id), origin
             if seen is not None and seen == rows.told(db, seen.seq, origin):
                 start = rows.point(db, seen.seq) or origin
             raised, closed = rows.limits_by(db, start.seq)
@@ -453,26 +390,12 @@ class Log:
         return found
 
 
-def _identity(file: DurableFile) -> Identity:
-    meta, later = file.read(lambda db: (meta := rows.meta(db), rows.later(db) if meta else None))
-    return Identity.of(file.path, meta, later)
-
-
-def now() -> str:
-    """The time in whole seconds."""
-    return _whole_seconds(datetime.now(UTC))
-
-
-def _whole_seconds(time: datetime) -> str:
-    return time.astimezone(UTC).replace(microsecond=0).isoformat(timespec="milliseconds")
-
-
 def made_of(path: Path) -> tuple[Identity, list[Line]] | None:
     """What the log at `path` is before it is opened, and its lines about what may be spent; None where none is."""
     if not path.exists():
         return None
     file = DurableFile(path)
     try:
-        return _identity(file), file.read(rows.limits)
+        return Identity.read(file), file.read(rows.limits)
     finally:
         file.close()

@@ -117,7 +117,7 @@ def tell(ledger: Ledger, answers: Sequence[tuple[str, FreeAnswer]], gate: Gate |
         raise InvalidQuery("there is at least one answer to tell, and the gate is one of this ledger.")
     if any(type(key) is not str or not isinstance(one.question, Query | Statistic) for key, one in answers):
         raise InvalidQuery("free answers are told one by one, each under the key of its question.")
-    ledger.log.check_writing()  # before the gate lets go of its noise
+    ledger.log.conditions.check_writing()  # before the gate lets go of its noise
     outcomes = [Outcome(key, 0, *encode(answer)) for key, answer in answers]
     with ledger.log.turn():
         if gate is None:

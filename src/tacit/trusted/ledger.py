@@ -18,7 +18,8 @@ from tacit.model.budget import Budget, Loss, exhausted
 from tacit.model.entry import Dropped, GateTerms, Intent, encode
 from tacit.store.anchor import Anchor, Binding
 from tacit.store.chain import Draft, Line, Unsound, canonical
-from tacit.store.log import Held, Log, Transaction
+from tacit.store.log import Log
+from tacit.store.transaction import Held, Transaction
 from tacit.trusted.rules import step
 
 
@@ -176,10 +177,6 @@ class Ledger:
     def spent(self) -> Loss:
         """What is spent, intents without outcome included."""
         return Loss(self.total.measure, self.log.head().spent)
-
-    def verify(self) -> int:
-        """Derive the whole chain and every running total again, or name the first bad line: the number of lines."""
-        return self.log.verify()
 
     def close(self) -> None:
         """Let go of the files: nothing is pending, and later use is refused."""
