@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tacit.serve.key import Key
 from tacit.serve.postgres import messages
@@ -16,7 +16,7 @@ from tacit.serve.postgres.command import REPORTED, Command
 from tacit.serve.postgres.conversation import Conversation, spread, tagged
 from tacit.serve.postgres.messages import Malformed
 from tacit.serve.postgres.named import Fetching
-from tacit.serve.postgres.portals import Named, Portal
+from tacit.serve.postgres.portals import Named, Portal, keep_portal, keep_statement
 from tacit.serve.postgres.source import SentStatement, split
 from tacit.serve.postgres.sqlstate import (
     NOT_ALLOWED,
@@ -99,7 +99,8 @@ class Connection:
         except Exception as error:
             self._end_with(error_of(error))  # logs what may be logged
         finally:
-            self._talk.names.clear()
+            self._talk.statements.forget("")
+            self._talk.portals.forget("")
             self.channel.close()
             self._listener.left(self)
 
@@ -139,7 +140,7 @@ class Connection:
             if isinstance(message, messages.Sync):
                 self._skips = False
                 if not self._talk.in_transaction:
-                    self._talk.names.end_transaction()
+                    self._talk.end_portals()
                 self._ready()
             elif isinstance(message, messages.Query):
                 self._skips = False
@@ -162,9 +163,10 @@ class Connection:
                 case messages.Describe():
                     self._describe(message)
                 case messages.Execute():
-                    await self._do(self._talk.names.portal(message.portal), message.most)
+                    await self._do(self._talk.portals.get(message.portal), message.most)
                 case messages.Close():
-                    self._talk.names.close(message.name, portal=message.portal)
+                    kept: dict[str, Any] = (self._talk.portals if message.portal else self._talk.statements).kept
+                    kept.pop(message.name, None)  # what the protocol closes need not be there
                     self._say(messages.CLOSED)
                 case messages.Flush():
                     await self.channel.flush()
@@ -231,7 +233,7 @@ class Connection:
         self._say(messages.SUSPENDED if more else messages.complete(tagged(prepared.tag, fields, portal.sent)))
 
     async def _parse(self, message: messages.Parse) -> None:
-        self._talk.names.check_statement(message.name)
+        self._talk.statements.check(message.name)
         prepared = self._listener.known(self._talk.database, message.text)
         if prepared is None:
             statements = await self._split(message.text)
@@ -239,7 +241,7 @@ class Connection:
                 raise WireError(SYNTAX, "a prepared statement is one statement.", at=statements[1].start)
             prepared = await self._read(statements[0]) if statements else EMPTY
         named = Named(prepared, prepared.types(message.types), len(message.text))
-        self._talk.names.keep_statement(message.name, named)
+        keep_statement(self._talk.statements, message.name, named)
         self._say(messages.PARSED)
 
     def _take(self) -> Key:
@@ -260,8 +262,8 @@ class Connection:
         return await self._listener.read(statement, self._talk, key)
 
     async def _bind(self, message: messages.Bind) -> None:
-        named = self._talk.names.statement(message.statement)
-        self._talk.names.check_portal(message.portal)
+        named = self._talk.statements.get(message.statement)
+        self._talk.portals.check(message.portal)
         if len(message.values) != len(named.types):
             words = f"the statement takes {len(named.types)} parameters, and {len(message.values)} were given."
             raise WireError(PROTOCOL, words)
@@ -273,15 +275,15 @@ class Connection:
         many = len(self._talk.fields(bound) or ())
         if len(message.result_formats) not in (0, 1, many):
             raise WireError(PROTOCOL, "there is a format for every column, for all of them, or none.")
-        self._talk.names.keep_portal(message.portal, Portal(bound, spread(message.result_formats, many)))
+        keep_portal(self._talk.portals, message.portal, Portal(bound, spread(message.result_formats, many)))
         self._say(messages.BOUND)
 
     def _describe(self, message: messages.Describe) -> None:
         if message.portal:
-            portal = self._talk.names.portal(message.name)
+            portal = self._talk.portals.get(message.name)
             fields, formats, prepared = self._talk.fields(portal.bound), portal.formats, portal.bound.prepared
         else:
-            named = self._talk.names.statement(message.name)
+            named = self._talk.statements.get(message.name)
             if named.types:
                 self._take()  # the statement is read with samples of its parameters
             self._say(messages.parameters_described(named.types))

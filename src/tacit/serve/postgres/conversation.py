@@ -17,7 +17,7 @@ from tacit.serve.postgres.channel import Channel, Gone
 from tacit.serve.postgres.command import REPORTED, TRANSACTIONS, Command, ConnectionSettings
 from tacit.serve.postgres.messages import Field
 from tacit.serve.postgres.named import ALL, Execution, Fetching
-from tacit.serve.postgres.portals import Named, Names, Portal
+from tacit.serve.postgres.portals import PORTALS, STATEMENTS, Named, Names, Portal, keep_portal, keep_statement
 from tacit.serve.postgres.sqlstate import CANCELLED, NO_TRANSACTION, NOT_ALLOWED, SHUTDOWN, SYNTAX, WireError
 from tacit.serve.postgres.statement import BoundStatement, NamedStatement, Prepared
 from tacit.serve.postgres.translation import Caller
@@ -47,7 +47,7 @@ class Conversation:
         self.key: Key | None = None
         self.settings = ConnectionSettings()
         self.database = ""
-        self.names = Names()
+        self.statements, self.portals = Names[Named](*STATEMENTS), Names[Portal](*PORTALS)
         self.in_transaction, self._told = False, False
         self.checked: Key | None = None  # the key as it was when the message was begun
         self.asking: asyncio.Future[Any] | None = None
@@ -65,11 +65,15 @@ class Conversation:
 
     def described(self, prepared: Prepared) -> tuple[Field, ...] | None:
         if isinstance(prepared.asked, Execution):
-            return self.names.statement(prepared.asked.name).prepared.fields
+            return self.statements.get(prepared.asked.name).prepared.fields
         if isinstance(prepared.asked, Fetching):
-            portal = self.names.portal(prepared.asked.name)
+            portal = self.portals.get(prepared.asked.name)
             return None if prepared.asked.moves else portal.bound.fields
         return prepared.fields
+
+    def end_portals(self) -> None:
+        """Those that do not outlive their transaction."""
+        self.portals.kept = {name: portal for name, portal in self.portals.kept.items() if portal.holds}
 
     # -- results ------------------------------------------------------------------------------------------------------
 
@@ -137,19 +141,19 @@ class Conversation:
         named = asked.named
         if not named.cursor:
             types = asked.inner.types(named.types)
-            self.names.keep_statement(named.name, Named(asked.inner, types, len(named.inner.text)))
+            keep_statement(self.statements, named.name, Named(asked.inner, types, len(named.inner.text)))
             return Result("PREPARE")
         if not (self.in_transaction or named.holds):
             words = "DECLARE … CURSOR outlives its statement in a transaction, or WITH HOLD."
             raise WireError(NO_TRANSACTION, words)
         inner = await self._listener.bound(asked.inner, bound.values)
         formats = spread((), len(inner.fields or ()))
-        self.names.keep_portal(named.name, Portal(inner, formats, named.holds))
+        keep_portal(self.portals, named.name, Portal(inner, formats, named.holds))
         return Result("DECLARE CURSOR")
 
     async def _executed(self, asked: Execution) -> BoundStatement:
         """The statement that EXECUTE is about, with its values."""
-        named = self.names.statement(asked.name)
+        named = self.statements.get(asked.name)
         if len(asked.values) != len(named.types):
             words = f"the statement takes {len(named.types)} parameters, and {len(asked.values)} were given."
             raise WireError(SYNTAX, words)
@@ -158,7 +162,7 @@ class Conversation:
         return await self._listener.bound(named.prepared, values)
 
     async def _fetched(self, asked: Fetching) -> Result:
-        portal = self.names.portal(asked.name)
+        portal = self.portals.get(asked.name)
         notices = tuple[str, ...]()
         if portal.rows is None:
             result = await self.do(portal.bound)
@@ -203,7 +207,7 @@ class Conversation:
         if command.transaction is not None:
             self.in_transaction = command.transaction
             if not command.transaction:
-                self.names.end_transaction()
+                self.end_portals()
         notices = () if command.transaction is None or self._told else (TRANSACTIONS,)
         self._told |= bool(notices)
         if command.resets:
@@ -213,9 +217,9 @@ class Conversation:
             if changed in REPORTED:
                 self.channel.say(messages.parameter(changed, self.settings.values[changed]))
         if command.forgets is not None:
-            self.names.forget(command.forgets)
+            self.statements.forget(command.forgets)
         if command.closes is not None:
-            self.names.close_cursor(command.closes)
+            self.portals.forget(command.closes)
         if not command.shows:
             return Result(command.tag, None, notices)
         if command.shows == "ALL":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from tacit.serve.postgres.answer import Row
 from tacit.serve.postgres.sqlstate import NO_PORTAL, NO_STATEMENT, PORTAL_TAKEN, TAKEN, TOO_LARGE, WireError
@@ -11,6 +12,8 @@ from tacit.serve.postgres.statement import BoundStatement, Prepared
 
 MAX_PREPARED, MAX_PREPARED_TEXT = 500, 2**20  # statements of one client, and their characters
 MAX_PORTALS = 32
+STATEMENTS, PORTALS = ("prepared statement", NO_STATEMENT, TAKEN), ("portal", NO_PORTAL, PORTAL_TAKEN)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -33,78 +36,47 @@ class Portal:
     sent: int = 0
 
 
-class Names:
-    """The names of one client. The unnamed statement and the unnamed portal are replaced by the next ones."""
+class Names(Generic[T]):
+    """What one client has given names to, of one kind. What has no name is replaced by the next.
 
-    def __init__(self) -> None:
-        self._statements: dict[str, Named] = {}
-        self._portals: dict[str, Portal] = {}
+    missing, taken: the codes of refusals, of a name that is not there and of one that is.
+    """
 
-    def statement(self, name: str) -> Named:
-        if name not in self._statements:
-            raise _no_statement(name)
-        return self._statements[name]
+    def __init__(self, kind: str, missing: str, taken: str) -> None:
+        self._kind, self._missing, self._taken = kind, missing, taken
+        self.kept: dict[str, T] = {}
 
-    def check_statement(self, name: str) -> None:
+    def get(self, name: str) -> T:
+        if name not in self.kept:
+            raise WireError(self._missing, f"there is no {self._kind} {name[:60]!r}.")
+        return self.kept[name]
+
+    def check(self, name: str) -> None:
         """Refuse a name that is taken, before anything is done for it."""
-        if name and name in self._statements:
-            raise WireError(TAKEN, f"there is a statement {name[:60]!r} already.")
-
-    def keep_statement(self, name: str, named: Named) -> None:
-        self.check_statement(name)
-        kept = len(name) + sum(len(other) + one.length for other, one in self._statements.items() if other != name)
-        if len(self._statements) >= MAX_PREPARED or kept + named.length > MAX_PREPARED_TEXT:
-            raise WireError(TOO_LARGE, f"a connection keeps at most {MAX_PREPARED} statements of a megabyte in all.")
-        self._statements[name] = named
+        if name and name in self.kept:
+            raise WireError(self._taken, f"there is a {self._kind} {name[:60]!r} already.")
 
     def forget(self, name: str) -> None:
-        """One statement, which there has to be, or all of them."""
-        if not name:
-            self._statements.clear()
-        elif self._statements.pop(name, None) is None:
-            raise _no_statement(name)
-
-    def portal(self, name: str) -> Portal:
-        if name not in self._portals:
-            raise _no_portal(name)
-        return self._portals[name]
-
-    def check_portal(self, name: str) -> None:
-        """Refuse a name that is taken, before anything is done for it."""
-        if name and name in self._portals:
-            raise WireError(PORTAL_TAKEN, f"there is a portal {name[:60]!r} already.")
-
-    def keep_portal(self, name: str, portal: Portal) -> None:
-        self.check_portal(name)
-        if len(self._portals) >= MAX_PORTALS and name not in self._portals:
-            raise WireError(TOO_LARGE, f"a connection has at most {MAX_PORTALS} portals at once.")
-        if name and portal.bound.asked is not None and not portal.bound.asked.question.light:
-            raise WireError(TOO_LARGE, "a question of so much work has no named portal: bind it to the unnamed one.")
-        self._portals[name] = portal
-
-    def close(self, name: str, *, portal: bool) -> None:
-        """What the protocol closes need not be there."""
-        kept: dict[str, Named] | dict[str, Portal] = self._portals if portal else self._statements
-        kept.pop(name, None)
-
-    def close_cursor(self, name: str) -> None:
-        """One cursor, which there has to be, or all of them."""
-        if not name:
-            self._portals.clear()
-        elif self._portals.pop(name, None) is None:
-            raise _no_portal(name)
-
-    def end_transaction(self) -> None:
-        self._portals = {name: portal for name, portal in self._portals.items() if portal.holds}
-
-    def clear(self) -> None:
-        self._statements.clear()
-        self._portals.clear()
+        """One, which there has to be; without a name all of them."""
+        if name:
+            self.get(name)
+            del self.kept[name]
+        else:
+            self.kept.clear()
 
 
-def _no_statement(name: str) -> WireError:
-    return WireError(NO_STATEMENT, f"there is no prepared statement {name[:60]!r}.")
+def keep_statement(statements: Names[Named], name: str, named: Named) -> None:
+    statements.check(name)
+    length = len(name) + sum(len(other) + one.length for other, one in statements.kept.items() if other != name)
+    if len(statements.kept) >= MAX_PREPARED or length + named.length > MAX_PREPARED_TEXT:
+        raise WireError(TOO_LARGE, f"a connection keeps at most {MAX_PREPARED} statements of a megabyte in all.")
+    statements.kept[name] = named
 
 
-def _no_portal(name: str) -> WireError:
-    return WireError(NO_PORTAL, f"there is no portal {name[:60]!r}.")
+def keep_portal(portals: Names[Portal], name: str, portal: Portal) -> None:
+    portals.check(name)
+    if len(portals.kept) >= MAX_PORTALS and name not in portals.kept:
+        raise WireError(TOO_LARGE, f"a connection has at most {MAX_PORTALS} portals at once.")
+    if name and portal.bound.asked is not None and not portal.bound.asked.question.light:
+        raise WireError(TOO_LARGE, "a question of so much work has no named portal: bind it to the unnamed one.")
+    portals.kept[name] = portal
