@@ -504,10 +504,12 @@ def test_a_part_of_sparks_copy_that_is_replaced_is_noticed(spark: Any, tmp_path:
 def test_what_is_no_copy_is_not_forgotten(tmp_path: Path) -> None:
     path = written(tmp_path, [(0, 0), (1, 1)])
     rows = Rows(path, SMALL, tmp_path / "l.tacit")
-    left = tmp_path / "l.tacit.codes.1.new"  # by a run that was cut short
-    left.touch()
+    (tmp_path / "l.tacit.codes.1.new").touch()  # by a run that was cut short, as are those below
+    for spilled in ("l.tacit.codes.spill.x", "l.tacit.codes.1.new.spill.x"):
+        (tmp_path / spilled).mkdir()
+        (tmp_path / spilled / "rows.tmp").write_text("rows")
     assert rows.forget() == (str(tmp_path / "l.tacit.codes"), False)
-    assert not left.exists()
+    assert os.listdir(tmp_path) == ["t.parquet"]
     rows.encode(open_source(path))
     assert rows.forget()[1]
     with pytest.raises(ConfigError, match="no copy that Tacit has made"):

@@ -178,8 +178,9 @@ class DuckDB:
 
     def drop(self, place: str) -> None:
         Path(place).unlink(missing_ok=True)
-        for left in Path(place).parent.glob(f"{glob.escape(Path(place).name)}.*.new"):  # of a run that was cut short
-            left.unlink()
+        for kind in (".*.new", ".spill.*", ".*.new.spill.*"):  # of a run that was cut short
+            for left in Path(place).parent.glob(glob.escape(Path(place).name) + kind):
+                shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink()
 
     def _limit(self, place: str) -> None:
         """Beyond so much memory DuckDB writes what it works with to a folder beside `place`, which only we may enter.
