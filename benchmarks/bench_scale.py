@@ -3,7 +3,7 @@
     python -m benchmarks.bench_scale                                    10 million rows of 12 attributes
     python -m benchmarks.bench_scale --rows 10_000_000 100_000_000      how it grows; 30 bytes of disk a row meanwhile
     python -m benchmarks.bench_scale --postgres                         in a PostgreSQL server of its own
-    python -m benchmarks.bench_scale --rows 150_000 --spark             in a local Spark with too little memory
+    python -m benchmarks.bench_scale --rows 600_000 --spark             in a local Spark with too little memory
 
 Every step is a process of its own, so that its memory is its own. Rows are drawn by the engine, nearly all different.
 The engine's own statement counts the same `GROUPING SETS` of the same file, in DuckDB with the same limit of memory.
@@ -234,9 +234,13 @@ def spark(folder: str, rows: int) -> dict[str, Any]:
     ledger, found = Path(folder, "l.tacit"), dict[str, Any]()
     table = Rows(session.read.parquet(f"{folder}/spark"), DOMAIN, ledger, held="engine")
     found["written"], copy = there(lambda: table.encode(open_source(table.data)), server)
-    found["counted"], _ = there(lambda: copy.prepare(groups), server)
     session.read.parquet(copy.place).createOrReplaceTempView("bench_codes")
-    found["own"], _ = there(lambda: session.sql(by_hand).toArrow(), server)
+    for _ in range(2):  # the better of two by turns: what Java has compiled for one is there for the other
+        copy._tables.clear()
+        ours, _ = there(lambda: copy.prepare(groups), server)
+        theirs, _ = there(lambda: session.sql(by_hand).toArrow(), server)
+        found["counted"] = min(found.get("counted", ours), ours, key=lambda took: took["processor"])
+        found["own"] = min(found.get("own", theirs), theirs, key=lambda took: took["processor"])
     whose = Rows(table.data, DOMAIN, ledger, person="who", rows_per_person=2, held="engine", copy=f"{folder}/bound")
     found["bounded"], _ = there(lambda: whose.encode(open_source(table.data)), server)
     size = sum(file.stat().st_size for file in Path(copy.place).rglob("*.parquet"))
