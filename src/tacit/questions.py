@@ -152,7 +152,7 @@ class Questions(ABC):
     def ask_many(self, questions: Sequence[Asked]) -> list[Answer]:
         """Answer a batch of questions (no GROUP BY). All are checked before any is asked, and they share commits.
 
-        More than 10,000 are answered in parts of so many, one part after the other.
+        More than 10,000 are answered in parts of that many, one part after the other.
         """
         asks = [self._plain(question) for question in batch_of(questions)]
         parts = (asks[start : start + MAX_BATCH] for start in range(0, len(asks), MAX_BATCH))
@@ -232,7 +232,7 @@ class Questions(ABC):
         return self.rectangle({name: (low, high)}, share=share)
 
     def rectangle(self, ends: Mapping[str, tuple[Value, Value]], *, share: float | None = None) -> Answer:
-        """The same for a range in two attributes at once: {"age": (20, 39), "income": (0, 50_000)}.
+        """How many rows lie in a range of two attributes at once: {"age": (20, 39), "income": (0, 50_000)}.
 
         Where a release of all rectangles of the two is bought, it answers every other one too.
         """

@@ -179,7 +179,7 @@ class Session(Standing):
         return {need: self._centred(need, part) for need, part in found.items()}
 
     def known(self, needs: Sequence[Need]) -> dict[Need, Part] | None:
-        """The same where all of it is known already; None where something would have to be bought, or checked."""
+        """What `found` gives, where all of it is known; None where something would have to be bought, or checked."""
         queries = [need for need in needs if isinstance(need, Query)]
         if len(queries) < len(needs):
             return self.found(needs) if self._parts.price(needs).known else None
@@ -305,7 +305,7 @@ class Session(Standing):
         workload: questions, statistics too, or tables as lists of attribute names: `[["age", "sex"], ["age", "pay"]]`.
             A question whose answer follows from the number of rows is left out, and the note says so.
         alpha: stop when the worst candidate found is within 3/4 of this fraction of the rows.
-        share: of the whole budget, that this may spend.
+        share: the share of the whole budget that this may spend.
         rounds: how many candidates may be measured, at most.
             Name alpha, share or both; what is left out is what the theorem has for the others: see `offline.plan`.
         rule: how the hypothesis learns from an answer: a name of `release/rules`, or a rule itself. Whole tables are

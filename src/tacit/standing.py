@@ -70,7 +70,7 @@ class Standing(Questions):
         return 0 if closing is None else closing[1].atoms
 
     def extend(self, budget: Budget) -> Extension:
-        """Raise the budget, to this. It is written into the ledger, shown wherever the budget is, and never undone.
+        """Raise the budget to this one. It is written into the ledger, shown wherever the budget is, and never undone.
 
         Nothing that was bought changes, and prices stay as they were: there are more hard answers, or more questions,
         at the same price. From then on everything ever released is (epsilon, delta)-private by the new budget: what the
@@ -157,13 +157,13 @@ class Standing(Questions):
         return history(self._public)
 
     def history_after(self, entry: int, most: int) -> History:
-        """At most so many purchases after an entry of the ledger, oldest first. No more than that is read."""
+        """The next `most` purchases after an entry of the ledger, oldest first. No more than these are read."""
         return history(self._public, entry, most)
 
     def latest(
         self, most: int, *, before: int = 2**62, told: bool = False
     ) -> Iterator[tuple[Past, Measured | Told | None]]:
-        """The last purchases before an entry, newest first, and if wanted what was told for nothing; with answers."""
+        """The last `most` purchases before an entry, newest first, with answers; with `told`, free answers too."""
         for one, answer in self._public.latest(most, before, told=told):
             yield past(one, self._public), answer
 

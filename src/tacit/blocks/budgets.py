@@ -42,7 +42,7 @@ class BlockBudgets:
         return self._terms.of_block(self.decided()[-1])
 
     def promised(self, level: int) -> list[Budget]:
-        """The same for a ledger of a level: a row is in one of each, and they add up to that of one block at most."""
+        """What ledgers of a level were promised, in order: a row is in one of each level, which share its budget."""
         levels = self._manifest.levels()[0]
         return [self._terms.of_level(levels, level, budget) for budget in self.decided()]
 
@@ -77,7 +77,7 @@ class BlockBudgets:
         return wanted[len(done) :]
 
     def catch_up(self, ledger: str, level: int, at: datetime | None) -> None:
-        """The same on the way to a question: where it cannot be written, the ledger has less, and answers within it."""
+        """`finish`, before a question: where it cannot be written, the ledger has less, and answers within that."""
         if len(self.decided()) > 1:
             with suppress(LedgerError):
                 self.finish(ledger, level, at)

@@ -163,7 +163,7 @@ class BlockLedgers:
     # -- groups of blocks ---------------------------------------------------------------------------------------------
 
     def _planned(self, rows: int) -> tuple[Levels, str]:
-        """Whether groups pay, by how many blocks of about so many rows are expected."""
+        """Whether groups pay, by how many blocks of about `rows` rows are expected."""
         terms = self.terms
         assert terms.expected is not None
         if terms.protects == OVER:
@@ -208,7 +208,7 @@ class BlockLedgers:
                 self._make(group, rows)
 
     def start(self, label: str | None = None) -> list[str]:
-        """Buy what answers start from, of one block or of all, and of groups, that have not: which were started now."""
+        """Start one block, or all that are not started, and groups: the labels of those that were started now."""
         wanted: list[Listed] = [block for block in self.newest() if label in (None, block.label)]
         begun = list[str]()
         with self.payments.at_one_time(), self.payments.paying():

@@ -50,9 +50,9 @@ def open_series(
     prior: whether a block's start is drawn to what was released of the block before it, as far as its own noisy tables
         bear that out. It costs nothing, and makes single blocks sharper and sums of several less so: by default it is
         done unless `windows` names longer ones.
-    expected: how many blocks there will be, about. From it and public sizes it is planned, when the first block is
-        appended, whether groups of blocks get ledgers too, with a part of each block's budget: long windows get sharper
-        by them, and single blocks less so. Their rows are read again where the blocks' came from.
+    expected: about how many blocks there will be. From this and public sizes, a plan is made when the first block is
+        appended: whether groups of blocks get ledgers too, with a part of each block's budget. They make the answers
+        for long windows sharper, and those for single blocks less so. Their rows are read again from the same sources.
     windows: lengths of windows, in blocks, that this is planned for, like [1, 3, 12]; by default all lengths count.
     settings: the mechanism, and its settings, for all blocks. What is planned for the first block holds for all.
 

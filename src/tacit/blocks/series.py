@@ -83,7 +83,7 @@ class Series(Questions):
         return self._over(self._ledgers.newest())
 
     def _over(self, blocks: Sequence[Block]) -> Domain:
-        """The domain of the first so many blocks."""
+        """The domain of a table that has these first blocks."""
         known, found = self._domain  # once: another thread may be asking about more blocks
         if known != len(blocks):
             labels = [block.label for block in blocks]
@@ -111,7 +111,7 @@ class Series(Questions):
         return self._ledgers.extensions()
 
     def extend(self, budget: Budget) -> Extension:
-        """Raise the budget of the series, to this: of every block that there is, and of those to come.
+        """Raise the budget of the series to this one, for every block that there is and for those to come.
 
         It is a line of the manifest and of the ledger of every block, shown wherever the budget is, and never undone.
         Nothing that was bought changes, and prices stay as they were. Where it is cut short, blocks have less until
@@ -204,7 +204,7 @@ class Series(Questions):
         return self._ledgers.full(self._ledgers.named(label))
 
     def start(self, label: str | None = None) -> list[str]:
-        """Buy what answers start from, of one block or of all, and of groups, that have not: which were started now."""
+        """Buy what answers start from, for one block or all that are not started, and groups: the labels of these."""
         return self._ledgers.start(label)
 
     @property

@@ -253,7 +253,7 @@ def _dry_facts(question: str, cost: DryRun, within: float | None) -> dict[str, o
 
 @contextmanager
 def all_told(session: Opened) -> Iterator[None]:
-    """Of several questions, one that is refused says that nothing was spent only if those before it were free too."""
+    """A refusal among several questions says that nothing was spent only if those before it were free too."""
     before = spent_here(session)
     try:
         yield

@@ -177,7 +177,7 @@ def extend(config: str, epsilon: float, delta: float | None, yes: bool, as_json:
 def _extend_blocks(
     settings: Config, config: str, epsilon: float, delta: float | None, *, yes: bool, as_json: bool
 ) -> None:
-    """The same for every block of a series, and for those to come."""
+    """Raise the budget of every block of a series, and of those to come."""
     from tacit.blocks.opening import open_series
     from tacit.model.budget import Budget
 
@@ -213,7 +213,7 @@ def _show_raise(
 
 
 def _start_blocks(options: Options, *, yes: bool, dry_run: bool) -> None:
-    """The same for every block of a series that is not started."""
+    """Start every block of a series that is not started."""
     from tacit.blocks.series import Series
 
     with asked(options) as blocks:

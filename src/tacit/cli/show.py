@@ -66,7 +66,7 @@ _waiting: list[Callable[[float], None]] = []  # the bars that are shown now, the
 
 
 def advance(done: int, most: int) -> None:
-    """Moves the bar that is shown, if there is one: so many steps of so many are done."""
+    """Moves the bar that is shown, if there is one: how many steps are done, and of how many."""
     move(done / max(1, most))
 
 

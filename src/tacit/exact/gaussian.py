@@ -59,7 +59,7 @@ def _curve(half: Fraction, epsilon: Decimal, delta: Decimal) -> tuple[Decimal, D
     """The delta of a half above 0 at epsilon, and how fast it grows with half; right to 1e-30 of `delta`.
 
     The tails come from 1/2 by subtraction, right to 10^(2 - digits) times the number of terms, and the second one is
-    multiplied by e^epsilon: so many digits more are carried.
+    multiplied by e^epsilon: as many digits more are carried.
     """
     digits = _GUARD + math.ceil(-delta.log10()) + math.ceil(float(epsilon) / math.log(10))
     with_ = Context(prec=digits, Emin=-(10**9), Emax=10**9)
@@ -94,7 +94,7 @@ def _density(x: Decimal, with_: Context) -> Decimal:
 
 @lru_cache(maxsize=64)
 def _two_pi(digits: int) -> int:
-    """2 pi to so many digits but the last few, by Machin: pi = 16 atan(1/5) - 4 atan(1/239)."""
+    """2 pi to `digits` digits but the last few, by Machin: pi = 16 atan(1/5) - 4 atan(1/239)."""
 
     def atan(inverse: int) -> int:
         power: int = 10**digits // inverse

@@ -39,7 +39,7 @@ class Sensitivity:
             raise ValueError(f"no vector has L1 = {self.l1} and squared L2 = {self.l2_squared}")
 
     def times(self, rows: int) -> Sensitivity:
-        """How far the same vector can move when up to so many rows are replaced, from how far one moves it.
+        """How far the same vector can move when up to that many rows are replaced, from how far one moves it.
 
         Guarantee: never too small, since replacing `rows` rows is that many steps between tables that differ in one.
         Formula: rows L1, and rows² L2² (all rows may leave the same cell for the same other one).

@@ -45,7 +45,7 @@ class Cells:
     shift: int
 
     def law(self) -> Law:
-        """Of the cell: Pr[cell] ∝ exp(-(2**shift cell)² / (2 scale²))."""
+        """The law of the cell: Pr[cell] ∝ exp(-(2**shift cell)² / (2 scale²))."""
         first = Fraction(1 << 2 * self.shift) / (2 * self.scale**2)
         return Law(first, 2 * first)
 
@@ -81,7 +81,7 @@ def draw_gaussian(scale: float, size: int) -> Integers:
 
 
 def propose(cells: Cells, count: int, words: Words = system_words, width: int = _WIDTH) -> Integers:
-    """Those of `count` proposals that are kept, in their order.
+    """The draws that are kept of `count` proposals, in their order.
 
     Guarantee: given their number, independent draws of the law, if `words` are uniform over the `width`-bit numbers.
     Formula: Pr[cell] 2**-shift exp(-x) / 2 ∝ exp(-z²/(2 scale²)) for each sign; -0 is refused, or 0 would count twice.

@@ -297,7 +297,7 @@ class Copy:
         return found
 
     def _together(self, groups: Sequence[Group]) -> list[list[Group]]:
-        """As many groups for each scan as memory allows, whatever the rows are; a larger one by itself."""
+        """The groups that each scan counts: as many as memory allows, whatever the rows are; a larger one by itself."""
         scans = list[list[Group]]()
         cells, columns = PER_SCAN, set[object]()
         alone = self.source.engine.dialect == "duckdb"  # see `_joined`

@@ -89,5 +89,5 @@ class Scan:
 
 
 def bits_of(size: int) -> int:
-    """Of the codes below a size, and of one more: the size itself."""
+    """How many bits hold the codes below a size, and one code more: the size itself."""
     return size.bit_length()

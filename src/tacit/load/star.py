@@ -138,7 +138,7 @@ class Layout:
         return found
 
     def typed(self, types: Sequence[Mapping[str, str]], joins: Sequence[Join]) -> Layout:
-        """With what each key is compared as, given the types of each table's columns; refuses keys of two kinds."""
+        """This layout with what each key is compared as, given the types of all columns; refuses keys of two kinds."""
         kinds = []
         for join, (on, key), own in zip(joins, self.keys, types[1:], strict=True):
             kinds.append(_common(join, types[on.part][on.column], own[key]))

@@ -34,7 +34,7 @@ class Answered(Framed):
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The answer as a dict for JSON."""
         return {"question": self.question, **self._values(), **self.facts.to_dict()}
 
     def _page(self) -> dict[str, Any]:
@@ -156,7 +156,7 @@ class QuantileAnswer(Answered):
 
     @property
     def says(self) -> Says:
-        """As in `Answer`: "sharp" where only one bin can hold it, "nothing" where every bin can."""
+        """What the bar leaves open: "sharp" where only one bin can hold the quantile, "nothing" where every bin can."""
         if (self.low, self.high) == self.limits:
             return "nothing"
         return "sharp" if self.low == self.high else "rough"

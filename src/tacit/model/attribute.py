@@ -143,7 +143,7 @@ class Attribute:
         return self.cut(name, self.point(name, value), included=included)
 
     def cut(self, name: str, point: Point, *, included: bool = False) -> int:
-        """The same of a value that was read as a point of the axis."""
+        """The cut at a value that was read as a point of the axis already."""
         assert not isinstance(self.values, Listed)
         if included and not self.values.whole:
             shown = self.values.show(point)

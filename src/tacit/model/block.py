@@ -89,7 +89,7 @@ def of_each_block(query: Query, name: str, blocks: int) -> list[Query]:
 
 
 def table_of_each_block(table: Marginal, name: str, blocks: int) -> list[Query | Marginal]:
-    """The same for a table: where the column of blocks is all that it is grouped by, a block has one count of it."""
+    """What a table asks of each block: one count, where the column of blocks is all that it is grouped by."""
     names = tuple(one for one in table.names if one != name)
     rows = of_each_block(table.where, name, blocks)
     return [Marginal(names, where) if names else where for where in rows]

@@ -108,7 +108,7 @@ class Certificate:
     """The errors of a guess, in order, over a list of questions: those at some ranks, from 1 to the number of them.
 
     base: which guess it is, and `kind`, which list, up to how many attributes: words for those who made them.
-    steps: (from, rows): of a guess of so many rows or more, so many rows of error are not counted. With them a figure
+    steps: (from, rows): of a guess of `from` rows or more, `rows` rows of error are not counted. With them a figure
         follows the size of the answer: a public function of the guess, taken off before the errors are put in order.
     lists: the questions themselves, for whoever has them measured. Its identity is in the words.
     """
@@ -150,7 +150,7 @@ class Certificate:
             raise InvalidQuery("the list has another number of questions than its certificate says.")
 
     def exact(self, rows: int) -> bool:
-        """Whether there is a list, and sums over so many rows are exact."""
+        """Whether there is a list, and sums over that many rows are exact."""
         most = [MOST_STEPS if one.weights is None else MOST_WEIGHTED_STEPS for one in self.lists]
         return bool(most) and rows * GRID < min(most)
 

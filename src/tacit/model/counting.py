@@ -36,7 +36,7 @@ class Group(NamedTuple):
     where: tuple[Factor, ...] = ()
 
     def shape(self, domain: Domain) -> tuple[int, ...]:
-        """Of the table: an axis for each attribute, and with conditions a last one, for rows that fail or meet them."""
+        """The table's shape: an axis for each attribute, and with conditions one for rows that fail or meet them."""
         return (*(domain.sizes[name] for name in self.names), *((2,) if self.where else ()))
 
 

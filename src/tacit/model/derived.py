@@ -162,7 +162,7 @@ class Derived:
 
 
 def identity(select: Select) -> Derived:
-    """The same rows as they are released."""
+    """A statement that shows the released rows as they are."""
     shown = (DerivedColumn(title, Given(i)) for i, title in enumerate(select.titles))
     return Derived(select, tuple(shown), notes=select.notes)
 

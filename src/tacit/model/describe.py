@@ -71,7 +71,7 @@ def describe(question: Question, domain: Domain) -> str:
 
 
 def describe_many(questions: Sequence[Question], domain: Domain) -> list[str]:
-    """The same for each question; conditions that several of them share are put into words once."""
+    """Each question in words; conditions that several of them share are put into words once."""
     known: dict[tuple[str, bytes], str] = {}
     return [
         _query(question, domain, known) if isinstance(question, Query) else _other(question, domain, known)

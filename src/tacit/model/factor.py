@@ -59,7 +59,7 @@ class Factor:
 
     @classmethod
     def among(cls, name: str, size: int, indices: Iterable[int]) -> Factor:
-        """Weight 1 for the listed ones of so many values of an attribute, and 0 for the others."""
+        """Weight 1 for the listed values of an attribute, and 0 for its other ones."""
         weights = np.zeros(size, dtype=np.uint8)
         if isinstance(indices, range) and indices.start >= 0 and indices.step > 0:  # a million values are one stroke
             weights[indices.start : indices.stop : indices.step] = 1
@@ -234,7 +234,7 @@ def _of_runs(scope: tuple[str, ...], shape: tuple[int, ...], runs: list[int]) ->
 
 
 def _written(cells: int, unit: int) -> int:
-    """How many hexadecimal digits, or numbers, so many weights are written with."""
+    """How many hexadecimal digits, or numbers, that many weights are written with."""
     return 2 * -(-cells // 8) if unit == 1 else cells
 
 

@@ -117,11 +117,11 @@ class Facts:
         return None if self.total is None else 100 * self.cost.atoms / self.total.atoms
 
     def within(self, width: float | None, about: str = NOISE) -> Facts:
-        """The same facts with this bar and no other."""
+        """These facts with this bar and no other."""
         return replace(self, bars=() if width is None else (Bar(width, about, self.confidence),))
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The facts as a dict for JSON."""
         receipt = {} if self.receipt is None else {"entry": self.receipt.entry, "seal": self.receipt.seal}
         shown = self.bars[0].confidence if self.bars else self.confidence
         return {

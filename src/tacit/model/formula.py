@@ -69,7 +69,7 @@ class Formula:
     note: str = ""
     doubt: str = ""  # what is said where nothing is guaranteed
     constant: str = ""
-    limits: Callable[[int], tuple[float, float]] = lambda _: (-math.inf, math.inf)  # of the value, for so many rows
+    limits: Callable[[int], tuple[float, float]] = lambda _: (-math.inf, math.inf)  # of the value, for a number of rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +120,7 @@ class Middles:
         return Weighed(self.where, self.name, tuple(padded.tolist()))
 
     def known(self, other: Middles) -> Middles:
-        """The same among the rows where another attribute has a value too."""
+        """These middles among the rows where another attribute has a value too."""
         if self.domain[other.name].bins == self.domain[other.name].size:
             return self
         bins = Query.among(self.domain, other.name, range(self.domain[other.name].bins))

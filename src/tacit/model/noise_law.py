@@ -15,7 +15,7 @@ NoiseKind = Literal["laplace", "gaussian"]
 MAX_SCALE = 2.0**60  # beyond this, draws would pile up at the limits of a 64-bit integer
 
 _SUMMED = 4096.0  # up to this scale a discrete Gaussian is summed term by term; above it, bounded by the continuous one
-_MIXED = 4096  # up to so many terms a sum of discrete Laplace draws is computed exactly
+_MIXED = 4096  # up to that many terms, a sum of discrete Laplace draws is computed exactly
 _REACH = 10  # standard deviations summed; what lies beyond is bounded and added, and is below 1e-22
 
 

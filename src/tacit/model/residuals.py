@@ -27,8 +27,8 @@ from tacit.model.domain import Domain
 MAX_ENTRY = 2**32  # weight times cells of a table: what one row can add to an answer
 MAX_TOTAL = 2**62  # the same times the rows: half of what 64 bits hold
 
-_LISTED = 12  # up to so many attributes, all sets of attributes that a row can change are tried in exact integers
-_ROUNDED = 20  # up to so many, in floats with an allowance; beyond, each table is taken at its own worst
+_LISTED = 12  # up to that many attributes, all sets of attributes that a row can change are tried in exact integers
+_ROUNDED = 20  # up to that many, in floats with an allowance; beyond, each table is taken at its own worst
 _ALLOWANCE = 2**47  # see `_largest_l2_squared`
 _TRIED = 6  # attributes of one table, up to which its L1 distance is exact
 
@@ -74,7 +74,7 @@ class Residuals:
             raise InvalidQuery(f"the weight of a residual times the cells of its table is at most {MAX_ENTRY:,}.")
 
     def exact(self, domain: Domain, rows: int) -> bool:
-        """Whether the answers about so many rows stay within 64 bits, and so does every step on the way to them.
+        """Whether the answers about that many rows stay within 64 bits, and so does every step on the way to them.
 
         After some axes an entry is a sum over rows of products of n_i - 1 and -1, one factor for each of these axes: at
         most rows Π n_i. So are its sum along the next axis, and n_i times it once that axis is counted in.

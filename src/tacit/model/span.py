@@ -196,7 +196,7 @@ logarithm = _domain(_rising(np.log, ulps=4), lambda x: x > 0)
 
 
 def rounded(a: Spans, digits: int) -> Spans:
-    """To so many digits; halves away from 0, as in SQL."""
+    """Rounded to a number of digits; halves away from 0, as in SQL."""
     scale = 10.0**digits
     return _rising(lambda x: np.copysign(np.floor(np.abs(x) * scale + 0.5) / scale, x))(a)
 

@@ -34,7 +34,7 @@ class Started:
     certified: tuple[Expected, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The start as a dict for JSON."""
         return {
             "what": self.what,
             "bought": self.bought,

@@ -20,7 +20,7 @@ from tacit.model.statistic import Statistic, apply, plain_words, register
 from tacit.model.statistic_library import Arguments, Definition, Tables
 
 MAX_CHECKED_CELLS = 2**16  # of a table that an owner's statistic is a function of: the check evaluates thousands
-_FEW_CELLS = 5  # all databases over so many cells at a time
+_FEW_CELLS = 5  # cells over which all databases are listed at a time
 _FEW_ROWS = 4
 _STEPS = 64  # of a walk from neighbour to neighbour
 _SIZES = (3, 7, 20, 60, 100, 1_000, 10**6, 10**9, 2**41)
@@ -161,7 +161,7 @@ def _trials(shape: tuple[int, ...]) -> Iterator[tuple[Tables, NDArray[np.intp]]]
 
 
 def _all_databases(cells: int, rows: int) -> tuple[Tables, NDArray[np.intp]]:
-    """All databases of so many rows over a few cells, and all pairs that are neighbours."""
+    """All databases of a number of rows over a few cells, and all pairs that are neighbours."""
     listed = [np.bincount(rows_in, minlength=cells) for rows_in in combinations_with_replacement(range(cells), rows)]
     place = {tuple(counts.tolist()): index for index, counts in enumerate(listed)}
     pairs = []

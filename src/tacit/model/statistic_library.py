@@ -153,7 +153,7 @@ def _share(sizes: NDArray[np.int64], numerator: int, denominator: int) -> NDArra
 
 
 def _below(counts: Tables) -> NDArray[np.int64]:
-    """For 0, 1, … all bins, how many rows lie in so many first bins."""
+    """How many rows lie in the first k bins, for k = 0, 1, … up to all bins."""
     return np.concatenate([np.zeros((len(counts), 1), dtype=np.int64), counts.cumsum(axis=1)], axis=1)
 
 

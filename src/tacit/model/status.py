@@ -18,7 +18,7 @@ class Extension(NamedTuple):
     receipt: Receipt
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Its fields as a dict for JSON."""
         budget = {"epsilon": self.budget.epsilon, "delta": self.budget.delta}
         return {"budget": budget, "time": self.time, "entry": self.receipt.entry, "seal": self.receipt.seal}
 
@@ -40,7 +40,7 @@ class BlockStatus(NamedTuple):
     started: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Its fields as a dict for JSON."""
         percent = 100 * self.spent.atoms / self.total.atoms
         return {"block": self.label, "rows": self.rows, "started": self.started, "percent_spent": percent}
 
@@ -74,7 +74,7 @@ class Status:
     groups: tuple[BlockStatus, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Its fields as a dict for JSON."""
         quota = {} if self.quota is None else {"of": self.quota.of.to_dict(), "used": self.quota.used.to_dict()}
         return {
             "rows": self.rows,

@@ -37,7 +37,7 @@ class Table(Answered):
 
     @property
     def says(self) -> Says:
-        """As in `Answer`, for the cell in the middle; "nothing" too where the cells add up to a tenth too much.
+        """What the cell in the middle says, as in `Answer`; "nothing" too where the cells add up to a tenth too much.
 
         Noise does that where it is as large as what the cells hold.
         """
@@ -120,7 +120,7 @@ class Listing(Answered):
 
     @property
     def says(self) -> Says:
-        """As in `Answer`, for the value in the middle: at least half of the values say as much."""
+        """What the value in the middle says, as in `Answer`: at least half of the values say as much."""
         said = (zip(self.words(row), self._bare, strict=True) for row in self.listed)
         words = sorted((word for row in said for word, bare in row if not bare), key=_LEAST_FIRST.index)
         return words[len(words) // 2] if words else "sharp"
@@ -223,12 +223,12 @@ class CdfAnswer(Answered):
 
     @property
     def says(self) -> Says:
-        """As in `Answer`, for a step that half of the rows lie below."""
+        """What a step says that half of the rows lie below, as in `Answer`."""
         return says(self.rows / 2, self.error, (0, self.rows))
 
     @property
     def shares(self) -> NDArray[np.float64]:
-        """The same as fractions of all rows."""
+        """The counts as fractions of all rows."""
         return self.values / self.rows
 
     @property

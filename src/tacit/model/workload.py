@@ -89,7 +89,7 @@ class Tree:
 
     @classmethod
     def over(cls, name: str, leaves: int, branching: tuple[int, ...], weights: tuple[int, ...]) -> Tree:
-        """A tree whose root has no more children than so many leaves need: so equal trees look equal."""
+        """A tree whose root has no more children than its leaves need: so equal trees look equal."""
         return cls(name, (_children(leaves, math.prod(branching[1:])), *branching[1:]), weights)
 
     def check(self, domain: Domain) -> None:
@@ -102,7 +102,7 @@ class Tree:
             )
 
     def spans(self) -> tuple[int, ...]:
-        """How many leaves a node of each level covers (the last node: at most so many)."""
+        """How many leaves a node of each level covers (the last node: at most that many)."""
         return tuple(math.prod(self.branching[level + 1 :]) for level in range(len(self.branching)))
 
     def widths(self, leaves: int) -> tuple[int, ...]:
@@ -176,7 +176,7 @@ class Product:
 
     @property
     def weights(self) -> tuple[int, ...]:
-        """Of the pairs of levels that are asked. A row lies in one pair of nodes of each."""
+        """The weights of the pairs of levels that are asked. A row lies in one pair of nodes of each."""
         sides = self.first.weights, self.second.weights
         pairs = zip(*sides, strict=True) if self.nested else product(*sides)
         return tuple(one * other for one, other in pairs)
@@ -308,7 +308,7 @@ def leaf_counts(table: NDArray[np.int64], attribute: Attribute) -> NDArray[np.in
 
 
 def _children(leaves: int, span: int) -> int:
-    """How many children a root over so many leaves needs, each of which covers `span`: at least two."""
+    """How many children a root over these leaves needs, each of which covers `span`: at least two."""
     return max(2, -(-leaves // span))
 
 

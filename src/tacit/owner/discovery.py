@@ -67,7 +67,7 @@ class Offer:
     total: Loss
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Its fields as a dict for JSON."""
         columns = [{"name": one.name, "what": one.what, "percent": self._percent(one.price)} for one in self.columns]
         return {"percent": self._percent(self.cost), "cost": self.cost.to_dict(), "columns": columns}
 
@@ -100,7 +100,7 @@ class Discovery:
         return Domain.from_dict(self.tables)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Its fields as a dict for JSON."""
         domain = self.domain.to_dict() if self.tables else {}
         percent = 100 * self.cost.atoms / self.total.atoms
         return {"percent": percent, "domain": domain, "empty": list(self.empty), "notes": list(self.notes)}

@@ -35,7 +35,7 @@ class Inspected:
     seal: str
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """What was found as a dict for JSON."""
         return asdict(self) | {"spent": self.spent.to_dict(), "total": self.total.to_dict()}
 
     def __str__(self) -> str:

@@ -75,7 +75,7 @@ def open_session(
     budget: the one (epsilon, delta) that all answers together stay within.
     ledger: the SQLite file that records every charge and answer. The owner's secret, like the data.
     person, rows_per_person: the column that says whose row it is, and how many rows of one person are protected
-        together. At most so many of each person's rows are counted; those that name nobody are left out. Without them
+        together. At most that many of each person's rows are counted; those that name nobody are left out. Without them
         the privacy of a row is protected.
     mechanism: "direct" (fresh noise for every new question), "histogram" (one noisy histogram of the whole domain, for
         small domains), "iterative" (free answers from a hypothesis, which learns from the questions it gets wrong),
@@ -89,7 +89,7 @@ def open_session(
     continues: an earlier ledger about the same people, with other bins, attributes or another mechanism. What it has
         spent is charged here first, and nothing can be bought there from then on: what was left is here.
     settings: any of these, by name.
-        confidence: of the error bars, 0.95 by default.
+        confidence: the confidence of the error bars, 0.95 by default.
         questions: how many new questions the budget is shared among ("direct", 100 by default), or how many are
             expected (the others, 10,000 by default).
         hits: how many hard answers the budget is shared among, for "iterative" (200, or the plan's choice) and "median"

@@ -86,7 +86,7 @@ class MadeWith:
 
     @classmethod
     def of(cls, path: Path) -> MadeWith | None:
-        """Those of the ledger at `path`, before it is opened; None where there is none."""
+        """The terms of the ledger at `path`, before it is opened; None where there is no ledger."""
         found = made_of(path)
         if found is None:
             return None
@@ -206,7 +206,7 @@ def made_with(path: Path) -> MadeWith:
 
 
 def newest_terms(path: Path, anchor: str | Path | None) -> MadeWith:
-    """The same for who tells of it before it is opened: refused where the anchor has seen a newer state."""
+    """What a ledger was made with, to tell before it is opened: refused where the anchor has seen a newer state."""
     Log.open(path, None, Anchor(None if anchor is None else Path(anchor)), made_with(path).rules).close()
     return made_with(path)
 

@@ -77,7 +77,7 @@ def header(session: Session) -> Header:
 
 
 def read(path: str | Path) -> Session:
-    """A session that answers from a published file alone, free for ever, with the hypothesis that was published.
+    """A session that answers from a published file alone, free forever, with the hypothesis that was published.
 
     What was answered before is answered the same: value, error bar and receipt. What follows from it is worked out as
     where the data are. Answers of a hypothesis that a gate would have to check have no error bar here, and say so.
@@ -160,7 +160,7 @@ class Transcript:
         return self._unpaid
 
     def kept_intents(self) -> list[Line]:
-        """As far as is known: a gate that was lost with its noise looks like one that is open."""
+        """The intents that are open, as far as is known: a gate that was lost with its noise looks like an open one."""
         return [self._lines[at] for at in self._open]
 
     def snapshot(self) -> tuple[str, list[Line]]:
@@ -187,7 +187,7 @@ class Verified:
     digest: str
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """What was verified as a dict for JSON."""
         return asdict(self) | {"spent": self.spent.to_dict(), "total": self.total.to_dict()}
 
     def __str__(self) -> str:

@@ -277,7 +277,7 @@ class PublishedLines(Sequence[Line]):
         self._heads = heads
 
     def _parts(self) -> Iterator[tuple[int, bytes]]:
-        """So many lines at a time, and so many bytes of them, but one line at least: where each part begins, and it."""
+        """The lines in parts of limited numbers of lines and bytes, of one line at least: where each begins, and it."""
         first = 0
         while first < len(self):
             full = int(np.searchsorted(self._starts, self._starts[first] + _BLOCK, side="right")) - 1

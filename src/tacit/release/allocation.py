@@ -6,7 +6,7 @@ it is shrunk as the fit shrinks it; one that is not measured by v, which is noth
 where it takes most off the error of the questions that are expected: the precisions at which one more unit of budget
 takes off the same everywhere (water-filling). How strong interactions are is not known, but of which order they are on
 tables at large is: `STRENGTHS`. So single attributes come first, pairs join where rows times epsilon are some, triples
-where they are many, and an interaction of so many cells that its noise would drown it gets nothing.
+where they are many, and an interaction with so many cells that its noise would drown it gets nothing.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from tacit.model.domain import Domain
 from tacit.model.residuals import MAX_ENTRY, MAX_TOTAL, Residuals
 from tacit.release.hypothesis.dense import MAX_CELLS
 
-# The energy of an interaction of so many attributes (the sum of its squared shares of the rows, over its reach): the
-# median, and the deviation of its logarithm. Of Adult, bank, diamonds and three others; docs/do/planning.md.
+# The energy of an interaction (the sum of its squared shares of the rows, over its reach), by its number of attributes:
+# the median, and the deviation of its logarithm. Of Adult, bank, diamonds and three others; docs/do/planning.md.
 STRENGTHS = {1: (1e-1, 0.7), 2: (1.5e-3, 2.0), 3: (3e-5, 1.5)}
 ATTRIBUTES = 3  # of an expected question, at most: one, two and three equally often
 MAX_TABLE = 2**18  # cells of a table that may be bought
@@ -94,7 +94,7 @@ class Allocation:
         return Residuals(tuple(self.scopes[i] for i in chosen), tuple(int(weights[i]) for i in chosen))
 
     def share(self, scope: tuple[str, ...], rho: float) -> float:
-        """Of the budget, what one interaction gets."""
+        """The share of the budget that one interaction gets."""
         costs = self.precisions(rho) * self._reaches[self._kind]
         return float(costs[self.scopes.index(scope)] / costs.sum())
 
@@ -170,7 +170,7 @@ class Allocation:
 
     @cached_property
     def _variances(self) -> Floats:
-        """Of one number of an interaction, in rows squared, for each strength it may have."""
+        """The variance of one number of an interaction, in rows squared, for each strength it may have."""
         energies = np.array([strengths(len(scope)) for scope in self._kinds])
         return np.asarray(energies * self._of_energy[:, None])
 
@@ -181,7 +181,7 @@ class Allocation:
         return np.asarray(self._reaches / freedom * float(self.rows) ** 2)
 
     def _drawn(self, prior_rows: int) -> Floats:
-        """The variances that are left once a prior of so many rows is known; see `hypothesis.prior`.
+        """The variances that are left once a prior of that many rows is known; see `hypothesis.prior`.
 
         Two samples of one population are apart by an energy of 1/n + 1/m in every interaction. Where cells cannot be
         listed, the fit takes single attributes and pairs from a prior, and nothing else.
@@ -211,7 +211,7 @@ class Allocation:
         own = math.prod((self.sizes[name] + 1) / 6 for name in scope)
         others = [(2 * size - 1) / (6 * size) for name, size in self.sizes.items() if name not in scope]
         most, many = min(ATTRIBUTES, len(self.sizes)), len(self.sizes)
-        sums = [1.0] + [0.0] * (most - len(scope))  # of products of so many of the others
+        sums = [1.0] + [0.0] * (most - len(scope))  # of products of 0, 1, 2, … of the others
         for other in others:
             for place in range(len(sums) - 1, 0, -1):
                 sums[place] += sums[place - 1] * other
@@ -227,7 +227,7 @@ class Allocation:
 
     @cached_property
     def _others(self) -> list[tuple[float, Allocation]]:
-        """Interactions that are not measured, by their number of attributes; each stands for so many of them."""
+        """Interactions that are not measured, by their number of attributes; each stands for that many."""
         rng, names, known = np.random.Generator(np.random.PCG64(1)), sorted(self.sizes), set(self.scopes)
         found = list[tuple[float, Allocation]]()
         for size in range(2, min(ATTRIBUTES, len(names)) + 1):
@@ -265,6 +265,6 @@ class Allocation:
 
 @lru_cache
 def strengths(attributes: int) -> Floats:
-    """The energies that an interaction of so many attributes may have."""
+    """The energies that an interaction of that many attributes may have."""
     median, deviation = STRENGTHS[attributes]
     return np.asarray(median * np.exp(deviation * _GRID))

@@ -80,7 +80,7 @@ class Miss:
         return cls(share, both * (1 - _OF_SAMPLE), both * _OF_SAMPLE)
 
     def rank(self, questions: int, left_out: float = 0.0) -> int:
-        """Of the error in a random list that is at least the share of the class, but for the chance `sample`.
+        """Which error of a random list, by rank, bounds the share of the class, but for the chance `sample`.
 
         `left_out` is for lists of some sets of attributes only: see `classes.left_out`. A rank beyond the list: it is
         too short to say so much.
@@ -126,7 +126,7 @@ class CertifiedFigure:
         return int(self.certificate.offset(np.array([guess * GRID]))[0])
 
     def width(self, guess: int) -> int:
-        """The bar around a guess of so many rows: one row at least, whatever the noise was."""
+        """The bar around a guess, in rows: one row at least, whatever the noise was."""
         return max(1, self._offset(guess) + self._above)
 
 

@@ -64,7 +64,7 @@ def scopes(domain: Domain, most: int) -> list[list[tuple[str, ...]]]:
 
 
 def left_out(lists: Sequence[Conjunctions], attributes: int) -> float:
-    """What a list of m sets of so many attributes, drawn at random, allows for a question about another: 1/(m + 1).
+    """What a list of m sets of attributes, drawn at random, allows for a question about another: 1/(m + 1).
 
     All m + 1 sets are as likely to be the one that was not drawn. The s-quantile of the errors of m of them is at least
     the quantile at s m/(m + 1) of all, so on average at most 1 - s + 1/(m + 1) of the last one's errors are above it.
@@ -100,7 +100,7 @@ def _most(domain: Domain, scopes: Sequence[tuple[str, ...]]) -> int:
 
 
 def boxes(domain: Domain, hypothesis: Hypothesis, rows: int, most: int) -> tuple[list[Conjunctions], int]:
-    """Every box of up to so many attributes, and how many these are: as many as there are few enough boxes of."""
+    """Every box of up to a number of attributes, and that number: the largest of which there are few enough boxes."""
     found, total, reached = list[Conjunctions](), 0, 0
     for k in range(1, most + 1):
         if math.comb(len(names_of(domain)), k) > _LISTED:
@@ -163,7 +163,7 @@ def _sets(names: Sequence[str], k: int) -> Iterator[tuple[str, ...]]:
 
 
 def _some(sets: Iterable[tuple[str, ...]], domain: Domain, seed: int) -> list[tuple[str, ...]]:
-    """Those whose table is small enough, or a public sample of `MOST_SCOPES` of them."""
+    """The sets whose table is small enough, or a public sample of `MOST_SCOPES` of them."""
     small = list(dict.fromkeys(one for one in sets if cells(domain, one) <= MOST_CELLS))
     if len(small) <= MOST_SCOPES:
         return small

@@ -189,7 +189,7 @@ class Dial:
 def least_loss(
     query: Query, steps: int, confidence: float, domain: Domain, measure: Measure, rows_per_person: int
 ) -> Loss:
-    """The least loss that buys noise whose quantile is at most so many grid steps: by bisection over whole atoms.
+    """The least loss that buys noise whose quantile is at most that many grid steps: by bisection over whole atoms.
 
     Noise narrows as the loss grows, and `noise_of` rounds it up, so the noise that is drawn is within as well.
     """

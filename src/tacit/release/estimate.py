@@ -47,7 +47,7 @@ class Estimate:
 
     @property
     def half_width(self) -> float | None:
-        """Of the bar that is shown; None where nothing is proved."""
+        """The half width of the bar that is shown; None where nothing is proved."""
         return self.facts.width
 
 
@@ -67,7 +67,7 @@ class TableEstimate:
 
     @property
     def half_width(self) -> float | None:
-        """Of the bar that is shown; None where nothing is proved."""
+        """The half width of the bar that is shown; None where nothing is proved."""
         return self.facts.width
 
 

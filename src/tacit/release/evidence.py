@@ -30,7 +30,7 @@ from tacit.release.need import Need, Part
 T = TypeVar("T")
 Floats = NDArray[np.float64]
 Found = Mapping[Need, Part]
-FEW = 3  # from so many questions on, one table is the better bargain where every question has fresh noise
+FEW = 3  # from this many questions on, one table is the better bargain where every question has fresh noise
 MAX_SEPARATE = 2_000  # questions that one value, or one column of values, is made of
 _ALL = re.compile(all_of(0).replace("0", "[0-9,]+"))
 

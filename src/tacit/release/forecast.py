@@ -38,7 +38,7 @@ MOST_QUESTIONS = 10**9
 # The mean error over the root of the mean squared one, and how the largest of k grows with log k: fitted to runs of the
 # warm start on five tables at five budgets. `bench_accuracy --forecast` checks them on others.
 _MEAN, _TAIL = 0.7, (0.55, 0.62)
-# The largest error of so many questions is what 95 % of all stay within, a certified share, and a certified class.
+# The largest error of a number of questions is what 95 % of all stay within, a certified share, and a certified class.
 _LIKE_MOST, _LIKE_A_SHARE, _LIKE_A_CLASS = 8, 12, 1e4
 _BLIND = 0.25  # of the rows: the mean error of a hypothesis that knows nothing, about
 _REACH, _STEPS = 45, 1000.0  # scales that a sum over a law goes through, and steps to a scale at most
@@ -124,7 +124,7 @@ class WarmStarted:
         return self.largest(loss, _LIKE_MOST)
 
     def largest(self, loss: Loss, questions: float) -> float:
-        """The expected largest error of so many conjunctions."""
+        """The expected largest error of that many conjunctions."""
         return self._error(loss) * (_TAIL[0] + _TAIL[1] * math.log(max(1.0, questions)))
 
     def outlook(self, budget: Budget, *, questions: int, confidence: float) -> Outlook:
@@ -199,7 +199,7 @@ class Sizes:
     prior_rows: int = 0
 
 
-Look = Callable[[Budget, int], Outlook]  # what a mechanism does with a budget and so many questions
+Look = Callable[[Budget, int], Outlook]  # what a mechanism does with a budget and a number of questions
 
 
 def of_direct(sizes: Sizes) -> Look:
@@ -245,7 +245,7 @@ def mean_size(laws: Sequence[Noise]) -> float:
 
 
 def expected_largest(laws: Sequence[Noise], questions: int) -> float:
-    """E max |Z_i| over so many independent draws, in equal parts of each law: the sum of Pr[max > h] over h = 0, 1, ...
+    """E max |Z_i| over independent draws, in equal parts of each law: the sum of Pr[max > h] over h = 0, 1, ...
 
     Where the widest law is wider than 1,000 steps, all are shrunk to that first, and the result stretched.
     """

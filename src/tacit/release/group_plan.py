@@ -29,7 +29,7 @@ _GOLDEN = (math.sqrt(5) - 1) / 2  # its multiples hit no grid of borders more of
 class ExpectedErrors(NamedTuple):
     """The errors to expect of counts.
 
-    of: in a ledger of so many blocks, with that part of the budget.
+    of: in a ledger of a number of blocks, with a part of the budget.
     common: the part of a squared error that all ledgers have alike, so that it adds up linearly: what a fit leaves out
         of one month it leaves out of the next. Fitted to twelve months of Adult, where it was 0.06 to 0.2.
     """
@@ -54,7 +54,7 @@ def expected_error(domain: Domain, rows: int, whole: Loss, warm: float, rows_per
     if not warm:
         power = 1.0 if whole.measure == "epsilon" else 0.5
         return ExpectedErrors(lambda size, share: float(1 / share) ** power, 0.0)
-    from tacit.release.forecast import WarmStarted  # only a series of so many expected blocks is planned for
+    from tacit.release.forecast import WarmStarted  # only a series that expects a number of blocks is planned for
 
     @lru_cache(maxsize=4096)
     def error(size: int, share: Fraction) -> float:
@@ -65,7 +65,7 @@ def expected_error(domain: Domain, rows: int, whole: Loss, warm: float, rows_per
 
 
 def planned(expected: int, errors: ExpectedErrors, windows: Sequence[int] | None = None) -> GroupPlan:
-    """The levels for so many blocks.
+    """The levels for a number of blocks.
 
     windows: lengths of windows, in blocks, that count alike: periods from a multiple of their length on. By default
         windows of 1, 2, 4, … and of all blocks, wherever they begin.

@@ -87,7 +87,7 @@ class Levels:
         return range(group.place * size, (group.place + 1) * size)
 
     def complete(self, blocks: int) -> Iterator[BlockGroup]:
-        """The groups, beyond single blocks, all of whose blocks are among the first so many: small ones first."""
+        """The groups, beyond single blocks, all of whose blocks are among the first `blocks`: small ones first."""
         for level, size in enumerate(self.sizes[1:], start=1):
             yield from (BlockGroup(level, index) for index in range(blocks // size))
 

@@ -13,7 +13,7 @@ _WORDS = {"measured": "", "choice": "chosen: ", "compared": "compared: ", "disco
 
 
 def history(public: Public, after: int = 0, most: int | None = None) -> History:
-    """Oldest first: all, or at most so many after an entry. No more than that is read."""
+    """What was bought, oldest first: all, or at most `most` after an entry. No more than that is read."""
     bought = public.purchases(after) if most is None else islice(public.purchases(after, most), most)
     return History(past(one, public) for one in bought)
 

@@ -170,7 +170,7 @@ class Choice:
         return ("", []) if row.base is None else row.base(public, self.settings, loss, confidence)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Its fields as a dict for JSON."""
         return {"mechanism": self.mechanism, "reason": self.reason, "settings": to_builtins(self.settings)}
 
 

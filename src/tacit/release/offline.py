@@ -55,7 +55,7 @@ class Constructed(Generic[H]):
     """What an offline construction learned. `accurate` if it stopped because nothing was found to be wrong any more.
 
     alpha, rounds: what it was run with: the fraction of n to stop at, and the most rounds.
-    within: then every question is off by at most so many rows, at the session's confidence, for all of them at once;
+    within: every question is off by at most this many rows then, at the session's confidence, for all of them at once;
         None where that is not proved: it did not stop by itself, or learned whole tables.
     note: what has to be said beside it.
     """

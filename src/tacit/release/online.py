@@ -196,7 +196,7 @@ class Online(Generic[K]):
     def most_gates(self) -> float:
         """How many gates can ever be opened: more than planned, where a start was not bought or cost less.
 
-        The bar for all free answers divides its chance of being wrong among so many. Where the budget was raised, each
+        The bar for all free answers divides its chance of being wrong among these. Where the budget was raised, each
         gate before that has had its share, and the rest of the chance is divided among the gates that can follow.
         """
         return self._most_gates(self._public.extensions)

@@ -43,7 +43,7 @@ class Terms:
         return cls(hits, gate_loss, each - gate_loss, s1, s2, confidence)
 
     def threshold(self, questions: int) -> float:
-        """Where a gate stands that so many questions will be put to."""
+        """Where a gate stands, by how many questions will be put to it."""
         wasted = max(1.0, FALSE_HITS * self.hits)
         return self.comparison_scale * (math.log(max(questions / wasted, math.e)) - 1) + self.threshold_scale
 

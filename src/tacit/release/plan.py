@@ -201,7 +201,7 @@ class Plan:
         return Grid(f"What to expect: {self.rows:,} rows, {self.domain.size:,} cells", charts, same_y=True)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The plan as a dict for JSON."""
         return {
             "mechanism": self.mechanism,
             "reason": self.reason,
@@ -254,7 +254,7 @@ def plan(
     """What to open a session with, and what to expect of it. Looks at no data.
 
     rows: how many rows there are: public, as everywhere in Tacit.
-    questions: how many different questions will be asked, about.
+    questions: about how many different questions will be asked.
     accuracy: the error that all of them should stay within, as a fraction of the rows: 0.01 for ±1 %.
     rows_per_person: how many rows of one person are protected together, as in `tacit.open`.
     prior_rows: how many rows a public table has that will be the prior, as in `tacit.open`; 0 where there is none.

@@ -115,7 +115,7 @@ class RangeParts:
     @property
     def _signal(self) -> float:
         """By the usual share, whatever is paid: so that what would be bought is the same every time."""
-        rows, people = self._public.rows, self._public.rows_per_person  # whose noise is so many times larger
+        rows, people = self._public.rows, self._public.rows_per_person  # for more rows of a person the noise is larger
         return signal(rows, RangesOf((), None).loss(self._public.total)) / people
 
     def strategy(self, need: RangesOf) -> Strategy:

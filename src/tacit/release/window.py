@@ -35,7 +35,7 @@ _MANY = 3  # blocks whose notes a sum repeats
 
 
 def in_steps(estimate: Estimate, times: int) -> Estimate:
-    """The same answer on a grid that has so many steps for each of its own; below 0, as it is taken off a sum."""
+    """An answer on a grid with `times` steps for each of its own; below 0, as it is taken off a sum."""
     if times == 1:
         return estimate
     size = abs(times)

@@ -145,7 +145,7 @@ def _weights(query: Query) -> int:
 
 
 def _table_work(cells: int, each: int) -> int:
-    """The work of a table: a few of its cells are counts of their own, which go through so many values each."""
+    """The work of a table: a few of its cells are counts of their own, which go through several values each."""
     if cells > MAX_CELLS:
         raise InvalidQuery(f"the table would have {cells:,} cells; over HTTP the most is {MAX_CELLS:,}.")
     if cells > _ONE_BY_ONE:
@@ -161,7 +161,7 @@ def _key(body: str | Json, ask: Ask) -> str:
 
 
 class Memory(Generic[K, V]):
-    """The last so many things by their keys: what need not be worked out again.
+    """The last things by their keys: what need not be worked out again.
 
     Nothing here is told to anybody by itself: who sends the same text again is counted, noted and charged as before.
     """

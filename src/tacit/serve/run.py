@@ -62,10 +62,10 @@ def serve(
     configs: configuration files; a data set is called like its file without the ending, or as the mapping says, which
         may also have what `tacit.config.read_config` gives.
     host, port: where to listen. Beyond this machine TLS is needed, or `insecure`. Port 0 takes any free one.
-    keys: the file of keys, see `make_key`; `tacit.keys` beside the first configuration unless given.
+    keys: the file of keys, see `make_key`; by default `tacit.keys` beside the first configuration.
     tls_cert, tls_key: PEM files; with them the server speaks TLS.
     insecure: serve other machines without TLS all the same, for instance behind a proxy that adds it.
-    hosts: the names that clients may call it by; for a loopback address localhost and the like, else any, unless given.
+    hosts: the names that clients may call it by; by default localhost and the like for a loopback address, else any.
     ready: told the address once requests are answered.
     invitations: words that log a browser in once, at /enter/WORD, each with the key that it stands for.
     landing: the address on this server that an invitation leads to.

@@ -65,7 +65,7 @@ class Verifier:
         return cls(salt, int(match[1]), stored, server) if len(stored) == len(server) == 32 and match else None
 
     def __str__(self) -> str:
-        """As PostgreSQL keeps it."""
+        """The text in which PostgreSQL keeps it."""
         return (
             f"{MECHANISM}${self.iterations}:{_base64(self.salt)}${_base64(self.stored_key)}:{_base64(self.server_key)}"
         )

@@ -156,7 +156,7 @@ class Writer:
             self._let_go([(job, error)])
 
     def _claimed(self, jobs: list[tuple[Job, list[Count]]]) -> list[tuple[Job, list[Count]]]:
-        """Those that may share a commit. The others are done by themselves, next."""
+        """The jobs that may share a commit. The others are done by themselves, next."""
         claims, sharing = Counter[str](), list[tuple[Job, list[Count]]]()
         for job, part in jobs:
             fits = True if job.claim is None else _outcome(partial(job.claim, claims))

@@ -83,7 +83,7 @@ class Event:
 
 
 def latest(session: Session, most: int, before: int = 0, *, free: bool) -> list[Event]:
-    """At most so many events before an entry, the newest first; no more than that is read. `free`: also the told."""
+    """The last `most` events before an entry, newest first; no more are read. `free`: also those that cost nothing."""
     found = session.latest(most, before=before or 2**62, told=free)
     return [Event(past.receipt, _kind_of(past, answer), past.question, past.cost, answer) for past, answer in found]
 

@@ -111,7 +111,7 @@ class Frame(Framed):
         return [[column.name for column in self.columns], *cells]
 
     def csv(self) -> str:
-        """The same as CSV."""
+        """The frame as CSV."""
         out = io.StringIO()
         csv.writer(out, lineterminator="\n").writerows(self.cells())
         return out.getvalue()

@@ -1,4 +1,4 @@
-"""Under which conditions a thread writes into a log: nothing, so many atoms at most, and as asked for at what time."""
+"""Under which conditions a thread writes into a log: not at all, up to a number of atoms, as asked for when."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tacit.errors import WouldSpend
 
 
 class Conditions(threading.local):
-    """Those of every thread that uses a log; each sees its own."""
+    """The conditions of every thread that uses a log; each thread sees its own."""
 
     reading = False  # whether it may write nothing
     most: int | None = None  # atoms that it may still add to the total; None: as many as the log allows
@@ -32,7 +32,7 @@ class Conditions(threading.local):
 
     @contextmanager
     def spending(self, most: int) -> Iterator[None]:
-        """What this thread does within it adds at most so many atoms to the total; other threads go on as before.
+        """What this thread does within it adds at most `most` atoms to the total; other threads go on as before.
 
         Guarantee: `write` undoes and refuses a transaction that would add more, so it is as if it had not been tried.
         """

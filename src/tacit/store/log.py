@@ -171,7 +171,7 @@ class Log:
             after = page[-1].seq
 
     def newest(self, before: int, most: int, *, told: bool = False) -> list[Line]:
-        """At most so many lines before a number, newest first, that settle an intent, or also were told for nothing."""
+        """At most `most` lines before a number, newest first, that settle an intent, or also were told for nothing."""
         return self._read(partial(rows.newest, before=before, most=most, told=told))[0]
 
     def limits(self) -> list[Line]:
@@ -229,7 +229,7 @@ class Log:
         self._tell_anchor(self._file.read(lambda db: self._told(db, (rows.head(db) or self.identity.origin).seq)))
 
     def inspect(self, note: Callable[[Line], None]) -> State:
-        """The same for a log that was not opened, hence not changed either; `note` is handed each line."""
+        """`verify`, for a log that was not opened, hence not changed either; `note` is handed each line."""
 
         def work(db: Any) -> State:
             self._check_file(db)

@@ -198,7 +198,7 @@ def told(db: Any, seq: int, origin: Mark) -> Mark | None:
 
 
 def all_told(db: Any) -> Iterator[Mark]:
-    """The same of every line, the newest first."""
+    """What an anchor is told of every line, the newest first."""
     return (_told(*row) for row in db.execute(f"{_TOLD} ORDER BY e.seq DESC").fetchall())
 
 

@@ -61,7 +61,7 @@ class Bound:
 
 
 def step_epsilon(*, epsilon: float, delta: float, steps: float) -> float:
-    """What each of so many adaptive steps may cost: epsilon/steps, or epsilon/sqrt(8 steps log(1/delta)).
+    """What each of a number of adaptive steps may cost: epsilon/steps, or epsilon/sqrt(8 steps log(1/delta)).
 
     With steps = 2B: epsilon/(2B) and epsilon/(4 sqrt(B log(1/delta))), as lecture 8 and the notes both have it. The
     second holds for epsilon <= 8 log(1/delta), which the seeds leave out: in zCDP the steps cost rho = epsilon^2/(16
@@ -124,7 +124,7 @@ def net_updates(log2_net: float) -> MaxUpdates:
 
 
 def sampled_net_rows(*, alpha: float, queries: float) -> int:
-    """Databases of so many rows have errors strictly below alpha: the first m with 2|C| exp(-2 m alpha^2) < 1. Ours."""
+    """How many rows errors strictly below alpha need: the first m with 2|C| exp(-2 m alpha^2) < 1. Ours."""
     check(alpha=alpha, queries=queries)
     return math.floor(math.log(2 * queries) / (2 * alpha**2)) + 1
 

@@ -14,7 +14,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Rung:
-    """One rung of the ladder: noise of this scale on so many answers, and a bound on the expected largest error."""
+    """One rung of the ladder: noise of this scale on a number of answers, and a bound on the expected largest error."""
 
     source: str
     answers: int
@@ -90,7 +90,7 @@ def lower_bound(bins: int) -> int:
 
 
 def _laplace_max(draws: int) -> float:
-    """E max of so many Laplace draws of scale 1 is at most log(draws) + 1: equation (10)."""
+    """E max of that many Laplace draws of scale 1 is at most log(draws) + 1: equation (10)."""
     return math.log(draws) + 1
 
 

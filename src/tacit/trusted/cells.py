@@ -194,7 +194,7 @@ def _statements(*given: Any, **more: Any) -> tuple[str, str]:
 
 
 def bounded(named: str, words: Sequence[str], rows_per_person: int, byte_order: str, spell: Spell) -> str:
-    """SELECT the words FROM at most so many of each person's rows.
+    """SELECT the words FROM at most `rows_per_person` of each person's rows.
 
     Guarantee: which rows of a person are kept is a function of that person's own rows. So changing the rows of one
         person, however many they are, replaces at most `rows_per_person` kept ones. The same rows on every engine.

@@ -41,7 +41,7 @@ class Scope(Protocol):
 
     @property
     def kinds(self) -> Sequence[Kind]:
-        """Of the columns that expressions are over."""
+        """The kinds of the columns that expressions are over."""
 
     def given(self, node: exp.Expr) -> Outer | None:
         """What a column, an aggregate or a sub-select stands for; None for anything else."""

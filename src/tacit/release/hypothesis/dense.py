@@ -120,7 +120,7 @@ class Dense:
 
     @property
     def weights(self) -> Array:
-        """Of all cells, as they are held: not divided by their sum."""
+        """The weights of all cells, as they are held: not divided by their sum."""
         return self._device.back(self._weights)
 
     def profile(self, query: Query) -> tuple[Array, Array]:

@@ -126,7 +126,7 @@ def _descended(
     rng: np.random.Generator,
     tell: Callable[[int], None] | None,
 ) -> Logarithms:
-    """Where so many steps of Adam lead; the last half of them are smaller and smaller."""
+    """Where `count` steps of Adam lead; the last half of them are smaller and smaller."""
     device = problem.device
     logits, log_weights = (device.hold(one) for one in start)
     adam = _Adam(logits, device.xp), _Adam(log_weights, device.xp)

@@ -138,7 +138,7 @@ class Mixture:
         return columns
 
     def _parts(self, numbers: int) -> Iterator[slice]:
-        """The components, so many at a time that there is room for `numbers` numbers for each."""
+        """The components, as many at a time as leave room for `numbers` numbers for each."""
         step = max(1, _ROOM // max(1, numbers))
         for start in range(0, self.weights.size, step):
             yield slice(start, min(start + step, self.weights.size))

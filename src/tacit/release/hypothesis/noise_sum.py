@@ -67,7 +67,7 @@ class Draws:
 
 
 def width_of_all(parts: Sequence[Draws], confidence: float) -> float:
-    """The same for a sum of several sums of draws, all independent, whose noise may differ in scale.
+    """The half width for a sum of several sums of draws, all independent, whose noise may differ in scale.
 
     Gaussian: a draw of a larger scale counts as one of the least scale s with a weight as many times as large. That is
     what a variance proxy says; and the σ that is added for s is enough for a larger scale, while the deviations that

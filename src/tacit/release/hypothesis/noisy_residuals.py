@@ -192,7 +192,7 @@ class NoisyResiduals:
         return found, float(np.abs(found.astype(np.float64)).sum()) + 1
 
     def _put(self, scope: Names) -> tuple[int, list[Piece]]:
-        """What the table over a scope is put together from, in so many steps to a row.
+        """How many steps a row has in the table over a scope, and what it is put together from.
 
         Answers of a part B are divided by weight * cells of B, their projection was times cells of B, and spreading
         them over the scope divides by the other cells: together by weight * cells of B * cells of the scope.
@@ -238,7 +238,7 @@ class MainEffect:
     how = "bounded by the law of a bridge"
 
     def some(self, many: int, confidence: float) -> int:
-        """The error of the count of so many values, rounded to a whole one."""
+        """The error of the count of that many values, rounded to a whole one."""
         size = self.counts.size
         spread = many * (size - many) / size, max(many, size - many) / size, size
         return math.floor(self.scale * width_of_sum(self.noise, *spread, confidence) + 0.5)

@@ -149,7 +149,7 @@ class NoisyTable:
 
 @dataclass(frozen=True, eq=False)
 class CellSums:
-    """The counts of one attribute's values: each a sum of so many cells, with independent noise."""
+    """The counts of one attribute's values: each a sum of equally many cells, with independent noise."""
 
     noise: Noise
     counts: NDArray[np.int64]
@@ -158,7 +158,7 @@ class CellSums:
     how, steps = "bounded by the longest sums", 1
 
     def some(self, many: int, confidence: float) -> int:
-        """The error of the count of so many values, from the side that has fewer."""
+        """The error of the count of that many values, from the side that has fewer."""
         return quantile_of_sum(self.noise, max(1, min(many, self.counts.size - many)) * self.each, confidence)
 
     def weighted(self, total: float, squares: float, confidence: float) -> float:

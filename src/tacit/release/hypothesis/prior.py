@@ -32,7 +32,7 @@ from tacit.release.hypothesis.dense import Array
 from tacit.release.hypothesis.terms import Axes, Interaction, centred
 from tacit.store.chain import digest
 
-MOST_CELLS = 2**18  # different rows of a prior: of more, every so many is taken
+MOST_CELLS = 2**18  # different rows of a prior: of more, some are taken, equally far apart
 MOST_ROWS = 2**42
 LEAST = 0.5  # rows: no value of an attribute is ruled out before the start
 _MOST_WEIGHT = 0.98  # so that no cell is ruled out
@@ -178,7 +178,7 @@ class RakedRows:
         return cls(codes, weights)
 
     def interaction(self, pair: Axes, shape: Sequence[int]) -> Array:
-        """Of two of the prior's attributes."""
+        """The interaction of two of the prior's attributes."""
         sizes = [shape[axis] for axis in pair]
         flat = self.codes[pair[0]] * sizes[1] + self.codes[pair[1]]
         return centred(_count(flat, self.weights, math.prod(sizes)).reshape(sizes))
@@ -234,7 +234,7 @@ def _rests(seen: Sequence[_Seen], weight: float, least: float) -> list[float]:
 
 
 def _weight(seen: Sequence[_Seen], least: float, rows: int) -> float:
-    """The weight of a prior of so many rows, averaged by how probable each makes what was measured.
+    """The weight of a prior of that many rows, averaged by how probable each makes what was measured.
 
     None is larger than the part of the prior's own dependences that is more than chance: 1/rows in each interaction.
     """

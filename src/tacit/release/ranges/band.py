@@ -66,7 +66,7 @@ def single(kind: NoiseKind, confidence: float) -> float:
 
 
 def _largest(plan: Decoder, kind: NoiseKind, runs: int) -> NDArray[np.float64]:
-    """The largest error over prefixes, and over intervals, of so many runs with noise of scale 1."""
+    """The largest error over prefixes, and over intervals, of each run with noise of scale 1."""
     chance = np.random.Generator(np.random.PCG64(SEED))
     at_once = max(1, 2**21 // plan.answers)
     found = []

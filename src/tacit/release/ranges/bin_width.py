@@ -56,7 +56,7 @@ def bin_widths(
     low, high: the declared range. rows: n. loss: what the release may spend, or a whole budget.
     denser: the densest place holds at most this many times the rows of a uniform distribution; from (high - low)/width
     on it says nothing (the worst case).
-    rows_per_person: how many rows of one person are protected together; noise is so many times as wide.
+    rows_per_person: how many rows of one person are protected together; noise is that many times as wide.
     A threshold is rounded to the nearest edge, so it is wrong by at most half the rows of one bin.
     """
     if not -math.inf < low < high < math.inf or rows < 1 or not denser >= 1:
@@ -101,7 +101,7 @@ def _noise(bins: int, loss: Loss) -> float:
 
 
 def noise_of(strategy: Tree | Convolution, leaves: int, loss: Loss) -> Noise:
-    """The noise that `loss` buys for a strategy over so many leaves, for planning. The curator works it out itself."""
+    """The noise that `loss` buys for a strategy over leaves, for planning. The curator works it out itself."""
     if isinstance(strategy, Tree):
         squares = sum(w * w for w in strategy.weights)
         return noise_for(loss, Sensitivity(2 * sum(strategy.weights), 2 * squares), 1)

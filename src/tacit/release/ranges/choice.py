@@ -23,7 +23,7 @@ PAYS, PAYS_PURE = 0.6, 0.4  # of the variance of intervals, for a tree beside a 
 
 _PAIRS = 1500  # intervals by which trees are compared
 _SEED = 20170401  # of the choice of these intervals: public, and the same for everybody
-_SIMULATED = 4096  # up to so many leaves, trees are compared by simulation
+_SIMULATED = 4096  # up to this many leaves, trees are compared by simulation
 _LEAF = 12  # the weight of the leaves; other levels have whole weights up to it
 
 # Rows for every leaf, in units of the noise of one count, below which the strategy is what suits the decoder's prior.
@@ -139,7 +139,7 @@ def trees(name: str, leaves: int) -> Iterator[Tree]:
 
 
 def regular(name: str, leaves: int, children: int) -> Tree:
-    """The textbook's tree: every node has so many children."""
+    """The textbook's tree, where every node has `children` children."""
     depth = 1
     while children**depth < leaves:
         depth += 1
@@ -159,7 +159,7 @@ LADDER: dict[str, Callable[[str, int], Tree | Convolution]] = {
 
 
 def rung(strategy: str, name: str, leaves: int, measure: Measure) -> Tree | Convolution:
-    """The strategy of this name over so many leaves."""
+    """The strategy of this name over that many leaves."""
     if strategy not in LADDER:
         raise InvalidQuery(f"strategy is one of {', '.join(LADDER)}, not {strategy!r}.")
     if strategy == "two levels" and leaves < 3:

@@ -20,7 +20,7 @@ _FIRST = (0.5, 0.38, 0.62, 0.44, 0.56)  # shares of the bins before the first cu
 
 @dataclass(frozen=True)
 class Decoder:
-    """A strategy over so many leaves. Variances are for noise of variance 1 on every answer."""
+    """A strategy over a number of leaves. Variances are for noise of variance 1 on every answer."""
 
     strategy: Tree | Convolution
     leaves: int
@@ -54,13 +54,13 @@ class Decoder:
         return self.interval_variance(low[0], end[0])
 
     def interval_variance(self, first: ArrayLike, end: ArrayLike) -> Floats:
-        """Of the counts of leaves first <= i < end, for many intervals at once; never too small."""
+        """The variance of the count of leaves first <= i < end, for many intervals at once; never too small."""
         if isinstance(self.strategy, Convolution):
             return convolution.interval_variance(self.strategy, self.leaves, first, end)
         return tree.interval_variance(self.strategy, self.leaves, first, end)
 
     def functional_variance(self, weights: ArrayLike) -> float:
-        """Of the estimate of Σ weight * leaf."""
+        """The variance of the estimate of Σ weight * leaf."""
         if isinstance(self.strategy, Convolution):
             return convolution.functional_variance(self.strategy, self.leaves, weights)
         return tree.functional_variance(self.strategy, self.leaves, weights)

@@ -94,7 +94,7 @@ class Distribution:
         self._bar = single(self.noise.kind, confidence)
 
     def at(self, confidence: float) -> Distribution:
-        """The same answers with error bars of another confidence."""
+        """This distribution with error bars of another confidence."""
         found = copy(self)
         found.__dict__.pop("_band", None)
         found.confidence, found._bar = confidence, single(self.noise.kind, confidence)
@@ -111,7 +111,7 @@ class Distribution:
 
     @property
     def whole(self) -> Floats:
-        """The same with all rows: the last number is n, and those before it leave out what lies in no bin."""
+        """The prefixes with all rows: the last number is n, and those before it leave out what lies in no bin."""
         return self._prefixes
 
     def counts(self, first: ArrayLike, last: ArrayLike) -> Counts:
@@ -170,12 +170,12 @@ class Distribution:
 
     @property
     def half_width(self) -> float:
-        """Of the band around all prefixes at once."""
+        """The half width of the band around all prefixes at once."""
         return min(float(self.rows), math.floor(self.noise.scale * self._band.prefixes + 0.5 + _DUST))
 
     @property
     def interval_half_width(self) -> float:
-        """Of the error of all intervals at once."""
+        """The half width of the bars of all intervals at once."""
         return min(float(self.rows), math.floor(self.noise.scale * self._band.intervals + 1 + _DUST))
 
     def quantile(self, share: float, *, at_once: bool = False) -> Located:
@@ -255,7 +255,7 @@ class Distribution:
         return self.decoder.functional_variance(weights)
 
     def _rank_variance(self, share: float) -> Floats:
-        """Of F(t) - share * F(bins), t = 0 .. bins, from the variances of prefixes and of what lies above them."""
+        """The variance of F(t) - share * F(bins), t = 0 .. bins, from those of prefixes and of what lies above."""
         t = np.arange(self.bins + 1)
         before, after = self.decoder.interval_variance(0, t), self.decoder.interval_variance(t, self.bins)
         whole = float(before[-1])

@@ -37,7 +37,7 @@ class ValueCounts(Protocol):
     def steps(self) -> int: ...
 
     def some(self, many: int, confidence: float) -> int:
-        """The error of the count of so many values."""
+        """The error of the count of that many values."""
         ...
 
     def weighted(self, total: float, squares: float, confidence: float) -> float:

@@ -44,7 +44,7 @@ def least_squares(values: ArrayLike, asked: Product, sizes: tuple[int, int], tot
 
 
 def rectangle_variance(asked: Product, low: list[Places], end: list[Places]) -> Floats:
-    """Of the estimate for low[k] <= i < end[k], for noise of variance 1; never too small.
+    """The variance of the estimate for low[k] <= i < end[k], for noise of variance 1; never too small.
 
     A rectangle's share of a node is its leaves there over the node's. Given a parent, its k children have independent
     noise of variance V from below, corrected evenly to their sum: their part with shares a has V (Σ a² - (Σ a)²/k), and
@@ -83,12 +83,12 @@ def choose(sides: Sequence[tuple[str, int]], signal: float) -> Product | None:
 
 
 def _levels(rest: float) -> int:
-    """Below the top, for so many leaves a part: up to eight children a side."""
+    """How many levels there are below the top, for that many leaves a part: up to eight children a side."""
     return max(1, math.ceil(math.log(max(rest, 2.0), _FEW) - 1e-9))
 
 
 def _tree(name: str, size: int, top: int, depth: int) -> Tree | None:
-    """Of so many levels, with about so many parts on top, even branching below, and few leaves beyond the last."""
+    """A tree of `depth` levels with about `top` parts on top, even branching below, and few leaves beyond the last."""
     lower = [below for below in combinations_with_replacement(range(_FEW, 1, -1), depth - 1) if math.prod(below) < size]
     trees = [Tree.over(name, size, (2, *below), (1,) * depth) for below in lower]
 

@@ -56,7 +56,7 @@ class Rectangles:
         self.receipt = measured.receipt
 
     def at(self, confidence: float) -> Rectangles:
-        """The same answers with error bars of another confidence."""
+        """These rectangles with error bars of another confidence."""
         found = copy(self)
         found.confidence = confidence
         return found
@@ -164,7 +164,7 @@ def likely(sums: Floats, product: Product, sizes: tuple[int, int], noise: float,
 def rectangle_variance(
     product: Product, sizes: tuple[int, int], low: list[NDArray[np.intp]], end: list[NDArray[np.intp]]
 ) -> Floats:
-    """Of the estimate for low[k] <= i < end[k], for noise of variance 1; never too small.
+    """The variance of the estimate for low[k] <= i < end[k], for noise of variance 1; never too small.
 
     Of all pairs of nodes it is the product of both sides, less what the total explains.
     """

@@ -145,7 +145,7 @@ def _two_parts(tree: Tree, leaves: int, first: ArrayLike, end: ArrayLike) -> tup
 
 
 def node_variances(tree: Tree) -> list[float]:
-    """Of a node of each level as seen from below, in a tree whose nodes all have as many children as their siblings."""
+    """The variance of a node of each level, seen from below, in a tree whose siblings have equally many children."""
     return [spread.node[0] for spread in _spreads(tree, math.prod(tree.branching))]
 
 

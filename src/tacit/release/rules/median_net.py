@@ -91,7 +91,7 @@ class MedianNet:
 
     @classmethod
     def sampled(cls, domain: Domain, records: int, databases: int, *, seed: int) -> Self:
-        """Some of all databases of so many records, each as likely as any other: for nets too long to list.
+        """Some of all databases of that many records, each as likely as any other: for nets too long to list.
 
         Shares that are uniform over all distributions, and records that are drawn from them, make every database
         equally likely. The bound on updates holds; that one of the net is near the data does not follow.

@@ -19,6 +19,6 @@ def check() -> None:
 
 
 def check_tables(cells: int, databases: int) -> None:
-    """Refuse tables that are too large for so many databases."""
+    """Refuse tables that are too large for that many databases."""
     if cells * databases > MOST_CELLS:
         raise InvalidQuery(f"{databases:,} tables of {cells:,} cells are more than the {MOST_CELLS:,} cells allowed.")

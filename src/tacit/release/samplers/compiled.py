@@ -51,7 +51,7 @@ def inlined(function: F) -> F:
 
 
 def shared_out(number: int, run: Callable[[int, int], None]) -> None:
-    """Runs a loop over so many independent things, from one to another, in a thread for each processor.
+    """Runs a loop over `number` independent things in parts, from one to another, in a thread for each processor.
 
     What comes out does not depend on how many there are.
     """

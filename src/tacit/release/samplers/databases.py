@@ -124,7 +124,7 @@ class Ensemble:
         return NOT_MIXED
 
     def check(self, questions: Sequence[Query | Statistic]) -> None:
-        """Refuse what these databases cannot answer: statistics of a table that is too large for so many."""
+        """Refuse what these databases cannot answer: statistics of a table that is too large for their number."""
         for question in questions:
             if isinstance(question, Statistic):
                 self.values(question)
@@ -138,7 +138,7 @@ class Ensemble:
         return steps / float(self.records * question.unit)
 
     def values_many(self, queries: Sequence[Query]) -> Values:
-        """The same for several queries [k, N]."""
+        """The values of several queries [k, N]."""
         return np.array([self.values(query) for query in queries]).reshape(len(queries), len(self))
 
     def tables(self, names: Sequence[str]) -> NDArray[np.int64]:

@@ -38,7 +38,7 @@ CENTRINGS = 3
 _MOST = 5.0  # what one step of raking scales a cell by, at most
 _LEAST = 0.3  # of a cell's share: a draw leaves so much of it
 _FEW_SCOPES = 200  # tables of the fit that the records are raked to, beside those that were released
-_RECORDS_A_CELL = 4  # a table has fewer cells than records: at most one for so many
+_RECORDS_A_CELL = 4  # a table has fewer cells than records: at most one for this many records
 _TINY = 1e-12
 Progress = Callable[[int, int], None]
 
@@ -61,7 +61,7 @@ def plausible(
     seed: int,
     progress: Progress | None = None,
 ) -> Weighted:
-    """So many databases over so many common records. `progress` is told how many steps are done, and of how many."""
+    """Databases over common records. `progress` is told how many steps are done, and of how many."""
     rng = np.random.Generator(np.random.PCG64(seed))
     kind = np.min_scalar_type(max(domain.shape) - 1)
     codes = np.stack(found.hypothesis.draw(records, rng, even=True)).astype(kind)

@@ -94,7 +94,7 @@ class Weighted:
         return f"{self.outside:,} of {len(self):,} databases disagree with past answers" if self.outside else ""
 
     def check(self, questions: Sequence[Query | Statistic]) -> None:
-        """Refuse what these databases cannot answer: statistics of a table that is too large for so many."""
+        """Refuse what these databases cannot answer: statistics of a table that is too large for their number."""
         for question in questions:
             if isinstance(question, Statistic):
                 check_tables(self._cells(question.scope), len(self))
@@ -208,7 +208,7 @@ class Weighted:
         return replace(self, weights=weights / weights.sum(axis=1, keepdims=True))
 
     def _wider(self, query: Query, rng: np.random.Generator) -> Weighted:
-        """With a few more records that a question is about, or is not about, where hardly any are."""
+        """These records and a few more that a question is about, or is not about, where hardly any are."""
         made = self
         for within in (True, False):
             inside = made._inside(query)

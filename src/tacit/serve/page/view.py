@@ -301,7 +301,7 @@ def audit(records: Sequence[Mapping[str, Any]], session: Questions, address: str
 def mine(
     records: Sequence[Mapping[str, Any]], name: str, session: Questions, address: str, most: int
 ) -> list[list[str]]:
-    """What a name has asked, newest first, each question once, and so many of them."""
+    """What a name has asked, newest first, each question once, and at most `most` of them."""
     found: dict[str, Mapping[str, Any]] = {}
     for record in records:
         if record.get("who") == name and record.get("asked") and len(found) < most:

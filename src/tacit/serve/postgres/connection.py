@@ -213,7 +213,7 @@ class Connection:
         await self._do(portal, 0, describe=True)
 
     async def _do(self, portal: Portal, most: int, *, describe: bool = False) -> None:
-        """Do what a portal is for, or go on with it, and send so many of its rows; 0 for all."""
+        """Do what a portal is for, or go on with it, and send `most` of its rows; 0 for all."""
         prepared, fields, tag = portal.bound.prepared, self._talk.fields(portal.bound), portal.bound.prepared.tag
         if portal.rows is None:
             result = await self._talk.do(portal.bound)

@@ -228,7 +228,7 @@ class Conversation:
 
 
 def spread(codes: Sequence[int], count: int) -> tuple[int, ...]:
-    """A format for each of so many: none given means text, one given is everybody's."""
+    """A format for each value: none given means text, one given is everybody's."""
     return tuple(codes) if len(codes) == count else (codes[0] if codes else 0,) * count
 
 

@@ -41,7 +41,7 @@ class Execution:
 
 @dataclass(frozen=True)
 class Fetching:
-    """FETCH or MOVE so many rows of a cursor."""
+    """FETCH or MOVE: how many rows of which cursor."""
 
     name: str
     most: int

@@ -20,7 +20,7 @@ ROW_APART, SLANTED_APART = 14, 15  # pixels from one label to the next beside th
 SLANT = -40  # degrees, of long names below upright bars
 LONGEST = 150  # pixels of a slanted name
 SLANTED_FROM = 90  # pixels: wider labels are slanted, even if some could be skipped
-TICKS = 6  # at most about so many decide where an axis ends
+TICKS = 6  # at most about this many decide where an axis ends
 ALMOST = 1e-9  # of a step or a value: rounding must not cost a tick
 FITTED = 0.6  # of a step: if more would stay empty, an axis does not go on to the next tick,
 LITTLE = 0.04  # but this part of its length beyond the data
@@ -89,7 +89,7 @@ class Scale:
         return self.low if self.axis.log else min(max(0.0, self.low), self.high)
 
     def ticks(self, most: int) -> tuple[list[float], list[str]]:
-        """At most about so many places and their labels."""
+        """At most about `most` places and their labels."""
         if self.axis.categories is not None:
             return [float(i) for i in range(len(self.axis.categories))], list(self.axis.categories)
         if self.axis.log:
@@ -232,7 +232,7 @@ def _open(axis: Axis, low: float, high: float, new_low: float, new_high: float) 
 
 
 def _step(low: float, high: float, most: int, *, whole: bool) -> float:
-    """1, 2 or 5 times a power of ten, so that there are at most so many steps."""
+    """1, 2 or 5 times a power of ten, so that there are at most that many steps."""
     step = round_number((high - low) / max(1, most), up=True)
     return max(1.0, step) if whole else step
 

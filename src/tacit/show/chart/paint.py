@@ -51,7 +51,7 @@ def clip(words: str, most: float, size: float = 12) -> str:
 
 
 def wrap(words: str, most: float, size: float = 12, lines: int = 2) -> list[str]:
-    """Broken at spaces into at most so many lines; the last one is cut."""
+    """A text broken at spaces into a number of lines at most; the last one is cut."""
     found: list[str] = []
     rest = clean(words)
     while rest and len(found) < lines - 1 and width(rest, size) > most:
@@ -85,7 +85,7 @@ def number(value: float) -> str:
 
 
 def power(value: float) -> str:
-    """As m×10ⁿ, or 10ⁿ alone."""
+    """A number as m×10ⁿ, or 10ⁿ alone."""
     digits, exponent = f"{value:.2e}".split("e")
     digits = digits.rstrip("0").rstrip(".")
     ten = "10" + str(int(exponent)).translate(_RAISED)
