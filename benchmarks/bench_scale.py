@@ -288,7 +288,7 @@ def shown(name: str, took: dict[str, Any], memory: float | None = None, more: st
 
 
 def one_size(
-    folder: str, rows: int, *, query: bool, bound: bool, certify: float, pairs: int, only: bool
+    folder: str, rows: int, *, query: bool, bound: bool, certify: float, pairs: int, triples: int, only: bool
 ) -> dict[str, float]:
     print(f"{rows:,} rows of {len(SIZES)} attributes, {DOMAIN.size:.1e} cells")
     print(f"  {'':<44}{'s':>8}{'cpu s':>8}{'GB read':>8}{'GB held':>8}")
@@ -306,9 +306,9 @@ def one_size(
             many = step["sets"]
             shown(f"  of it, {len(many)} tables of {len(many[0])} attributes", step)
         shown("a free answer", started["asking"])
-    counted = child("tables", folder, rows, pairs, min(6, pairs))
+    counted = child("tables", folder, rows, pairs, triples)
     sets = counted["sets"]
-    shown(f"{len(sets)} tables: all pairs, chosen triples", counted["counting"], counted["memory"])
+    shown(f"{len(sets)} tables of {len(sets[0])} to {len(sets[-1])} attributes", counted["counting"], counted["memory"])
     by_hand = child("own", folder, rows, sets)
     clock, work = (counted["counting"][unit] / by_hand[unit] for unit in ("seconds", "processor"))
     more = f"  ratio {clock:.2f} by the clock, {work:.2f} of the work"
@@ -348,6 +348,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--bound", action="store_true", help="also with 2 rows of each person")
     parser.add_argument("--certify", type=float, default=0.1, help="0: without the tables of a certificate")
     parser.add_argument("--pairs", type=int, default=len(SIZES), help="attributes whose pairs are counted")
+    parser.add_argument("--triples", type=int, default=6, help="attributes whose triples are counted")
     parser.add_argument("--only", action="store_true", help="these tables, and no session")
     parser.add_argument("--figures", type=Path, help="a file for what is found, so that a run can go on: give a folder")
     parser.add_argument(
@@ -381,6 +382,7 @@ def main(arguments: Sequence[str] = ()) -> None:
                 bound=chosen.bound,
                 certify=chosen.certify,
                 pairs=chosen.pairs,
+                triples=chosen.triples,
                 only=chosen.only,
             )
             for rows in chosen.rows
