@@ -27,7 +27,19 @@ from soak import Load, prepared
 from support import until
 
 PAUSE = 0.002  # seconds between a client's requests, about
-HEAD = ("requests", "resident", "files", "objects", "arrays", "free", "SQLite", "modules", "remembered", "conditions")
+HEAD = (
+    "requests",
+    "resident",
+    "files",
+    "objects",
+    "arrays",
+    "free",
+    "SQLite",
+    "modules",
+    "remembered",
+    "conditions",
+    "repeats",
+)
 # On a signal the server writes down what it holds, in a file that is whole when it is there.
 COUNTS = """
 import ctypes, gc, json, os, re, signal, sys, tempfile
@@ -63,10 +75,12 @@ def count(*_):
     taken, free = malloc_says()
     sqlite = ctypes.CDLL("libsqlite3.so.0").sqlite3_memory_used
     sqlite.restype = ctypes.c_int64
-    kept = sum(type(one).__name__ == "Remembered" for one in gc.get_objects())
+    things = gc.get_objects()
+    kept = sum(type(one).__name__ == "Remembered" for one in things)
+    repeats = sum(len(one._repeats) for one in things if type(one).__name__ == "Dataset")
     found = [int(status[name].split()[0]) * 1024 for name in ("VmRSS", "RssFile")]
     conditions = factor._of_bits.cache_info().currsize
-    found += [small_objects(), taken - free, free, sqlite(), len(sys.modules), kept, conditions]
+    found += [small_objects(), taken - free, free, sqlite(), len(sys.modules), kept, conditions, repeats]
     place = sys.argv[1] + ".held"
     with open(place + ".new", "w") as file:
         json.dump(found, file)
@@ -80,7 +94,7 @@ def watch(folder: Path, stages: Sequence[int], say: Callable[[str], None] = prin
     """What the server holds after each of these numbers of requests: as in `HEAD`, in bytes or numbers."""
     config, keys = prepared(folder)
     held, rows, judge = Path(f"{config}.held"), list[list[int]](), Judge()
-    say("".join(f"{name:>12}" for name in HEAD))
+    say("".join(f"{name:>11}" for name in HEAD))
     with Server(config, COUNTS + PROGRAM) as server:
         for stage in stages:
             load = Load(server.address, keys, seed=100 * stage)  # other questions than before
@@ -95,9 +109,9 @@ def watch(folder: Path, stages: Sequence[int], say: Callable[[str], None] = prin
             until(held.exists)
             rows.append([judge.statuses.total(), *json.loads(held.read_text())])
             held.unlink()
-            sizes, numbers = rows[-1][1:-3], rows[-1][-3:]
+            sizes, numbers = rows[-1][1:-4], rows[-1][-4:]
             shown = [f"{rows[-1][0]:,}", *(f"{one / 2**20:.1f} MB" for one in sizes), *(f"{n:,}" for n in numbers)]
-            say("".join(f"{one:>12}" for one in shown))
+            say("".join(f"{one:>11}" for one in shown))
     assert judge.wrong == []
     return rows
 
