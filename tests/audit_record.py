@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 # Seconds of a processor that the whole of each attack takes, about.
-COSTS = {"adversaries": 2_600, "reconstruction": 900, "crashes": 900, "requests": 4_000}
+COSTS = {"adversaries": 2_600, "reconstruction": 900, "crashes": 900, "requests": 1_800}
 FOLDER = Path(__file__).parents[1] / "build" / "audit"
 
 
