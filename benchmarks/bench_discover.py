@@ -37,7 +37,7 @@ from tacit.model.workload import leaves, unit
 from tacit.owner.discovery import ASIDE
 from tacit.release.ranges.choice import choose, signal
 from tacit.release.ranges.distribution import Distribution
-from tacit.release.sought import TRIMMED, Sought
+from tacit.release.sought_columns import TRIMMED, Sought
 from tacit.trusted.noise import add_noise
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import noise_of, truth

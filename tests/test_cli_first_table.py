@@ -22,7 +22,7 @@ from tacit.load.columns import TableColumn
 from tacit.load.csv_file import CsvFile
 from tacit.load.seen import Seen
 from tacit.model import sql
-from tacit.model.describe import values_of
+from tacit.model.description import values_of
 
 VISITS = 600
 

@@ -25,7 +25,7 @@ from tacit.owner import discovery
 from tacit.owner.discovery import offer
 from tacit.public import file
 from tacit.public.check import check
-from tacit.release.sought import Sought
+from tacit.release.sought_columns import Sought
 from tacit.store import log
 from tacit.store.chain import Draft, Mark, canonical, seal
 from tacit.trusted.cells import read_tally

@@ -17,7 +17,7 @@ from support import once
 from tacit.errors import BudgetExhausted, InvalidQuery
 from tacit.model.answer import QuantileAnswer
 from tacit.model.table import Listing
-from tacit.release.bought import FIRST_STAYS
+from tacit.release.purchases import FIRST_STAYS
 from tacit.session import Session
 from tacit.trusted import gate
 

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidQuery, NotStarted
 from tacit.model.ask import Ask, Count
 from tacit.model.budget import Budget, Loss, percent_of
-from tacit.model.describe import describe_many
+from tacit.model.description import describe_many
 from tacit.model.dry_run import DryRun as DryRun  # what `dry_run` gives: for those who import it from here
 from tacit.model.expression import Expression
 from tacit.model.facts import Facts
 from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.request import Candidate
-from tacit.model.started import Expected, Started
+from tacit.model.start import Expected, Started
 from tacit.model.statistic import Statistic
 from tacit.model.table import Answers
 from tacit.model.workload import Marginal, marginal, unit
@@ -316,7 +316,7 @@ class Session(Standing):
         all of them at once, and `ask` gives it for nothing. Asked again with the same words, the same hypothesis is
         rebuilt from the ledger for nothing.
         """
-        from tacit.release.announced import announced
+        from tacit.release.announcement import announced
 
         if isinstance(workload, str | Expression | Query) or not isinstance(workload, Sequence) or not workload:
             raise InvalidQuery("a workload is a list of questions, or of tables given as lists of attribute names.")

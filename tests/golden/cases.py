@@ -19,7 +19,7 @@ from tacit.exact.bounds import rho_from
 from tacit.exact.price import Sensitivity, choice_price, choice_scale, gate_price, gate_scales, noise_for, price, total
 from tacit.model import ask as model_ask
 from tacit.model.budget import Loss, Measure
-from tacit.model.describe import describe
+from tacit.model.description import describe
 from tacit.model.noise_law import Noise, quantile, quantile_of_sum, variance
 from tacit.model.residuals import Residuals
 from tacit.model.workload import Convolution, Product, Tree, histogram, key, marginal, to_dict

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tacit.model.attribute import boolean, category, date, integer, numeric
-from tacit.model.describe import describe
+from tacit.model.description import describe
 from tacit.model.domain import Domain
 from tacit.model.expression import Expression, count, weigh
 from tacit.model.query import Query

@@ -18,7 +18,7 @@ from curators import curating, public_of
 from tacit.errors import InvalidQuery
 from tacit.model.attribute import Attribute, boolean, integer
 from tacit.model.budget import Budget, Loss
-from tacit.model.describe import describe
+from tacit.model.description import describe
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured, Measurement, decode, encode
 from tacit.model.noise_law import Noise

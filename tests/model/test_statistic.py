@@ -14,7 +14,7 @@ import pytest
 
 import tacit
 from tacit.errors import InvalidQuery
-from tacit.model.describe import describe
+from tacit.model.description import describe
 from tacit.model.domain import Domain
 from tacit.model.factor import GRID
 from tacit.model.sql import parse

@@ -21,8 +21,8 @@ from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import Query
 from tacit.model.workload import GRAIN, Convolution, Marginal, Product, Strategy, Tree, marginal
 from tacit.release import range_parts
-from tacit.release.bought import Purchase, split
 from tacit.release.need import RangesOf
+from tacit.release.purchases import Purchase, split
 from tacit.release.ranges.flat import FlatTable
 
 DOMAIN = tacit.Domain(

@@ -17,7 +17,7 @@ from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release.samplers import databases as database_sampler
 from tacit.release.samplers import moves as database_moves
-from tacit.release.samplers.compiled import compiled
+from tacit.release.samplers.compilation import compiled
 from tacit.release.samplers.databases import Ensemble
 from tacit.release.samplers.diagnostics import Diagnostics, diagnose, median_error, probes
 from tacit.release.samplers.moves import COLD, WARM, chains, violation

@@ -17,10 +17,10 @@ from tacit.errors import ConfigError, InvalidQuery, LedgerError
 from tacit.model.query import Query
 from tacit.release import table_start as table_start_module
 from tacit.release import warm_start as warm_start_module
-from tacit.release.bought import split
 from tacit.release.iterative import Weights
 from tacit.release.online import Online
 from tacit.release.online_terms import GATE_SHARE
+from tacit.release.purchases import split
 from tacit.session import Session
 from tacit.trusted.curator import Curator
 

@@ -15,10 +15,10 @@ from tacit.errors import InvalidQuery
 from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
-from tacit.release.samplers import plausible as plausible_module
-from tacit.release.samplers import weighted
-from tacit.release.samplers.plausible import plausible
-from tacit.release.samplers.weighted import Weighted
+from tacit.release.samplers import plausible_databases as plausible_module
+from tacit.release.samplers import weighted_records as weighted
+from tacit.release.samplers.plausible_databases import plausible
+from tacit.release.samplers.weighted_records import Weighted
 from tacit.release.warm_start import WarmStart, recalled
 
 DOMAIN = tacit.Domain({"a": tacit.integer(0, 7), "b": tacit.category(["x", "y", "z"]), "c": tacit.boolean()})

@@ -16,7 +16,7 @@ from tacit.model.facts import ANSWER, EXACT, NOISE, Bar, Facts, Receipt
 from tacit.model.noise_law import Noise, pmf
 from tacit.model.query import Query
 from tacit.model.workload import Marginal
-from tacit.release.blockwise import BlockTerms, Blockwise
+from tacit.release.block_parts import BlockTerms, Blockwise
 from tacit.release.estimate import Ceiling, Centre, Estimate, TableEstimate
 from tacit.release.groups import BlockGroup, Taken
 from tacit.release.hypothesis.noise_sum import Draws, width_of_all

@@ -25,14 +25,14 @@ from tacit.model.domain import Domain
 from tacit.model.dry_run import DryRun
 from tacit.model.facts import Facts
 from tacit.model.query import Query
-from tacit.model.started import Started
+from tacit.model.start import Started
 from tacit.model.status import BlockStatus, Extension, Status
 from tacit.model.table import Answers
 from tacit.model.workload import Marginal
 from tacit.owner.manifest import Block
 from tacit.questions import Questions
 from tacit.release.answering import combine, parts
-from tacit.release.blockwise import BlockTerms, Blockwise
+from tacit.release.block_parts import BlockTerms, Blockwise
 from tacit.release.epsilon import epsilon_spent
 from tacit.release.estimate import Estimate
 from tacit.release.evidence import FEW, Setting

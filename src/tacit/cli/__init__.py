@@ -14,7 +14,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from tacit import __version__
-from tacit.cli import ask, bench, demo, discovery, draft, own, publish, rehearse, serve
+from tacit.cli import ask, bench, demo, discovery, draft, own, publish, rehearsal, serve
 from tacit.cli.options import STOPPED
 from tacit.cli.show import as_document
 from tacit.errors import BudgetExhausted, TacitError
@@ -138,7 +138,7 @@ def completion(shell: str) -> None:
 
 
 for _command in (  # in the order of need
-    draft.init, discovery.discover, rehearse.check, rehearse.try_,
+    draft.init, discovery.discover, rehearsal.check, rehearsal.try_,
     own.plan, own.start, own.extend, own.append, own.encode, own.forget,
     ask.ask, ask.table, ask.cdf, ask.quantile,
     publish.status, publish.history, publish.publish, publish.synthesize, publish.report, publish.verify,

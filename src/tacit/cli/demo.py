@@ -235,7 +235,7 @@ def _interval(answer: Answer, true: int, width: int = 15) -> str:
 def _talk(session: Session, truth: Truth, to: Console) -> None:
     """Questions of the reader's own, until an empty line."""
     from tacit.cli.prompt import completing
-    from tacit.model.describe import values_of
+    from tacit.model.description import values_of
 
     to.print(" [bold]Now you.[/] A condition, like  visits >= 10 AND health = 'excellent'  (Enter leaves)")
     for name, attribute in session.domain.items():

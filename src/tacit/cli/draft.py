@@ -279,7 +279,7 @@ def says_whose(name: str) -> bool:
 
 def _other(seen: Seen) -> str:
     """A label for what is not listed, which is not one of the listed values itself."""
-    from tacit.release.sought import OTHERS
+    from tacit.release.sought_columns import OTHERS
 
     taken = {value.lower() for value in seen.values or ()}
     return next(word for word in OTHERS if word not in taken)

@@ -108,7 +108,7 @@ def _obey(line: str, session: Opened, manner: Manner, to: Console) -> None:
         question = rest.strip().rstrip("; ")
         print_dry_run(question, session.dry_run(question), to)
     elif command == "\\d":
-        from tacit.model.describe import values_of
+        from tacit.model.description import values_of
 
         part = rest.strip().lower()
         found = {name: attribute for name, attribute in session.domain.items() if part in name.lower()}

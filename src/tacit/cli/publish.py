@@ -249,7 +249,7 @@ def _line(past: Past) -> dict[str, Any]:
 
 def _print_status(now: Status, domain: Domain, past: list[Past], units: bool, to: Console) -> None:
     from tacit.model.budget import percent_of
-    from tacit.model.describe import values_of
+    from tacit.model.description import values_of
 
     spent = now.spent.atoms / now.total.atoms
     filled = round(40 * spent)

@@ -27,7 +27,7 @@ from tacit.model.domain import Domain
 from tacit.model.dry_run import DryRun
 from tacit.model.facts import Receipt
 from tacit.model.past import History, Past
-from tacit.model.started import Expected, Started
+from tacit.model.start import Expected, Started
 from tacit.model.status import BlockStatus, Extension, Quota, Status
 from tacit.model.table import Answers
 from tacit.questions import Asked, Questions, batch_of, number_of

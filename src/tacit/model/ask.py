@@ -22,8 +22,8 @@ from tacit.model.aggregate import (
     mean,
 )
 from tacit.model.curve import Cdf, Histogram, Quantile, Range
-from tacit.model.derived import Derived
-from tacit.model.describe import describe
+from tacit.model.derivation import Derived
+from tacit.model.description import describe
 from tacit.model.domain import Domain
 from tacit.model.select import Column, Crosstab, GroupBy, Select
 from tacit.model.statistic import Statistic

@@ -11,7 +11,7 @@ import numpy as np
 from tacit.errors import InvalidQuery
 from tacit.model.aggregate import EVERYONE, RANGE_SHARE, check_share
 from tacit.model.attribute import Attribute
-from tacit.model.describe import describe
+from tacit.model.description import describe
 from tacit.model.domain import Domain
 from tacit.model.expression import count
 from tacit.model.query import Query

@@ -12,7 +12,7 @@ from tacit.errors import InvalidQuery
 from tacit.model.aggregate import EVERYONE, Aggregate, Count
 from tacit.model.attribute import Attribute
 from tacit.model.curve import Quantile
-from tacit.model.describe import describe
+from tacit.model.description import describe
 from tacit.model.domain import Domain
 from tacit.model.outer import Kind, kinds_of
 from tacit.model.query import Query

@@ -29,7 +29,7 @@ from tacit.owner.opening import unit_terms
 from tacit.owner.terms import MadeWith
 from tacit.release.ranges.choice import choose, signal
 from tacit.release.ranges.distribution import Distribution
-from tacit.release.sought import Sought, said
+from tacit.release.sought_columns import Sought, said
 from tacit.store.anchor import Anchor
 from tacit.store.chain import Line
 from tacit.store.log import Log

@@ -22,7 +22,7 @@ from tacit.extension import PART_OF
 from tacit.extension import extend as write_extension
 from tacit.model.attribute import Attribute
 from tacit.model.budget import MEASURES, Budget, Loss
-from tacit.model.describe import values_of
+from tacit.model.description import values_of
 from tacit.model.domain import Domain, toml_value
 from tacit.model.entry import decisions
 from tacit.model.request import Declared

@@ -28,14 +28,14 @@ from tacit.model.ask import (
     Sum,
 )
 from tacit.model.block import column_of_blocks
-from tacit.model.derived import identity
+from tacit.model.derivation import identity
 from tacit.model.facts import joined
 from tacit.model.formula import Figure, Weighed
 from tacit.model.query import Query
-from tacit.model.started import Expected
+from tacit.model.start import Expected
 from tacit.model.table import Answers, Table
 from tacit.model.workload import Marginal
-from tacit.release import composed, curves, statement
+from tacit.release import composition, curves, statement
 from tacit.release.estimate import TableEstimate
 from tacit.release.evidence import Found, Setting, answer_to, need_of_table, once
 from tacit.release.need import Need
@@ -64,7 +64,7 @@ def parts(ask: Ask, setting: Setting) -> tuple[Need, ...]:
         case Derived():
             return once(need for select in ask.selects for need in parts(select, setting))
         case Select():
-            needs = (composed.needs_of(part, ask.groups, setting) for part in _weighed(ask))
+            needs = (composition.needs_of(part, ask.groups, setting) for part in _weighed(ask))
             return once(one for need in needs for one in ([need] if isinstance(need, Marginal) else need))
     return once(part.query(domain) for part in ask.formula.parts)
 
@@ -119,7 +119,7 @@ def _combined(ask: Ask, found: Found, setting: Setting, text: str) -> Answers:
             return _selected(ask, found, setting)
         case Derived():
             return _worked_out(ask, found, setting)
-    values = composed.figures(ask, (), found, setting)
+    values = composition.figures(ask, (), found, setting)
     return Answer(text, values.figures[0].value, values.facts, ask.formula.limits(setting.rows))
 
 

@@ -27,7 +27,6 @@ from tacit.model.facts import Bar, Facts, all_of, share_of
 from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
-from tacit.release.bought import split
 from tacit.release.classes import (
     FEW_VALUES,
     MOST_CELLS,
@@ -48,6 +47,7 @@ from tacit.release.classes import (
 from tacit.release.estimate import Ceiling, Estimate
 from tacit.release.hypothesis.noise_sum import Draws
 from tacit.release.public import Public
+from tacit.release.purchases import split
 from tacit.release.warm_start import WarmStart
 
 if TYPE_CHECKING:

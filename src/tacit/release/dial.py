@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tacit.errors import BudgetExhausted, InvalidBudget, InvalidQuery
 from tacit.model.ask import MOST_WITHIN, Ask, Count, Fraction, Mean, Sum, check_within
 from tacit.model.budget import Loss, Measure, percent_of
-from tacit.model.describe import describe
+from tacit.model.description import describe
 from tacit.model.domain import Domain
 from tacit.model.dry_run import DryRun
 from tacit.model.entry import Measured

@@ -22,10 +22,10 @@ from tacit.model.facts import EXACT, Facts, widest
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import MAX_ANSWERS, Marginal, Strategy, histogram, leaves
-from tacit.release.bought import Purchase
 from tacit.release.estimate import Estimate, TableEstimate
 from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.release.public import Public
+from tacit.release.purchases import Purchase
 from tacit.release.ranges.choice import choose
 from tacit.release.ranges.distribution import Distribution
 from tacit.release.recall import buyer

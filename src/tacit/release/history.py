@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from tacit.model.describe import describe
+from tacit.model.description import describe
 from tacit.model.past import History, Past
 from tacit.model.workload import Question
 from tacit.release.public import Public, Purchased

@@ -44,7 +44,7 @@ from tacit.release.warm_start import Progress, WarmStart
 if TYPE_CHECKING:  # the samplers bring numba and scipy along: half a second, and only where there is voting
     from tacit.release.samplers.databases import Ensemble
     from tacit.release.samplers.fractions import Fractions
-    from tacit.release.samplers.weighted import Weighted
+    from tacit.release.samplers.weighted_records import Weighted
     from tacit.trusted.curator import Curator
 
     Votes: TypeAlias = Ensemble | Fractions | Weighted
@@ -132,7 +132,7 @@ class Voters:
     def _start(self) -> Votes:
         from tacit.release.samplers.databases import Ensemble
         from tacit.release.samplers.fractions import Fractions
-        from tacit.release.samplers.plausible import plausible
+        from tacit.release.samplers.plausible_databases import plausible
 
         settings, seed = self._settings, self._seed("start")
         number, records = settings.databases, settings.records

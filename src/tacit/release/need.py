@@ -14,8 +14,8 @@ from tacit.model.facts import Facts
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
-from tacit.release.bought import Ranged
 from tacit.release.estimate import Estimate, TableEstimate
+from tacit.release.purchases import Ranged
 
 Interval = tuple[int, int]
 

@@ -25,10 +25,10 @@ from tacit.model.query import Query
 from tacit.model.request import Candidate
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
-from tacit.release.bought import split
 from tacit.release.estimate import Estimate
 from tacit.release.hypothesis.dense import Dense
 from tacit.release.public import Public
+from tacit.release.purchases import split
 from tacit.release.recall import Recall, buyer, expected_noise
 from tacit.release.rules import H, Hypothesis, TableRule, UpdateRule
 from tacit.release.rules.median_net import Databases

@@ -19,11 +19,11 @@ from tacit.model.facts import EXACT, Facts, joined, widest
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
-from tacit.release.bought import Bought, Purchase
 from tacit.release.dial import Dial, Wanted
 from tacit.release.estimate import Answerer, Estimate, TableEstimate, for_each, of_stored, repeated
 from tacit.release.need import Need, Part, RangesOf
 from tacit.release.public import Public
+from tacit.release.purchases import Bought, Purchase
 from tacit.release.range_parts import RangeParts
 from tacit.release.recall import buyer
 from tacit.store.chain import Mark

@@ -16,7 +16,7 @@ from msgspec.json import Decoder
 
 from tacit.errors import TacitError
 from tacit.model.budget import Loss
-from tacit.model.describe import describe
+from tacit.model.description import describe
 from tacit.model.entry import (
     Carried,
     Closed,

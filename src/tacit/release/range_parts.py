@@ -15,10 +15,10 @@ from tacit.model.budget import Loss, percent_of
 from tacit.model.facts import Facts, joined
 from tacit.model.query import Query
 from tacit.model.workload import Strategy, leaves, marginal
-from tacit.release.bought import Bought, Purchase, Ranged
 from tacit.release.estimate import Answerer, Estimate
 from tacit.release.need import Interval, RangesOf, Released
 from tacit.release.public import Public
+from tacit.release.purchases import Bought, Purchase, Ranged
 from tacit.release.ranges.choice import choose, rung, signal
 from tacit.release.ranges.distribution import Distribution
 from tacit.release.ranges.rectangles import choose_product

@@ -19,14 +19,14 @@ from tacit.model import span
 from tacit.model.aggregate import Aggregate
 from tacit.model.answer import Answer
 from tacit.model.curve import Quantile
-from tacit.model.derived import Derived, Fold, Folded, attribute_of
+from tacit.model.derivation import Derived, Fold, Folded, attribute_of
 from tacit.model.facts import EXACT, joined
 from tacit.model.formula import Figure
 from tacit.model.outer import ANY, Given, Outer, Relation, Risks, bare, confidence, evaluate, limits_of, risks_of
 from tacit.model.select import Select
 from tacit.model.span import Spans, Texts, Values, Verdicts, Wholes
 from tacit.model.table import Listing, Row
-from tacit.release import composed
+from tacit.release import composition
 from tacit.release.evidence import Found, Setting, facts_of, with_widest
 from tacit.release.need import Need
 
@@ -174,7 +174,7 @@ def _figures(ask: Aggregate, select: Select, sources: _Sources) -> tuple[Sequenc
     found, setting, single, notes, at_once = sources
     unsure = 1 - setting.confidence
     if select.groups:
-        made = composed.figures(ask, select.groups, found, setting, at_once=at_once)
+        made = composition.figures(ask, select.groups, found, setting, at_once=at_once)
         notes.append(made.facts.note)
         event = (AT_ONCE,) if at_once else ()
         return made.figures, {(part, select.groups, *event): unsure for part in made.noisy}
@@ -184,7 +184,7 @@ def _figures(ask: Aggregate, select: Select, sources: _Sources) -> tuple[Sequenc
         return [Figure(one.value, one.error)], {}
     if getattr(ask, "from_ranges", False):  # read off a release of all ranges, whose band is one event
         return [Figure(one.value, one.error)], {ask: 1 - one.confidence}
-    parts = composed.noisy(ask, (), found, setting)
+    parts = composition.noisy(ask, (), found, setting)
     return [Figure(one.value, one.error)], {
         (part, ()): max(unsure, (1 - one.confidence) / len(parts)) for part in parts
     }

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidQuery
 from tacit.model.attribute import Attribute
-from tacit.model.describe import describe
+from tacit.model.description import describe
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.noise_law import Noise, variance

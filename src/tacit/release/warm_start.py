@@ -23,7 +23,7 @@ from tacit.release.allocation import allocation
 from tacit.release.hypothesis.dense import MAX_CELLS, Dense
 from tacit.release.hypothesis.fit import Fitted, fit
 from tacit.release.hypothesis.fit_mixture import FittedMixture, fit_mixture
-from tacit.release.hypothesis.kept import packed, unpacked
+from tacit.release.hypothesis.kept_fit import packed, unpacked
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.hypothesis.prior import Prior
 from tacit.release.public import Public

@@ -25,10 +25,10 @@ import numpy as np
 from tacit.model.budget import Loss
 from tacit.model.facts import EXACT, NOISE, Bar, Facts, Source, about, all_of, joined
 from tacit.model.noise_law import Noise
-from tacit.release.bought import split
 from tacit.release.estimate import Centre, Estimate, TableEstimate, for_each
 from tacit.release.evidence import sure
 from tacit.release.hypothesis.noise_sum import Draws, width_of_all
+from tacit.release.purchases import split
 
 _FIRST: tuple[Source, ...] = ("measured", "hypothesis", "repeat", "public")
 _MANY = 3  # blocks whose notes a sum repeats

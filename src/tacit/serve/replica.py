@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from tacit.errors import NeedsData
-from tacit.model.started import Started
+from tacit.model.start import Started
 from tacit.model.table import Answers
 from tacit.public import opened, sound
 from tacit.serve.key import Key

@@ -15,7 +15,7 @@ import numpy as np
 from tacit.model.answer import Answer, says_words
 from tacit.model.attribute import Attribute
 from tacit.model.budget import Loss
-from tacit.model.describe import describe
+from tacit.model.description import describe
 from tacit.model.entry import Measured, Told
 from tacit.model.facts import Facts, Receipt
 from tacit.model.noise_law import quantile

@@ -20,8 +20,8 @@ from tacit.model.ask import (
     Sum,
     Variance,
 )
-from tacit.model.derived import Fold, Folded
-from tacit.model.describe import describe
+from tacit.model.derivation import Fold, Folded
+from tacit.model.description import describe
 from tacit.model.expression import All, Among, Expression, Not
 from tacit.model.outer import Belongs, Constant, Given, Operation, Outer
 from tacit.model.query import Query

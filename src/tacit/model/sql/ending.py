@@ -8,7 +8,7 @@ from typing import Protocol
 from sqlglot import exp
 
 from tacit.errors import InvalidQuery
-from tacit.model.derived import DerivedColumn, Sort
+from tacit.model.derivation import DerivedColumn, Sort
 from tacit.model.outer import Outer
 from tacit.model.sql.condition import Reading, only, plain_value
 from tacit.model.sql.group import position

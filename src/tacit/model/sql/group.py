@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tacit.errors import InvalidQuery
 from tacit.model.ask import GroupBy
-from tacit.model.describe import describe
+from tacit.model.description import describe
 from tacit.model.outer import Belongs
 from tacit.model.query import Query
 from tacit.model.sql.condition import Reading, column, condition, only, plain_value, stripped, text

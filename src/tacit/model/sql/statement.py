@@ -14,7 +14,7 @@ from sqlglot import exp
 from tacit.errors import InvalidQuery
 from tacit.model.aggregate import Aggregate
 from tacit.model.ask import Ask, Column, Count, Derived, GroupBy, Quantile, Select
-from tacit.model.derived import DerivedColumn, Fold, Folded, FoldKind, attribute_of
+from tacit.model.derivation import DerivedColumn, Fold, Folded, FoldKind, attribute_of
 from tacit.model.expression import All, Expression
 from tacit.model.outer import Constant, Elsewhere, Given, Kind, Operation, Outer, kinds_of
 from tacit.model.sql.aggregate import aggregate, distinct_values

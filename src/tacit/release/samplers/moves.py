@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.model.factor import GRID
-from tacit.release.samplers.compiled import compiled, inlined, shared_out, uncached
+from tacit.release.samplers.compilation import compiled, inlined, shared_out, uncached
 from tacit.release.samplers.slabs import (
     LONGEST,
     Chains,

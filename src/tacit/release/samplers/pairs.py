@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.release.samplers.compiled import compiled, inlined
+from tacit.release.samplers.compilation import compiled, inlined
 from tacit.release.samplers.polytope import Array, Samples, Slabs, settled
 
 Pairs = NDArray[np.intp]

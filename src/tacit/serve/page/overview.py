@@ -17,7 +17,7 @@ from tacit.model import sql
 from tacit.model.ask import Count, Crosstab
 from tacit.model.attribute import Attribute
 from tacit.model.block import column_of_blocks
-from tacit.model.describe import values_of
+from tacit.model.description import values_of
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.model.table import Table

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tacit.model.answer import Answer, QuantileAnswer, bar_words
 from tacit.model.ask import Ask, Crosstab, Derived, Quantile, Select
-from tacit.model.derived import Folded
+from tacit.model.derivation import Folded
 from tacit.model.domain import Domain
 from tacit.model.outer import Case, Constant, Given, Outer
 from tacit.model.select import GroupBy

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tacit.model.started import Expected
+from tacit.model.start import Expected
 from tacit.model.table import Answers
 from tacit.serve.app import is_loopback
 from tacit.serve.connections import BACKLOG

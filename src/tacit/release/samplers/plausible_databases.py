@@ -28,8 +28,8 @@ from tacit.model.domain import Domain
 from tacit.release.allocation import STRENGTHS
 from tacit.release.hypothesis.fit import Fitted, axis_order
 from tacit.release.hypothesis.terms import Axes, Interaction, interactions_of, subsets, terms_of
-from tacit.release.samplers.compiled import shared_out
-from tacit.release.samplers.weighted import Array, Places, Weighted, places, rake
+from tacit.release.samplers.compilation import shared_out
+from tacit.release.samplers.weighted_records import Array, Places, Weighted, places, rake
 from tacit.release.warm_start import WarmStart
 
 SWEEPS = 2  # of a database over the released tables

@@ -24,7 +24,7 @@ from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
 from tacit.release.samplers import check_tables
-from tacit.release.samplers.compiled import compiled, shared_out
+from tacit.release.samplers.compilation import compiled, shared_out
 from tacit.release.samplers.diagnostics import probes
 
 SIZE = 2**24  # records of a database, as a statistic sees it: so fine that rounding does not matter

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from tacit.errors import InvalidQuery
 from tacit.model.aggregate import check_share
 from tacit.model.budget import Loss
-from tacit.model.describe import describe
+from tacit.model.description import describe
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.model.request import Candidate
 from tacit.model.workload import Marginal, key
-from tacit.release.bought import split
 from tacit.release.offline import MAX_ROUNDS, Constructed, Distinguisher, announce, construct, plan
 from tacit.release.public import Public
+from tacit.release.purchases import split
 from tacit.release.rules import Learner, UpdateRule
 
 if TYPE_CHECKING:
