@@ -17,7 +17,7 @@ from tacit.errors import InvalidQuery, NotStarted
 from tacit.model.ask import Ask, Count
 from tacit.model.budget import Budget, Loss, percent_of
 from tacit.model.description import describe_many
-from tacit.model.dry_run import DryRun as DryRun  # what `dry_run` gives: for those who import it from here
+from tacit.model.dry_run import DryRun
 from tacit.model.expression import Expression
 from tacit.model.facts import Facts
 from tacit.model.noise_law import quantile

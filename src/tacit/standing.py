@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from tacit.errors import NeedsData
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
-from tacit.model.dry_run import DryRun as DryRun  # what `dry_run` gives: for those who import it from here
 from tacit.model.entry import Carried, Measured, Told
 from tacit.model.past import History, Past
 from tacit.model.status import Extension, Status

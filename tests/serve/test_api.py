@@ -21,6 +21,7 @@ import tacit
 from support import PATIENCE, until
 from tacit.cli import main
 from tacit.config import read_config
+from tacit.model.dry_run import DryRun
 from tacit.serve import dataset
 from tacit.serve.admission import Limits
 from tacit.serve.api import ENDPOINTS
@@ -28,7 +29,6 @@ from tacit.serve.keys import KeyRing, make_key, revoke_key
 from tacit.serve.openapi import document
 from tacit.serve.question import read
 from tacit.serve.refusal import INTERNAL, Refusal
-from tacit.session import DryRun
 
 WOMEN = "SELECT COUNT(*) FROM data WHERE sex = 'F'"
 DOCUMENT = document()

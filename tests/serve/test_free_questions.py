@@ -19,6 +19,7 @@ import pytest
 import tacit
 from support import PATIENCE
 from tacit.errors import InvalidQuery, TacitError, WouldSpend
+from tacit.model.dry_run import DryRun
 from tacit.model.workload import Product
 from tacit.release.need import Need, RangesOf
 from tacit.release.parts import Parts
@@ -27,7 +28,6 @@ from tacit.serve.dataset import Dataset, ServerLock
 from tacit.serve.keys import KeyRing
 from tacit.serve.question import read
 from tacit.serve.refusal import Refusal
-from tacit.session import DryRun
 
 ARRIVED = datetime(2031, 1, 1, tzinfo=UTC)  # of all requests, so that those which wait together share a commit
 ROWS, MECHANISMS = 2000, ["direct", "iterative", "histogram"]

@@ -40,8 +40,8 @@ from tacit.errors import InvalidQuery, TacitError
 
 if TYPE_CHECKING:
     from tacit.cli.options import Opened
+    from tacit.model.dry_run import DryRun
     from tacit.model.table import Answers, CdfAnswer, Table
-    from tacit.session import DryRun
 
 FORMS = {".csv": "csv", ".json": "json", ".md": "markdown", ".svg": "svg"}  # what a file is written as, by its ending
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # shown below a curve

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tacit.model.answer import Answer, QuantileAnswer
+    from tacit.model.dry_run import DryRun
     from tacit.model.table import CdfAnswer, Listing, Table
-    from tacit.session import DryRun
 
     Shown = Answer | Table | CdfAnswer | QuantileAnswer | Listing
 

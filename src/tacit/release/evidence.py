@@ -1,6 +1,6 @@
 """What answers are put together from: what is public about a session, the parts found, and what several of them say.
 
-Used by `answering`, `curves` and `composed` alone, except for `Setting` and `one_answer`.
+Used by `answering`, `curves` and `composition` alone, except for `Setting` and `one_answer`.
 """
 
 from __future__ import annotations

@@ -203,9 +203,9 @@ def construct(
 class Proof:
     """How far all answers are off, in rows, when a construction stops by itself: what may go wrong over all rounds.
 
-    A part of what may go wrong is left to bars that are read off releases: see `bought.split`. The list is taken to be
-    chosen without regard to the noise of what was bought before: whoever knows which earlier answer is far off, because
-    they bought it twice, could choose a list around it.
+    A part of what may go wrong is left to bars that are read off releases: see `purchases.split`. The list is taken to
+    be chosen without regard to the noise of what was bought before: whoever knows which earlier answer is far off,
+    because they bought it twice, could choose a list around it.
     """
 
     public: Public

@@ -24,6 +24,7 @@ from tacit.errors import ConfigError, LedgerError, WouldSpend
 from tacit.model.answer import Answer
 from tacit.model.ask import Count
 from tacit.model.budget import Loss
+from tacit.model.dry_run import DryRun
 from tacit.model.start import Started
 from tacit.model.table import Answers
 from tacit.replies import QuotaLine
@@ -36,7 +37,7 @@ from tacit.serve.refusal import Refusal, code_of, log
 from tacit.serve.served import ServedData, check_name, ticket
 from tacit.serve.turns import SLICE, SLICE_WORK, Steps, Ticket
 from tacit.serve.writer import Cut, accounted
-from tacit.session import DryRun, Session
+from tacit.session import Session
 
 if TYPE_CHECKING:  # a server of published files loads no ledger
     from tacit.blocks.series import Series

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from tacit.errors import NeedsData
+from tacit.model.dry_run import DryRun
 from tacit.model.start import Started
 from tacit.model.table import Answers
 from tacit.public import opened, sound
@@ -21,7 +22,6 @@ from tacit.serve.question import Question
 from tacit.serve.refusal import not_here
 from tacit.serve.served import ServedData, check_name, ticket
 from tacit.serve.turns import SLICE, Steps
-from tacit.session import DryRun
 
 MAX_REMEMBERED = 10_000  # counts
 

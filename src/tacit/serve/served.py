@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tacit.errors import ConfigError
 from tacit.model.ask import Ask
 from tacit.model.budget import Loss
+from tacit.model.dry_run import DryRun
 from tacit.model.start import Started
 from tacit.model.table import Answers
 from tacit.replies import AttributeLine, DomainReply, QuotaLine
@@ -23,7 +24,7 @@ from tacit.serve.question import COUNT_WORK, Question
 from tacit.serve.refusal import Refusal
 from tacit.serve.turns import SLICE, Steps, Ticket
 from tacit.serve.writer import Writer
-from tacit.session import DryRun, Session
+from tacit.session import Session
 
 if TYPE_CHECKING:  # a server of published files loads no ledger
     from tacit.blocks.series import Series

@@ -2,7 +2,7 @@
 
 `databases` has databases of m records, `fractions` fractional ones. Both hold many samples; a step moves each of them
 with its own random numbers, and leaves the uniform law on what agrees with the answers as it is. Both start from
-nothing. `weighted` has databases that `plausible` draws from what a warm start has released.
+nothing. `weighted_records` has databases that `plausible_databases` draws from what a warm start has released.
 """
 
 from importlib.util import find_spec

@@ -1,9 +1,9 @@
 """Public databases that share their records and differ in how much each record counts. Called by the median mechanism.
 
 N databases are N lines of weights over the same M records. Each is a distribution over X, as the fractional databases
-of Roth & Roughgarden's section 5 are, and so answers any question; nothing lists X. `plausible` draws them from a warm
-start. A hard answer moves every database towards it, and inside its slab: the weights of the records that the question
-is about are scaled, as multiplicative weights do it, which changes nothing else more than it must.
+of Roth & Roughgarden's section 5 are, and so answers any question; nothing lists X. `plausible_databases` draws them
+from a warm start. A hard answer moves every database towards it, and inside its slab: the weights of the records that
+the question is about are scaled, as multiplicative weights do it, which changes nothing else more than it must.
 
 All of it is post-processing: a pure function of released answers and recorded seeds.
 """

@@ -23,13 +23,13 @@ from tacit.model.attribute import Attribute
 from tacit.model.block import column_of_blocks
 from tacit.model.budget import Loss, percent_of
 from tacit.model.domain import Domain
+from tacit.model.dry_run import DryRun
 from tacit.model.query import Query
 from tacit.model.table import Answers, CdfAnswer, Listing, Table
 from tacit.questions import Questions
 from tacit.serve.page.form import Built
 from tacit.serve.page.link import drilled, fields_of, over_time
 from tacit.serve.schema import Json
-from tacit.session import DryRun
 from tacit.show.chart import Axis, Chart, Heat, Points, Rule
 from tacit.show.chart.axes import round_number
 from tacit.show.chart.paint import GREY

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tacit.model.dry_run import DryRun
 from tacit.model.start import Expected
 from tacit.model.table import Answers
 from tacit.serve.app import is_loopback
@@ -35,7 +36,7 @@ from tacit.serve.question import SHORT_SQL, Memory, Question
 from tacit.serve.scram import Login, LoginFailed, Verifier
 from tacit.serve.served import ServedData, ticket
 from tacit.serve.server import Server
-from tacit.session import DryRun, Session
+from tacit.session import Session
 
 if TYPE_CHECKING:
     from tacit.serve.keys import KeyRing
