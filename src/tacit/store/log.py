@@ -247,17 +247,14 @@ class Log:
         return self._file.read(lambda db: self.identity.problem(db, rows.head(db), self._anchor))
 
     def turn(self) -> AbstractContextManager[Any]:
-        """One holder among all threads and processes, which may nest its turns; others may still read and write.
-
-        All that is written within a turn has the time at which it was asked for, before the wait: see `time`.
-        """
+        """One holder among all threads and processes, which may nest its turns; others may still read and write."""
         if self._file.has_turn():
             return nullcontext()
         self.conditions.asked = self.conditions.arrived or now()
         return self._file.turn()
 
     def time(self) -> str:
-        """The time that lines carry which are written now.
+        """The time that lines carry which are written now; within a turn, when that was asked for, before the wait.
 
         Guarantee: within a turn, it does not tell how long anything took since the turn was asked for. Lines are
             published, and how long the data were looked at may tell about them.
