@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -320,6 +322,49 @@ def test_threads_that_read_a_manifest_at_once_read_each_block_once(
         assert served.rows == 800
         assert served.start(LABELS[1]) == [LABELS[1]]
         assert served.groups == []
+
+
+def test_a_block_that_is_appended_while_the_manifest_is_read_is_listed_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By another process. One that was never listed could be appended again, with a budget of its own."""
+    with made(tmp_path, months=1) as series, tacit.series(ledger=tmp_path / "stays.tacit") as served:
+        log, read, late = served._ledgers._manifest._log, Log.lines, [LABELS[2]]
+        series.append(month(1), LABELS[1])
+
+        def lines(asked: Log, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Line]:
+            yield from read(asked, after, kinds)
+            if asked is log and late:
+                series.append(month(2), late.pop())
+
+        monkeypatch.setattr(Log, "lines", lines)
+        assert served.blocks == LABELS[:2]
+        assert not late
+        assert served.blocks == LABELS[:3]
+
+
+def test_a_child_that_is_forked_while_a_manifest_is_read_reads_it_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with made(tmp_path, months=1) as series, tacit.series(ledger=tmp_path / "stays.tacit") as served:
+        log, read, children = served._ledgers._manifest._log, Log.lines, list[int]()
+        series.append(month(1), LABELS[1])
+
+        def lines(asked: Log, after: int = 0, kinds: Sequence[str] = ()) -> Iterator[Line]:
+            for line in read(asked, after, kinds):
+                if asked is log and not children:
+                    children.append(os.fork())
+                    if not children[0]:
+                        signal.alarm(60)  # it ends, should it wait for what its parent is doing
+                        try:
+                            os._exit(0 if served.blocks == LABELS[:2] else 1)
+                        finally:
+                            os._exit(2)
+                yield line
+
+        monkeypatch.setattr(Log, "lines", lines)
+        assert served.blocks == LABELS[:2]
+        assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 0
 
 
 def test_a_block_is_in_a_group_once(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import tacit
 from tacit.blocks.ledgers import BlockLedgers
 from tacit.model.budget import Budget
 from tacit.owner.manifest import Manifest
+from tacit.store.anchor import Anchor
 from tacit.store.chain import Draft
 from tacit.store.log import Log
 from test_series_groups import BUDGET, DOMAIN, LABELS, LONG, made, month, value
@@ -185,6 +188,20 @@ def test_a_block_of_a_copy_of_its_series_that_the_anchor_refused_is_not_opened_b
         opened(second)
     with opened(first) as session:
         assert session.rows == 400
+
+
+def test_a_block_by_itself_does_not_move_the_anchor_to_a_forged_line_of_its_series(tmp_path: Path) -> None:
+    """A sound copy of the manifest, which the owner brings back, would be refused for it."""
+    with made(tmp_path, months=1, mechanism="direct", expected=None, windows=None) as series:
+        log = series._ledgers._manifest._log
+        known = log._anchor.newest(log.identity.id)
+        (ledger,) = (tmp_path / "stays.tacit.blocks").glob("2026-01*.tacit")
+    with closing(sqlite3.connect(tmp_path / "stays.tacit")) as db:
+        db.execute("INSERT INTO entries VALUES (9, 'block', 'block 9', NULL, 0, 0, '', '00', '{}')")
+        db.commit()
+    with pytest.raises(tacit.LedgerError, match="entry 9 does not follow"):
+        tacit.open(data=str(tmp_path / "1.csv"), domain=DOMAIN, budget=BUDGET, ledger=ledger)
+    assert Anchor(None).newest(log.identity.id) == known is not None
 
 
 def test_a_block_is_not_called_like_a_group(tmp_path: Path) -> None:

@@ -8,12 +8,11 @@ their levels before there was a block. The owner's secret, like the ledgers.
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tacit.errors import LedgerError
 from tacit.model.budget import Budget
@@ -63,6 +62,17 @@ class GroupLedger:
         return BlockGroup(self.level, self.place)
 
 
+class _Said(NamedTuple):
+    """What the lines of a manifest say, up to this number."""
+
+    up_to: int = 0
+    blocks: tuple[Block, ...] = ()
+    groups: tuple[GroupLedger, ...] = ()
+    missed: frozenset[BlockGroup] = frozenset()
+    levels: tuple[Levels, str] = (ALONE, "")
+    raised: tuple[tuple[Budget, Line], ...] = ()
+
+
 def step(state: State, seq: int, line: Draft | Line) -> State:
     """A manifest has a division of the budget, blocks, groups, decisions to raise the budget, and overrides.
 
@@ -85,14 +95,7 @@ class Manifest:
     """
 
     def __init__(self, log: Log) -> None:
-        self._log = log
-        self._blocks: list[Block] = []
-        self._groups: list[GroupLedger] = []
-        self._missed: set[BlockGroup] = set()
-        self._levels, self._why = ALONE, ""
-        self._raised: list[tuple[Budget, Line]] = []
-        self._read_to = 0
-        self._reading = threading.Lock()
+        self._log, self._said = log, _Said()
 
     @classmethod
     def open(
@@ -130,56 +133,59 @@ class Manifest:
 
     def blocks(self) -> list[Block]:
         """All blocks, in the order in which they were appended, by whichever process."""
-        self._catch_up()
-        return list(self._blocks)
+        return list(self._newest().blocks)
 
     def groups(self) -> list[GroupLedger]:
         """The ledgers of groups of blocks, in the order in which they were made."""
-        self._catch_up()
-        return list(self._groups)
+        return list(self._newest().groups)
 
-    def missed(self) -> set[BlockGroup]:
+    def missed(self) -> frozenset[BlockGroup]:
         """The groups that have no ledger, and never get one."""
-        self._catch_up()
-        return self._missed
+        return self._newest().missed
 
     def levels(self) -> tuple[Levels, str]:
         """How the budget of a row is divided among blocks and groups, and why."""
-        self._catch_up()
-        return self._levels, self._why
+        return self._newest().levels
 
     def raised(self) -> list[tuple[Budget, Line]]:
         """The decisions to raise the budget of the series, in order, and where they stand."""
-        self._catch_up()
-        return list(self._raised)
+        return list(self._newest().raised)
 
-    def _catch_up(self) -> None:
-        # One thread at a time: two that read the same line would list its block twice, and count its rows twice.
-        with self._reading:
-            if self._log.head().seq != self._read_to:
-                self._read_on()
+    def _newest(self) -> _Said:
+        """What was read so far, and what was written since.
 
-    def _read_on(self) -> None:
-        for line in self._log.lines(self._read_to, _KINDS):
+        It is put in its place as a whole. So a block is listed once where two threads read its line, and where one that
+        reads is interrupted, or its process forks; there is no lock for a forked child to wait for.
+        """
+        said, head = self._said, self._log.head().seq
+        if head != said.up_to:
+            said = self._said = self._read_on(said, head)
+        return said
+
+    def _read_on(self, said: _Said, head: int) -> _Said:
+        """`head` was the newest line before these are read: one that is written after them is for the next time."""
+        up_to, levels = head, said.levels
+        blocks, groups, missed, raised = list(said.blocks), list(said.groups), set(said.missed), list(said.raised)
+        for line in self._log.lines(said.up_to, _KINDS):
             try:
-                said = json.loads(line.body)
+                told = json.loads(line.body)
                 if line.kind == "extended":
                     ((budget, _),) = decisions([line])
-                    self._raised.append((budget, line))
+                    raised.append((budget, line))
                 elif line.kind == "block":
-                    self._blocks.append(Block(**said))
+                    blocks.append(Block(**told))
                 elif line.kind == "group":
-                    self._groups.append(GroupLedger(**said))
+                    groups.append(GroupLedger(**told))
                 elif line.kind == "missed":
-                    self._missed.add(BlockGroup(**said))
-                elif self._blocks:
+                    missed.add(BlockGroup(**told))
+                elif blocks:
                     raise ValueError("the budget is divided before there is a block")
                 else:
-                    self._levels, self._why = Levels(*map(tuple, said["levels"])), said["why"]
+                    levels = Levels(*map(tuple, told["levels"])), told["why"]
             except (ValueError, TypeError, KeyError):
                 raise LedgerError(f"The manifest is damaged: entry {line.seq} is no {line.kind}.") from None
-            self._read_to = line.seq
-        self._read_to = max(self._read_to, self._log.head().seq)
+            up_to = max(up_to, line.seq)
+        return _Said(up_to, tuple(blocks), tuple(groups), frozenset(missed), levels, tuple(raised))
 
     def divide(self, levels: Levels, why: str) -> None:
         """Divide the budget of a row among levels, before there is a block."""
@@ -275,7 +281,7 @@ def check_listed(ledger: Path, origin: str, anchor: Anchor) -> None:
                 f"{ledger.name} is the ledger of a block, and its series {manifest.name} is refused: {why} "
                 "`tacit.series(..., accept_rollback=REASON)` goes on with the series, if the loss is real."
             )
-        log.remember()
+        # Reading checks that every line follows, and only then lets the anchor know the newest.
         origins = {json.loads(line.body)["origin"] for line in log.lines(kinds=("block", "group"))}
     finally:
         log.close()
