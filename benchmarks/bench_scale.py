@@ -391,7 +391,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         rows, encoding, counting, held = (
             large[name] / small[name] for name in ("rows", "encoding", "counting", "memory")
         )
-        print(f"{rows:.0f} times the rows: {encoding:.1f} times the work of encoding, {counting:.1f} times that of ")
+        print(f"{rows:.0f} times the rows: {encoding:.1f} times the work of encoding, {counting:.1f} times that of")
         print(f"  counting, {held:.2f} times the memory")
 
 
