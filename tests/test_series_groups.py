@@ -16,6 +16,7 @@ import pytest
 
 import tacit
 from people import tacit as command
+from support import PATIENCE
 from tacit.blocks.series import Series
 from tacit.exact.price import total
 from tacit.owner.manifest import GroupLedger
@@ -311,7 +312,7 @@ def test_threads_that_read_a_manifest_at_once_read_each_block_once(
             for line in read(log, after, kinds):
                 if line.kind == "block" and not beside.ident:
                     beside.start()
-                    beside.join(0.3)  # it waits for this thread, or reads the same line
+                    beside.join(PATIENCE)  # it reads the same line
                 yield line
 
         monkeypatch.setattr(Log, "lines", lines)
