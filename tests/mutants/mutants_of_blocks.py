@@ -210,8 +210,8 @@ BLOCKS = (
         "a quota of a block that starts anew with every request",
         "a key spends no more of a block than its quota",
         "serve/dataset.py",
-        "        used = self._keys.used(pot, key.name) + self._unnoted[pot, key.name]",
-        "        used = self._unnoted[pot, key.name]",
+        "        return self._keys.used(pot, key.name) + self._unnoted[pot, key.name]",
+        "        return self._unnoted[pot, key.name]",
         _QUOTA,
     ),
     plant(

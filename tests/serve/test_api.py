@@ -556,6 +556,8 @@ def test_what_was_paid_is_shown_noted_and_counted_where_the_keys_cannot_be_writt
     ring._db.execute("PRAGMA query_only = OFF")
     assert [one.status_code for one in told] == [200, 200, 403]
     refused(told[2], 403, "quota")
+    used = served.mia.get("/v1/people/budget").json()["quota"]["used"]
+    assert round(sum(used.values()) * 10**12) == served.people.session.spent.atoms > 0
     paid = [line["who"] for line in served.olga.get("/v1/people/audit").json()["audit"] if "cost" in line]
     assert paid == ["mia", "mia"]
 

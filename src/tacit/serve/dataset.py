@@ -150,8 +150,8 @@ class Dataset(ServedData):
         return self.writer.do(lambda: price(self.session, question), ticket=ticket(key, [question]))
 
     def spent_by(self, key: Key) -> Loss:
-        """What a key's name has spent here, as far as the file of keys knows; of the pot of which it has spent most."""
-        used = (self._keys.used(pot, key.name) for pot in self._pots())
+        """What a key's name has spent here, of the pot of which it has spent most."""
+        used = (self._used(key, pot) for pot in self._pots())
         return Loss(self.session.total.measure, max(used, default=0))
 
     def start(self, key: Key) -> Future[Started]:
@@ -177,7 +177,7 @@ class Dataset(ServedData):
         if key.quota is None or key.may_spend_all:
             return None
         pots, total = self._pots(), self.session.total
-        used = {pot: self._keys.used(pot, key.name) for pot in pots}
+        used = {pot: self._used(key, pot) for pot in pots}
         touched = [pot for pot in pots if used[pot]] or pots[-1:]
         most = max(touched, key=lambda pot: used[pot] / max(1, self._allowed(key, pot)))
         allowed = self._allowed(key, most)
@@ -290,8 +290,11 @@ class Dataset(ServedData):
         return self._keys.granted(pot, key.name, int(self._in_pot(pot).atoms * share))
 
     def _left(self, key: Key, pot: str) -> int:
-        used = self._keys.used(pot, key.name) + self._unnoted[pot, key.name]
-        return max(0, self._allowed(key, pot) - used)
+        return max(0, self._allowed(key, pot) - self._used(key, pot))
+
+    def _used(self, key: Key, pot: str) -> int:
+        """What the file of keys knows of a name, and what was paid since and is not written there."""
+        return self._keys.used(pot, key.name) + self._unnoted[pot, key.name]
 
     def _note(self, key: Key, questions: list[Question], result: Any, charged: dict[str, Any] | None = None) -> None:
         """Write down who asked, before anybody is told the answers: paid ones by themselves, free ones together.
