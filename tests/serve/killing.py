@@ -101,7 +101,9 @@ def kill_servers(
 @contextmanager
 def _launcher(config: Path, bug: str | None) -> Iterator[Any]:
     program = [sys.executable, str(Path(__file__).with_name("forked_server.py")), str(config), *([bug] if bug else [])]
-    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as launcher:
+    paths = os.pathsep.join((str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])))
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(program, env=os.environ | {"PYTHONPATH": paths}, **pipes) as launcher:
         assert launcher.stdin is not None
         assert launcher.stdout is not None
         stdin, stdout = launcher.stdin, launcher.stdout
