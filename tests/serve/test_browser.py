@@ -383,6 +383,8 @@ def test_keyboard_alone(page: Any, server: Server, picture: Picture) -> None:
     wait(page, lambda: focus(".skip"))
     press(page, Keys.ENTER)
     wait(page, lambda: focus("#main"))
+    again = "dispatchEvent(new PopStateEvent('popstate')); return document.querySelector('#answer.busy') !== null"
+    assert not page.execute_script(again), "a link within the page does not load it again, and empty its form"
     tab_to("#what")
     press(page, Keys.ARROW_DOWN)  # letters would be quicker, but a list forgets them after a second
     wait(page, lambda: value(page, "#what") == "table")

@@ -16,6 +16,7 @@ function fields(form, submitter) {
 }
 
 let under = null; // the request that is under way
+let shown = location.pathname + location.search;
 
 async function load(address, options = {}, { push = true, asked = null, focus = null } = {}) {
   if (under) under.abort();
@@ -30,7 +31,10 @@ async function load(address, options = {}, { push = true, asked = null, focus = 
     put(told, asked);
     const query = by("answer").dataset.query;
     const now = query ? `${here}?${query}` : here;
-    if (push && now !== location.pathname + location.search) history.pushState(null, "", now);
+    if (push && now !== location.pathname + location.search) {
+      history.pushState(null, "", now);
+      shown = now;
+    }
     by("status").textContent = ["#answer-title", ".figure", ".said", ".source"]
       .map((part) => by("answer").querySelector(part)?.textContent.trim()).filter(Boolean).join(". ");
     focus?.();
@@ -137,7 +141,12 @@ document.addEventListener("click", async (event) => {
   }
 });
 
-addEventListener("popstate", () => { if (box) load(location.href, {}, { push: false }); });
+addEventListener("popstate", () => {
+  const there = location.pathname + location.search;
+  if (!box || there === shown) return; // a link within the page, whose form may be half filled in
+  shown = there;
+  load(location.href, {}, { push: false });
+});
 
 function leads(figure) { // the link of each bar or cell of a picture, where it has all of them
   const shapes = [...figure.querySelectorAll("g > rect")].filter((shape) => shape.querySelector("title"));
