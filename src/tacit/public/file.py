@@ -17,6 +17,7 @@ import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -92,19 +93,32 @@ class Kind(Struct):
     version: Any = None
 
 
+class Hashed(NamedTuple):
+    """The SHA-256 of a file, and whether its last line is that of the lines before it."""
+
+    digest: str
+    sealed: bool
+
+
 @dataclass(frozen=True)
 class Contents:
-    """What a file says: its header, what two texts of it mean, its lines, and its SHA-256.
-
-    `sealed`: the last line is the digest of the others. Where it is not, `check.check` says what was changed.
-    """
+    """What a file says: its header, what two texts of it mean, and its lines."""
 
     header: Header
     domain: Domain
     choice: Choice
     lines: Sequence[Line]
-    digest: str
-    sealed: bool
+    hashed: Future[Hashed]  # while the entries are read: it takes a processor of its own
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the file."""
+        return self.hashed.result().digest
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the last line is the digest of the others. Where it is not, `check.check` says what was changed."""
+        return self.hashed.result().sealed
 
 
 # Whole numbers are below this; SQLite, where they come from, counts to 2^63.
@@ -212,12 +226,20 @@ def _load(path: Path, text: bytes | mmap.mmap) -> Contents:
         refuse(path, _CUT_SHORT)
     if found is None or int(ends[last]) < len(text):
         refuse(path, "something follows its last line" if found else "it is empty")
-    with memoryview(text) as whole, whole[: int(starts[last])] as before:
+    thread = ThreadPoolExecutor(1)
+    hashed = thread.submit(_hashed, text, int(starts[last]))
+    thread.shutdown(wait=False)
+    return Contents(*found, PublishedLines(path, text, starts[1 : last + 1]), hashed)
+
+
+def _hashed(text: bytes | mmap.mmap, last: int) -> Hashed:
+    """The digest of a file whose last line begins there."""
+    with memoryview(text) as whole, whole[:last] as before:
         digest = hashlib.sha256(before)
-    line = text[int(starts[last]) :]
+    line = text[last:]
     sealed = line == last_line(digest)
     digest.update(line)
-    return Contents(*found, PublishedLines(path, text, starts[1 : last + 1]), digest.hexdigest(), sealed)
+    return Hashed(digest.hexdigest(), sealed)
 
 
 def _ends(text: bytes | mmap.mmap) -> NDArray[np.int64]:
