@@ -26,7 +26,8 @@ from tacit.model.facts import Receipt
 from tacit.model.request import Declared
 from tacit.public import file
 from tacit.public.check import check
-from tacit.public.file import ChosenMechanism, Contents, Header, PublishedLines
+from tacit.public.file import ChosenMechanism, Contents, Header
+from tacit.public.lines import PublishedLines, heads_of
 from tacit.release.public import Public
 from tacit.session import Session, no_collection
 from tacit.store.chain import LIMITS, Line, Mark, mark
@@ -110,7 +111,7 @@ class Transcript:
 
     def __init__(self, origin: str, lines: Sequence[Line]) -> None:
         self.origin, self._lines = origin, lines
-        heads = lines.heads() if isinstance(lines, PublishedLines) else file.heads_of(lines)
+        heads = lines.heads() if isinstance(lines, PublishedLines) else heads_of(lines)
         self._seqs, self._kinds = np.array(heads.seqs, dtype=np.int64), heads.kinds
         self._keyed = {key: at for at, key in enumerate(heads.keys) if key is not None}
         intents = np.array(heads.intents, dtype=np.int64)

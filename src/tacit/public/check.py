@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import groupby
@@ -51,12 +50,12 @@ from tacit.model.statistic import Statistic, definition
 from tacit.model.workload import Question, key, unit
 from tacit.model.workload import check as check_question
 from tacit.public.counts import CountJudge
-from tacit.public.file import Contents, PublishedLines, refuse
+from tacit.public.file import Contents
+from tacit.public.lines import HASH, PublishedLines, refuse
 from tacit.store.chain import Line, Mark, Override, State, canonical, follow
 from tacit.trusted.rules import step
 from tacit.trusted.sensitivity import sensitivity
 
-_HASH = re.compile("[0-9a-f]{64}")
 _MOST_LEFT = 2**20  # purchases of a start
 _MOST_WORDS = 2**16  # characters of a note, which may name many attributes
 
@@ -96,9 +95,8 @@ class _Entries:
 
     def __init__(self, public: Declared, aside: float) -> None:
         self._public, self._aside = public, aside
-        self._shared = dict[
-            int, tuple[int, int]
-        ]()  # among how many an intent shares its delta, and how many there were
+        # Among how many an intent shares its delta, and how many there were.
+        self._shared = dict[int, tuple[int, int]]()
         self._intents, self._keyed, self._keys = dict[int, _Intended](), set[int](), set[str]()
         self._unpaid = dict[int, int]()  # what of a settled intent no outcome was charged
         self._counts = CountJudge(public)
@@ -241,12 +239,12 @@ def _judge(line: Line, entry: Entry, public: Declared, intents: Mapping[int, _In
             _measured(entry.measured, line, public._replace(domain=entry.domain), entry.key)
         case Carried(ledger, number, seal, spent):
             _need(type(number) is int and number >= 1, "it does not name the entry that it goes on from")
-            _need(_HASH.fullmatch(ledger) is not None and _HASH.fullmatch(seal) is not None, "its seal is none")
+            _need(HASH.fullmatch(ledger) is not None and HASH.fullmatch(seal) is not None, "its seal is none")
             _need(line.atoms == carried(spent, public.total.measure).atoms, f"{spent} is another charge here")
         case Closed(by):
-            _need(_HASH.fullmatch(by) is not None, "its seal is none")
+            _need(HASH.fullmatch(by) is not None, "its seal is none")
         case LaterTerms(seal):
-            _need(_HASH.fullmatch(seal) is not None, "its seal is none")
+            _need(HASH.fullmatch(seal) is not None, "its seal is none")
         case FreeAnswer(question, note=note, bars=bars):
             _need(line.key == key(_asked(question, public.domain)), "its key is not that of its question")
             _words(note, _MOST_WORDS, "its note")
