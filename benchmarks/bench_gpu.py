@@ -16,7 +16,7 @@ import tacit
 from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.release.hypothesis.arrays import MEMORY, room, torch_device
-from tacit.release.hypothesis.dense import Dense
+from tacit.release.hypothesis.cell_weights import Dense
 from tacit.release.hypothesis.mixture_problem import Problem
 
 ROUNDS = 5

@@ -17,7 +17,7 @@ import numpy as np
 import tacit
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.hypothesis.dense import Dense
+from tacit.release.hypothesis.cell_weights import Dense
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 
 QUESTIONS = 10_000

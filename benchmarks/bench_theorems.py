@@ -41,7 +41,7 @@ from tacit.model.query import Query
 from tacit.model.request import Distance
 from tacit.model.statistic import Statistic
 from tacit.owner.opening import doors
-from tacit.release.hypothesis.dense import Dense
+from tacit.release.hypothesis.cell_weights import Dense
 from tacit.release.offline import construct
 from tacit.release.public import Public
 from tacit.release.rules.median_net import Databases, MedianNet

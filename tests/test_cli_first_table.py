@@ -20,7 +20,7 @@ from tacit.config import read_config
 from tacit.errors import DataError, InvalidDomain, InvalidQuery
 from tacit.load.columns import TableColumn
 from tacit.load.csv_file import CsvFile
-from tacit.load.seen import Seen
+from tacit.load.look import Seen
 from tacit.model import sql
 from tacit.model.description import values_of
 

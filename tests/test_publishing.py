@@ -216,7 +216,7 @@ DATA = {
     "opendp",
     "tacit.exact.opendp",
     "tacit.exact.table",
-    "tacit.exact.wide",
+    "tacit.exact.rejection",
     "tacit.load",
     "tacit.owner",
 }

@@ -24,7 +24,7 @@ from tacit.model.domain import Domain
 from tacit.model.query import Query
 from tacit.owner.opening import doors, open_session
 from tacit.release import warm_start as warm
-from tacit.release.hypothesis.dense import Dense
+from tacit.release.hypothesis.cell_weights import Dense
 from tacit.session import Session
 from tacit.store.anchor import Anchor
 from tacit.trusted.ledger import Ledger

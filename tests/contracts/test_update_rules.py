@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import tacit
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.hypothesis.dense import Dense
+from tacit.release.hypothesis.cell_weights import Dense
 from tacit.release.rules import RULES as NAMED
 from tacit.release.rules import UpdateRule
 from tacit.release.rules.median_net import Databases, MedianNet
@@ -263,7 +263,7 @@ def test_the_bound_rejects_a_strict_median() -> None:
 
 
 def test_brute_force_rejects_stale_marginals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.release.hypothesis.dense._FEW", 0)
+    monkeypatch.setattr("tacit.release.hypothesis.cell_weights._FEW", 0)
     domain = make_domain((3, 2, 2))
     with pytest.raises(AssertionError):
         check_answers(Stale(domain, 0.1), domain, 0)

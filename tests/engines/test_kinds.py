@@ -33,7 +33,7 @@ from tacit.model.statistic import Statistic
 from tacit.model.workload import Convolution, Product, Question, Tree, marginal
 from tacit.owner.rows import Rows
 from tacit.trusted.cells import encode, read_records
-from tacit.trusted.counted import AnyRecords, Counted
+from tacit.trusted.copy import AnyRecords, Counted
 from tacit.trusted.records import Records
 from tacit.trusted.sensitivity import truth
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.model.outer import ANY, OPERATIONS, Case, Constant, End, Given, Operation, Outer, Relation, evaluate
+from tacit.model.calculation import ANY, OPERATIONS, Case, Constant, End, Given, Operation, Outer, Relation, evaluate
 from tacit.model.span import Spans, Texts, Verdicts, around
 
 COLUMNS, ROWS = 3, 4

@@ -23,11 +23,11 @@ from tacit.model.answer import Answer, QuantileAnswer
 from tacit.model.ask import Ask, Count, Crosstab, Derived, GroupBy, Mean, Quantile, Select, Sum, Variance
 from tacit.model.attribute import boolean, category, integer, numeric
 from tacit.model.budget import Loss
+from tacit.model.calculation import Given
 from tacit.model.derivation import Folded
 from tacit.model.domain import Domain
 from tacit.model.facts import EXACT, Bar, Facts, all_of
 from tacit.model.noise_law import Noise, pmf, quantile
-from tacit.model.outer import Given
 from tacit.model.query import Query
 from tacit.model.sql import parse
 from tacit.model.table import Answers, Listing, Table

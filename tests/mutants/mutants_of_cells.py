@@ -93,7 +93,7 @@ CELLS = (
     plant(
         "a copy that loses rows",
         "what an engine counts adds up to all rows",
-        "trusted/counted.py",
+        "trusted/copy.py",
         " or int(table.sum()) != self.rows:",
         ":",
         "engines/test_kinds.py::test_what_comes_back_is_checked",
@@ -101,7 +101,7 @@ CELLS = (
     plant(
         "counts below nothing",
         "what an engine counts are whole numbers from 0",
-        "trusted/counted.py",
+        "trusted/copy.py",
         "int(table.min()) < 0 or ",
         "",
         "engines/test_kinds.py::test_what_comes_back_is_checked",
@@ -125,7 +125,7 @@ CELLS = (
     plant(
         "a ledger that is bound to codes that nobody declared",
         "nobody counts what was not checked",
-        "trusted/counted.py",
+        "trusted/copy.py",
         "        self.domain.check_declared(spans[:, 1:])\n",
         "",
         "engines/test_kinds.py::test_a_ledger_is_bound_to_declared_codes_alone",
@@ -165,7 +165,7 @@ CELLS = (
     plant(
         "another copy for the same ledger",
         "a ledger knows its data again",
-        "trusted/counted.py",
+        "trusted/copy.py",
         'told = f"{self.domain.key} {self.rows} {list(sums)}".encode()',
         'told = f"{self.domain.key} {self.rows}".encode()',
         "engines/test_kinds.py::test_the_table_may_change_afterwards_and_another_copy_is_refused",

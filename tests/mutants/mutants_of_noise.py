@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutant import plant
 
-_NOISE, _TABLE, _WIDE, _BOUNDS = "trusted/noise.py", "exact/table.py", "exact/wide.py", "exact/bounds.py"
+_NOISE, _TABLE, _REJECTION, _BOUNDS = "trusted/noise.py", "exact/table.py", "exact/rejection.py", "exact/bounds.py"
 _OWN = "trusted/test_noise_arrays.py::test_every_entry_of_a_table_gets_noise_of_its_own"
 _SCALE = "trusted/test_noise_arrays.py::test_every_way_to_draw_is_asked_for_this_very_law"
 _ONE_SIDED = "trusted/test_noise_arrays.py::test_few_one_sided_draws_are_two_sided_ones_that_are_not_negative"
@@ -62,8 +62,8 @@ NOISE = (
         "half the scale for wide vectors",
         "noise has the scale that was paid for",
         _NOISE,
-        "wide.draw_gaussian(noise.scale, values.size)",
-        "wide.draw_gaussian(noise.scale / 2, values.size)",
+        "rejection.draw_gaussian(noise.scale, values.size)",
+        "rejection.draw_gaussian(noise.scale / 2, values.size)",
         _SCALE,
     ),
     plant(
@@ -125,18 +125,18 @@ NOISE = (
     plant(
         "minus zero kept in wide noise",
         "integer noise has exactly its law",
-        _WIDE,
+        _REJECTION,
         "kept &= ~(negative & (z == 0))",
         "kept &= kept",
-        "exact/test_wide_pmf.py::test_the_bits_that_lead_to_an_integer_measure_its_weight",
+        "exact/test_rejection_pmf.py::test_the_bits_that_lead_to_an_integer_measure_its_weight",
     ),
     plant(
         "wide noise without its coin",
         "integer noise has exactly its law",
-        _WIDE,
+        _REJECTION,
         "coin >= high * 2.0**bits",
         "coin >= 0 * high",
-        "exact/test_wide_pmf.py::test_the_bits_that_lead_to_an_integer_measure_its_weight",
+        "exact/test_rejection_pmf.py::test_the_bits_that_lead_to_an_integer_measure_its_weight",
     ),
     plant(
         "one-sided noise folded",

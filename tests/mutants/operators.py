@@ -34,7 +34,7 @@ TESTS = {
     "store/anchor.py": ("trusted/test_anchor.py", "trusted/test_ledger_copies.py", "trusted/test_two_copies.py"),
     "store/chain.py": ("trusted/test_ledger_copies.py", "trusted/test_rules.py", "trusted/test_ledger.py"),
     "trusted/cells.py": ("trusted/test_cells.py", "trusted/test_person.py", "exact/test_cells_sensitivity.py"),
-    "trusted/counted.py": ("engines/test_kinds.py",),
+    "trusted/copy.py": ("engines/test_kinds.py",),
     "trusted/curator.py": ("trusted/test_curator.py", "trusted/test_curator_refusals.py", "trusted/test_lens.py"),
     "trusted/discovery.py": ("trusted/test_look.py", "exact/test_discovery_pmf.py"),
     "trusted/gate.py": ("trusted/test_gate.py", "trusted/test_times.py"),

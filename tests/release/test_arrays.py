@@ -16,18 +16,18 @@ import tacit
 from tacit.errors import InvalidDomain
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.hypothesis import arrays, dense
+from tacit.release.hypothesis import arrays, cell_weights
 from tacit.release.hypothesis import fit_mixture as fitting
 from tacit.release.hypothesis.arrays import MEMORY, Device, torch_device
-from tacit.release.hypothesis.dense import Dense, listed
+from tacit.release.hypothesis.cell_weights import Dense, listed
 from tacit.release.hypothesis.mixture_problem import Problem
 
 DOMAIN = Domain({"a": tacit.integer(0, 4), "b": tacit.integer(0, 6), "c": tacit.integer(0, 11), "d": tacit.boolean()})
 
 
 def test_without_a_card_the_processor_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dense, "MAX_CELLS", 10_000)
-    monkeypatch.setattr(dense, "room", lambda: 0)
+    monkeypatch.setattr(cell_weights, "MAX_CELLS", 10_000)
+    monkeypatch.setattr(cell_weights, "room", lambda: 0)
     assert listed(DOMAIN)._device is MEMORY
     ordinary = builtins.__import__
 
@@ -70,11 +70,11 @@ if find_spec("torch") is not None:  # the extra `gpu`
             Dense(DOMAIN, np.ones(3), device=torch_device("cpu"))
 
     def test_a_large_domain_goes_to_the_card(monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(dense, "MAX_CELLS", 10)  # as if X were large
-        monkeypatch.setattr(dense, "room", lambda: 1_000)
-        monkeypatch.setattr(dense, "torch_device", lambda: Device(torch_device("cpu").xp, "cpu:0"))
+        monkeypatch.setattr(cell_weights, "MAX_CELLS", 10)  # as if X were large
+        monkeypatch.setattr(cell_weights, "room", lambda: 1_000)
+        monkeypatch.setattr(cell_weights, "torch_device", lambda: Device(torch_device("cpu").xp, "cpu:0"))
         assert listed(DOMAIN)._device.name == "cpu:0"
-        monkeypatch.setattr(dense, "room", lambda: 100)  # too little
+        monkeypatch.setattr(cell_weights, "room", lambda: 100)  # too little
         with pytest.raises(InvalidDomain, match="at most 10"):
             listed(DOMAIN)
 

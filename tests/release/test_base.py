@@ -24,7 +24,7 @@ from tacit.release import base as base_module
 from tacit.release import classes
 from tacit.release.base import Base, CertifiedFigure, Miss, Side, of_the_base
 from tacit.release.classes import attributes, boxes, left_out, sample, scopes, sums
-from tacit.release.hypothesis.dense import Dense
+from tacit.release.hypothesis.cell_weights import Dense
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.online import Online
 from tacit.release.warm_start import recalled

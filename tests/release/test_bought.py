@@ -23,7 +23,7 @@ from tacit.model.workload import GRAIN, Convolution, Marginal, Product, Strategy
 from tacit.release import range_parts
 from tacit.release.need import RangesOf
 from tacit.release.purchases import Purchase, split
-from tacit.release.ranges.flat import FlatTable
+from tacit.release.ranges.flat_table import FlatTable
 
 DOMAIN = tacit.Domain(
     {

@@ -23,7 +23,7 @@ from tacit.model.query import Query
 from tacit.model.workload import Marginal, Question, key, marginal
 from tacit.release.hypothesis import fit as fit_module
 from tacit.release.hypothesis import terms as terms_module
-from tacit.release.hypothesis.dense import Dense
+from tacit.release.hypothesis.cell_weights import Dense
 from tacit.release.hypothesis.fit import Fitted, fit
 from tacit.release.hypothesis.terms import omega, solve_normaliser
 

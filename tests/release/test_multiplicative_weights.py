@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import tacit
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.hypothesis.dense import Dense
+from tacit.release.hypothesis.cell_weights import Dense
 from tacit.release.rules.multiplicative_weights import MultiplicativeWeights
 
 DOMAIN = Domain({"a": tacit.integer(0, 3), "b": tacit.integer(0, 2), "c": tacit.integer(0, 1)})

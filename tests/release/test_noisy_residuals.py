@@ -24,11 +24,11 @@ from tacit.model.residuals import Residuals
 from tacit.model.workload import marginal
 from tacit.release.classes import _answers
 from tacit.release.estimate import Estimate
-from tacit.release.hypothesis.dense import Dense
+from tacit.release.hypothesis.cell_weights import Dense
 from tacit.release.hypothesis.noise_sum import width_of_bridge, width_of_sum
 from tacit.release.hypothesis.noisy_residuals import NoisyResiduals, _components
 from tacit.release.purchases import Bought, Purchase, split
-from tacit.release.ranges.flat import FlatTable
+from tacit.release.ranges.flat_table import FlatTable
 from tacit.release.synthetic import Synthetic
 from tacit.show.events import events, pictures
 from tacit.show.report import page

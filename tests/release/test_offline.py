@@ -18,7 +18,7 @@ from support import once
 from tacit.model.budget import Loss
 from tacit.model.query import Query
 from tacit.model.workload import marginal
-from tacit.release.hypothesis.dense import Dense
+from tacit.release.hypothesis.cell_weights import Dense
 from tacit.release.offline import Constructed, guess, plan
 from tacit.release.rules import RULES
 from tacit.release.rules.median_net import MedianNet

@@ -26,7 +26,7 @@ from tacit.model.residuals import Residuals
 from tacit.model.workload import Marginal, key
 from tacit.release import allocation
 from tacit.release import warm_start as warm
-from tacit.release.hypothesis.dense import Dense
+from tacit.release.hypothesis.cell_weights import Dense
 from tacit.release.hypothesis.fit import fit
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.warm_start import WarmStart, recalled, wanted, warm_start

@@ -32,7 +32,7 @@ from tacit.errors import ConfigError, InvalidQuery
 from tacit.model import sql
 from tacit.model.answer import Answer
 from tacit.model.facts import ANSWER, FREE, Bar, Facts
-from tacit.model.sql.written import column, span
+from tacit.model.sql.spelling import column, span
 from tacit.model.statistic_check import owned
 from tacit.serve.admission import Limits
 from tacit.serve.app import LOOPBACK, make_app

@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit.exact import opendp as noise_opendp
+from tacit.exact import rejection
 from tacit.exact import table as noise_table
-from tacit.exact import wide as noise_wide
 from tacit.model.noise_law import Noise, NoiseKind
 from tacit.trusted import noise as noise_module
 from tacit.trusted.noise import MAX_ONE_SIDED, add_noise, draw_geometric
@@ -60,7 +60,7 @@ def check_independent(noisy: NDArray[np.int64]) -> None:
 def test_every_entry_of_a_table_gets_noise_of_its_own(noise: Noise, shape: tuple[int, int], route: str) -> None:
     # Catches one draw for a whole row, or for a whole column.
     size = math.prod(shape)
-    wide, table = noise_wide.suits(noise, size), noise_table.suits(noise, size)
+    wide, table = rejection.suits(noise, size), noise_table.suits(noise, size)
     assert route == ("wide" if wide else "table" if table else "opendp")
     check_independent(add_noise(np.zeros(shape, dtype=np.int64), noise))
     check_independent(add_noise(np.zeros(shape[::-1], dtype=np.int64).T, noise))
@@ -87,7 +87,7 @@ def test_every_way_to_draw_is_asked_for_this_very_law(
 
     monkeypatch.setattr(noise_opendp, "sampler", sampler)
     monkeypatch.setattr(noise_table, "draw_noise", draw_noise)
-    monkeypatch.setattr(noise_wide, "draw_gaussian", draw_gaussian)
+    monkeypatch.setattr(rejection, "draw_gaussian", draw_gaussian)
     assert (add_noise(np.ones(shape, dtype=np.int64), noise) == 8).all()
     assert asked == [(route, noise.kind, noise.scale, sevens.size)]
 

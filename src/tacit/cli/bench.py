@@ -120,7 +120,7 @@ def _measure(
     """Open the table with each mechanism, each with a budget of its own, and ask the same questions."""
     import tempfile
 
-    from tacit.release.hypothesis.dense import MAX_CELLS
+    from tacit.release.hypothesis.cell_weights import MAX_CELLS
 
     runs = {"independent noise": "direct", "auto": "auto"}
     if domain.size <= MOST_HISTOGRAM:

@@ -23,7 +23,7 @@ from tacit.errors import ConfigError
 
 if TYPE_CHECKING:
     from tacit.load.columns import TableColumn
-    from tacit.load.seen import Seen
+    from tacit.load.look import Seen
 
 # Columns that name somebody: better left out of what can be asked about. The first group may say whose row it is.
 _WHOSE = re.compile(r"(.*_)?(id|uid|uuid|guid|mrn|ssn|person|patient|subject|user|customer|client|member)")
@@ -103,7 +103,7 @@ def init(
       tacit init people.csv --from people.tacit
     """
     from tacit.load import is_address, is_query, open_source
-    from tacit.load.seen import look
+    from tacit.load.look import look
     from tacit.model.budget import Budget
 
     path = Path(output)

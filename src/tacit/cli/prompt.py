@@ -140,7 +140,7 @@ def complete(line: str, domain: Domain) -> list[str]:
     >>> complete("SELECT COUNT(*) FROM data WHERE sex = 'F", Domain({"sex": category(["F", "M"])}))
     ["'F'"]
     """
-    from tacit.model.sql import written
+    from tacit.model.sql import spelling
 
     found = _WORD.search(line)
     word = found[0] if found else ""
@@ -151,13 +151,13 @@ def complete(line: str, domain: Domain) -> list[str]:
         name = next((n for n in domain if n.lower() == column[1].strip('"').lower()), None)
         if name is not None:
             return [value for value in _values(domain, name) if value.lower().startswith(word.lower())]
-    options = (*map(written.column, domain), *KEYWORDS)
+    options = (*map(spelling.column, domain), *KEYWORDS)
     return [option for option in options if word and option.strip('"').lower().startswith(word.lower())]
 
 
 def _values(domain: Domain, name: str) -> list[str]:
     """The values of a column as SQL has them; of bins, where they begin."""
-    from tacit.model.sql.written import ends, literal
+    from tacit.model.sql.spelling import ends, literal
 
     attribute = domain[name]
     if attribute.ordered:

@@ -21,7 +21,7 @@ from tacit.model.answer import Answer
 from tacit.model.ask import Count
 from tacit.model.factor import Factor
 from tacit.model.query import Query
-from tacit.release.hypothesis.dense import Dense
+from tacit.release.hypothesis.cell_weights import Dense
 from tacit.release.iterative import Weights
 from tacit.session import Session
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tacit.model.calculation import Given, Kind, Outer, kind, kinds_of, words
 from tacit.model.domain import Domain
-from tacit.model.outer import Given, Kind, Outer, kind, kinds_of, words
 from tacit.model.select import Select
 
 FoldKind = Literal["count", "sum", "avg", "min", "max"]

@@ -11,10 +11,10 @@ from itertools import pairwise
 from tacit.errors import InvalidQuery
 from tacit.model.aggregate import EVERYONE, Aggregate, Count
 from tacit.model.attribute import Attribute
+from tacit.model.calculation import Kind, kinds_of
 from tacit.model.curve import Quantile
 from tacit.model.description import describe
 from tacit.model.domain import Domain
-from tacit.model.outer import Kind, kinds_of
 from tacit.model.query import Query
 from tacit.model.values import Integers, Listed, Reals
 from tacit.model.workload import Marginal, marginal

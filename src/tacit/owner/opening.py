@@ -25,7 +25,7 @@ from tacit.release.public import Public
 from tacit.release.settings import Common, checked
 from tacit.session import Session
 from tacit.store.anchor import Anchor, Binding
-from tacit.trusted.counted import AnyRecords
+from tacit.trusted.copy import AnyRecords
 from tacit.trusted.curator import Curator
 from tacit.trusted.gate import tell
 from tacit.trusted.ledger import Ledger

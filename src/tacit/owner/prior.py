@@ -15,7 +15,7 @@ from tacit.load import open_source
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
 from tacit.trusted.cells import read_cells
-from tacit.trusted.counted import AnyRecords
+from tacit.trusted.copy import AnyRecords
 from tacit.trusted.records import Records
 
 if TYPE_CHECKING:  # most sessions have no prior, and read none

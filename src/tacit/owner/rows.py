@@ -17,7 +17,7 @@ from tacit.load.copies import Copy
 from tacit.model.domain import Domain
 from tacit.owner.shelf import Shelf
 from tacit.trusted.cells import encode, read_records
-from tacit.trusted.counted import AnyRecords, Counted
+from tacit.trusted.copy import AnyRecords, Counted
 
 WAYS = ("auto", "memory", "engine")
 MANY = 2**25  # rows, and cells of the domain, from which on an engine holds them by itself

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from tacit.model.budget import Measure
 from tacit.model.domain import Domain
 from tacit.model.residuals import MAX_ENTRY, MAX_TOTAL, Residuals
-from tacit.release.hypothesis.dense import MAX_CELLS
+from tacit.release.hypothesis.cell_weights import MAX_CELLS
 
 # The energy of an interaction (the sum of its squared shares of the rows, over its reach), by its number of attributes:
 # the median, and the deviation of its logarithm. Of Adult, bank, diamonds and three others; docs/do/planning.md.

@@ -25,7 +25,7 @@ from tacit.release.estimate import Estimate, TableEstimate, for_each
 from tacit.release.groups import BlockGroup, Taken, runs
 from tacit.release.hypothesis.noisy_table import CellSums
 from tacit.release.need import Need, Part, RangesOf, Released
-from tacit.release.ranges.flat import FlatTable
+from tacit.release.ranges.flat_table import FlatTable
 from tacit.release.window import facts_of_blocks, in_steps, paid, stacked, summed, summed_table
 
 MOST_CELLS = 10_000  # of a table, in each block

@@ -27,7 +27,7 @@ from tacit.model.factor import GRID
 from tacit.model.noise_law import Noise, variance
 from tacit.model.residuals import Residuals
 from tacit.model.workload import Marginal, Question, Tree
-from tacit.release.hypothesis.dense import Dense
+from tacit.release.hypothesis.cell_weights import Dense
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.public import Public
 from tacit.release.warm_start import WarmStart, fit_all

@@ -34,7 +34,7 @@ from tacit.release.evidence import (
 )
 from tacit.release.need import Interval, Need, RangesOf, Released
 from tacit.release.ranges.distribution import Distribution
-from tacit.release.ranges.flat import FlatTable
+from tacit.release.ranges.flat_table import FlatTable
 from tacit.release.ranges.rectangles import Rectangles
 
 

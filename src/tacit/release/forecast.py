@@ -22,7 +22,7 @@ from tacit.model.workload import MAX_ANSWERS, Convolution, Marginal, Strategy, T
 from tacit.release.allocation import allocation
 from tacit.release.base import BOXES, SAMPLE, SHARES, Miss, of_the_base
 from tacit.release.histogram import everything
-from tacit.release.hypothesis.dense import MAX_CELLS
+from tacit.release.hypothesis.cell_weights import MAX_CELLS
 from tacit.release.hypothesis.mixture import MAX_VALUES
 from tacit.release.ranges.band import band, single
 from tacit.release.ranges.choice import intervals_of

@@ -17,7 +17,7 @@ from tacit.model.query import Query
 from tacit.model.request import Distance
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal, marginal
-from tacit.release.hypothesis.dense import MAX_CELLS, Dense
+from tacit.release.hypothesis.cell_weights import MAX_CELLS, Dense
 from tacit.release.hypothesis.mixture import Mixture
 from tacit.release.hypothesis.noisy_table import half_width_within
 from tacit.release.knowledge import Guesses

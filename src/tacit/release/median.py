@@ -31,7 +31,7 @@ from tacit.model.request import Disagreement
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
 from tacit.release import samplers
-from tacit.release.hypothesis.dense import MAX_CELLS
+from tacit.release.hypothesis.cell_weights import MAX_CELLS
 from tacit.release.hypothesis.mixture import MAX_VALUES
 from tacit.release.knowledge import Guesses
 from tacit.release.online import Online

@@ -26,7 +26,7 @@ from tacit.model.request import Candidate
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
 from tacit.release.estimate import Estimate
-from tacit.release.hypothesis.dense import Dense
+from tacit.release.hypothesis.cell_weights import Dense
 from tacit.release.public import Public
 from tacit.release.purchases import split
 from tacit.release.recall import Recall, buyer, expected_noise

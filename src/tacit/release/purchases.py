@@ -30,7 +30,7 @@ from tacit.release.hypothesis.noisy_residuals import NoisyResiduals
 from tacit.release.hypothesis.noisy_table import NoisyTable
 from tacit.release.public import Public, past
 from tacit.release.ranges.distribution import Distribution
-from tacit.release.ranges.flat import FlatTable
+from tacit.release.ranges.flat_table import FlatTable
 from tacit.release.ranges.rectangles import Rectangles
 from tacit.store.chain import Mark
 

@@ -18,11 +18,11 @@ import numpy as np
 from tacit.model import span
 from tacit.model.aggregate import Aggregate
 from tacit.model.answer import Answer
+from tacit.model.calculation import ANY, Given, Outer, Relation, Risks, bare, confidence, evaluate, limits_of, risks_of
 from tacit.model.curve import Quantile
 from tacit.model.derivation import Derived, Fold, Folded, attribute_of
 from tacit.model.facts import EXACT, joined
 from tacit.model.formula import Figure
-from tacit.model.outer import ANY, Given, Outer, Relation, Risks, bare, confidence, evaluate, limits_of, risks_of
 from tacit.model.select import Select
 from tacit.model.span import Spans, Texts, Values, Verdicts, Wholes
 from tacit.model.table import Listing, Row

@@ -20,7 +20,7 @@ from tacit.model.query import Query
 from tacit.model.residuals import Residuals
 from tacit.model.workload import Marginal, Tree, leaves
 from tacit.release.allocation import allocation
-from tacit.release.hypothesis.dense import MAX_CELLS, Dense
+from tacit.release.hypothesis.cell_weights import MAX_CELLS, Dense
 from tacit.release.hypothesis.fit import Fitted, fit
 from tacit.release.hypothesis.fit_mixture import FittedMixture, fit_mixture
 from tacit.release.hypothesis.kept_fit import packed, unpacked

@@ -20,10 +20,10 @@ from tacit.model.domain import Domain
 from tacit.model.table import Answers
 from tacit.serve import schema
 from tacit.serve.admission import MAX_LOGIN, QUESTIONS_A_TOKEN, address_of
+from tacit.serve.edition import download
 from tacit.serve.endpoint import Call, Endpoint, response_of
 from tacit.serve.formats import Format, sent, wanted
 from tacit.serve.forms import as_weights
-from tacit.serve.published import download
 from tacit.serve.question import SHORT_SQL, Question, Remembered, read, read_batch
 from tacit.serve.schema import Json, encode, given
 from tacit.show.frames import frame as framed

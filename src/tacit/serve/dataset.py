@@ -29,12 +29,12 @@ from tacit.model.start import Started
 from tacit.model.table import Answers
 from tacit.replies import QuotaLine
 from tacit.serve.audit import Audit, entry_of, named
+from tacit.serve.edition import Published
 from tacit.serve.key import Key
 from tacit.serve.keys import KeyRing
-from tacit.serve.published import Published
 from tacit.serve.question import Question
 from tacit.serve.refusal import Refusal, code_of, log
-from tacit.serve.served import ServedData, check_name, ticket
+from tacit.serve.served_data import ServedData, check_name, ticket
 from tacit.serve.turns import SLICE, SLICE_WORK, Steps, Ticket
 from tacit.serve.writer import Cut, accounted
 from tacit.session import Session

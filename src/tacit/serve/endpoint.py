@@ -20,7 +20,7 @@ from tacit.serve.admission import MAX_BODY
 from tacit.serve.key import Key
 from tacit.serve.question import Remembered
 from tacit.serve.schema import Json, encode
-from tacit.serve.served import ServedData
+from tacit.serve.served_data import ServedData
 from tacit.serve.server import Server
 
 Access = Literal["anyone", "reader", "owner"]

@@ -16,11 +16,11 @@ from tacit.model.dry_run import DryRun
 from tacit.model.start import Started
 from tacit.model.table import Answers
 from tacit.public import opened, sound
+from tacit.serve.edition import PublishedFile
 from tacit.serve.key import Key
-from tacit.serve.published import PublishedFile
 from tacit.serve.question import Question
 from tacit.serve.refusal import not_here
-from tacit.serve.served import ServedData, check_name, ticket
+from tacit.serve.served_data import ServedData, check_name, ticket
 from tacit.serve.turns import SLICE, Steps
 
 MAX_REMEMBERED = 10_000  # counts

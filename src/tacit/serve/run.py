@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tacit.config import Config
     from tacit.serve.admission import Limits
     from tacit.serve.keys import KeyRing
-    from tacit.serve.served import ServedData
+    from tacit.serve.served_data import ServedData
 
 PORT = 8470
 KEYS = "tacit.keys"  # beside the first configuration

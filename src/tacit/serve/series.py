@@ -24,12 +24,12 @@ from tacit.model.start import Started
 from tacit.model.table import Answers
 from tacit.replies import DomainReply
 from tacit.serve.dataset import FAIRNESS, Dataset, past_quota
+from tacit.serve.edition import Edition, Published
 from tacit.serve.key import Key
 from tacit.serve.keys import KeyRing
-from tacit.serve.published import Edition, Published
 from tacit.serve.question import Question
 from tacit.serve.refusal import Refusal
-from tacit.serve.served import describe, ticket
+from tacit.serve.served_data import describe, ticket
 from tacit.serve.turns import SLICE, Steps
 from tacit.serve.writer import Cut
 from tacit.session import Session

@@ -18,7 +18,7 @@ from tacit.serve.admission import Limits, Logins, Traffic, check_owner, unknown
 from tacit.serve.key import Key
 from tacit.serve.question import Memory, Question, Remembered, check_work
 from tacit.serve.refusal import Refusal, not_here
-from tacit.serve.served import ServedData
+from tacit.serve.served_data import ServedData
 
 if TYPE_CHECKING:
     from tacit.serve.keys import KeyRing

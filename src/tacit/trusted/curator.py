@@ -33,7 +33,7 @@ from tacit.model.request import Candidate, Chosen, Compared, Comparisons, Declar
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Question, key, unit
 from tacit.store.chain import Line
-from tacit.trusted.counted import AnyRecords
+from tacit.trusted.copy import AnyRecords
 from tacit.trusted.gate import Gate, first_passing, shown, unseen
 from tacit.trusted.ledger import Ledger, Outcome
 from tacit.trusted.noise import add_noise, draw_geometric, noisy_max

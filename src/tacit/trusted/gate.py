@@ -19,7 +19,7 @@ from tacit.model.request import Comparisons, Declared, Lens, count, look
 from tacit.model.statistic import Statistic
 from tacit.store.chain import Line
 from tacit.store.transaction import Held
-from tacit.trusted.counted import AnyRecords
+from tacit.trusted.copy import AnyRecords
 from tacit.trusted.ledger import Ledger, Outcome
 from tacit.trusted.noise import draw_geometric
 

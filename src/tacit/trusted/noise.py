@@ -1,8 +1,8 @@
 """The only place private noise comes from: exact samplers, seeded by the system. Called by the mechanisms.
 
 OpenDP draws what is short, or wider than 2**40; long vectors come from `exact.table`, and wide Gaussian ones from
-`exact.wide`, tens of times faster. All have exactly the same law, and which of them draws is a matter of kind, size and
-scale, which are public.
+`exact.rejection`, tens of times faster. All have exactly the same law, and which of them draws is a matter of kind,
+size and scale, which are public.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.exact import opendp, table, wide
+from tacit.exact import opendp, rejection, table
 from tacit.model.budget import Measure
 from tacit.model.noise_law import Noise
 
@@ -24,13 +24,13 @@ def add_noise(values: NDArray[np.int64], noise: Noise) -> NDArray[np.int64]:
     Formula: Pr[z] ∝ exp(-|z|/scale) or exp(-z²/(2 scale²)), by rejection in rational arithmetic, or by inversion or
         rejection with lazy bits; no float is sampled.
     Source: Canonne, Kamath & Steinke 2020, algorithms 1-3, as implemented by OpenDP (make_laplace, make_gaussian); for
-        the others see `exact.table` and `exact.wide`.
+        the others see `exact.table` and `exact.rejection`.
     """
     # Exactly an array: a masked one would keep its masked values as they are.
     if type(values) is not np.ndarray or values.dtype != np.int64:
         raise TypeError("noise is added to a numpy array of int64")
-    if wide.suits(noise, values.size):
-        return _sum(values, wide.draw_gaussian(noise.scale, values.size).reshape(values.shape))
+    if rejection.suits(noise, values.size):
+        return _sum(values, rejection.draw_gaussian(noise.scale, values.size).reshape(values.shape))
     if table.suits(noise, values.size):
         return _sum(values, table.draw_noise(noise, values.size).reshape(values.shape))
     drawn = opendp.sampler(noise.kind, noise.scale)(values.ravel())

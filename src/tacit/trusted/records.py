@@ -33,7 +33,7 @@ class Records:
     """Sparse integer counts over the domain; never leaves trusted/."""
 
     __slots__ = ("_codes", "_counts", "_tables", "domain", "rows", "rows_per_person")
-    counted = None  # whether they stay in an engine: `counted.Counted`
+    counted = None  # whether they stay in an engine: `copy.Counted`
 
     def __init__(self, domain: Domain, codes: Sequence[Codes], counts: Counts, rows_per_person: int = 1) -> None:
         self.domain = domain

@@ -25,7 +25,7 @@ from tacit.model.statistic import Statistic
 from tacit.model.workload import Convolution, Marginal, Product, Question, Tree, kernel, leaf_counts, leaves, unit
 
 if TYPE_CHECKING:
-    from tacit.trusted.counted import AnyRecords
+    from tacit.trusted.copy import AnyRecords
 
 Counts = NDArray[np.int64]
 

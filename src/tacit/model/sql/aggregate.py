@@ -20,10 +20,10 @@ from tacit.model.ask import (
     Sum,
     Variance,
 )
+from tacit.model.calculation import Belongs, Constant, Given, Operation, Outer
 from tacit.model.derivation import Fold, Folded
 from tacit.model.description import describe
 from tacit.model.expression import All, Among, Expression, Not
-from tacit.model.outer import Belongs, Constant, Given, Operation, Outer
 from tacit.model.query import Query
 from tacit.model.sql.condition import Reading, column, condition, only, plain_value, stripped, text
 from tacit.model.sql.group import check_size

@@ -8,11 +8,11 @@ from typing import Protocol
 from sqlglot import exp
 
 from tacit.errors import InvalidQuery
+from tacit.model.calculation import Outer
 from tacit.model.derivation import DerivedColumn, Sort
-from tacit.model.outer import Outer
+from tacit.model.sql.calculation import Scope, truth, value
 from tacit.model.sql.condition import Reading, only, plain_value
 from tacit.model.sql.group import position
-from tacit.model.sql.outer import Scope, truth, value
 
 
 class Read(Scope, Protocol):

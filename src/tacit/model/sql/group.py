@@ -9,11 +9,11 @@ from sqlglot import exp
 
 from tacit.errors import InvalidQuery
 from tacit.model.ask import GroupBy
+from tacit.model.calculation import Belongs
 from tacit.model.description import describe
-from tacit.model.outer import Belongs
 from tacit.model.query import Query
+from tacit.model.sql.calculation import ALLOWED
 from tacit.model.sql.condition import Reading, column, condition, only, plain_value, stripped, text
-from tacit.model.sql.outer import ALLOWED
 
 MAX_CELLS = 2**20  # of a result
 

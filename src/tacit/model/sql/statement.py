@@ -14,14 +14,14 @@ from sqlglot import exp
 from tacit.errors import InvalidQuery
 from tacit.model.aggregate import Aggregate
 from tacit.model.ask import Ask, Column, Count, Derived, GroupBy, Quantile, Select
+from tacit.model.calculation import Constant, Elsewhere, Given, Kind, Operation, Outer, kinds_of
 from tacit.model.derivation import DerivedColumn, Fold, Folded, FoldKind, attribute_of
 from tacit.model.expression import All, Expression
-from tacit.model.outer import Constant, Elsewhere, Given, Kind, Operation, Outer, kinds_of
 from tacit.model.sql.aggregate import aggregate, distinct_values
+from tacit.model.sql.calculation import ALLOWED, truth, value
 from tacit.model.sql.condition import Reading, checked, only, text
 from tacit.model.sql.ending import Ending, ending_of
 from tacit.model.sql.group import belongs, check_size, group_of, groups_of, position
-from tacit.model.sql.outer import ALLOWED, truth, value
 from tacit.model.sql.statistic import statistic
 
 MAX_VALUES = 20  # aggregates of one statement

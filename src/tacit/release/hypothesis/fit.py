@@ -29,7 +29,7 @@ import numpy as np
 from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
-from tacit.release.hypothesis.dense import MAX_CELLS, Array, Dense
+from tacit.release.hypothesis.cell_weights import MAX_CELLS, Array, Dense
 from tacit.release.hypothesis.prior import LEAST, Drawn, Prior
 from tacit.release.hypothesis.terms import (
     Axes,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import TacitError
 from tacit.model.domain import Domain
-from tacit.release.hypothesis.dense import Dense
+from tacit.release.hypothesis.cell_weights import Dense
 from tacit.release.hypothesis.fit import Fitted
 from tacit.release.hypothesis.fit_mixture import FittedMixture
 from tacit.release.hypothesis.mixture import Mixture

@@ -18,7 +18,7 @@ from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.factor import Factor
 from tacit.model.query import Query
-from tacit.release.hypothesis.dense import Array, even_places
+from tacit.release.hypothesis.cell_weights import Array, even_places
 
 MAX_VALUES = (
     2**11

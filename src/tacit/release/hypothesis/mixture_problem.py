@@ -22,7 +22,7 @@ from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.workload import Marginal, Tree
 from tacit.release.hypothesis.arrays import MEMORY, Device
-from tacit.release.hypothesis.dense import Array
+from tacit.release.hypothesis.cell_weights import Array
 from tacit.release.hypothesis.prior import LEAST, Drawn, Prior
 from tacit.release.hypothesis.terms import (
     LEAST_SHARE,

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import ConfigError
 from tacit.model.domain import MAX_ATTRIBUTES, Domain
-from tacit.release.hypothesis.dense import Array
+from tacit.release.hypothesis.cell_weights import Array
 from tacit.release.hypothesis.terms import Axes, Interaction, centred
 from tacit.store.chain import digest
 

@@ -30,7 +30,7 @@ from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.residuals import Residuals
 from tacit.model.workload import Marginal, Tree, leaves
-from tacit.release.hypothesis.dense import Array
+from tacit.release.hypothesis.cell_weights import Array
 from tacit.release.ranges.tree import node_counts
 
 DEEPEST = 1000.0  # a tilt's limit, never met by answers that agree; lower ones stopped fits of little noise

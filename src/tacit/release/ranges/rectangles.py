@@ -2,7 +2,7 @@
 
 Of all pairs of nodes the matrix is a Kronecker product, so least squares works along one axis after the other, and
 variances multiply; that all rows together are n is public, and corrects everything once at the end. A nested product is
-one tree over pairs of leaves (`nested`).
+one tree over pairs of leaves (`nested_product`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tacit.model.entry import Measured
 from tacit.model.noise_law import variance
 from tacit.model.query import Query
 from tacit.model.workload import Product, Tree, leaves
-from tacit.release.ranges import nested
+from tacit.release.ranges import nested_product
 from tacit.release.ranges.band import single
 from tacit.release.ranges.choice import falling, trees, weightings
 from tacit.release.ranges.distribution import Counts
@@ -138,7 +138,7 @@ def sums_of(cells: Floats) -> Floats:
 def least_squares(values: ArrayLike, product: Product, sizes: tuple[int, int], total: float) -> Floats:
     """The count of every pair of leaves."""
     if product.nested:
-        return nested.least_squares(values, product, sizes, total)
+        return nested_product.least_squares(values, product, sizes, total)
     pair = product.first, product.second
     nodes = np.asarray(values, dtype=np.float64).reshape([sum(t.widths(n)) for t, n in zip(pair, sizes, strict=True)])
     along_second = consistent(nodes, pair[1], sizes[1], None)
@@ -169,7 +169,7 @@ def rectangle_variance(
     Of all pairs of nodes it is the product of both sides, less what the total explains.
     """
     if product.nested:
-        return nested.rectangle_variance(product, low, end)
+        return nested_product.rectangle_variance(product, low, end)
     sides = [interval_moments(tree, sizes[k], low[k], end[k]) for k, tree in enumerate((product.first, product.second))]
     own = sides[0][0] * sides[1][0]
     explained = (sides[0][1] * sides[1][1]) ** 2 / (sides[0][2] * sides[1][2])
@@ -200,11 +200,11 @@ def choose_product(
         trees = [Tree(tree.name, tree.branching, falling(len(tree.branching), _STEP)) for tree in trees]
     found = Product(trees[0], trees[1])
     levels = max(len(tree.branching) for tree in trees)  # one: the pairs of leaves themselves are what is best
-    smaller = nested.choose(sides, signal) if levels > 1 and signal < _FAINT * pairs else None
+    smaller = nested_product.choose(sides, signal) if levels > 1 and signal < _FAINT * pairs else None
     if smaller is None:
         return found
     sizes = sides[0][1], sides[1][1]
-    asked = nested.rectangles(sizes)
+    asked = nested_product.rectangles(sizes)
 
     def error(product: Product) -> float:
         return float(sum(product.weights) ** 2 * rectangle_variance(product, sizes, *asked).mean())

@@ -20,7 +20,7 @@ import numpy as np
 
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.hypothesis.dense import MAX_TILT, Array, Dense, listed
+from tacit.release.hypothesis.cell_weights import MAX_TILT, Array, Dense, listed
 
 _EDGE = 1e-6  # answers are kept this far from 0 and 1, so that an answer of 0 rules out no cell
 _ROUNDS = 200  # of Newton's iteration, each at least as good as a bisection

@@ -28,7 +28,7 @@ from tacit.serve.page.view import page, place_of
 from tacit.serve.question import Question, read
 from tacit.serve.refusal import Refusal, refusal_of
 from tacit.serve.schema import Json, encode
-from tacit.serve.served import ServedData
+from tacit.serve.served_data import ServedData
 
 FILES = MEDIA | {"svg": "image/svg+xml"}
 

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from tacit.errors import InvalidQuery
 from tacit.model.attribute import Attribute
 from tacit.model.domain import Domain
-from tacit.model.sql.written import column, ends, literal, quoted
+from tacit.model.sql.spelling import column, ends, literal, quoted
 from tacit.model.statistic_check import offered
 from tacit.model.values import Days, Integers, Listed
 from tacit.serve.admission import Traffic, Who

@@ -19,7 +19,7 @@ from tacit.model import sql
 from tacit.model.ask import Ask, Cdf, Count, Crosstab, Mean, Quantile, Select, Sum
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.model.sql.written import span
+from tacit.model.sql.spelling import span
 from tacit.serve.page.form import Built, Forms, clicked
 from tacit.serve.question import read
 from tacit.serve.refusal import Refusal

@@ -25,7 +25,7 @@ from tacit.serve.page.form import Built, clicked
 from tacit.serve.page.link import fields_of, of_column, without
 from tacit.serve.question import Memory
 from tacit.serve.refusal import Refusal
-from tacit.serve.served import ServedData
+from tacit.serve.served_data import ServedData
 
 WIDE, TALL = 120, 26  # units of a small picture
 MOST_BARS = 40

@@ -23,7 +23,7 @@ from tacit.model.budget import Loss, percent_of
 from tacit.model.domain import Domain
 from tacit.model.entry import Measured
 from tacit.model.facts import Receipt
-from tacit.model.sql.written import column, span
+from tacit.model.sql.spelling import column, span
 from tacit.model.statistic_check import offered
 from tacit.model.workload import Marginal
 from tacit.questions import Questions
@@ -34,7 +34,7 @@ from tacit.serve.page.answer import WIDTH, number
 from tacit.serve.page.form import KINDS, Forms
 from tacit.serve.page.link import fields_of, retold, without, words
 from tacit.serve.refusal import Refusal
-from tacit.serve.served import ServedData
+from tacit.serve.served_data import ServedData
 from tacit.serve.server import Server
 from tacit.session import Session
 from tacit.show.chart import Gauge

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from tacit.model.answer import Answer, QuantileAnswer, bar_words
 from tacit.model.ask import Ask, Crosstab, Derived, Quantile, Select
+from tacit.model.calculation import Case, Constant, Given, Outer
 from tacit.model.derivation import Folded
 from tacit.model.domain import Domain
-from tacit.model.outer import Case, Constant, Given, Outer
 from tacit.model.select import GroupBy
 from tacit.model.table import Answers, Listing, Table
 from tacit.serve.postgres.types import BOOL, DATE, FLOAT8, INT8, TEXT, group_type

@@ -47,7 +47,7 @@ from tacit.serve.postgres.types import (
     group_type,
     size_of,
 )
-from tacit.serve.served import MAX_LABELS, ServedData
+from tacit.serve.served_data import MAX_LABELS, ServedData
 
 MAX_ROWS = 100_000
 TOGETHER = 500  # rows that are put in at once

@@ -15,8 +15,8 @@ from tacit.serve.postgres.channel import Channel, Gone
 from tacit.serve.postgres.command import REPORTED, Command
 from tacit.serve.postgres.conversation import Conversation, spread, tagged
 from tacit.serve.postgres.messages import Malformed
-from tacit.serve.postgres.named import Fetching
 from tacit.serve.postgres.portals import Named, Portal, keep_portal, keep_statement
+from tacit.serve.postgres.preparation import Fetching
 from tacit.serve.postgres.source import SentStatement, split
 from tacit.serve.postgres.sqlstate import (
     NOT_ALLOWED,

@@ -16,8 +16,8 @@ from tacit.serve.postgres.catalogue import DATABASE, Lookup
 from tacit.serve.postgres.channel import Channel, Gone
 from tacit.serve.postgres.command import REPORTED, TRANSACTIONS, Command, ConnectionSettings
 from tacit.serve.postgres.messages import Field
-from tacit.serve.postgres.named import ALL, Execution, Fetching
 from tacit.serve.postgres.portals import PORTALS, STATEMENTS, Named, Names, Portal, keep_portal, keep_statement
+from tacit.serve.postgres.preparation import ALL, Execution, Fetching
 from tacit.serve.postgres.sqlstate import CANCELLED, NO_TRANSACTION, NOT_ALLOWED, SHUTDOWN, SYNTAX, WireError
 from tacit.serve.postgres.statement import BoundStatement, NamedStatement, Prepared
 from tacit.serve.postgres.translation import Caller

@@ -34,7 +34,7 @@ from tacit.serve.postgres.translation import Caller
 from tacit.serve.postgres.types import Value
 from tacit.serve.question import SHORT_SQL, Memory, Question
 from tacit.serve.scram import Login, LoginFailed, Verifier
-from tacit.serve.served import ServedData, ticket
+from tacit.serve.served_data import ServedData, ticket
 from tacit.serve.server import Server
 from tacit.session import Session
 

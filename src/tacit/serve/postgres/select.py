@@ -25,7 +25,7 @@ from tacit.serve.postgres.source import Edited, SentStatement, name_of
 from tacit.serve.postgres.sqlstate import BAD_QUESTION, SYNTAX, WireError
 from tacit.serve.postgres.types import TEXT, UNKNOWN, Value, literal, size_of
 from tacit.serve.question import Question, read
-from tacit.serve.served import ServedData
+from tacit.serve.served_data import ServedData
 
 STEPS_A_TOKEN, LEAST_STEPS = 60, 3_000  # how often the parser may look at a word, going back and forth
 _PLACE = re.compile(r"\(line (\d+), column (\d+)\)")

@@ -11,7 +11,7 @@ from tacit.serve.postgres.answer import Row
 from tacit.serve.postgres.catalogue import Lookup
 from tacit.serve.postgres.command import Command, command_of
 from tacit.serve.postgres.messages import Field, measured
-from tacit.serve.postgres.named import Execution, Fetching, Preparation, execution, fetching, preparation
+from tacit.serve.postgres.preparation import Execution, Fetching, Preparation, execution, fetching, preparation
 from tacit.serve.postgres.select import SelectAsked, TableSelect
 from tacit.serve.postgres.source import SentStatement
 from tacit.serve.postgres.sqlstate import SYNTAX, UNSUPPORTED, WireError

@@ -13,8 +13,8 @@ import tacit
 from tacit.errors import InvalidDomain, InvalidQuery
 from tacit.model.domain import Domain
 from tacit.model.query import Query
-from tacit.release.hypothesis import dense
-from tacit.release.hypothesis.dense import Dense
+from tacit.release.hypothesis import cell_weights
+from tacit.release.hypothesis.cell_weights import Dense
 
 
 def make_domain(*shape: int) -> Domain:
@@ -64,7 +64,7 @@ class Slow:
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("few", [0, 100, 10**9])  # always by marginals, either way, always from the cells themselves
 def test_random_interleavings_agree_with_the_definition(seed: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dense, "_FEW", few)
+    monkeypatch.setattr(cell_weights, "_FEW", few)
     rng = np.random.default_rng(seed)
     fast, slow = Dense(DOMAIN), Slow(DOMAIN)
     for _ in range(60):
@@ -96,7 +96,7 @@ def test_gathered_and_sliced_cells_are_the_same(monkeypatch: pytest.MonkeyPatch)
     queries = [random_query(rng) for _ in range(30)]
     cells = []
     for piece in (0, 10**9):
-        monkeypatch.setattr(dense, "_SMALL_PIECE", piece)
+        monkeypatch.setattr(cell_weights, "_SMALL_PIECE", piece)
         hypothesis = Dense(DOMAIN)
         for query in queries:
             hypothesis.scale(query, 0.3)
@@ -140,9 +140,9 @@ def test_a_total_that_almost_vanishes_is_summed_afresh() -> None:
 
 
 def test_more_attributes_than_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dense, "_REMEMBERED", 60)
-    monkeypatch.setattr(dense, "_LARGEST", 40)
-    monkeypatch.setattr(dense, "_FEW", 0)
+    monkeypatch.setattr(cell_weights, "_REMEMBERED", 60)
+    monkeypatch.setattr(cell_weights, "_LARGEST", 40)
+    monkeypatch.setattr(cell_weights, "_FEW", 0)
     rng = np.random.default_rng(6)
     hypothesis, slow = Dense(DOMAIN), Slow(DOMAIN)
     for query in [random_query(rng) for _ in range(100)]:
@@ -213,8 +213,8 @@ def test_the_refusal_names_both_numbers() -> None:
 def test_what_else_is_asked_does_not_matter_to_the_last_bit(
     shape: tuple[int, ...], together: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dense, "_FEW", 8)
-    monkeypatch.setattr(dense, "_TOGETHER", together)
+    monkeypatch.setattr(cell_weights, "_FEW", 8)
+    monkeypatch.setattr(cell_weights, "_TOGETHER", together)
     rng = np.random.default_rng(11)
     domain = make_domain(*shape)
     hypothesis = Dense(domain, rng.random(shape))

@@ -2,7 +2,7 @@
 
 Called by `sql.parse` alone. Half of a server's work for a new statement was the tree of this one. It gives the very
 condition that the tree gives, or nothing: whatever is longer, has another form, or is refused is read by way of the
-tree, which also has the words of every refusal. `tests/model/test_sql_simple.py` holds the two against each other.
+tree, which also has the words of every refusal. `tests/model/test_sql_count.py` holds the two against each other.
 """
 
 from __future__ import annotations

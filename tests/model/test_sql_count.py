@@ -12,7 +12,7 @@ from tacit.errors import InvalidQuery
 from tacit.model.ask import Ask
 from tacit.model.attribute import boolean, category, date, integer, numeric
 from tacit.model.domain import Domain
-from tacit.model.sql import simple
+from tacit.model.sql import count
 
 DOMAIN = Domain(
     {
@@ -95,7 +95,7 @@ def test_what_is_read_is_what_the_tree_says(by_tree: Reader) -> None:
 
 def _simple(statement: str) -> Ask | None:
     tokens = list(sql.DIALECT.tokenize(statement))
-    return simple.simple_count(tokens, DOMAIN)
+    return count.simple_count(tokens, DOMAIN)
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tacit.exact import wide as noise_wide
+from tacit.exact import rejection
+from tacit.exact.rejection import Cells, draw_gaussian, propose
 from tacit.exact.table import Law, Words
-from tacit.exact.wide import Cells, draw_gaussian, propose
 
 mp = mpmath.mp.clone()
 mp.prec = 500
@@ -87,7 +87,7 @@ def test_a_scale_is_64_to_128_cells(scale: float, monkeypatch: pytest.MonkeyPatc
         seen.append(cells)
         return np.zeros(count, dtype=np.int64)
 
-    monkeypatch.setattr(noise_wide, "propose", recorded)
+    monkeypatch.setattr(rejection, "propose", recorded)
     draw_gaussian(scale, 3)
     assert seen == [usual(scale)]
     assert seen[0].scale == Fraction(scale)
@@ -145,7 +145,7 @@ def check_law(cells: Cells, width: int, depth: int, patch: pytest.MonkeyPatch, t
             asked.append(law)
             return np.full(count, cell, dtype=np.int64)
 
-        patch.setattr(noise_wide, "draw", fake)
+        patch.setattr(rejection, "draw", fake)
         measure: dict[int, mpmath.mpf] = {}
         refused = undecided = mp.zero
         for string, kept in outcomes(cells, width, depth, tried):
@@ -212,25 +212,25 @@ def two_zeros(cells: Cells, count: int, words: Words, width: int) -> NDArray[np.
         return seen[-1]
 
     kept = propose(cells, count, noted, width)
-    zero = noise_wide.draw(cells.law(), 1, words, width)[0] == int(seen[0][0]) % 2 ** (cells.shift + 1) - 1 == 0
+    zero = rejection.draw(cells.law(), 1, words, width)[0] == int(seen[0][0]) % 2 ** (cells.shift + 1) - 1 == 0
     return np.zeros(1, dtype=np.int64) if zero else kept
 
 
 def no_coin(cells: Cells, count: int, words: Words, width: int) -> NDArray[np.int64]:
     (word,) = words(1).tolist()
-    z = int(noise_wide.draw(cells.law(), 1, words, width)[0] << cells.shift) + (word >> 1) % 2**cells.shift
+    z = int(rejection.draw(cells.law(), 1, words, width)[0] << cells.shift) + (word >> 1) % 2**cells.shift
     return np.array([-z if word & 1 else z] if z or not word & 1 else [], dtype=np.int64)
 
 
-_refusal, _growth = noise_wide._refusal, Cells.growth
+_refusal, _growth = rejection._refusal, Cells.growth
 
 
 @pytest.mark.parametrize(("place", "name", "bug"), [
     (Cells, "law", laplace),
-    (noise_wide, "_refusal", wide_floats),
+    (rejection, "_refusal", wide_floats),
     (Cells, "growth", wide_growth),
-    (noise_wide, "_keeps", first_bits_decide),
-    (noise_wide, "_keeps", tangent_decides),
+    (rejection, "_keeps", first_bits_decide),
+    (rejection, "_keeps", tangent_decides),
     (None, "", no_sign),
     (None, "", two_zeros),
     (None, "", no_coin),
@@ -252,7 +252,7 @@ def test_planted_bugs_are_caught(
 
 def check_floats(cells: Cells, cell: list[int], offset: list[int]) -> None:
     room, wide = Fraction(1, 2**41), Fraction(1, 2**39)
-    low, high = noise_wide._refusal(cells, np.array(cell, dtype=np.int64), np.array(offset, dtype=np.int64))
+    low, high = rejection._refusal(cells, np.array(cell, dtype=np.int64), np.array(offset, dtype=np.int64))
     for k, u, least, most in zip(cell, offset, low.tolist(), high.tolist(), strict=True):
         x = u * (2 * k * 2**cells.shift + u) / (2 * cells.scale**2)
         assert Fraction(least) * (1 + room) <= x / (1 + x)
@@ -279,7 +279,7 @@ def test_the_floats_are_bounds_with_room_to_spare(cells: Cells) -> None:
 @pytest.mark.parametrize("margin", [0.0, 2.0**-42])
 @pytest.mark.parametrize("scale", LARGE)
 def test_a_margin_too_small_is_caught(scale: float, margin: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(noise_wide, "_MARGIN", margin)
+    monkeypatch.setattr(rejection, "_MARGIN", margin)
     with pytest.raises(AssertionError):
         check_floats(usual(scale), *pairs(usual(scale), 400, seed=5))
 
@@ -315,7 +315,7 @@ def test_coins_near_the_thresholds_are_decided_exactly(scale: float, monkeypatch
     cells = usual(scale)
 
     def decide(cell: int, offset: int, coin: int, rest: int) -> bool:
-        monkeypatch.setattr(noise_wide, "draw", lambda law, count, words, width: np.full(count, cell, dtype=np.int64))
+        monkeypatch.setattr(rejection, "draw", lambda law, count, words, width: np.full(count, cell, dtype=np.int64))
         first = iter([coin << 1 + cells.shift | offset << 1])  # the sign is +
         kept = propose(cells, 1, lambda count: np.array([next(first, rest)], dtype=np.uint64))
         assert kept.tolist() in ([], [(cell << cells.shift) + offset])
@@ -342,12 +342,12 @@ def test_a_vector_is_decided_like_its_entries(scale: float, shift: int, monkeypa
     cells, width = cells_of(scale, shift), 7
     first = np.random.Generator(np.random.PCG64(3)).permutation(np.arange(2**width, dtype=np.uint64))
     chosen = np.arange(2**width, dtype=np.int64) % 5
-    monkeypatch.setattr(noise_wide, "draw", lambda law, count, words, width: chosen[:count].copy())
+    monkeypatch.setattr(rejection, "draw", lambda law, count, words, width: chosen[:count].copy())
     calls = iter([first])
     together = propose(cells, len(first), lambda n: next(calls, np.zeros(n, dtype=np.uint64)), width)
     one_by_one: list[int] = []
     for cell, word in zip(chosen.tolist(), first.tolist(), strict=True):
-        monkeypatch.setattr(noise_wide, "draw", lambda *a, cell=cell: np.array([cell], dtype=np.int64))
+        monkeypatch.setattr(rejection, "draw", lambda *a, cell=cell: np.array([cell], dtype=np.int64))
         one_by_one += propose(cells, 1, given((word, *[0] * 20)), width).tolist()
     assert together.tolist() == one_by_one
     assert 0 < len(one_by_one) < len(first)

@@ -9,7 +9,7 @@ from typing import Protocol
 from sqlglot import exp
 
 from tacit.errors import InvalidQuery
-from tacit.model.outer import Case, Constant, End, Ending, Kind, Operation, Outer, kind
+from tacit.model.calculation import Case, Constant, End, Ending, Kind, Operation, Outer, kind
 from tacit.model.sql.condition import only, plain_value, text
 from tacit.model.sql.statistic import FUNCTIONS
 

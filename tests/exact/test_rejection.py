@@ -18,9 +18,9 @@ from scipy.special import erf
 from scipy.stats import binom
 
 from support import PATIENCE
+from tacit.exact import rejection
 from tacit.exact import table as noise_table
-from tacit.exact import wide as noise_wide
-from tacit.exact.wide import draw_gaussian, suits
+from tacit.exact.rejection import draw_gaussian, suits
 from tacit.model.noise_law import Noise, quantile
 from tacit.trusted import noise
 from tacit.trusted.noise import add_noise
@@ -42,7 +42,7 @@ def test_long_wide_gaussian_vectors_come_from_here_and_short_ones_do_not(
         patch.setattr(noise.opendp, "sampler", refuse)
         patch.setattr(noise_table, "draw_noise", refuse)
         add_noise(np.zeros(LONG, dtype=np.int64), Noise("gaussian", scale))
-    monkeypatch.setattr(noise_wide, "draw_gaussian", refuse)
+    monkeypatch.setattr(rejection, "draw_gaussian", refuse)
     add_noise(np.zeros(1, dtype=np.int64), Noise("gaussian", scale))
     add_noise(np.zeros(LONG, dtype=np.int64), Noise("laplace", scale))
 
@@ -59,7 +59,7 @@ def test_other_noise_is_left_to_the_other_samplers() -> None:
 def test_the_route_is_a_matter_of_size_and_scale_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     # Catches a route, and so a duration, chosen by looking at the values.
     seen: list[tuple[Noise, int]] = []
-    monkeypatch.setattr(noise_wide, "suits", lambda noise, size: bool(seen.append((noise, size))))
+    monkeypatch.setattr(rejection, "suits", lambda noise, size: bool(seen.append((noise, size))))
     for value in (0, 1, -5, TOP, BOTTOM):
         add_noise(np.full(3, value, dtype=np.int64), Noise("gaussian", 1e5))
     assert seen == [(Noise("gaussian", 1e5), 3)] * 5
@@ -68,8 +68,8 @@ def test_the_route_is_a_matter_of_size_and_scale_alone(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_tables_are_small(scale: float) -> None:
     draw_gaussian(scale, 1)
-    cells = noise_wide.Cells(noise_wide.Fraction(scale), int(np.log2(scale)) - 6)
-    assert len(noise_table._table(cells.law(), 64)[0]) <= noise_wide._ENTRIES
+    cells = rejection.Cells(rejection.Fraction(scale), int(np.log2(scale)) - 6)
+    assert len(noise_table._table(cells.law(), 64)[0]) <= rejection._ENTRIES
 
 
 def test_the_shape_is_kept_and_the_values_are_left_alone() -> None:
@@ -92,22 +92,20 @@ def test_sums_stop_at_the_limits_of_64_bits() -> None:
 @pytest.mark.parametrize("scale", SCALES)
 def test_a_draw_beyond_64_bits_is_no_draw(scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
     # Its chance is below exp(-2^40). Wrapped around it would be a number that the law does not allow.
-    cells = noise_wide.Cells(noise_wide.Fraction(scale), int(np.log2(scale)) - 6)
+    cells = rejection.Cells(rejection.Fraction(scale), int(np.log2(scale)) - 6)
     largest = (1 << 61 - cells.shift) - 1
-    monkeypatch.setattr(noise_wide, "draw", lambda law, count, words, width: np.full(count, largest, dtype=np.int64))
-    top = noise_wide.propose(cells, 3, lambda count: np.full(count, 2**64 - 2, dtype=np.uint64))
+    monkeypatch.setattr(rejection, "draw", lambda law, count, words, width: np.full(count, largest, dtype=np.int64))
+    top = rejection.propose(cells, 3, lambda count: np.full(count, 2**64 - 2, dtype=np.uint64))
     assert top.tolist() in ([], [2**61 - 1] * 3)
-    monkeypatch.setattr(
-        noise_wide, "draw", lambda law, count, words, width: np.full(count, largest + 1, dtype=np.int64)
-    )
+    monkeypatch.setattr(rejection, "draw", lambda law, count, words, width: np.full(count, largest + 1, dtype=np.int64))
     with pytest.raises(OverflowError):
-        noise_wide.propose(cells, 3)
+        rejection.propose(cells, 3)
 
 
 # Rounds
 
 
-@pytest.mark.parametrize("size", [0, 1, 7, noise_wide._CHUNK - 1, noise_wide._CHUNK, 2 * noise_wide._CHUNK + 3])
+@pytest.mark.parametrize("size", [0, 1, 7, rejection._CHUNK - 1, rejection._CHUNK, 2 * rejection._CHUNK + 3])
 def test_rounds_fill_every_entry_in_order(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # Catches entries that no round fills, and draws lost, repeated or sorted between rounds.
     given, asked = 0, []
@@ -119,9 +117,9 @@ def test_rounds_fill_every_entry_in_order(size: int, monkeypatch: pytest.MonkeyP
         given += kept.size
         return kept
 
-    monkeypatch.setattr(noise_wide, "propose", half)
+    monkeypatch.setattr(rejection, "propose", half)
     assert draw_gaussian(1e5, size).tolist() == list(range(size))
-    assert max(asked, default=0) <= noise_wide._CHUNK
+    assert max(asked, default=0) <= rejection._CHUNK
 
 
 # Where the bits come from
@@ -140,11 +138,11 @@ def test_every_proposal_has_two_fresh_words_from_the_system(scale: float, monkey
     # Catches bits used twice, and bits from anywhere else: a chunk takes 16 bytes a proposal, a further word 8.
     asked: list[int] = []
     monkeypatch.setattr(os, "urandom", counting(os.urandom, asked))
-    size = noise_wide._CHUNK + 7
+    size = rejection._CHUNK + 7
     draw_gaussian(scale, size)
     rounds = [count for count in asked if count != 8]
     assert rounds[::2] == rounds[1::2]  # cells, then signs, offsets and coins
-    assert rounds[:2] == [8 * noise_wide._CHUNK] * 2
+    assert rounds[:2] == [8 * rejection._CHUNK] * 2
     assert 16 * size <= sum(asked) <= 16 * size * 1.02  # refused: at most 0.7 % of them, on average
 
 

@@ -18,8 +18,8 @@ from tacit.model.dry_run import DryRun
 from tacit.model.start import Started
 from tacit.model.table import Answers
 from tacit.replies import AttributeLine, DomainReply, QuotaLine
+from tacit.serve.edition import Edition
 from tacit.serve.key import Key
-from tacit.serve.published import Edition
 from tacit.serve.question import COUNT_WORK, Question
 from tacit.serve.refusal import Refusal
 from tacit.serve.turns import SLICE, Steps, Ticket
