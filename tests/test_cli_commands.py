@@ -71,6 +71,16 @@ def test_prices_are_per_cent_of_the_budget_and_units_are_behind_a_flag(folder: P
     assert answered("ask", other)[0]["percent"] == pytest.approx(2.5)
 
 
+def test_a_dry_run_is_not_given_together_with_what_writes_to_the_ledger(folder: Path) -> None:
+    assert tacit("ask", F).exit_code == 0
+    before = (folder / "people.tacit").read_bytes()
+    refused(tacit("start", "--dry-run", "--accept-rollback", "a copy"), "--accept-rollback writes", code=2)
+    refused(tacit("discover", "--dry-run", "--accept-rollback", "a copy"), "--accept-rollback writes", code=2)
+    refused(tacit("ask", "--dry-run", F, "--accept-rollback", "a copy"), "--accept-rollback writes", code=2)
+    refused(tacit("ask", "--dry-run", F, "--start"), "--start writes", code=2)
+    assert (folder / "people.tacit").read_bytes() == before
+
+
 OWN = """
 import tacit
 domain = tacit.Domain({"smoker": tacit.boolean()})

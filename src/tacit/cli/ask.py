@@ -16,6 +16,7 @@ from tacit.cli.options import (
     Options,
     asked,
     asker_options,
+    check_dry_run,
     check_writable,
     confirm,
     spent_here,
@@ -95,6 +96,8 @@ def ask(
         raise click.UsageError("give a question or --file; a prompt opens without one, but only on a terminal.")
     if (within is not None and not statements) or (yes and within is None):
         raise click.UsageError("--within is about a question, and --yes about --within.")
+    if dry_run:
+        check_dry_run(options.accept_rollback, start=options.start)
     if output is not None:
         if len(statements) != 1 or dry_run:
             raise click.UsageError("--output takes the answer of one question.")

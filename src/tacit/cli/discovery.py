@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tacit.cli.options import at_terminal, check_writable, confirm, json_option, may_spend, rollback_option, writing
+from tacit.cli.options import (
+    at_terminal,
+    check_dry_run,
+    check_writable,
+    confirm,
+    json_option,
+    may_spend,
+    rollback_option,
+    writing,
+)
 from tacit.cli.show import console, escape, print_grid, show, waiting
 
 if TYPE_CHECKING:
@@ -59,6 +68,8 @@ def discover(
     from tacit.owner.discovery import discover as buy
     from tacit.owner.discovery import offer
 
+    if dry_run:
+        check_dry_run(accept_rollback)
     read = read_columns(config)
     terms: dict[str, Any] = {
         "columns": read.columns,

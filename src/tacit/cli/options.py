@@ -123,6 +123,13 @@ reader_options = _as_record(config_anywhere, *_ALL, published_option, units_opti
 asker_options = _as_record(config_option, *_ALL, published_option, start_option, units_option, *server_options)
 
 
+def check_dry_run(accept_rollback: str | None, *, start: bool = False) -> None:
+    """Refuse, of a dry run, what would write to the ledger."""
+    if accept_rollback is not None or start:
+        which = "--start" if accept_rollback is None else "--accept-rollback"
+        raise click.UsageError(f"--dry-run writes nothing, and {which} writes to the ledger: give one of the two.")
+
+
 @contextmanager
 def reached(options: Options, *, without_data: bool = False) -> Iterator[Session | Client]:
     """The server's data set, where --server names one, or what `opened` gives. Closed at the end."""

@@ -12,6 +12,7 @@ from tacit.cli.options import (
     Options,
     asked,
     buy_base,
+    check_dry_run,
     config_anywhere,
     config_option,
     confirm,
@@ -122,6 +123,8 @@ def start(config: str, yes: bool, dry_run: bool, accept_rollback: str | None, un
     """
     from tacit.config import read_config
 
+    if dry_run:
+        check_dry_run(accept_rollback)
     if read_config(config).blocks is not None:
         _start_blocks(Options(config, as_json, accept_rollback), yes=yes, dry_run=dry_run)
         return
