@@ -19,8 +19,9 @@ from people import tacit as command
 from support import PATIENCE
 from tacit.blocks.series import Series
 from tacit.exact.price import total
-from tacit.owner.manifest import GroupLedger
-from tacit.release.groups import ALONE, BlockGroup
+from tacit.owner.manifest import Block, GroupLedger, Manifest
+from tacit.release.groups import ALONE, WHOLE, BlockGroup, Levels
+from tacit.store.anchor import Anchor
 from tacit.store.chain import Line
 from tacit.store.log import Log
 
@@ -216,6 +217,22 @@ def test_a_group_has_one_ledger_and_levels_are_written_once(series: Series) -> N
     with pytest.raises(tacit.LedgerError, match="is divided already"):
         manifest.divide(ALONE, "again")
     assert len(series.groups) == before
+
+
+def test_a_ledger_stands_in_one_block_or_group(tmp_path: Path) -> None:
+    manifest = Manifest.open(tmp_path / "stays.tacit", {}, Anchor(tmp_path / "anchor"), make=True)
+    manifest.divide(Levels((1, 2), (WHOLE // 2, WHOLE // 2), (1.0, 1.0)), "of two levels")
+    manifest.add(Block("one", 400, "1.tacit", "1" * 64, "rows of one"))
+    with pytest.raises(tacit.LedgerError, match=r"1\.tacit is the ledger of another"):
+        manifest.add(Block("two", 400, "1.tacit", "2" * 64, "rows of two"))
+    manifest.add(Block("two", 400, "2.tacit", "2" * 64, "rows of two"))
+    with pytest.raises(tacit.LedgerError, match=r"2\.tacit is the ledger of another"):
+        manifest.add_group(GroupLedger(1, 0, "both", 800, "2.tacit", "3" * 64))
+    manifest.add_group(GroupLedger(1, 0, "both", 800, "3.tacit", "3" * 64))
+    with pytest.raises(tacit.LedgerError, match=r"3\.tacit is the ledger of another"):
+        manifest.add(Block("three", 400, "3.tacit", "4" * 64, "rows of three"))
+    assert [block.ledger for block in manifest.blocks()] == ["1.tacit", "2.tacit"]
+    manifest.close()
 
 
 def test_another_groups_ledger_is_not_taken_for_its_own(tmp_path: Path) -> None:

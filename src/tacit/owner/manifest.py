@@ -87,11 +87,11 @@ def step(state: State, seq: int, line: Draft | Line) -> State:
 class Manifest:
     """An open manifest, for several threads and processes.
 
-    Guarantee: a label, a set of rows and a ledger stand in one block each, for good; of two processes that append the
-        same at once, one is refused. A group has one ledger. The levels that the budget is divided among are written
-        before the first block, and stay. An old copy is noticed by the anchor, like that of a ledger. Where the owner
-        goes on with it, nothing is added any more: the lost blocks are not known here, and their rows could be appended
-        again with a new budget, or more blocks than were declared.
+    Guarantee: a label and a set of rows stand in one block each, for good, and a ledger in one block or group; of two
+        processes that append the same at once, one is refused. A group has one ledger. The levels that the budget is
+        divided among are written before the first block, and stay. An old copy is noticed by the anchor, like that of a
+        ledger. Where the owner goes on with it, nothing is added any more: the lost blocks are not known here, and
+        their rows could be appended again with a new budget, or more blocks than were declared.
     """
 
     def __init__(self, log: Log) -> None:
@@ -210,6 +210,7 @@ class Manifest:
         """One more block, durable and known to the anchor when it returns."""
         with self.turn():  # whoever appends asks for it, so nobody adds a block between the check and the line
             self.check(block.label, block.fingerprint)
+            self._check_ledger(block.ledger)
             self._write(Draft("block", 0, canonical(asdict(block)), key=f"block {block.label}"))
 
     def extend(self, budget: Budget) -> None:
@@ -226,6 +227,7 @@ class Manifest:
                 raise LedgerError("A group has one ledger, and all its blocks are there before it.")
             if made.group in self.missed():
                 raise LedgerError("A group that was missed when its last block was appended gets no ledger later.")
+            self._check_ledger(made.ledger)
             self._write(Draft("group", 0, canonical(asdict(made)), key=f"group {made.level} {made.place}"))
 
     def miss(self, group: BlockGroup) -> None:
@@ -235,6 +237,10 @@ class Manifest:
         """
         with self.turn():
             self._write(Draft("missed", 0, canonical(group._asdict()), key=f"group {group.level} {group.place}"))
+
+    def _check_ledger(self, ledger: str) -> None:
+        if ledger in {one.ledger for one in self.blocks()} | {one.ledger for one in self.groups()}:
+            raise LedgerError(f"{ledger} is the ledger of another block or group.")
 
     def _write(self, draft: Draft) -> None:
         def work(transaction: Transaction) -> None:
