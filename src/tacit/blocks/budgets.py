@@ -95,9 +95,9 @@ class BlockBudgets:
     def extend(self, budget: Budget, ledgers: Iterable[Listed], measure: Measure) -> None:
         """Raise the budget of the series, for the ledgers that there are; within the manifest's turn.
 
-        Guarantee: everything that can be refused is refused before the first line is written. From that line on, the
-            ledgers of all blocks and levels add up to what the new budget is worth, for every row, and those that were
-            reached have it. Asked for again after it was cut short, it writes what is missing.
+        Guarantee: a budget that is not more, or that a ledger cannot have, is refused before the first line is written.
+            From that line on, the ledgers that a row is in have together at most what the new budget is worth. Those
+            that were reached have it. Asked for again after it was cut short, it writes what is missing.
         """
         if not isinstance(budget, Budget):
             raise ConfigError("budget is a tacit.Budget, like tacit.Budget(epsilon=2.0, delta=1e-9).")

@@ -50,8 +50,8 @@ class BlockPayments:
     def at_one_time(self) -> Iterator[None]:
         """What this thread does within it has one time in all ledgers: that of its request, or of now.
 
-        Guarantee: lines are published with their times, and those of one ledger do not tell how long the rows of other
-            blocks were read or looked at before it.
+        Guarantee: the times of a ledger's lines, which are published, do not tell how long the rows of other blocks
+            were read or looked at before.
         """
         with self.under(arrived=self.arrived or datetime.now(UTC)):
             yield

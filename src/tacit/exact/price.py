@@ -223,8 +223,8 @@ def raised_to(
 ) -> tuple[Budget, Loss]:
     """What a budget and its total are after decisions to raise them, each a budget and the atoms that it added.
 
-    Guarantee: refuses a decision that has added more than its budget is worth. The last bits of a total may be those of
-        the machine that worked it out.
+    Guarantee: refuses a decision that has added another amount than its budget is worth, but for 2 atoms and two
+        billionths of the total: floats of the machine that worked it out may differ by so much.
     """
     budget = first
     for larger, atoms in decisions:
@@ -238,7 +238,7 @@ def raised_to(
 def carried(spent: Loss, measure: Measure) -> Loss:
     """What was spent in one ledger, as the first charge of another that goes on from it.
 
-    Guarantee: at least the sum of what each mechanism there would have been charged here.
+    Guarantee: at least what all mechanisms there together lose in this measure.
     Formula: the same in the same measure; of epsilon, `Loss.of_pure` of the sum, since a sum of squares is at most the
         square of the sum. What was charged in rho or gdp says too little about its price in another measure.
     Source: docs/understand/privacy.md, "Other terms".

@@ -57,8 +57,7 @@ class Cells:
 def suits(noise: Noise, size: int) -> bool:
     """Whether `size` draws are fastest from here, even if the table must be made first.
 
-    Guarantee: depends on public numbers only. Formula: a draw elsewhere costs at least as much as eight entries.
-    Source: benchmarks/bench_noise.py.
+    Only public numbers decide. A draw elsewhere costs at least as much as eight entries (benchmarks/bench_noise.py).
     """
     return noise.kind == "gaussian" and _NARROWEST <= noise.scale <= _WIDEST and 8 * size >= _ENTRIES
 

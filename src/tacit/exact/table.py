@@ -118,7 +118,8 @@ def enclose_exp(x: Fraction, unit: int) -> tuple[int, int]:
 def system_words(count: int) -> NDArray[np.uint64]:
     """Fresh 64-bit words.
 
-    Guarantee: independent and uniform, from the operating system; no state that a fork could copy or a seed repeat.
+    Guarantee: every word comes from the operating system's generator, which is taken for uniform and independent. No
+        state is kept here that a fork could copy or a seed repeat.
     Formula: os.urandom. Source: getrandom(2).
     """
     return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
@@ -168,8 +169,7 @@ def _finer(law: Law, bits: int) -> Cuts:
 def suits(noise: Noise, size: int) -> bool:
     """Whether `size` draws are faster from tables, even if these must be made first.
 
-    Guarantee: depends on public numbers only. Formula: a draw elsewhere costs at least as much as eight entries.
-    Source: benchmarks/bench_noise.py.
+    Only public numbers decide. A draw elsewhere costs at least as much as eight entries (benchmarks/bench_noise.py).
     """
     if noise.scale > _WIDEST:
         return False

@@ -91,10 +91,11 @@ def count(value: float, what: str) -> float:
 def look(lens: Lens, truth: int) -> int:
     """What a lens shows of a number; both in steps of the fine grid.
 
-    Guarantee: moves by at most GRID when the truth does. u → reach (1 - exp(-|u|/reach)) has slopes between -1 and 1,
-        and so has a mean of shifted copies of it. The computed mean is within 2^-46 of the real one (a few units in the
-        last place of each term, and numpy's pairwise sum), so with reach < 2^32 counts the result is within 64 steps;
-        shrinking it by 2^-12 takes 256 steps off the largest move, which covers that twice, and the final rounding.
+    Guarantee: where the truth moves by at most m GRID, m >= 1, so does this. u → reach (1 - exp(-|u|/reach)) has slopes
+        between -1 and 1, and so has a mean of shifted copies of it. The computed mean is within 2^-46 of the real one
+        (a few units in the last place of each term, and numpy's pairwise sum), so with reach < 2^32 counts the result
+        is within 64 steps; shrinking it by 2^-12 takes 256 steps off the largest move for each GRID, which covers that
+        twice, and the final rounding.
     Formula: |x - guess|; reach (1 - 2^-12) mean(1 - exp(-|x - value|/reach)).
     Source: Roth & Roughgarden 2010, equation 4; lemma 4.9 bounds its sensitivity, twice as high as it is.
     """

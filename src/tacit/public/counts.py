@@ -114,7 +114,7 @@ class CountJudge:
 
         Guarantee: where it is, `decode` reads its body, `encode` writes it so again, the question is about the declared
             domain and in canonical form, the key is that of the question (not one beside it), the grid is that of
-            counts, and the atoms are what the noise costs. Of its intent nothing is said, and of its number.
+            counts, and the atoms are what the noise costs. Nothing is said of its intent and of its number.
         Formula: a body is beginning, conditions and end, each in its one spelling. Conditions on different attributes,
             in the order of their names, are a canonical query.
         """

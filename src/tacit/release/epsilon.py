@@ -15,9 +15,10 @@ from tacit.model.budget import Budget, Loss
 def epsilon_spent(spent: Loss, budget: Budget) -> float:
     """The epsilon that the amount spent so far amounts to, at the budget's delta.
 
-    Guarantee: what was released so far is (epsilon_spent, budget.delta)-DP.
-    Formula: epsilon itself, to the nearest float, or the least at which the delta of what was spent, by the exact curve
-        of the Gaussian for gdp and by zCDP's for rho, is at most the budget's; rounded up.
+    Guarantee: mechanisms whose losses add up to `spent` are together (epsilon, budget.delta)-DP, epsilon being the
+        decimal that the returned float prints as.
+    Formula: epsilon itself, or the least at which the delta of what was spent, by the exact curve of the Gaussian for
+        gdp and by zCDP's for rho, is at most the budget's; rounded up.
     Source: `exact.gaussian.within`; `exact.bounds.delta_from`.
     """
     if (spent.measure == "epsilon") != (budget.delta == 0):

@@ -57,8 +57,8 @@ class Levels:
 
     Level 0 is the blocks themselves. Variances count beside each other alone.
 
-    Guarantee: the shares of all levels add up to 1 at most, so that whoever adds up the budgets of all ledgers that a
-        row is in finds no more than the whole.
+    Guarantee: the shares of all levels add up to at most 1. A row is in one ledger of each level, so all its ledgers
+        together have no more than the whole budget.
     """
 
     sizes: tuple[int, ...] = (1,)

@@ -195,7 +195,8 @@ class Identity:
 
         `told`: the number of the newest mark that the anchor is known to have had.
 
-        Guarantee: None only if the anchor is the one that this log was last used with, and its mark is in here.
+        Guarantee: None only if the anchor is the one that this log was last used with, and its mark, if it has one, is
+            in here.
         Formula: anchor ids equal, and (mark in chain, or an override names the mark).
         Source: `Anchor`.
         """
@@ -260,8 +261,8 @@ class Identity:
 def make_log(path: Path, terms: Binding, anchor: Anchor, *, accept_rollback: bool) -> bool:
     """Make the file of a new log; False if something is there already.
 
-    Guarantee: whole or not at all, with mode 0600, and never in the place of another file. Where the anchor remembers
-        another log that is gone, it is refused unless the owner accepts that.
+    Guarantee: whole or not at all, with mode 0600, and never in the place of another file. Where the anchor remembers a
+        log at `path` that has lines and is gone, it is refused unless the owner accepts that.
     """
     if Path(f"{path}-wal").exists() and not path.exists():  # SQLite would play it into the new file
         raise LedgerError(f"{path.name} is gone, but its log {path.name}-wal is still there: restore or remove both.")

@@ -173,7 +173,8 @@ def _sealed(fields: list[object]) -> str:
 def follow(lines: Iterable[Line], at: Mark, state: State, step: Step) -> tuple[Mark, State]:
     """Derive a history again from a point that is trusted, and its state there: the point and the state at its end.
 
-    Guarantee: raises, naming the first bad line, if anything was changed, removed or put in before the last line.
+    Guarantee: when it returns, these are the lines that the last hash was worked out from: whoever changes, removes or
+        puts in one gets another last hash. If they are not, it raises and names the first bad line.
     Formula: hash = SHA-256(previous hash, line); numbers follow one another, and an override may leave some out; the
         running total is the one that `step` comes to.
     Source: Haber & Stornetta 1991.

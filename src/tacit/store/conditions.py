@@ -20,7 +20,7 @@ class Conditions(threading.local):
 
     @contextmanager
     def read_only(self) -> Iterator[None]:
-        """What this thread does within it writes nothing; other threads go on as before.
+        """What this thread does within it adds nothing to the log; other threads go on as before.
 
         Guarantee: `write` and `check_room` refuse before they do anything, so no line is added and nothing is taken.
         """

@@ -29,8 +29,8 @@ class Log:
     """An open log, for several threads and processes.
 
     Guarantee: a line that was returned survives a crash and a power cut, is known to the anchor before anybody sees it,
-        and never changes; an old copy is refused, and of several copies in use one is; no line is read on that the
-        step does not allow.
+        and never changes; an old copy is refused, and of several copies in use all but one are; nothing is added after
+        a line that the step does not allow.
     Formula: commit(lines), swap and sync(anchor), return.
     Source: write-ahead logging (Gray & Reuter 1993); hash chains (Haber & Stornetta 1991).
     """

@@ -77,7 +77,8 @@ def sealed_terms(spelled: str) -> str:
 def select(db: Any, condition: str, *values: object) -> list[Line]:
     """Lines, each of which is as it was sealed.
 
-    Guarantee: a line that was changed since, by a bit or by more, is refused and not returned.
+    Guarantee: a line that was changed since, by a bit or by more, is refused and not returned, unless its hash was
+        worked out anew as well: then the line after it, or the anchor, has another one.
     Formula: its hash is that of itself and of the hash before it, as they stand in the file.
     """
     found = db.execute(f"SELECT {_PREVIOUS}, {_COLUMNS} FROM entries {condition}", values).fetchall()

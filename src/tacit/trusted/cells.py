@@ -117,7 +117,7 @@ def encode(
     """Write the codes of the rows that count, once: all that is counted later is counted there.
 
     Guarantee: as for `read_records`, of the very same rows: one row of declared codes for each, and nothing else of it.
-        Nobody counts what was not checked: it is a copy from then on, and checked again where a ledger is bound to it.
+        Only what was checked becomes a copy, and `Counted.fingerprint` checks it again where a ledger is bound to it.
     """
     check_person(person, rows_per_person)
     kept, _, control = _selected(source, domain, person, rows_per_person)

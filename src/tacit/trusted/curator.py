@@ -63,8 +63,8 @@ class Curator:
 
         `start` is a public mark, kept with what is new.
 
-        Guarantee: each new question costs at most `loss` of the session's total, whose sum the ledger never lets pass
-            the budget; nothing is returned before it and its charge are durable.
+        Guarantee: each new question is charged at most `loss`, and the ledger admits no charge with which all of them
+            together would pass the budget; no answer returns before it and its charge are durable.
         Formula: true integer answers + discrete Laplace or Gaussian noise, of a scale that follows from the question's
             public form alone (sensitivity, grid, loss).
         Source: Dwork, McSherry, Nissim & Smith 2006; Canonne, Kamath & Steinke 2020.

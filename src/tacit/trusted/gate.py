@@ -32,7 +32,7 @@ class Gate:
 
     Guarantee: everything a gate says, over its whole life, costs its one price. While it compares, no reader of the
         ledger gets its noise: if anything goes wrong before what it said is stored, the gate is lost, hit or not.
-    Formula: lens(truth) + Geometric(comparison) >= threshold + Geometric(threshold's), both noises less their means.
+    Formula: lens(truth) + Geometric(comparison) >= threshold + Geometric(threshold's), each noise less its scale.
     Source: Dwork, Naor, Reingold, Rothblum & Vadhan 2009; Lyu, Su & Li 2017, algorithm 1; the proof for one-sided noise
         is in docs/understand/privacy.md, "The gate".
     """
@@ -109,9 +109,9 @@ class Gate:
 def tell(ledger: Ledger, answers: Sequence[tuple[str, FreeAnswer]], gate: Gate | None = None) -> list[Line]:
     """Store free answers under their keys, so that they never change. The lines that may be shown.
 
-    Guarantee: costs nothing, since a free answer is a function of what is public; an earlier answer to the same
-        question stays. The gate that let them pass goes on from the same transaction on, and only a gate of this ledger
-        that holds its noise does.
+    Guarantee: an earlier answer to the same question stays. The gate that let them pass may be asked again once they
+        are stored, and only if it held its noise till then. Nothing is charged: who tells has no data, so that a free
+        answer is a function of what is public.
     """
     if not answers or (gate is not None and (type(gate) is not Gate or gate._ledger is not ledger)):
         raise InvalidQuery("there is at least one answer to tell, and the gate is one of this ledger.")
@@ -142,8 +142,8 @@ def _store(
 def unseen(look: Callable[[], T], failed: T) -> T:
     """What a look at the data comes to.
 
-    Guarantee: what goes wrong in it may depend on the data, so nothing is said about it; an interrupt goes on without
-        the frames that it met, in which true values and noise stand.
+    Guarantee: of an error in it, which may depend on the data, nothing is told: `failed` is returned. An interrupt goes
+        on without the frames that it met, in which true values and noise stand.
     """
     try:
         return look()
@@ -159,7 +159,7 @@ def first_passing(records: AnyRecords, asked: Comparisons, scales: tuple[float, 
     """One run of AboveThreshold with the threshold's noise already drawn: the place of the first hit, or None.
 
     Guarantee: `exact.price.gate_price(*scales)` for all that is ever learned with one draw of `noise` of scales[0].
-    Formula: lens(truth) + Geometric(scales[1]) >= threshold + noise, both noises less their means, on the fine grid.
+    Formula: lens(truth) + Geometric(scales[1]) >= threshold + noise, each noise less its scale, on the fine grid.
     Source: docs/understand/privacy.md, "The gate".
     """
     bar = round(asked.threshold * GRID) + noise - round(scales[0])

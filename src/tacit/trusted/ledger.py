@@ -37,8 +37,8 @@ class Ledger:
     """An open ledger, for several threads and processes.
 
     Guarantee: no answer returns before its charge and itself are durable; an intent without outcome counts as spent;
-        the running total never passes `total`, which it was made with, and what the owner has added since; a key keeps
-        its first answer; an old copy is refused, and of several copies in use one answers.
+        the running total never passes `total` and what the owner has added to it, but for what an override carries; a
+        key keeps its first answer; an old copy is refused, and of several copies in use one answers.
     Formula: commit(intent), swap(anchor), draw, commit(outcomes), swap(anchor), show.
     Source: write-ahead intent logging (Gray & Reuter 1993); `rules.step`; `Log`.
     """

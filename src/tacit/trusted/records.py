@@ -101,7 +101,7 @@ class Records:
         return Records(onto, codes, table[cells], self.rows_per_person)
 
     def joined(self, others: Sequence[Records]) -> Records:
-        """These rows and others, over one domain. Guarantee: each is one row of it, so as many differ of neighbours."""
+        """These rows and others, over one domain. Guarantee: where a part has a neighbour, as many rows differ here."""
         parts = (self, *others)
         codes = [np.concatenate([part._codes[name] for part in parts]) for name in self.domain]
         return Records(self.domain, codes, np.concatenate([part._counts for part in parts]), self.rows_per_person)
@@ -109,7 +109,8 @@ class Records:
     def fingerprint(self, key: bytes) -> str:
         """A keyed hash by which a ledger knows its data again.
 
-        Guarantee: equal for the same rows in any order, on any engine; says nothing about them without the key.
+        Guarantee: equal for the same rows in any order, on any engine; of joined records, for the same parts in the
+            same order. Says nothing about the rows without the key.
         Formula: BLAKE2b (RFC 7693) with `key` over the domain and the cells in sorted order.
         """
         packed = np.zeros((self.domain.slots[-1].word + 1, self.cells), dtype="<i8")
