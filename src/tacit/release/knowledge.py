@@ -1,4 +1,4 @@
-"""What the online loop asks of whatever it teaches: what is known, what it guesses, and what it begins with."""
+"""What the online loop asks of whatever it teaches: what is known, and what it guesses."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.model.budget import Loss
 from tacit.model.entry import Measured
 from tacit.model.query import Query
 from tacit.model.request import Lens
 from tacit.model.statistic import Statistic
 from tacit.model.workload import Marginal
-from tacit.release.base import Base
+from tacit.release.warm_start import WarmStart
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +34,12 @@ class Guesses:
 
 class Knowledge(Protocol):
     """What is public so far: a fold over released answers and public seeds, and so never a matter of privacy."""
+
+    note: str
+
+    def start_from(self, found: WarmStart, *, tables: bool) -> None:
+        """Go on from a start, before anything is learned. Without `tables`, hard questions are bought one by one."""
+        ...
 
     def check(self, queries: Sequence[Query | Statistic]) -> None:
         """Refuse what cannot be guessed, before anything is paid."""
@@ -56,30 +61,4 @@ class Knowledge(Protocol):
 
     def arrays(self) -> Iterable[NDArray[Any]]:
         """All that is known, in numbers whose bits can be compared."""
-        ...
-
-
-class Beginning(Protocol):
-    """What is bought before the first guess."""
-
-    @property
-    def cost(self) -> Loss:
-        """What it has cost: this much is certainly not spent on gates."""
-        ...
-
-    @property
-    def base(self) -> Base | None:
-        """What was certified of it, once it is bought; None without a certificate."""
-        ...
-
-    def ahead(self) -> Loss:
-        """What it would cost at most if it were bought now; nothing if it was bought."""
-        ...
-
-    def bought(self) -> bool:
-        """Whether it was bought, or a part of it."""
-        ...
-
-    def make(self, *, buy: bool) -> Loss:
-        """Have it ready for the first guess, buying it (or refusing to) where that is still to do; what was paid."""
         ...

@@ -27,11 +27,12 @@ from tacit.model.workload import Marginal, marginal
 from tacit.release.base import Base
 from tacit.release.estimate import Estimate, of_stored
 from tacit.release.hypothesis.noisy_table import answer_from, half_width_within
-from tacit.release.knowledge import Beginning, Guesses, Knowledge
+from tacit.release.knowledge import Guesses, Knowledge
 from tacit.release.online_terms import Terms, farthest
 from tacit.release.public import Public, Unchecked, past
 from tacit.release.purchases import split
 from tacit.release.recall import Recall, buyer, expected_noise
+from tacit.release.table_start import TableStart
 from tacit.store.chain import Mark
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Online(Generic[K]):
         self,
         public: Public,
         curator: Curator | None,
-        begin: Callable[[], tuple[K, Beginning | None]],
+        begin: Callable[[], tuple[K, TableStart | None]],
         terms: Terms,
         *,
         questions: int,
@@ -129,7 +130,7 @@ class Online(Generic[K]):
         return None if self._start is None else self._start.base
 
     def settled(self, queries: Sequence[Query | Statistic]) -> list[Estimate | None]:
-        base = None if self._start is None else self._start.base
+        base = self.base
         return [None] * len(queries) if base is None else [base.estimate(query) for query in queries]
 
     def table(self, asked: Marginal) -> None:

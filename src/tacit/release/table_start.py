@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from tacit.errors import InvalidQuery
 from tacit.model.budget import Loss
 from tacit.release.base import Base, certify
+from tacit.release.knowledge import Knowledge
 from tacit.release.public import Public
 from tacit.release.warm_start import Progress, WarmStart, recalled, warm_start
 
@@ -15,27 +16,18 @@ if TYPE_CHECKING:
     from tacit.trusted.curator import Curator
 
 
-class Startable(Protocol):
-    """What can go on from a warm start: a hypothesis, or databases that vote."""
-
-    note: str
-
-    def start_from(self, found: WarmStart, *, tables: bool) -> None:
-        """Go on from a start, before anything is learned. Without `tables`, hard questions are bought one by one."""
-        ...
-
-
 class TableStart:
     """Noisy tables for the loss `warm` at most, and for `sure` a certificate of the hypothesis that fits them.
 
-    With a certificate the hypothesis is a `base`, which answers for itself from then on.
+    With a certificate the hypothesis is a `base`, which answers for itself from then on. `cost` is what was paid for
+    all of it: this much is certainly not spent on gates.
     """
 
     def __init__(
         self,
         public: Public,
         curator: Curator | None,
-        knowledge: Startable,
+        knowledge: Knowledge,
         warm: Loss,
         sure: Loss,
         confidence: float,
@@ -57,14 +49,17 @@ class TableStart:
         return self._base
 
     def ahead(self) -> Loss:
+        """What it would cost at most if it were bought now; nothing if it was bought."""
         if self._made or self.bought() or not self._warm + self._sure <= self._public.left:
             return self._nothing
         return self._warm + self._sure
 
     def bought(self) -> bool:
+        """Whether it was bought, or a part of it."""
         return any(one.start is not None for one in self._public.released())
 
     def make(self, *, buy: bool) -> Loss:
+        """Have it ready for the first guess, buying it (or refusing to) where that is still to do; what was paid."""
         if self._made:
             return self._nothing
         before, found = self._public.spent, self._found
