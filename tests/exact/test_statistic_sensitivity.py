@@ -321,7 +321,7 @@ def test_a_statistic_is_a_candidate_at_the_price_of_a_query(case: Case) -> None:
     loss = Loss.of("epsilon", 0.7)
     name, arguments = case[0], case[2]
     asked = Statistic(name, tuple(f"a{i}" for i in range(len(case[1]))), arguments)
-    worst_of = WorstOf((asked,), (np.zeros(1, dtype=np.int64),), (0,))
+    worst_of = WorstOf((asked,), (np.zeros(1, dtype=np.int64),))
     terms, scale = choice_terms(worst_of, loss, 1)
     assert choice_price(scale, moved, "epsilon") <= terms.cost <= loss
 

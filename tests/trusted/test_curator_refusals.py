@@ -191,7 +191,7 @@ class Sly:
 def test_a_candidate_that_changes_after_its_check_is_not_chosen(curator: Curator) -> None:
     tree: Any = Tree("age", (7,), (65_536,))
     candidates = [WOMEN, ~WOMEN]
-    asked = WorstOf.of(curator.declared, candidates, [Sly(candidates, tree), 0.0], None)  # type: ignore[list-item]
+    asked = WorstOf.of(curator.declared, candidates, [Sly(candidates, tree), 0.0])  # type: ignore[list-item]
     assert candidates[0] is tree
     assert asked.candidates == (WOMEN, ~WOMEN)
 

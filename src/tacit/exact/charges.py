@@ -27,8 +27,8 @@ def choice_terms(worst: WorstOf, loss: Loss, rows_per_person: int) -> tuple[Char
     """What a choice costs, and the scale of its noise.
 
     Guarantee: the choice costs what is charged, at most `loss`.
-    Formula: score = L1 distance between truth and guess, less a public penalty, rounded to the grid; the score of a
-        query or statistic moves by at most 1 count for each replaced row, a table's by 2; then `noise.noisy_max`.
+    Formula: score = L1 distance between truth and guess, rounded to the grid; the score of a query or statistic moves
+        by at most 1 count for each replaced row, a table's by 2; then `noise.noisy_max`.
     Source: Roth, lecture 8 (the exponential mechanism as a distinguisher); Hardt, Ligett & McSherry 2012.
     """
     tables = any(isinstance(one, Marginal) for one in worst.candidates)

@@ -144,38 +144,31 @@ Candidate = Query | Statistic | Marginal
 
 @dataclass(frozen=True, eq=False)
 class WorstOf:
-    """Whose true answers are farthest from a public guess? Guesses and penalties are in steps of the fine grid."""
+    """Whose true answers are farthest from a public guess? Guesses are in steps of the fine grid."""
 
     candidates: tuple[Candidate, ...]
     guesses: tuple[NDArray[np.int64], ...]
-    penalties: tuple[int, ...]
 
     @classmethod
-    def of(
-        cls,
-        declared: Declared,
-        candidates: Sequence[Candidate],
-        guesses: Sequence[ArrayLike],
-        penalties: Sequence[float] | None,
-    ) -> WorstOf:
-        """From guesses and penalties in counts."""
+    def of(cls, declared: Declared, candidates: Sequence[Candidate], guesses: Sequence[ArrayLike]) -> WorstOf:
+        """From guesses in counts."""
         # What is checked is what is kept: the caller's lists may change meanwhile.
         candidates, guesses = tuple(candidates), tuple(guesses)
         if not all(isinstance(candidate, Candidate) for candidate in candidates):
             raise InvalidQuery("candidates are queries, statistics or tables.")
-        given = [0.0] * len(candidates) if penalties is None else [count(one, "a penalty") for one in penalties]
-        if not candidates or not len(candidates) == len(guesses) == len(given):
-            raise InvalidQuery("every candidate has one guess, and one penalty if there are any.")
+        if not candidates or len(candidates) != len(guesses):
+            raise InvalidQuery("there is at least one candidate, and every candidate has one guess.")
         for candidate in candidates:
             declared.check_question(candidate)
         rounded = tuple(_guess(declared, guess, one) for guess, one in zip(guesses, candidates, strict=True))
-        return cls(candidates, rounded, tuple(round(one * GRID) for one in given))
+        return cls(candidates, rounded)
 
     @property
     def form(self) -> list[list[object]]:
         """Equal only for the same request."""
-        parts = zip(self.candidates, self.guesses, self.penalties, strict=True)
-        return [[key(candidate), digest(guess.tolist()), penalty] for candidate, guess, penalty in parts]
+        # The 0 stands where a candidate once had a penalty: without it choices of older ledgers were not found again.
+        parts = zip(self.candidates, self.guesses, strict=True)
+        return [[key(candidate), digest(guess.tolist()), 0] for candidate, guess in parts]
 
 
 @dataclass(frozen=True, eq=False)

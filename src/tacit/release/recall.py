@@ -42,16 +42,10 @@ class Recall:
         found = [self._public.measured(question) for question in questions]
         return [one if one is not None else _refuse() for one in found]
 
-    def select_worst(
-        self,
-        candidates: Sequence[Candidate],
-        guesses: Sequence[ArrayLike],
-        loss: Loss,
-        penalties: Sequence[float] | None = None,
-    ) -> Chosen:
+    def select_worst(self, candidates: Sequence[Candidate], guesses: Sequence[ArrayLike], loss: Loss) -> Chosen:
         declared = self._public.declared
         declared.check(loss, ())
-        worst = WorstOf.of(declared, candidates, guesses, penalties)
+        worst = WorstOf.of(declared, candidates, guesses)
         return self._chosen(choice_terms(worst, loss, declared.rows_per_person)[0], loss)
 
     def first_far(

@@ -89,23 +89,17 @@ class Curator:
             raise AnswerWithheld("The question was answered meanwhile; ask again. What was reserved stays spent.")
         return measured
 
-    def select_worst(
-        self,
-        candidates: Sequence[Candidate],
-        guesses: Sequence[ArrayLike],
-        loss: Loss,
-        penalties: Sequence[float] | None = None,
-    ) -> Chosen:
+    def select_worst(self, candidates: Sequence[Candidate], guesses: Sequence[ArrayLike], loss: Loss) -> Chosen:
         """The candidate whose true answers are far from a public guess (both in counts): see `choice_terms`."""
         self.declared.check(loss, ())
-        worst = WorstOf.of(self.declared, candidates, guesses, penalties)
+        worst = WorstOf.of(self.declared, candidates, guesses)
         terms, scale = choice_terms(worst, loss, self.declared.rows_per_person)
 
         def choose() -> Selection:
             self._records.prepare(worst.candidates)
             scores = [
-                int(np.abs(truth(candidate, self._records) * (GRID // unit(candidate)) - guess).sum()) - penalty
-                for candidate, guess, penalty in zip(worst.candidates, worst.guesses, worst.penalties, strict=True)
+                int(np.abs(truth(candidate, self._records) * (GRID // unit(candidate)) - guess).sum())
+                for candidate, guess in zip(worst.candidates, worst.guesses, strict=True)
             ]
             index = noisy_max(np.array(scores, dtype=np.int64), scale, loss.measure)
             return Selection(index, len(scores), worst.candidates[index])
