@@ -17,7 +17,7 @@ from tacit.release.public import Public
 from tacit.release.ranges.band import band
 from tacit.release.ranges.decoder import Decoder
 from tacit.release.recall import expected_noise
-from tacit.release.settings import HistogramSettings, IterativeSettings, MedianSettings
+from tacit.release.settings import HistogramSettings, IterativeSettings
 from tacit.release.warm_start import wanted
 
 
@@ -45,7 +45,7 @@ def of_histogram(
 
 
 def of_warm_start(
-    public: Public, settings: IterativeSettings | MedianSettings, loss: Loss, confidence: float
+    public: Public, settings: IterativeSettings, loss: Loss, confidence: float
 ) -> tuple[str, list[Expected]]:
     """A forecast (`forecast.WarmStarted`); without a certificate the promise is the gate's."""
     domain, people, total = public.domain, public.rows_per_person, public.divided

@@ -71,16 +71,19 @@ class IterativeSettings(Struct, frozen=True, kw_only=True):
     halt: bool = False
 
     def __post_init__(self) -> None:
-        _check_start(self.warm, self.certify)
+        if self.certify and not self.warm:
+            raise ConfigError("certify is for a warm start: without one there is nothing to certify.")
+        if self.warm + self.certify >= 1:
+            raise ConfigError(f"warm and certify together are below 1, not {self.warm + self.certify:g}.")
 
     @property
     def gated(self) -> float:
         return 1 - self.warm - self.certify
 
 
-class MedianSettings(Struct, frozen=True, kw_only=True):
-    """questions, hits, warm, certify, halt: as for "iterative". Without a warm start the databases start from nothing,
-        as in the paper. `median.usual` says what a new session has.
+class MedianSettings(IterativeSettings, frozen=True, kw_only=True):
+    """Those of "iterative", and these. Without a warm start the databases start from nothing, as in the paper.
+        `median.usual` says what a new session has.
 
     databases, records, seed: how many databases vote, of how many records each, and the public seed that they are drawn
         with. The same settings give the same databases.
@@ -88,12 +91,6 @@ class MedianSettings(Struct, frozen=True, kw_only=True):
         Both are for databases that start from nothing; after a warm start they are weights over common records.
     """
 
-    free: ClassVar[tuple[str, ...]] = ("halt",)
-    questions: Whole = 10_000
-    hits: Whole = 200
-    warm: Share = 0.0
-    certify: Share = 0.0
-    halt: bool = False
     databases: Annotated[int, Meta(ge=10, le=100_000, description="a whole number from 10 to 100,000")] = 200
     records: Annotated[int, Meta(ge=10, le=10**6, description="a whole number from 10 to 1,000,000")] = 1000
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1, description="a whole number from 0 to 2^63 - 1")] = 0
@@ -102,20 +99,9 @@ class MedianSettings(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.databases * self.records > 10**8:
             raise ConfigError(f"{self.databases:,} databases of {self.records:,} records are more than 10^8 records.")
-        _check_start(self.warm, self.certify)
+        super().__post_init__()
         if self.warm and self.sampler == "fractions":
             raise ConfigError('sampler="fractions" starts from nothing: warm is 0.')
-
-    @property
-    def gated(self) -> float:
-        return 1 - self.warm - self.certify
-
-
-def _check_start(warm: float, certify: float) -> None:
-    if certify and not warm:
-        raise ConfigError("certify is for a warm start: without one there is nothing to certify.")
-    if warm + certify >= 1:
-        raise ConfigError(f"warm and certify together are below 1, not {warm + certify:g}.")
 
 
 def names_of(kind: type[Struct]) -> tuple[str, ...]:
