@@ -16,7 +16,7 @@ from people import tacit as command
 from support import once
 from tacit.cli import options
 from tacit.config import read_config
-from tacit.model.start import Started
+from tacit.model.status import Started
 from tacit.session import Session
 
 DOMAIN = tacit.Domain(

@@ -28,11 +28,10 @@ from tacit.model.ask import (
 )
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
-from tacit.model.dry_run import DryRun
 from tacit.model.expression import Expression
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic, Unbound
-from tacit.model.status import Extension, Status
+from tacit.model.status import DryRun, Extension, Status
 from tacit.model.table import Answers, CdfAnswer, Table
 from tacit.model.values import Value
 from tacit.model.workload import check

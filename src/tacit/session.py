@@ -17,14 +17,13 @@ from tacit.errors import InvalidQuery, NotStarted
 from tacit.model.ask import Ask, Count
 from tacit.model.budget import Budget, Loss, percent_of
 from tacit.model.description import describe_many
-from tacit.model.dry_run import DryRun
 from tacit.model.expression import Expression
 from tacit.model.facts import Facts
 from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.request import Candidate
-from tacit.model.start import Expected, Started
 from tacit.model.statistic import Statistic
+from tacit.model.status import DryRun, Expected, Started
 from tacit.model.table import Answers
 from tacit.model.workload import Marginal, marginal, unit
 from tacit.questions import Asked

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from tacit.errors import NeedsData
 from tacit.model.budget import Budget, Loss
+from tacit.model.description import describe
 from tacit.model.domain import Domain
 from tacit.model.entry import Carried, Measured, Told
-from tacit.model.past import History, Past
-from tacit.model.status import Extension, Status
+from tacit.model.status import Extension, History, Past, Status
 from tacit.questions import Questions
 from tacit.release.epsilon import epsilon_spent
 from tacit.release.estimate import Answerer
-from tacit.release.history import history, past
-from tacit.release.public import Public
+from tacit.release.public import Public, Purchased
 from tacit.store.chain import Line
 
 if TYPE_CHECKING:  # what a session may never need is imported where it does
@@ -24,6 +24,9 @@ if TYPE_CHECKING:  # what a session may never need is imported where it does
     from tacit.release.knowledge import Knowledge
     from tacit.release.mechanisms import Choice
     from tacit.trusted.ledger import Ledger
+
+
+_BOUGHT = {"measured": "", "choice": "chosen: ", "compared": "compared: ", "discovered": "discovered: "}
 
 
 class Standing(Questions):
@@ -153,18 +156,26 @@ class Standing(Questions):
     @property
     def history(self) -> History:
         """Everything bought so far, oldest first."""
-        return history(self._public)
+        return History(map(self._past, self._public.purchases()))
 
     def history_after(self, entry: int, most: int) -> History:
         """The next `most` purchases after an entry of the ledger, oldest first. No more than these are read."""
-        return history(self._public, entry, most)
+        return History(map(self._past, islice(self._public.purchases(entry, most), most)))
 
     def latest(
         self, most: int, *, before: int = 2**62, told: bool = False
     ) -> Iterator[tuple[Past, Measured | Told | None]]:
         """The last `most` purchases before an entry, newest first, with answers; with `told`, free answers too."""
         for one, answer in self._public.latest(most, before, told=told):
-            yield past(one, self._public), answer
+            yield self._past(one), answer
+
+    def _past(self, one: Purchased) -> Past:
+        """A purchase as a line of the history."""
+        words = "a hard question found"
+        if one.about is not None:
+            said = one.about if isinstance(one.about, str) else describe(one.about, self.domain)
+            words = _BOUGHT.get(one.kind, "") + said
+        return Past(words, one.cost, one.receipt, one.kind, one.cost.atoms / (self.total.atoms / 100))
 
     @property
     def told(self) -> int:

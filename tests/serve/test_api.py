@@ -21,7 +21,7 @@ import tacit
 from support import PATIENCE, until
 from tacit.cli import main
 from tacit.config import read_config
-from tacit.model.dry_run import DryRun
+from tacit.model.status import DryRun
 from tacit.serve import dataset
 from tacit.serve.admission import Limits
 from tacit.serve.api import ENDPOINTS

@@ -19,7 +19,7 @@ import pytest
 import tacit
 from support import PATIENCE
 from tacit.errors import InvalidQuery, TacitError, WouldSpend
-from tacit.model.dry_run import DryRun
+from tacit.model.status import DryRun
 from tacit.model.workload import Product
 from tacit.release.need import Need, RangesOf
 from tacit.release.parts import Parts

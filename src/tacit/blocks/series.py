@@ -22,11 +22,9 @@ from tacit.model.ask import Ask
 from tacit.model.block import with_blocks
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
-from tacit.model.dry_run import DryRun
 from tacit.model.facts import Facts
 from tacit.model.query import Query
-from tacit.model.start import Started
-from tacit.model.status import BlockStatus, Extension, Status
+from tacit.model.status import BlockStatus, DryRun, Extension, Started, Status
 from tacit.model.table import Answers
 from tacit.model.workload import Marginal
 from tacit.owner.manifest import Block

@@ -41,7 +41,7 @@ from tacit.errors import InvalidQuery, TacitError
 
 if TYPE_CHECKING:
     from tacit.cli.options import Opened
-    from tacit.model.dry_run import DryRun
+    from tacit.model.status import DryRun
     from tacit.model.table import Answers, CdfAnswer, Table
 
 FORMS = {".csv": "csv", ".json": "json", ".md": "markdown", ".svg": "svg"}  # what a file is written as, by its ending

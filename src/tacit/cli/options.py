@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tacit.blocks.series import Series
     from tacit.client import Client
     from tacit.model.budget import Loss
-    from tacit.model.start import Started
+    from tacit.model.status import Started
     from tacit.session import Session
 
     Command = Callable[..., Any]

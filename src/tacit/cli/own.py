@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from tacit.blocks.series import Series
     from tacit.config import Config
     from tacit.model.budget import Budget
-    from tacit.model.start import Started
-    from tacit.model.status import Extension
+    from tacit.model.status import Extension, Started
     from tacit.release.plan import Plan
 
 

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
     from tacit.blocks.series import Series
     from tacit.model.domain import Domain
-    from tacit.model.past import Past
-    from tacit.model.status import Status
+    from tacit.model.status import Past, Status
     from tacit.owner.inspection import Inspected
     from tacit.public import Verified
 

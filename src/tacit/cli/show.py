@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tacit.model.answer import Answer, QuantileAnswer
-    from tacit.model.dry_run import DryRun
+    from tacit.model.status import DryRun
     from tacit.model.table import CdfAnswer, Listing, Table
 
     Shown = Answer | Table | CdfAnswer | QuantileAnswer | Listing

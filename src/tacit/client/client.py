@@ -24,11 +24,8 @@ from tacit.model.ask import Ask, check_within
 from tacit.model.block import with_blocks
 from tacit.model.budget import Budget, Loss
 from tacit.model.domain import Domain
-from tacit.model.dry_run import DryRun
 from tacit.model.facts import Receipt
-from tacit.model.past import History, Past
-from tacit.model.start import Expected, Started
-from tacit.model.status import BlockStatus, Extension, Quota, Status
+from tacit.model.status import BlockStatus, DryRun, Expected, Extension, History, Past, Quota, Started, Status
 from tacit.model.table import Answers
 from tacit.questions import Asked, Questions, batch_of, number_of
 from tacit.replies import (

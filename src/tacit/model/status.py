@@ -1,4 +1,4 @@
-"""How a budget stands: what `status` gives, of a session and of a server. Public words."""
+"""What a session says of itself: how its budget stands, what was bought, its start, a dry run. Public words."""
 
 from __future__ import annotations
 
@@ -103,3 +103,110 @@ class Status:
         from tacit.show.chart import Gauge
 
         return Gauge(str(self), [("spent", 100 * self.spent.atoms / self.total.atoms)], 100, "% of the budget").svg()
+
+
+@dataclass(frozen=True)
+class Past:
+    """One line of the history: a question in words, what it cost, also in per cent of the budget, and its receipt.
+
+    `kind` is "measured" (an answer), "choice" (one of several candidates), "compared" (whether a guess is far off),
+    "discovered" (values or bins, before the domain was declared) or "gate" (a hard question found).
+    """
+
+    question: str
+    cost: Loss
+    receipt: Receipt
+    kind: str
+    percent: float
+
+
+class History(list[Past]):
+    """Everything bought so far, oldest first."""
+
+    def _repr_html_(self) -> str:
+        from tacit.show.pages import notebook
+
+        rows = [[str(one.receipt.entry), one.question, f"{one.percent:.3g} %"] for one in self]
+        return notebook(head=["entry", "bought", "of the budget"], rows=rows, notes=[])
+
+
+@dataclass(frozen=True)
+class Expected:
+    """An error to expect, in rows, and what it is about."""
+
+    error: float
+    about: str
+
+
+@dataclass(frozen=True)
+class Started:
+    """The base of a session: what its answers start from. `cost` is its price, or what was paid for it just now.
+
+    what: what it is made of, in words; empty where the mechanism has no base.
+    bought: whether it is there already. Where it is not, and costs nothing, too little is left for it.
+    expects: which errors to expect of answers after it.
+    certified: once it is bought, the widest bars that were certified of it.
+    """
+
+    what: str
+    cost: Loss
+    total: Loss
+    bought: bool
+    expects: tuple[Expected, ...] = ()
+    certified: tuple[Expected, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The start as a dict for JSON."""
+        return {
+            "what": self.what,
+            "bought": self.bought,
+            "percent": 100 * self.cost.atoms / self.total.atoms,
+            "cost": self.cost.to_dict(),
+            "total": self.total.to_dict(),
+            "expects": [{"error": one.error, "about": one.about} for one in self.expects],
+            "certified": [{"error": one.error, "about": one.about} for one in self.certified],
+        }
+
+    def __str__(self) -> str:
+        if not self.what:
+            return "There is nothing to buy before the first question."
+        if not self.bought and not self.cost.atoms:
+            return f"Too little of the budget is left for what a session starts from: {self.what}."
+        price = f" for {percent_of(self.cost, self.total)} of the budget" if self.cost.atoms else ""
+        words = f"{self.what[0].upper()}{self.what[1:]}, {'bought' if self.bought else 'once'}{price}."
+        for said, errors in (("Errors to expect", self.expects), ("Certified, at most", self.certified)):
+            if errors:
+                words += f" {said}: {'; '.join(f'± {one.error:,.0f} rows: {one.about}' for one in errors)}."
+        return words
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """What would happen if a question were asked now: whether its answer is known already, and the most it can cost.
+
+    left: of a question about blocks, the least that is left of any of them.
+    """
+
+    known: bool
+    cost_at_most: Loss
+    why: str
+    total: Loss | None = None
+    left: Loss | None = None
+
+    @property
+    def percent(self) -> float | None:
+        """The cost, in per cent of the budget."""
+        return None if self.total is None else 100 * self.cost_at_most.atoms / self.total.atoms
+
+    def __str__(self) -> str:
+        if not self.cost_at_most.atoms:
+            return f"free{', and known' * self.known}: {self.why}"
+        whole = self.total
+        most = str(self.cost_at_most) if whole is None else f"{percent_of(self.cost_at_most, whole)} of the budget"
+        return f"at most {most}: {self.why}"
+
+    def _repr_html_(self) -> str:
+        from tacit.show.pages import notebook
+
+        price, _, why = str(self).partition(": ")
+        return notebook(question="what it would cost", value=price, bar="", small=why)

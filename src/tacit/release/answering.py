@@ -32,7 +32,7 @@ from tacit.model.derivation import identity
 from tacit.model.facts import joined
 from tacit.model.formula import Figure, Weighed
 from tacit.model.query import Query
-from tacit.model.start import Expected
+from tacit.model.status import Expected
 from tacit.model.table import Answers, Table
 from tacit.model.workload import Marginal
 from tacit.release import composition, curves, statement

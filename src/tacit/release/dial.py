@@ -16,13 +16,13 @@ from tacit.model.ask import MOST_WITHIN, Ask, Count, Fraction, Mean, Sum, check_
 from tacit.model.budget import Loss, Measure, percent_of
 from tacit.model.description import describe
 from tacit.model.domain import Domain
-from tacit.model.dry_run import DryRun
 from tacit.model.entry import Measured
 from tacit.model.facts import ANSWER, EXACT, FREE, NOISE, joined
 from tacit.model.formula import Figure
 from tacit.model.noise_law import quantile
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
+from tacit.model.status import DryRun
 from tacit.release.estimate import Estimate, of_stored
 from tacit.release.public import Public
 from tacit.release.recall import buyer

@@ -28,7 +28,7 @@ from tacit.release.settings import (
 )
 
 if TYPE_CHECKING:
-    from tacit.model.start import Expected
+    from tacit.model.status import Expected
     from tacit.release import forecast
     from tacit.release.estimate import Answerer
     from tacit.release.public import Public

@@ -8,7 +8,7 @@ from __future__ import annotations
 from tacit.model.budget import Loss
 from tacit.model.noise_law import quantile, quantile_of_sum
 from tacit.model.residuals import Residuals
-from tacit.model.start import Expected
+from tacit.model.status import Expected
 from tacit.model.workload import Convolution, Marginal, Tree
 from tacit.release.forecast import WarmStarted
 from tacit.release.histogram import everything

@@ -13,11 +13,11 @@ import numpy as np
 
 from tacit.errors import InvalidQuery
 from tacit.model.budget import Loss
-from tacit.model.dry_run import DryRun
 from tacit.model.entry import Measured, Told
 from tacit.model.facts import EXACT, Facts, joined, widest
 from tacit.model.query import Query
 from tacit.model.statistic import Statistic
+from tacit.model.status import DryRun
 from tacit.model.workload import Marginal
 from tacit.release.dial import Dial, Wanted
 from tacit.release.estimate import Answerer, Estimate, TableEstimate, for_each, of_stored, repeated

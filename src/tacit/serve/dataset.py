@@ -24,8 +24,7 @@ from tacit.errors import ConfigError, LedgerError, WouldSpend
 from tacit.model.answer import Answer
 from tacit.model.ask import Count
 from tacit.model.budget import Loss
-from tacit.model.dry_run import DryRun
-from tacit.model.start import Started
+from tacit.model.status import DryRun, Started
 from tacit.model.table import Answers
 from tacit.replies import QuotaLine
 from tacit.serve.audit import Audit, entry_of, named

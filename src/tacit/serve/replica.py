@@ -12,8 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from tacit.errors import NeedsData
-from tacit.model.dry_run import DryRun
-from tacit.model.start import Started
+from tacit.model.status import DryRun, Started
 from tacit.model.table import Answers
 from tacit.public import opened, sound
 from tacit.serve.edition import PublishedFile

@@ -20,7 +20,7 @@ from tacit.blocks.series import Series
 from tacit.config import Config, read_config
 from tacit.errors import InvalidQuery, TacitError, WouldSpend
 from tacit.model.budget import Loss
-from tacit.model.start import Started
+from tacit.model.status import Started
 from tacit.model.table import Answers
 from tacit.replies import DomainReply
 from tacit.serve.dataset import FAIRNESS, Dataset, past_quota

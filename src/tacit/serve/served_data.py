@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tacit.errors import ConfigError
 from tacit.model.ask import Ask
 from tacit.model.budget import Loss
-from tacit.model.dry_run import DryRun
-from tacit.model.start import Started
+from tacit.model.status import DryRun, Started
 from tacit.model.table import Answers
 from tacit.replies import AttributeLine, DomainReply, QuotaLine
 from tacit.serve.edition import Edition

@@ -19,10 +19,10 @@ from tacit.model.description import describe
 from tacit.model.entry import Measured, Told
 from tacit.model.facts import Facts, Receipt
 from tacit.model.noise_law import quantile
-from tacit.model.past import Past
 from tacit.model.query import Query
 from tacit.model.residuals import Residuals
 from tacit.model.statistic import Statistic
+from tacit.model.status import Past
 from tacit.model.table import CdfAnswer, Table
 from tacit.model.workload import Convolution, Marginal, Product, Tree, marginal
 from tacit.release.curves import curve

@@ -23,8 +23,8 @@ from tacit.model.attribute import Attribute
 from tacit.model.block import column_of_blocks
 from tacit.model.budget import Loss, percent_of
 from tacit.model.domain import Domain
-from tacit.model.dry_run import DryRun
 from tacit.model.query import Query
+from tacit.model.status import DryRun
 from tacit.model.table import Answers, CdfAnswer, Listing, Table
 from tacit.questions import Questions
 from tacit.serve.page.form import Built

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tacit.model.dry_run import DryRun
-from tacit.model.start import Expected
+from tacit.model.status import DryRun, Expected
 from tacit.model.table import Answers
 from tacit.serve.app import is_loopback
 from tacit.serve.connections import BACKLOG
